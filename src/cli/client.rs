@@ -354,8 +354,12 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
         });
     }
     if client.allows_grant(&GrantType::ClientCredentials) {
+        let proof = match client.requires_dpop {
+            true => "-H 'DPoP: PROOF' ",
+            false => "",
+        };
         tries.push(format!(
-            "curl {shown} -d grant_type=client_credentials {issuer}/connect/token"
+            "curl {proof}{shown} -d grant_type=client_credentials {issuer}/connect/token"
         ));
     }
     if client.allows_grant(&GrantType::DeviceCode) {

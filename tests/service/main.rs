@@ -57,6 +57,7 @@ mod end_session;
 mod errors_that_travel;
 mod external_callback;
 mod fapi_modules;
+mod fapi_profile;
 mod federation;
 mod federation_hostile;
 mod federation_linking;
