@@ -205,3 +205,18 @@ pub fn bucket_of(app: &App, nonce: &str, buckets: impl IntoIterator<Item = i64>)
     let mut buckets = buckets.into_iter();
     buckets.find(|bucket| nonces.verify(&[&bucket.to_be_bytes()], &tag))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::samples::DPOP_PROOF;
+
+    #[test]
+    fn the_signature_of_rfc_9449s_example_verifies_and_a_changed_one_does_not() {
+        assert!(read_verified(&[DPOP_PROOF]).is_ok());
+        let (signed, signature) = DPOP_PROOF.rsplit_once('.').unwrap();
+        let changed = format!("{signed}.A{}", &signature[1..]);
+        let verified = read_verified(&[&changed]);
+        assert_eq!(verified.err(), Some(Reason::ProofMalformed));
+    }
+}

@@ -177,9 +177,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::protocol::words::samples::DPOP_PROOF;
 
-    /// RFC 9449 §4.1, figure 2, which lacks `ath`.
-    const EXAMPLE: &str = "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg";
     const EXAMPLE_AT: i64 = 1_562_262_616;
     const EXPECTED: ExpectedProof<'static> = ExpectedProof {
         method: "POST",
@@ -226,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_9449_is_read_and_bound_to_its_key() {
-        let unverified = UnverifiedProof::read(&[EXAMPLE]).unwrap();
+        let unverified = UnverifiedProof::read(&[DPOP_PROOF]).unwrap();
         let proof = unverified.judge(EXPECTED, at(EXAMPLE_AT)).unwrap();
         // RFC 9449 §6.1, figure 8.
         let jkt = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
