@@ -141,7 +141,7 @@ fn answer(
             .header("Access-Control-Allow-Methods", "GET, POST")
             .header(
                 "Access-Control-Allow-Headers",
-                "authorization, content-type",
+                "authorization, content-type, dpop",
             )
             .header("Access-Control-Max-Age", "600")
     } else {
@@ -173,7 +173,7 @@ fn share(response: Response, route: &Route<'_>, app: Opened<'_>, request: &Reque
                     .header("Access-Control-Allow-Origin", origin.to_owned())
                     .header(
                         "Access-Control-Expose-Headers",
-                        "WWW-Authenticate, Retry-After, X-Request-Id",
+                        "WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id",
                     );
             }
             response.note.refused_origin = Some(origin.to_owned());
@@ -186,12 +186,19 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
     match failure {
         Failure::Refused(refusal) => refused(presentation, audience, refusal),
         Failure::Authorize(error) => answers::authorize_error(presentation, error),
-        Failure::Unadmitted { failure, scope } => match audience {
-            Audience::ScimClient => answers::scim_challenge(failure, scope),
-            Audience::Program | Audience::Person => {
-                answers::bearer_refusal(presentation.config, failure, scope)
-            }
-        },
+        Failure::Unadmitted {
+            failure,
+            scheme,
+            scope,
+        } => {
+            let response = match audience {
+                Audience::ScimClient => answers::scim_unadmitted(failure, scope),
+                Audience::Program | Audience::Person => {
+                    answers::bearer_refusal(presentation.config, failure, scope)
+                }
+            };
+            answers::challenging(response, failure.challenges(scheme, scope))
+        }
         Failure::MistakenDocument(problems) => answers::mistakes(&problems),
         Failure::RefusedByGrant(refusal) => {
             answers::refused_by_grant(presentation.config, &refusal)
@@ -237,10 +244,11 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             log::error!("request {}: {cause}", presentation.request.id);
             internal(presentation, audience)
         }
-        Failure::WithCookie {
-            set_cookie,
+        Failure::WithHeader {
+            name,
+            value,
             failure,
-        } => failed(presentation, audience, *failure).header("Set-Cookie", set_cookie),
+        } => failed(presentation, audience, *failure).header(name, value),
         Failure::About {
             client_id,
             grant,

@@ -31,6 +31,7 @@ use support::mailbox::Mailbox;
 use support::offline::{self, CONF1, CONF2, access, refresh};
 use support::phone::{Phone, send};
 use support::postgres::{TestDatabase, cluster};
+use support::proofs;
 use support::scim::{self, Program};
 use support::signer::Signer;
 use support::traveller::Traveller;
@@ -53,6 +54,9 @@ const REFRESH_NARROWED: i64 = 2;
 /// What the token stands on.
 const USERINFO: i64 = 1;
 const CLIENT_CREDENTIALS: i64 = 0;
+/// A DPoP proof that is taken, and one that is told a nonce, whatever comes with it.
+const PROOF: i64 = 0;
+const NONCE_ROUND: i64 = 0;
 const PUBLISHED_DOCUMENT: i64 = 0;
 /// User; failures so far, before and in the hashing turn; session; consent.
 const SIGN_IN: i64 = 5;
@@ -220,6 +224,35 @@ const PUBLISHED: [&str; 3] = [
 
 /// One statement, without the partitions of what it cannot stand on, which would be most of the
 /// work.
+fn proofs(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser) {
+    let key = Signer::es256("a");
+    let proof = || proofs::for_form(gatepost, &key, "/connect/token");
+    let send = |client: &str, form: &[(&str, &str)]| {
+        let authorization = basic(client, CONF1_SECRET);
+        let headers = [("Authorization", &*authorization), ("DPoP", &*proof())];
+        gatepost.post("/connect/token", &headers, form).status
+    };
+    let own = [
+        ("grant_type", "client_credentials"),
+        ("scope", "orders.read"),
+    ];
+    send("nonced", &own);
+    let taken = meter.of(|| assert_eq!(send("conf1", &own), 200));
+    let costs = (taken.writes, taken.statements());
+    let expected = ROUNDS * (CLIENT_CREDENTIALS + PROOF);
+    assert_eq!(costs, (0, expected), "{taken:#?}");
+    let code = code(browser, &authorize_path("nonced", RP1, &[]));
+    let of_code = [
+        ("grant_type", "authorization_code"),
+        ("code", code.as_str()),
+        ("redirect_uri", RP1),
+        ("code_verifier", flow::VERIFIER),
+    ];
+    let round = meter.of(|| assert_eq!(send("nonced", &of_code), 400));
+    let costs = (round.writes, round.statements());
+    assert_eq!(costs, (0, ROUNDS * NONCE_ROUND), "{round:#?}");
+}
+
 fn introspection_of_a_clients_own_token(gatepost: &Gatepost, meter: &mut Meter) {
     let own = [
         ("grant_type", "client_credentials"),
@@ -267,7 +300,11 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let url = role.url(&database);
     let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
     let told = json!({"backchannel_logout_uri": "https://told.example/out"});
-    gatepost.apply(&with_clients(document(), &[("told", told)]));
+    let nonced = json!({"dpop_nonce": true});
+    gatepost.apply(&with_clients(
+        document(),
+        &[("told", told), ("nonced", nonced)],
+    ));
     gatepost.serve();
     let mut meter = Meter {
         client: gatepost.database.client(),
@@ -355,6 +392,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         );
     }
     introspection_of_a_clients_own_token(&gatepost, &mut meter);
+    proofs(&gatepost, &mut meter, &mut browser);
 
     for path in PUBLISHED {
         let cost = meter.of(|| assert_eq!(gatepost.get(path).status, 200));

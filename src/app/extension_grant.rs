@@ -3,9 +3,11 @@
 use super::App;
 use super::failure::Failure;
 use crate::http::Request;
+use crate::protocol::token::dpop_proof::DpopProof;
 use crate::protocol::token::extension_grant::GrantAnswer;
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::client::GrantType;
+use crate::protocol::words::identifiers::KeyThumbprint;
 use crate::protocol::words::instant::Instant;
 use crate::registry::{RegisteredClient, Registry, Snapshot};
 use crate::store::Store;
@@ -18,9 +20,24 @@ pub struct GrantContext<'a> {
     /// For the audit event: who sent it, and its id.
     pub request: &'a Request,
     pub client: &'a RegisteredClient,
+    /// The proof that came along: tokens are bound to its key.
+    pub proof: Option<&'a DpopProof>,
     /// What is registered, for the whole request.
     pub snapshot: &'a Snapshot,
     pub now: Instant,
+}
+
+impl GrantContext<'_> {
+    /// The key that the sender holds.
+    pub fn key(&self) -> Option<KeyThumbprint> {
+        self.proof.map(|proof| proof.key)
+    }
+
+    /// The key to bind a refresh token to. One of a confidential client is bound to the client,
+    /// which may come with another key each time (RFC 9449 §5).
+    pub fn refresh_key(&self) -> Option<KeyThumbprint> {
+        self.key().filter(|_| !self.client.client.is_confidential())
+    }
 }
 
 /// Answers a request: a proposal, which is judged before anything is issued, or a refusal. A

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::protocol::authorize::authorize_request::AuthorizeError;
 use crate::protocol::registration::DocumentProblem;
 use crate::protocol::token::extension_grant;
-use crate::protocol::token::userinfo::BearerFailure;
+use crate::protocol::token::userinfo::{BearerFailure, TokenScheme};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::store::StoreError;
@@ -20,6 +20,7 @@ pub enum Failure {
     /// An access token is not what is needed: none with the scope that is named.
     Unadmitted {
         failure: BearerFailure,
+        scheme: TokenScheme,
         scope: &'static str,
     },
     /// A document of what is registered has these mistakes.
@@ -39,9 +40,10 @@ pub enum Failure {
     Busy,
     /// A fault of ours, or of an extension. The cause goes to the log.
     Internal(String),
-    /// A failure whose answer sets or removes a cookie.
-    WithCookie {
-        set_cookie: String,
+    /// A failure whose answer has a header more: it sets or removes a cookie, or gives a nonce.
+    WithHeader {
+        name: &'static str,
+        value: String,
         failure: Box<Failure>,
     },
     About {

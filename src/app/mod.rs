@@ -18,6 +18,7 @@ mod metadata;
 pub mod metadata_documents;
 pub mod password_rules;
 pub mod registration;
+pub mod seen_proofs;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -53,6 +54,7 @@ use hashing::Hashing;
 use last_uses::LastUses;
 use letters::Letters;
 use password_rules::PasswordRules;
+use seen_proofs::SeenProofs;
 
 /// If the database has not confirmed the registry for so long, no token is issued by it.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
@@ -87,6 +89,7 @@ pub struct Vault {
     pub throttle_buckets: Mac,
     pub known_browsers: Sealer,
     pub scim_cursors: Sealer,
+    pub dpop_nonces: Mac,
 }
 
 #[derive(Debug)]
@@ -109,6 +112,7 @@ pub struct App {
     pub user_code_failures: Guesses<Source>,
     pub user_code_failures_overall: Guesses<()>,
     pub extension_failures: Guesses<(ClientId, Source)>,
+    pub seen_proofs: SeenProofs,
     pub logout_token_failures: Guesses<Source>,
     pub extensions: Extensions,
     /// How often a request named an identity provider that its client cannot have.
@@ -241,6 +245,7 @@ impl App {
             ),
             extension_failures: Guesses::new(limits.extension_failures_per_minute, tracked),
             logout_token_failures: Guesses::new(limits.logout_token_failures_per_minute, tracked),
+            seen_proofs: SeenProofs::new(tracked),
             extensions,
             doctor_nonces: Mutex::default(),
             dropped_identity_providers: AtomicU64::new(0),
@@ -376,6 +381,7 @@ impl Vault {
             throttle_buckets: Mac::new(derived, Purpose::SignInThrottle),
             known_browsers: Sealer::new(derived, Purpose::KnownBrowser),
             scim_cursors: Sealer::new(derived, Purpose::ScimCursor),
+            dpop_nonces: Mac::new(derived, Purpose::DpopNonce),
         }
     }
 }

@@ -239,6 +239,10 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     }
     findings.extend(released_claims(&client, &catalogue(&operator)?));
     findings.extend(addresses(&client, &operator.config.outbound_allow));
+    if client.requires_pushed_requests && !operator.config.pushed_requests {
+        let told = "it must push its requests, and GATEPOST_PUSHED_REQUESTS is off";
+        findings.push(Finding::broken(told));
+    }
     findings.push(Finding::fine(format!(
         "the issuer to copy into its settings: {}",
         operator.config.base_url.as_str()
@@ -360,6 +364,7 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let client_id = encode(client.client_id.as_str());
     let scope = encode(&client.scope.to_string());
+    let shown = credentials(client, &client_id);
     let mut tries = Vec::new();
     if let Some(uri) = client
         .redirect_uris
@@ -367,18 +372,25 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
         .filter(|_| client.allows_grant(&GrantType::AuthorizationCode))
     {
         // The challenge of RFC 7636 appendix B.
-        tries.push(format!(
-            "{issuer}/connect/authorize?client_id={client_id}&response_type=code&scope={scope}\
+        let parameters = format!(
+            "client_id={client_id}&response_type=code&scope={scope}\
              &redirect_uri={}&state=try&nonce=try\
              &code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM\
              &code_challenge_method=S256",
             encode(uri)
-        ));
+        );
+        tries.push(match client.requires_pushed_requests {
+            true => format!("curl {shown} -d '{parameters}' {issuer}/connect/par"),
+            false => format!("{issuer}/connect/authorize?{parameters}"),
+        });
     }
-    let shown = credentials(client, &client_id);
     if client.allows_grant(&GrantType::ClientCredentials) {
+        let proof = match client.requires_dpop {
+            true => "-H 'DPoP: PROOF' ",
+            false => "",
+        };
         tries.push(format!(
-            "curl {shown} -d grant_type=client_credentials {issuer}/connect/token"
+            "curl {proof}{shown} -d grant_type=client_credentials {issuer}/connect/token"
         ));
     }
     if client.allows_grant(&GrantType::DeviceCode) {

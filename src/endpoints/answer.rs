@@ -443,6 +443,7 @@ impl Granted<'_> {
             }),
             stands_on: StandsOn::User(self.epochs),
             lifetime: self.client.lifetimes.access_token,
+            bound_to: None,
             now: self.now,
         };
         issue.through_browser(request.response_type, code, narrowed)
@@ -476,6 +477,7 @@ impl Granted<'_> {
             nonce: request.nonce.clone(),
             response_type: request.response_type,
             expires_at: self.now.plus(lifetime),
+            confirmation: request.dpop_jkt,
         }
     }
 }

@@ -299,9 +299,9 @@ pub fn challenge_only(status: u16, reason: Reason) -> Response {
     noted(no_store(Response::empty(status)), reason)
 }
 
-/// With the challenge of RFC 6750 §3. `scope` is what would have been enough.
+/// To whoever brought no access token that is enough. `scope` is what would have been.
 pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> Response {
-    let response = match failure.error() {
+    match failure.error() {
         Some(error) => {
             let told = (failure.reason(), None);
             let description = explained(config, &failure.description(scope), told);
@@ -309,8 +309,16 @@ pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> R
             noted(json(failure.status(), &members), failure.reason())
         }
         None => challenge_only(failure.status(), failure.reason()),
-    };
-    response.header("WWW-Authenticate", failure.challenge(scope))
+    }
+}
+
+/// The answer with these challenges, a line each.
+pub fn challenging(response: Response, challenges: Vec<String>) -> Response {
+    challenges
+        .into_iter()
+        .fold(response, |response, challenge| {
+            response.header("WWW-Authenticate", challenge)
+        })
 }
 
 /// How long a page tells somebody to wait: minutes, at least one.
@@ -346,10 +354,10 @@ pub fn scim_error(error: &ScimError, reason: Reason) -> Response {
     response
 }
 
-/// With the challenge of RFC 6750 §3.
-pub fn scim_challenge(failure: BearerFailure, scope: &str) -> Response {
+/// The same to a SCIM client.
+pub fn scim_unadmitted(failure: BearerFailure, scope: &str) -> Response {
     let error = ScimError::plain(failure.status(), failure.description(scope));
-    scim_error(&error, failure.reason()).header("WWW-Authenticate", failure.challenge(scope))
+    scim_error(&error, failure.reason())
 }
 
 /// All mistakes of a document in one answer, each with its place.

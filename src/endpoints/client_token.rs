@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::endpoints::token::dpop::require_holder;
 use crate::endpoints::token::introspection;
 use crate::http::Request;
 use crate::protocol::token::introspection::{Caller, seen_by};
-use crate::protocol::token::userinfo::{self, BearerFailure};
+use crate::protocol::token::userinfo::{self, BearerFailure, SentToken, TokenScheme};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::secret::SecretText;
 use crate::registry::RegisteredClient;
 
 /// Who asks, and for what.
@@ -23,10 +23,10 @@ pub struct ClientToken {
 
 /// Whether the request has a token of ours, not over, for this resource. Asks no database.
 pub fn seems_for(app: &App, request: &Request, resource: &str) -> bool {
-    let Ok(token) = sent(request) else {
+    let Ok(sent) = sent(request) else {
         return false;
     };
-    let token = introspection::access_token(app, &token);
+    let token = introspection::access_token(app, &sent.token);
     let token = token.filter(|token| token.user.is_none() && !token.is_expired(app.now()));
     let snapshot = app.registry.snapshot();
     token.is_some_and(|token| {
@@ -34,7 +34,7 @@ pub fn seems_for(app: &App, request: &Request, resource: &str) -> bool {
     })
 }
 
-fn sent(request: &Request) -> Result<SecretText, BearerFailure> {
+fn sent(request: &Request) -> Result<SentToken, BearerFailure> {
     let query = Parameters::parse(request.query.as_bytes());
     let query = query.map_err(BearerFailure::InvalidRequest)?;
     let headers: Vec<&str> = request.headers.all("authorization").collect();
@@ -50,16 +50,19 @@ pub fn admitted(
     scopes: &[&'static str],
 ) -> Result<ClientToken, Failure> {
     let wanted = scopes.first().copied().unwrap_or_default();
-    let refused = |failure| Failure::Unadmitted {
+    let unadmitted = |scheme, failure| Failure::Unadmitted {
         failure,
+        scheme,
         scope: wanted,
     };
-    let token = sent(request).map_err(refused)?;
+    let sent = sent(request).map_err(|failure| unadmitted(TokenScheme::Bearer, failure))?;
+    let refused = |failure| unadmitted(sent.scheme, failure);
     let unknown = || refused(BearerFailure::InvalidToken);
-    let token = introspection::access_token(app, &token).ok_or_else(unknown)?;
+    let token = introspection::access_token(app, &sent.token).ok_or_else(unknown)?;
     let snapshot = app.registry.snapshot();
     let seen = seen_by(Caller::Resource(resource), &token, &snapshot.catalogue);
     let seen = seen.ok_or_else(unknown)?;
+    require_holder(app, request, &sent, &token, refused)?;
     let (stands, _) = introspection::standing(app, &token)?;
     let client = app.registry.client(&token.client_id)?;
     let client = client.filter(|_| stands).ok_or_else(unknown)?;

@@ -8,7 +8,7 @@ use super::forms::require_form;
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::metadata_documents::undescribed;
-use crate::endpoints::token::client_authentication::authenticate;
+use crate::endpoints::token::dpop::{self, Sender, authenticate_sender};
 use crate::http::{Request, Response};
 use crate::keys::random;
 use crate::protocol::authorize::authorize_request::{self, AuthorizeError};
@@ -28,15 +28,13 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
     app.require_fresh_registry()?;
     let now = app.now();
-    let client = authenticate(app, request, &parameters, now)?;
-    let client_id = &client.client.client_id;
+    let sender = authenticate_sender(app, request, &parameters, now)?;
     let client = app
-        .described(&client)
-        .map_err(|problem| undescribed(&problem, client_id))?;
-    // Where the header names the client, the form need not.
-    let named = [("client_id", client_id.as_str())];
-    let sent = parameters.iter().filter(|(name, _)| *name != "client_id");
-    let parameters = Parameters::from_pairs(named.into_iter().chain(sent));
+        .described(&sender.client)
+        .map_err(|problem| undescribed(&problem, &sender.client.client.client_id))?;
+    let client_id = &client.client.client_id;
+    let completed = completed(&sender, &parameters);
+    let parameters = completed.map_err(|reason| dpop::refused(app, reason, &client.client, now))?;
     let catalogue = &app.registry.snapshot().catalogue;
     let refused = |code: AuthorizeErrorCode, reason: Reason, detail: Option<&str>| {
         let mut answer = answers::json_error(&app.config, 400, code.as_str(), (reason, detail));
@@ -74,5 +72,21 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     answer.insert(String::from("expires_in"), json!(LIFETIME.as_secs()));
     let mut response = answers::json(201, &answer);
     response.note.client_id = Some(client_id.to_string());
-    Ok(response)
+    Ok(dpop::with_nonce(app, &client.client, response, now))
+}
+
+/// The request with what the form need not say. The header may have named the client; the proof
+/// says `dpop_jkt` (RFC 9449 §10.1), and where the form says it as well, both must be one.
+fn completed(sender: &Sender, parameters: &Parameters) -> Result<Parameters, Reason> {
+    let proved = sender.proof.as_ref().map(|proof| proof.key.to_text());
+    let said = parameters.all("dpop_jkt").next();
+    if proved.is_some() && said.is_some_and(|said| proved.as_deref() != Some(said)) {
+        return Err(Reason::ProofKey);
+    }
+    let client_id = sender.client.client.client_id.as_str();
+    let key = proved.as_deref().filter(|_| said.is_none());
+    let key = key.map(|key| ("dpop_jkt", key));
+    let sent = parameters.iter().filter(|(name, _)| *name != "client_id");
+    let own = [("client_id", client_id)].into_iter().chain(key);
+    Ok(Parameters::from_pairs(own.chain(sent)))
 }

@@ -1,7 +1,8 @@
-//! `POST /connect/token` (RFC 6749 §3.2): form, client, grant, in this order.
+//! `POST /connect/token` (RFC 6749 §3.2): form, proof, client, grant, in this order.
 
 pub mod assertions;
 pub mod client_authentication;
+pub mod dpop;
 pub mod grants;
 pub mod introspection;
 pub mod userinfo;
@@ -10,7 +11,7 @@ use super::answers;
 use super::forms::{refuse_parameters_in_query, require_form};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::token::client_authentication::authenticate;
+use crate::endpoints::token::dpop::authenticate_sender;
 use crate::endpoints::token::grants::GrantContext;
 use crate::http::{Request, Response};
 use crate::protocol::token::audience::with_registered_names;
@@ -27,13 +28,16 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         .map_err(Failure::bad_request)?;
     app.require_fresh_registry()?;
     let now = app.now();
-    let client = authenticate(app, request, &parameters, now)?;
+    let sender = authenticate_sender(app, request, &parameters, now)?;
+    dpop::require(&sender)?;
+    let client = &sender.client;
     let client_id = &client.client.client_id;
     let grant_type = parameters.single("grant_type").ok().flatten();
     let context = GrantContext {
         app,
         request,
-        client: &client,
+        client,
+        proof: sender.proof.as_ref(),
         snapshot: &app.registry.snapshot(),
         now,
     };
@@ -46,5 +50,5 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let mut response = answers::json(200, &answer.into_object());
     response.note.client_id = Some(client_id.to_string());
     response.note.grant = grant_type.map(str::to_owned);
-    Ok(response)
+    Ok(dpop::with_nonce(app, &client.client, response, now))
 }

@@ -50,6 +50,8 @@ named! {
         KnownBrowser = "known browser",
         /// Requests that clients pushed.
         PushedRequest = "pushed request",
+        /// Nonces that DPoP proofs must have.
+        DpopNonce = "DPoP nonce",
         /// Where the next page of a list of users begins.
         ScimCursor = "SCIM cursor",
         SigningKey = "signing key",

@@ -14,12 +14,23 @@ use serde::de::DeserializeOwned;
 
 use super::master::{DerivedKeys, Purpose, current};
 use super::random;
+use crate::protocol::words::identifiers::KeyThumbprint;
 
 /// Sealed texts with more characters are not opened. None that we make is so long.
 const LONGEST: usize = 8_192;
 /// The first byte under the seal of a text. If you change a sealed type, raise it: sealed fields
 /// are read by position.
 const VERSION: u8 = 1;
+/// The first byte of a text that is bound to a key, whose thumbprint stands behind the value.
+/// Processes that know nothing of keys refuse it.
+const BOUND: u8 = 2;
+
+/// What was under a seal, and the key that its holder must prove to have.
+#[derive(Clone, Debug)]
+pub struct Opened<T> {
+    pub value: T,
+    pub bound_to: Option<KeyThumbprint>,
+}
 
 /// Seals and opens for one purpose, under every line of the master secret.
 #[derive(Debug)]
@@ -129,20 +140,55 @@ impl Sealer {
 
     /// Seals a value into `prefix` and base64url characters: a handle that secret scanners find by
     /// its prefix.
+    pub fn seal_text(&self, prefix: &str, value: &impl Serialize) -> String {
+        self.seal_version(VERSION, prefix, value)
+    }
+
+    /// Opens what `seal_text` made with the same prefix; `None` for anything else.
+    pub fn open_text<T: DeserializeOwned>(&self, prefix: &str, text: &str) -> Option<T> {
+        let plain = self.open_plain(prefix, text)?;
+        whole(plain.strip_prefix(&[VERSION])?)
+    }
+
+    /// The same for what may be bound to a key. Without a key it is the text of `seal_text`.
+    pub fn seal_bound(
+        &self,
+        prefix: &str,
+        value: &impl Serialize,
+        bound_to: Option<KeyThumbprint>,
+    ) -> String {
+        match bound_to {
+            Some(key) => self.seal_version(BOUND, prefix, &(value, key)),
+            None => self.seal_text(prefix, value),
+        }
+    }
+
+    /// Opens what `seal_bound` made with the same prefix; `None` for anything else.
+    pub fn open_bound<T: DeserializeOwned>(&self, prefix: &str, text: &str) -> Option<Opened<T>> {
+        let plain = self.open_plain(prefix, text)?;
+        if let Some(plain) = plain.strip_prefix(&[BOUND]) {
+            let (value, key) = whole(plain)?;
+            let bound_to = Some(key);
+            return Some(Opened { value, bound_to });
+        }
+        let value = whole(plain.strip_prefix(&[VERSION])?)?;
+        let bound_to = None;
+        Some(Opened { value, bound_to })
+    }
+
     #[allow(
         clippy::expect_used,
         reason = "our types serialise, and memory takes it"
     )]
-    pub fn seal_text(&self, prefix: &str, value: &impl Serialize) -> String {
+    fn seal_version(&self, version: u8, prefix: &str, value: &impl Serialize) -> String {
         let mut plain = Vec::with_capacity(1_024);
-        plain.push(VERSION);
+        plain.push(version);
         let plain = postcard::to_extend(value, plain).expect("a sealed type can be written down");
         let sealed = current(&self.lines).seal(&self.data_of_text(prefix), &plain);
         format!("{prefix}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Opens what `seal_text` made with the same prefix; `None` for anything else.
-    pub fn open_text<T: DeserializeOwned>(&self, prefix: &str, text: &str) -> Option<T> {
+    fn open_plain(&self, prefix: &str, text: &str) -> Option<Vec<u8>> {
         let encoded = text
             .strip_prefix(prefix)
             .filter(|encoded| encoded.len() <= LONGEST)?;
@@ -150,10 +196,14 @@ impl Sealer {
         let opened = self.open_with(&self.data_of_text(prefix), &sealed);
         // The release before sealed no prefixes, and pages that it drew must go on. Delete
         // `or_else` in the next release but one.
-        let plain = opened.or_else(|| self.open(&sealed))?;
-        let (value, rest) = postcard::take_from_bytes(plain.strip_prefix(&[VERSION])?).ok()?;
-        rest.is_empty().then_some(value)
+        opened.or_else(|| self.open(&sealed))
     }
+}
+
+/// The value, with nothing behind it.
+fn whole<T: DeserializeOwned>(plain: &[u8]) -> Option<T> {
+    let (value, rest) = postcard::take_from_bytes(plain).ok()?;
+    rest.is_empty().then_some(value)
 }
 
 #[derive(Debug)]
@@ -391,6 +441,87 @@ mod tests {
         assert_eq!(opened(&sealer, &request), Some(request));
         let trip = samples::round_trip();
         assert_eq!(opened(&sealer, &trip), Some(trip));
+    }
+
+    /// Goes on with each process that knows nothing of keys.
+    #[test]
+    fn what_is_bound_to_no_key_is_sealed_as_before_there_were_keys() {
+        let sealer = Sealer::new(
+            &derived(&secret(1), "https://a.example"),
+            Purpose::AccessToken,
+        );
+        let sealed = |plain: &[u8]| URL_SAFE_NO_PAD.encode(sealer.seal(plain));
+        fn written(fields: &impl Serialize) -> Vec<u8> {
+            postcard::to_extend(fields, vec![1]).unwrap()
+        }
+        let token = samples::access_token();
+        let code = samples::authorization_code();
+        let grant = &code.grant;
+        // Field by field, as they stood then.
+        let fields_of_token = written(&(
+            (token.jti, &token.client_id, &token.user, &token.scope),
+            (
+                &token.audience,
+                &token.userinfo_claims,
+                "{}",
+                &token.delegation,
+            ),
+            (token.issued_at, token.expires_at),
+        ));
+        let fields_of_code = written(&(
+            (grant.id, &grant.client_id, &grant.user, &grant.scope),
+            (&grant.resources, &grant.claims, "{}", &grant.epochs),
+            (
+                grant.generation,
+                grant.issued_at,
+                grant.last_used_at,
+                grant.expires_at,
+            ),
+            (
+                grant.revoked_at,
+                code.redirect_uri_hash,
+                &code.challenge,
+                &code.nonce,
+            ),
+            (code.response_type, code.expires_at),
+        ));
+        let opened = sealer.open_bound::<AccessToken>("", &sealed(&fields_of_token));
+        let opened = opened.unwrap();
+        assert_eq!((&opened.value, opened.bound_to), (&token, None));
+        let opened = sealer.open_bound::<AuthorizationCode>("", &sealed(&fields_of_code));
+        let opened = opened.unwrap();
+        assert_eq!((&opened.value, opened.bound_to), (&code, None));
+        for (text, fields) in [
+            (sealer.seal_bound("", &token, None), &fields_of_token),
+            (sealer.seal_bound("", &code, None), &fields_of_code),
+        ] {
+            let sealed = URL_SAFE_NO_PAD.decode(text).unwrap();
+            assert_eq!(sealer.open(&sealed).as_ref(), Some(fields));
+        }
+    }
+
+    #[test]
+    fn what_is_bound_to_a_key_opens_with_it_and_as_nothing_else() {
+        let sealer = Sealer::new(
+            &derived(&secret(1), "https://a.example"),
+            Purpose::AccessToken,
+        );
+        let key = KeyThumbprint([7; 32]);
+        let token = samples::access_token();
+        let text = sealer.seal_bound("gpa_", &token, Some(key));
+        let opened = sealer.open_bound::<AccessToken>("gpa_", &text).unwrap();
+        assert_eq!((opened.value, opened.bound_to), (token, Some(key)));
+        assert_eq!(sealer.open_text::<AccessToken>("gpa_", &text), None);
+        let sealed = URL_SAFE_NO_PAD.decode(&text[4..]).unwrap();
+        let plain = sealer.open(&sealed).unwrap();
+        assert_eq!(plain.first(), Some(&BOUND));
+        let opens = |plain: &[u8]| {
+            let text = URL_SAFE_NO_PAD.encode(sealer.seal(plain));
+            sealer.open_bound::<AccessToken>("", &text).is_some()
+        };
+        assert!(opens(&plain) && !opens(&[&plain[..], &[0]].concat()));
+        assert!((0..plain.len()).all(|length| !opens(&plain[..length])));
+        assert!(!opens(&[&[BOUND + 1], &plain[1..]].concat()));
     }
 
     fn mac(lines: &[u8], purpose: Purpose) -> Mac {

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::protocol::authorize::pkce::CodeChallengeMethod;
 use crate::protocol::login::passkey;
 use crate::protocol::token::claims::present;
+use crate::protocol::token::dpop_proof;
 use crate::protocol::token::id_jag::{GRANT_PROFILE, ID_JAG_TYPE};
 use crate::protocol::words::acr_values;
 use crate::protocol::words::catalogue::Catalogue;
@@ -153,6 +154,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
         "revocation_endpoint_auth_signing_alg_values_supported": assertions,
         "introspection_endpoint_auth_methods_supported": CONFIDENTIAL_METHODS,
         "introspection_endpoint_auth_signing_alg_values_supported": assertions,
+        "dpop_signing_alg_values_supported": dpop_proof::ALGORITHMS,
         "acr_values_supported": acr_values::supported(catalogue).into_iter().filter(reached).collect::<Vec<&str>>(),
         "ui_locales_supported": ui_locales,
         "authorization_response_iss_parameter_supported": true,

@@ -351,20 +351,21 @@ CROSS JOIN LATERAL (VALUES
      jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"(^| )token\")')),
     (2, 'password grant', c.metadata @> '{\"grant_types\": [\"password\"]}', true),
     (3, 'PKCE or nonce',
-     c.metadata @> '{\"confidential\": true}' AND NOT c.metadata ? 'require_pkce'
+     c.metadata @> '{\"confidential\": true}' AND NOT c.metadata ?| '{require_pkce,profile}'
      AND CASE WHEN c.metadata ? 'response_types'
               THEN jsonb_path_exists(c.metadata, '$.response_types[*] ? (@ like_regex \"code\")')
               ELSE coalesce(c.metadata->'grant_types' ? 'authorization_code', true) END, false),
     (4, 'neither PKCE nor nonce', c.metadata @> '{\"require_pkce\": false}', true),
     (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}', true),
-    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}', false),
+    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}' AND NOT c.metadata ? 'profile', false),
     (7, 'registration.write, which changes everything',
      'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' ')), false),
     (8, 'tokens that were made for somebody else',
      jsonb_path_exists(c.metadata, '$.federated[*].audience ? (@ != $issuer)', jsonb_build_object('issuer', i.issuer)), false),
     (9, 'tokens of long life', c.metadata ? 'client_credentials_token_lifetime', false),
     (10, 'client assertions for the token endpoint''s URL',
-     c.metadata @> '{\"token_endpoint_auth_method\": \"private_key_jwt\"}' AND c.metadata ?| '{jwks, jwks_uri}', false)
+     c.metadata @> '{\"token_endpoint_auth_method\": \"private_key_jwt\"}' AND c.metadata ?| '{jwks, jwks_uri}'
+     AND NOT c.metadata ? 'profile', false)
 ) AS w (place, setting, is_so, ends)
 LEFT JOIN flow_uses f ON f.client_id = c.client_id AND f.flow = w.setting
 WHERE c.enabled AND w.is_so

@@ -12,7 +12,7 @@ use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user};
-use super::values::{column, epochs, read, sign_in, tenant_text};
+use super::values::{column, epochs, key_bytes, read, sign_in, tenant_text};
 use crate::protocol::device::device_code::{DeviceDecision, PollFacts};
 use crate::protocol::token::grant::Grant;
 use crate::protocol::words::epochs::{Epochs, SessionEpochs};
@@ -251,10 +251,10 @@ WITH standing AS (
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, tenant, auth_time, amr, acr, issued_at,
                         expires_at, offline, claims, identity_provider,
-                        installation_epoch, client_epoch, user_epoch, consent_epoch, revoked_at)
+                        installation_epoch, client_epoch, user_epoch, consent_epoch, confirmation, revoked_at)
     SELECT :day::int4, :id::bytea, :attempt::bytea, spent.client_id, spent.sub, spent.granted_scopes, spent.resources, spent.tenant,
            spent.auth_time, spent.amr, spent.acr, spent.decided_at, :expires_at::timestamptz, :offline::bool, '{}'::jsonb,
-           spent.identity_provider, spent.installation_epoch, spent.client_epoch, spent.user_epoch, spent.consent_epoch,
+           spent.identity_provider, spent.installation_epoch, spent.client_epoch, spent.user_epoch, spent.consent_epoch, :confirmation::bytea,
            CASE WHEN spent.stands IS NOT TRUE THEN clock_timestamp() END
     FROM spent
     ON CONFLICT (day, id) DO UPDATE SET attempt = grants.attempt
@@ -298,7 +298,8 @@ pub fn redeem(
         attempt = &attempt[..],
         day = new.id.day,
         id = &new.id.random[..],
-        offline = new.is_offline()
+        offline = new.is_offline(),
+        confirmation = key_bytes(&new.confirmation)
     );
     let rows = store
         .write_once_more(|connection| connection.audited(bound, &events, Together::Alternatives))?;

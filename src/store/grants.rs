@@ -14,7 +14,7 @@ use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user};
-use super::values::{column, epochs, id, read, sign_in, tenant_text};
+use super::values::{column, epochs, id, key_bytes, key_thumbprint, read, sign_in, tenant_text};
 use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::token::grant::Grant;
 use crate::protocol::token::refresh_token::{RefreshHandle, Within};
@@ -55,11 +55,11 @@ WITH given AS (
 ), redeemed AS (
     INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr, acr,
                         issued_at, expires_at, offline, claims, identity_provider, token_claims,
-                        installation_epoch, client_epoch, user_epoch, consent_epoch, revoked_at)
+                        installation_epoch, client_epoch, user_epoch, consent_epoch, confirmation, revoked_at)
     SELECT :day::int4, :id::bytea, :attempt::bytea, g.client_id, g.sub, :scopes::text[], :resources::text[], g.session_day,
            g.sid, :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text, g.issued_at, :expires_at::timestamptz,
            :offline::bool, :claims::jsonb, :identity_provider::text, :token_claims::jsonb,
-           g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch,
+           g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch, :confirmation::bytea,
            CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
     FROM given g CROSS JOIN standing
     ON CONFLICT (day, id) DO UPDATE
@@ -186,6 +186,7 @@ fn enter(
         client_epoch = new.epochs.client,
         user_epoch = new.epochs.user,
         consent_epoch = new.epochs.consent,
+        confirmation = key_bytes(&new.confirmation),
         burn
     );
     let rows = store
@@ -314,6 +315,7 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
         claims: column::<Json<ClaimNames>>(row, "grant_claims")?.0,
         token_claims: column::<Json<Map<String, Value>>>(row, "token_claims")?.0,
         epochs: epochs(row)?,
+        confirmation: key_thumbprint(row, "confirmation")?,
     })
 }
 
@@ -384,6 +386,7 @@ WITH moved AS (
       AND g.tenant = ANY (:tenants::text[]) AND g.expires_at > :expires_after::timestamptz
       AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > :used_after::timestamptz
       AND (:acrs::text[] IS NULL OR g.acr = ANY (:acrs::text[]))
+      AND (g.confirmation IS NULL OR g.confirmation = :confirmation::bytea)
     RETURNING g.sub AS of_sub, g.sid AS of_sid, {grant}, {user}
 ), audited AS (
     INSERT INTO audit_events SELECT {event of its user} FROM moved, unnest(:events::audit_events[]) AS a RETURNING hash
@@ -416,6 +419,7 @@ pub fn move_on(
         presented,
         attempt = &new.attempt[..],
         reuse = new.usage == RefreshTokenUsage::Reuse,
+        confirmation = key_bytes(&within.confirmation),
     );
     let events = new.events(audit, ["refreshed"]);
     let rows = store.write_once_more(|connection| {

@@ -64,6 +64,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0008_flow_uses_and_lasting_tokens.sql",
         sql: include_str!("../../sql/0008_flow_uses_and_lasting_tokens.sql"),
     },
+    Migration {
+        level: 9,
+        name: "0009_keys_of_grants.sql",
+        sql: include_str!("../../sql/0009_keys_of_grants.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -454,6 +459,7 @@ mod tests {
         "d79075be1a69fb5a171d7253fef01a94bfd1663b36a20db2da9b9a0186f79158",
         "fb63d35eb9d072dfd9825a2263ab1adc9229cb5343e8b1894155a6305a38d97a",
         "edf71d8ce918a01d6028c1b3c82ded0332327dd1b0018d7a20e0b4732367d691",
+        "8a72e981442ff4d8854cb088f3732a72cfd39da1c7a6da343c64b38062537a22",
     ];
 
     #[test]

@@ -88,7 +88,7 @@ const PIECES: [Piece; 12] = [
         sql: "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims AS grant_claims, g.token_claims, g.sid, \
          g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
          g.consent_epoch, g.generation, g.issued_at, \
-         coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at",
+         coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at, g.confirmation",
     },
     Piece {
         name: "{consent}",

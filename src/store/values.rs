@@ -8,7 +8,7 @@ use postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 use super::error::StoreError;
 use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
+use crate::protocol::words::identifiers::{ClientId, KeyThumbprint, Sid, Subject, TenantName};
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
@@ -115,6 +115,22 @@ pub(super) fn id(row: &Row, name: &'static str) -> Result<[u8; 16], StoreError> 
     column::<&[u8]>(row, name)?
         .try_into()
         .map_err(|_| unreadable(name))
+}
+
+/// The thumbprint of a key, where there is one.
+pub(super) fn key_thumbprint(
+    row: &Row,
+    name: &'static str,
+) -> Result<Option<KeyThumbprint>, StoreError> {
+    let Some(bytes) = column::<Option<&[u8]>>(row, name)? else {
+        return Ok(None);
+    };
+    let bytes = bytes.try_into().map_err(|_| unreadable(name))?;
+    Ok(Some(KeyThumbprint(bytes)))
+}
+
+pub(super) fn key_bytes(key: &Option<KeyThumbprint>) -> Option<&[u8]> {
+    key.as_ref().map(|key| key.0.as_slice())
 }
 
 /// A tenant column: empty means none.

@@ -16,7 +16,7 @@ const JWKS: &str = "/.well-known/openid-configuration/jwks";
 const ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
 
 /// IANA "OAuth Authorization Server Metadata", as far as this server has use for it.
-const REGISTERED: [&str; 37] = [
+const REGISTERED: [&str; 38] = [
     "issuer",
     "authorization_endpoint",
     "token_endpoint",
@@ -44,6 +44,7 @@ const REGISTERED: [&str; 37] = [
     "revocation_endpoint_auth_signing_alg_values_supported",
     "introspection_endpoint_auth_methods_supported",
     "introspection_endpoint_auth_signing_alg_values_supported",
+    "dpop_signing_alg_values_supported",
     "acr_values_supported",
     "ui_locales_supported",
     "authorization_response_iss_parameter_supported",

@@ -288,6 +288,12 @@ fn weak_settings_are_named_with_their_clients_at_start_and_when_that_changes() {
     for client_id in ["conf1", "conf2"] {
         client(&mut strong, client_id)["require_pkce"] = json!(true);
     }
+    // The FAPI profile wants refresh tokens that are reused, and says PKCE by itself.
+    strong["clients"].as_array_mut().unwrap().push(json!({
+        "client_id": "bank", "profile": "fapi2", "redirect_uris": ["https://bank.example/cb"], "scope": "openid offline_access",
+        "grant_types": ["authorization_code", "refresh_token"], "jwks_uri": "https://bank.example/jwks",
+        "refresh_token_usage": "reuse",
+    }));
     let mut gatepost = Gatepost::start_with(&strong, &[]);
     let uri = json!(["https://weak.example/cb"]);
     let mut clients = vec![

@@ -142,6 +142,7 @@ impl Scene {
             last_used_at: now,
             expires_at,
             revoked_at: None,
+            confirmation: None,
         }
     }
 
@@ -404,6 +405,7 @@ fn the_same_attempt_twice_is_one_refresh() {
         expires_after: now,
         used_after: now,
         acrs: None,
+        confirmation: None,
     };
     let new = NewRefresh {
         handle,

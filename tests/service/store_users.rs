@@ -358,6 +358,7 @@ fn token_of(session: &Session, client_id: &ClientId, database: &TestDatabase) ->
         delegation: None,
         issued_at: now,
         expires_at: now.plus(Duration::from_secs(60)),
+        confirmation: None,
     }
 }
 

@@ -452,7 +452,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
             assert_eq!(answer.header("access-control-max-age"), Some("600"));
             assert_eq!(
                 answer.header("access-control-allow-headers"),
-                Some("authorization, content-type")
+                Some("authorization, content-type, dpop")
             );
             assert!(
                 answer

@@ -12,6 +12,7 @@ pub mod mailbox;
 pub mod offline;
 pub mod phone;
 pub mod postgres;
+pub mod proofs;
 pub mod proxy;
 pub mod record;
 pub mod scim;

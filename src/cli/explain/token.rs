@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::proof;
 use super::standing::{by_word, ended_by, life};
 use crate::app::explanation::{Explained, near, refused, told};
 use crate::app::{App, id_tokens};
@@ -11,6 +12,7 @@ use crate::endpoints::token::introspection::{PresentedToken, open};
 use crate::protocol::authorize::authorization_code::{
     AuthorizationCode, CodeVerdict, PREFIX as CODE_PREFIX, redeem,
 };
+use crate::protocol::discovery::{TOKEN_PATH, endpoint_url};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::client::METHODS;
 use crate::protocol::registration::problem::{Finding, Verdict};
@@ -20,38 +22,54 @@ use crate::protocol::token::audience::{
     granted_scope, narrow, narrow_granted, with_registered_names,
 };
 use crate::protocol::token::client_authentication::{ClientVerdict, PresentedClient};
-use crate::protocol::token::refresh_token::{RefreshVerdict, judge};
+use crate::protocol::token::dpop_proof;
+use crate::protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, judge};
 use crate::protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
 use crate::protocol::token::workload_identity;
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::identifiers::{ClientId, KeyThumbprint, Subject};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError};
 use crate::protocol::words::secret::SecretText;
 use crate::store::grants;
 use crate::store::users;
 
-/// A request as it is sent: headers, if any, and the form as the last line.
+/// Headers, if any, and the form as the last line.
+struct SentRequest<'a> {
+    headers: Vec<(&'a str, &'a str)>,
+    form: &'a str,
+}
+
+impl<'a> SentRequest<'a> {
+    fn read(text: &'a str) -> SentRequest<'a> {
+        let lines = text.lines().map(str::trim);
+        let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        let form = lines.pop().unwrap_or_default();
+        let named = lines.into_iter().filter_map(|line| line.split_once(':'));
+        let headers = named.map(|(name, value)| (name, value.trim())).collect();
+        SentRequest { headers, form }
+    }
+
+    fn all(&self, name: &str) -> Vec<&'a str> {
+        let named = self.headers.iter();
+        let named = named.filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| *value).collect()
+    }
+}
+
+/// A request as it is sent.
 pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
-    let mut lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let form = lines.pop().unwrap_or_default();
-    let named = lines.into_iter().filter_map(|line| line.split_once(':'));
-    let sent = named.filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-    let headers: Vec<&str> = sent.map(|(_, value)| value.trim()).collect();
-    let parameters = match Parameters::parse(form.as_bytes()) {
+    let sent = SentRequest::read(text);
+    let parameters = match Parameters::parse(sent.form.as_bytes()) {
         Ok(parameters) => parameters,
         Err(reason) => return Ok(refused(reason, None)),
     };
     if let Err(reason) = parameters.refuse_repeated(SINGLE_PARAMETERS) {
         return Ok(refused(reason, None));
     }
-    let presented = match PresentedClient::from_request(&headers, &parameters) {
+    let presented = match PresentedClient::from_request(&sent.all("authorization"), &parameters) {
         Ok(presented) => presented,
         Err(failure) => return Ok(refused(failure.error.reason, None)),
     };
@@ -89,9 +107,17 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
     if said.verdict == Verdict::Broken {
         return Ok((vec![said], registered));
     }
-    let (findings, mut about) = grant(app, &client.client, &parameters)?;
+    let address = endpoint_url(app.issuer(), TOKEN_PATH);
+    let mut examined = proof::examine(app, &sent.all("dpop"), &address, Some(&client.client));
+    let sender = ProvenSender {
+        client: &client.client,
+        key: examined.key,
+    };
+    let (findings, mut about) = grant(app, sender, &parameters)?;
     about.append(&mut registered);
-    Ok(([said].into_iter().chain(findings).collect(), about))
+    about.append(&mut examined.about);
+    let findings = [said].into_iter().chain(examined.findings).chain(findings);
+    Ok((findings.collect(), about))
 }
 
 /// The assertion of a client, as far as it can be judged without its keys: one of its own, or a
@@ -156,8 +182,20 @@ fn about_client(client: &Client) -> [(String, Value); 3] {
     told.map(|(name, value)| (format!("registered.{name}"), json!(value)))
 }
 
+/// Who sent a request, with the key of its proof.
+#[derive(Clone, Copy)]
+struct ProvenSender<'a> {
+    client: &'a Client,
+    key: Option<KeyThumbprint>,
+}
+
 /// What it asks for, as far as that can be judged without doing it.
-fn grant(app: &App, client: &Client, parameters: &Parameters) -> Result<Explained, Failure> {
+fn grant(
+    app: &App,
+    sender: ProvenSender<'_>,
+    parameters: &Parameters,
+) -> Result<Explained, Failure> {
+    let client = sender.client;
     let snapshot = app.registry.snapshot();
     let of_error = |error: TokenError| refused(error.reason, error.detail.as_deref());
     let left_out = |what: &str| {
@@ -172,9 +210,9 @@ fn grant(app: &App, client: &Client, parameters: &Parameters) -> Result<Explaine
     match TokenRequest::from_form(&named, client, |name| app.has_grant(name), app.now()) {
         Err(error) => Ok(of_error(error)),
         Ok(TokenRequest::AuthorizationCode(request)) => {
-            code(app, &request.code, Some((client, &request)))
+            code(app, &request.code, Some((sender, &request)))
         }
-        Ok(TokenRequest::RefreshToken(request)) => refresh(app, &request, Some(client)),
+        Ok(TokenRequest::RefreshToken(request)) => refresh(app, &request, Some(sender)),
         Ok(TokenRequest::ClientCredentials(request)) => {
             let scope = granted_scope(request.scope.as_ref(), client, &snapshot.catalogue);
             let narrowed = scope.and_then(|scope| {
@@ -221,6 +259,9 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
                 return Ok((vec![id_token(app, &claims)?], Map::new()));
             }
             let jws = UnverifiedJws::parse(text.expose());
+            if jws.as_ref().is_some_and(dpop_proof::is_one) {
+                return Ok(proof::alone(app, text.expose()));
+            }
             let is_ours = jws.as_ref().map(|jws| snapshot.keys.verifies(jws));
             let finding = match is_ours {
                 Some(true) => Finding::broken(told(
@@ -260,6 +301,7 @@ fn id_token(app: &App, claims: &Map<String, Value>) -> Result<Finding, Failure> 
 /// An access token: beside what it stands on, whether its client would still get one.
 fn access(app: &App, token: &AccessToken) -> Result<Explained, Failure> {
     let (mut findings, about) = life(app, token, None)?;
+    findings.extend(bound(token.confirmation));
     if let Some(user) = &token.user {
         findings.extend(closed(app, &token.client_id, &user.subject)?);
         let client = app.registry.client(&token.client_id)?;
@@ -274,11 +316,12 @@ fn access(app: &App, token: &AccessToken) -> Result<Explained, Failure> {
 fn redeemable(
     app: &App,
     code: &AuthorizationCode,
-    client: &Client,
+    sender: ProvenSender<'_>,
     request: &AuthorizationCodeRequest,
 ) -> Finding {
+    let ProvenSender { client, key } = sender;
     let catalogue = &app.registry.snapshot().catalogue;
-    match redeem(code, request, client, catalogue, app.now()) {
+    match redeem(code, request, key, client, catalogue, app.now()) {
         CodeVerdict::Redeem => {}
         CodeVerdict::Burn(reason)
         | CodeVerdict::ReplayOnly(reason)
@@ -306,20 +349,22 @@ fn redeemable(
 fn code(
     app: &App,
     text: &SecretText,
-    request: Option<(&Client, &AuthorizationCodeRequest)>,
+    request: Option<(ProvenSender<'_>, &AuthorizationCodeRequest)>,
 ) -> Result<Explained, Failure> {
-    let opened: Option<AuthorizationCode> = app
-        .vault
-        .authorization_codes
-        .open_text(CODE_PREFIX, text.expose());
-    let Some(code) = opened else {
+    let sealer = &app.vault.authorization_codes;
+    let Some(opened) = sealer.open_bound(CODE_PREFIX, text.expose()) else {
         return Ok(refused(Reason::UnknownCode, None));
+    };
+    let code = AuthorizationCode {
+        confirmation: opened.bound_to,
+        ..opened.value
     };
     let grant = &code.grant;
     let mut findings = Vec::new();
-    if let Some((client, request)) = request {
-        findings.push(redeemable(app, &code, client, request));
+    if let Some((sender, request)) = request {
+        findings.push(redeemable(app, &code, sender, request));
     }
+    findings.extend(bound(code.confirmation));
     findings.push(match grants::find(&app.store, grant.id, None)? {
         Some(_) => {
             let event = ended_by(
@@ -343,7 +388,7 @@ fn code(
 fn refresh(
     app: &App,
     request: &RefreshTokenRequest,
-    sender: Option<&Client>,
+    sender: Option<ProvenSender<'_>>,
 ) -> Result<Explained, Failure> {
     let unknown = |detail: &str| Ok(refused(Reason::UnknownRefreshToken, Some(detail)));
     let Some(handle) = refresh_handle(app, &request.refresh_token) else {
@@ -355,15 +400,21 @@ fn refresh(
     let Some(client) = app.registry.client(&grant.client_id)? else {
         return unknown("its client is gone");
     };
-    if sender.is_some_and(|sender| sender.client_id != grant.client_id) {
+    if sender.is_some_and(|sender| sender.client.client_id != grant.client_id) {
         return unknown(&format!("it is one of {}", grant.client_id));
     }
     let snapshot = app.registry.snapshot();
     let client = &client.client;
-    let judged = match judge(
-        &grant,
+    // A token that is shown alone is judged as if its key were proved.
+    let key = sender.map_or(grant.confirmation, |sender| sender.key);
+    let presented = PresentedRefresh {
         handle,
         request,
+        key,
+    };
+    let judged = match judge(
+        &grant,
+        presented,
         client,
         &snapshot.catalogue,
         app.issuer(),
@@ -393,9 +444,22 @@ fn refresh(
     );
     let closed = closed(app, &grant.client_id, &grant.user.subject)?;
     Ok((
-        [judged].into_iter().chain(closed).chain(stands).collect(),
+        [judged]
+            .into_iter()
+            .chain(bound(grant.confirmation))
+            .chain(closed)
+            .chain(stands)
+            .collect(),
         about,
     ))
+}
+
+/// What a thief lacks.
+fn bound(key: Option<KeyThumbprint>) -> Option<Finding> {
+    let key = key?.to_text();
+    Some(Finding::fine(format!(
+        "it is bound to the key {key}: it needs a proof of that key (DPoP)"
+    )))
 }
 
 /// Tokens are for those to whom the client is open now.

@@ -22,7 +22,7 @@ use crate::protocol::token::client_authentication::{
     AuthenticationFailure, ClientVerdict, PresentedClient,
 };
 use crate::protocol::token::workload_identity;
-use crate::protocol::words::client::{Client, SigningAlgorithm};
+use crate::protocol::words::client::{Client, Profile, SigningAlgorithm};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
@@ -252,15 +252,19 @@ fn by_assertion(
     let Some(keys) = KeySource::of(&client.jwks, &client.jwks_uri) else {
         return Ok(Err(presented.failure(Reason::ClientAssertionKey)));
     };
+    let refused = |problem| presented.failure(assertion::reason_for(problem));
+    if client.profile == Some(Profile::Fapi2)
+        && let Err(problem) = assertion::judge_for_fapi2(&claims, app.issuer(), now)
+    {
+        return Ok(Err(refused(problem)));
+    }
     let expected = ExpectedAssertion {
         issuer: name,
         subject: Some(name),
         audiences: &app.client_assertion_audiences(),
     };
     let spent = app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now)?;
-    Ok(spent
-        .map(drop)
-        .map_err(|problem| presented.failure(assertion::reason_for(problem))))
+    Ok(spent.map(drop).map_err(refused))
 }
 
 /// A token that another issuer gave to a workload. It is not used up: platforms give out one many

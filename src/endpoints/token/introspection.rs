@@ -197,10 +197,12 @@ pub fn open(app: &App, token: &SecretText) -> Option<PresentedToken> {
 
 pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
     if token.expose().starts_with(ACCESS_TOKEN_PREFIX) {
-        return app
-            .vault
-            .access_tokens
-            .open_text(ACCESS_TOKEN_PREFIX, token.expose());
+        let sealer = &app.vault.access_tokens;
+        let opened = sealer.open_bound(ACCESS_TOKEN_PREFIX, token.expose())?;
+        return Some(AccessToken {
+            confirmation: opened.bound_to,
+            ..opened.value
+        });
     }
     let jws = UnverifiedJws::parse(token.expose())?;
     // The `typ` of an ID token may be that of an access token. It has no `client_id`, so its claims

@@ -5,18 +5,27 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::require_form;
+use crate::endpoints::token::dpop::require_holder;
 use crate::endpoints::token::introspection;
 use crate::http::{Method, Request, Response};
-use crate::protocol::token::userinfo::{self, BearerFailure, UserInfoVerdict, judge, response};
+use crate::protocol::token::userinfo::{
+    self, BearerFailure, SentToken, TokenScheme, UserInfoVerdict, judge, response,
+};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::scope::{OPENID, ScopeSet};
-use crate::protocol::words::secret::SecretText;
 
 /// Answers with claims, or with the challenge of RFC 6750 §3.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let token = presented(request)?;
-    let token = introspection::access_token(app, &token)
+    let sent = presented(request)?;
+    let refused = |failure| Failure::Unadmitted {
+        failure,
+        scheme: sent.scheme,
+        scope: OPENID,
+    };
+    let token = introspection::access_token(app, &sent.token)
         .ok_or_else(|| refused(BearerFailure::InvalidToken))?;
+    let about = |failure| refused(failure).about(&token.client_id, None);
+    require_holder(app, request, &sent, &token, about)?;
     let (stands, user) = introspection::standing(app, &token)?;
     let mut answer = match judge(&token, stands, user.as_ref()) {
         UserInfoVerdict::Answer(user) => {
@@ -29,7 +38,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             )
         }
         UserInfoVerdict::Refuse(failure) => {
-            return Err(refused(failure).about(&token.client_id, None));
+            return Err(about(failure));
         }
     };
     answer.note.client_id = Some(token.client_id.to_string());
@@ -37,7 +46,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 /// The token from the header or from a form. A body that is empty needs no content type.
-fn presented(request: &Request) -> Result<SecretText, Failure> {
+fn presented(request: &Request) -> Result<SentToken, Failure> {
     let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
     let form = if request.method == Method::Post && !request.body.is_empty() {
         require_form(request, 415)?;
@@ -46,10 +55,10 @@ fn presented(request: &Request) -> Result<SecretText, Failure> {
         None
     };
     let headers: Vec<&str> = request.headers.all("authorization").collect();
-    userinfo::access_token(&headers, &query, form.as_ref()).map_err(refused)
-}
-
-fn refused(failure: BearerFailure) -> Failure {
-    let scope = OPENID;
-    Failure::Unadmitted { failure, scope }
+    let sent = userinfo::access_token(&headers, &query, form.as_ref());
+    sent.map_err(|failure| Failure::Unadmitted {
+        failure,
+        scheme: TokenScheme::Bearer,
+        scope: OPENID,
+    })
 }

@@ -108,8 +108,9 @@ impl<'a> Back<'a> {
         let config = &self.app.config;
         match answer {
             Ok(response) => Ok(departure::end(config, response, self.flow)),
-            Err(failure) => Err(Failure::WithCookie {
-                set_cookie: departure::removal(config, self.flow),
+            Err(failure) => Err(Failure::WithHeader {
+                name: "Set-Cookie",
+                value: departure::removal(config, self.flow),
                 failure: Box::new(failure),
             }),
         }

@@ -13,6 +13,7 @@ use crate::protocol::token::liveness::check_registration;
 use crate::protocol::token::token_request::{AuthorizationCodeRequest, PresentedVerifier};
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
+use crate::protocol::words::identifiers::KeyThumbprint;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::response_type::ResponseType;
@@ -34,6 +35,9 @@ pub struct AuthorizationCode {
     pub nonce: Option<String>,
     pub response_type: ResponseType,
     pub expires_at: Instant,
+    /// The key by which alone it can be redeemed (RFC 9449 §10). It is sealed beside the code.
+    #[serde(skip)]
+    pub confirmation: Option<KeyThumbprint>,
 }
 
 /// What to do with an attempt to redeem a code. The statement that enacts this verdict also finds
@@ -53,11 +57,13 @@ pub enum CodeVerdict {
     Reject(Reason),
 }
 
-/// Judges an attempt to redeem a code. Checks in this order: the client, expiry, `redirect_uri`,
-/// PKCE, and whether the client may still have what was granted.
+/// Judges an attempt to redeem a code. `key` is what the request proved to
+/// hold. Checks in this order: the client, expiry, `redirect_uri`, PKCE, the key, and whether the
+/// client may still have what was granted.
 pub fn redeem(
     code: &AuthorizationCode,
     request: &AuthorizationCodeRequest,
+    key: Option<KeyThumbprint>,
     client: &Client,
     catalogue: &Catalogue,
     now: Instant,
@@ -73,6 +79,9 @@ pub fn redeem(
     }
     if let Err(reason) = verify_challenge(code.challenge.as_ref(), &request.code_verifier) {
         return CodeVerdict::Burn(reason);
+    }
+    if code.confirmation.is_some() && code.confirmation != key {
+        return CodeVerdict::Burn(Reason::ProofKey);
     }
     let grant = &code.grant;
     match check_registration(&grant.user, &grant.scope, client, catalogue) {
@@ -131,7 +140,7 @@ mod tests {
         client: &Client,
         now: Instant,
     ) -> CodeVerdict {
-        redeem(code, request, client, &samples::catalogue(), now)
+        redeem(code, request, None, client, &samples::catalogue(), now)
     }
 
     fn request() -> AuthorizationCodeRequest {
@@ -273,6 +282,32 @@ mod tests {
                 NOW,
             );
             assert_eq!(verdict, CodeVerdict::Burn(reason), "{verifier:?}");
+        }
+    }
+
+    #[test]
+    fn a_code_that_is_bound_to_a_key_is_burnt_by_any_other() {
+        let [own, other] = [1, 2].map(|byte| KeyThumbprint([byte; 32]));
+        let bound = AuthorizationCode {
+            confirmation: Some(own),
+            ..code()
+        };
+        let burnt = CodeVerdict::Burn(Reason::ProofKey);
+        for (code, key, verdict) in [
+            (&bound, Some(own), CodeVerdict::Redeem),
+            (&bound, Some(other), burnt),
+            (&bound, None, burnt),
+            (&code(), Some(own), CodeVerdict::Redeem),
+        ] {
+            let redeemed = redeem(
+                code,
+                &request(),
+                key,
+                &samples::client(),
+                &samples::catalogue(),
+                NOW,
+            );
+            assert_eq!(redeemed, verdict, "{key:?}");
         }
     }
 }

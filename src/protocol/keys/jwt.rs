@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
 use crate::protocol::words::client::{AccessTokenTyp, SigningAlgorithm};
+use crate::protocol::words::identifiers::KeyThumbprint;
 
 /// The `typ` of an ID token. An access token may have it, too, where its client is registered so.
 /// The two differ by `client_id`: every access token has it, and no ID token.
@@ -82,7 +83,7 @@ pub fn half_hash(alg: SigningAlgorithm, text: &str) -> String {
 impl UnverifiedJws {
     /// Reads a JWS. `None` unless it has three parts of strict base64url and a header that names
     /// one of our algorithms and no extension that must be understood (`crit`). Keys in the header
-    /// (`jwk`, `jku`, `x5u`, `x5c`) are ignored.
+    /// (`jwk`, `jku`, `x5u`, `x5c`) are ignored here.
     pub fn parse(text: &str) -> Option<UnverifiedJws> {
         if text.len() > MOST_BYTES {
             return None;
@@ -92,8 +93,7 @@ impl UnverifiedJws {
         if header.is_empty() || payload.is_empty() || signature.is_empty() {
             return None;
         }
-        let header: Map<String, Value> =
-            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
+        let header = members(header)?;
         if header.contains_key("crit") {
             return None;
         }
@@ -107,10 +107,21 @@ impl UnverifiedJws {
         })
     }
 
+    /// The key in the header, which a DPoP proof alone brings. It says nothing of who signed.
+    pub fn embedded_key(&self) -> Option<Value> {
+        let (header, _) = self.signing_input.split_once('.')?;
+        members(header)?.remove("jwk")
+    }
+
     /// The claims (RFC 7519 §3). Believe them only after the signature was verified.
     pub fn unverified_claims(&self) -> Option<Map<String, Value>> {
         serde_json::from_slice(&self.unverified_payload).ok()
     }
+}
+
+/// The members of the header, from its base64url.
+fn members(header: &str) -> Option<Map<String, Value>> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()
 }
 
 /// A text that may be absent. The outer `None` says that the member is there and is not a text.
@@ -170,10 +181,15 @@ impl PublicKey {
         }
     }
 
-    /// The thumbprint (RFC 7638 §3): base64url of the SHA-256 over the required members in
-    /// alphabetical order, which is the order of our objects.
+    /// The thumbprint (RFC 7638 §3): the SHA-256 over the required members in alphabetical order,
+    /// which is the order of our objects.
+    pub fn key_thumbprint(&self) -> KeyThumbprint {
+        KeyThumbprint(Sha256::digest(self.required_members().to_string()).into())
+    }
+
+    /// The thumbprint as text.
     pub fn thumbprint(&self) -> String {
-        URL_SAFE_NO_PAD.encode(Sha256::digest(self.required_members().to_string()))
+        self.key_thumbprint().to_text()
     }
 
     /// For signatures only.

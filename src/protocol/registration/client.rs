@@ -9,6 +9,7 @@ use super::client_rules;
 use super::metadata_document;
 use super::names::{display_text, own_claim, plain_name, token_name};
 use super::problem::DocumentProblem;
+use super::profile;
 use super::provider::{issuer, protected_url};
 use super::timestamp;
 use super::walker::{Check, Walker, expected};
@@ -16,8 +17,8 @@ use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
 use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
-    ClientLinks, GrantType, IdJagEntry, Lifetimes, LogoutUri, RefreshTokenUsage, SigningAlgorithm,
-    WorkloadIdentity,
+    ClientLinks, GrantType, IdJagEntry, Lifetimes, LogoutUri, Profile, RefreshTokenUsage,
+    SigningAlgorithm, WorkloadIdentity,
 };
 use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::protocol::words::instant::Day;
@@ -87,13 +88,10 @@ pub fn exported(metadata: &Value) -> Value {
 /// exists is not judged here.
 pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
     let client_id = walker.required("client_id", token_name);
-    let credentials = credentials(walker);
+    let profile = walker.one_of("profile", &Profile::NAMED);
+    let credentials = credentials(walker, profile);
     let confidential = credentials.method.is_confidential();
-    let redirect_uri: Check = if confidential {
-        of_confidential_client
-    } else {
-        of_public_client
-    };
+    let redirect_uri = redirect_uri_rule(confidential);
     let (grant_types, response_types) = flows(walker);
     let mut client = Client {
         client_name: walker.localized("client_name", display_text, &client_id),
@@ -102,6 +100,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         redirect_hosts: redirect_hosts(walker),
         links: links(walker),
         enabled: walker.flag("enabled").unwrap_or(true),
+        profile,
         redirect_uris: walker
             .strings("redirect_uris", redirect_uri)
             .unwrap_or_default(),
@@ -142,6 +141,8 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         allow_remember_consent: walker.flag("allow_remember_consent"),
         consent_lifetime: walker.seconds("consent_lifetime", 1..=LONGEST_LIFETIME),
         requires_pushed_requests: walker.is_set("require_pushed_authorization_requests"),
+        requires_dpop: walker.is_set("dpop_bound_access_tokens"),
+        requires_dpop_nonce: walker.is_set("dpop_nonce"),
         require_pkce: walker.flag("require_pkce"),
         allow_plain_pkce: walker.is_set("allow_plain_pkce"),
         legacy_until: legacy_until(walker),
@@ -175,14 +176,21 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
     if client.metadata_document {
         metadata_document::settle(walker, &mut client);
     }
-    client_rules::check(walker, &client, credentials.has_secrets);
+    complete(walker, &mut client, &credentials);
+    client
+}
+
+/// Fills in what its profile sets, and notes contradictions.
+fn complete(walker: &mut Walker<'_, '_>, client: &mut Client, credentials: &Credentials) {
+    profile::fill_in(walker, client);
+    client_rules::check(walker, client, credentials.has_secrets);
+    let confidential = credentials.method.is_confidential();
     if credentials.said.is_some_and(|said| said != confidential) {
         walker.problem(
             CONFIDENTIAL,
             "contradicts secrets or token_endpoint_auth_method; leave it out",
         );
     }
-    client
 }
 
 /// How the client authenticates.
@@ -195,13 +203,14 @@ struct Credentials {
 
 /// A client for which no method is registered is confidential where it has secrets, or where it
 /// says so and names no secrets.
-fn credentials(walker: &mut Walker<'_, '_>) -> Credentials {
+fn credentials(walker: &mut Walker<'_, '_>, profile: Option<Profile>) -> Credentials {
     let said = walker.flag(CONFIDENTIAL);
     let secrets = walker.value("secrets");
     let has_secrets = secrets.map(|secrets| secrets.as_array().is_some_and(|all| !all.is_empty()));
-    let unsaid = match has_secrets.or(said) {
-        Some(true) => ClientAuthenticationMethod::AnySecret,
-        Some(false) | None => ClientAuthenticationMethod::None,
+    let unsaid = match (profile, has_secrets.or(said)) {
+        (Some(Profile::Fapi2), _) => ClientAuthenticationMethod::PrivateKeyJwt,
+        (None, Some(true)) => ClientAuthenticationMethod::AnySecret,
+        (None, Some(false) | None) => ClientAuthenticationMethod::None,
     };
     Credentials {
         method: walker
@@ -295,6 +304,13 @@ fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<Response
             response_types,
         ),
         (None, None) => (BTreeSet::from([GrantType::AuthorizationCode]), code),
+    }
+}
+
+fn redirect_uri_rule(confidential: bool) -> Check {
+    match confidential {
+        true => of_confidential_client,
+        false => of_public_client,
     }
 }
 

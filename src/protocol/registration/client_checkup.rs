@@ -8,8 +8,8 @@ use crate::protocol::registration::grade::Graded;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::{
-    AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
-    WorkloadIdentity,
+    AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, Profile,
+    SigningAlgorithm, WorkloadIdentity,
 };
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
@@ -34,30 +34,12 @@ pub fn examine(
     } else {
         Finding::broken("it is disabled: register \"enabled\": true")
     }];
-    match client.authentication {
-        ClientAuthenticationMethod::None => findings.push(Finding::fine("it is public: no secret")),
-        ClientAuthenticationMethod::PrivateKeyJwt
-            if client.jwks.is_none()
-                && client.jwks_uri.is_none()
-                && client.federated.is_empty()
-                && !client.metadata_document =>
-        {
-            findings.push(Finding::broken(
-                "private_key_jwt without a key: register jwks, jwks_uri or federated",
-            ));
-        }
-        ClientAuthenticationMethod::PrivateKeyJwt => {
-            if client.jwks.is_some() || client.jwks_uri.is_some() {
-                findings.push(Finding::fine("it authenticates with its own key"));
-            }
-            findings.extend(client.federated.iter().flat_map(of_workload));
-        }
-        ClientAuthenticationMethod::AnySecret
-        | ClientAuthenticationMethod::ClientSecretBasic
-        | ClientAuthenticationMethod::ClientSecretPost => {
-            findings.extend(of_secrets(client, secrets, now))
-        }
+    if client.profile == Some(Profile::Fapi2) {
+        findings.push(Finding::fine(
+            "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP",
+        ));
     }
+    findings.extend(of_credentials(client, secrets, now));
     let access_token = match client.access_token_type {
         AccessTokenType::Jwt => Some(client.access_token_signed_response_alg),
         AccessTokenType::Reference => None,
@@ -118,11 +100,45 @@ pub fn examine(
             "neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out",
         ),
     }));
+    findings.extend(by_proof(client));
     findings.extend(consent_each_time(client));
     findings.push(Graded::of(client, now).finding(client));
     findings.extend(ways_to_sign_in(client, providers));
     findings.extend(weaknesses(client));
     findings
+}
+
+/// How it authenticates.
+fn of_credentials(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
+    let has_keys = client.jwks.is_some() || client.jwks_uri.is_some();
+    let has_other_proof = client.metadata_document || !client.federated.is_empty();
+    match client.authentication {
+        ClientAuthenticationMethod::None => vec![Finding::fine("it is public: no secret")],
+        ClientAuthenticationMethod::PrivateKeyJwt if !has_keys && !has_other_proof => {
+            vec![Finding::broken(
+                "private_key_jwt without a key: register jwks, jwks_uri or federated",
+            )]
+        }
+        ClientAuthenticationMethod::PrivateKeyJwt => {
+            let own = has_keys.then(|| Finding::fine("it authenticates with its own key"));
+            let workloads = client.federated.iter().flat_map(of_workload);
+            own.into_iter().chain(workloads).collect()
+        }
+        ClientAuthenticationMethod::AnySecret
+        | ClientAuthenticationMethod::ClientSecretBasic
+        | ClientAuthenticationMethod::ClientSecretPost => of_secrets(client, secrets, now),
+    }
+}
+
+/// Whether its access tokens are of use to a thief.
+fn by_proof(client: &Client) -> Option<Finding> {
+    let told = match (client.requires_dpop, client.requires_dpop_nonce) {
+        (true, true) => "it must send DPoP proofs with a nonce: its tokens are bound to a key",
+        (true, false) => "it must send DPoP proofs: its tokens are bound to a key",
+        (false, true) => "where it sends DPoP proofs, they must have a nonce",
+        (false, false) => return None,
+    };
+    Some(Finding::fine(told))
 }
 
 /// What a workload's registration leaves open.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::protocol::keys::key_set::{KeySet, read};
 use crate::protocol::registration::problem::DocumentProblem;
+use crate::protocol::registration::profile;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{
     AccessTokenTyp, AccessTokenType, Client, ClientAuthenticationMethod, GrantType, IdJagEntry,
@@ -21,7 +22,7 @@ use crate::protocol::words::strength::Strength;
 const MOST_WORKLOADS: usize = 20;
 
 /// What a registration must not say: whether it does, the key to mend, and the rule.
-type Contradiction = (bool, &'static str, &'static str);
+pub(super) type Contradiction = (bool, &'static str, &'static str);
 
 /// Notes every contradiction. Where a value could not be read, it looks at the scopes alone: they
 /// contradict nothing else.
@@ -35,6 +36,7 @@ pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: b
         all.extend(of_grants(client));
         all.extend(of_answers(client));
         all.extend(of_credentials(client, has_secrets));
+        all.extend(profile::contradictions(client));
     }
     for (is_there, key, rule) in all {
         if is_there {
@@ -49,7 +51,7 @@ fn uses_code(client: &Client) -> bool {
 
 /// Between response types, grant types and redirect URIs.
 #[rustfmt::skip]
-fn of_flows(client: &Client) -> [Contradiction; 7] {
+fn of_flows(client: &Client) -> [Contradiction; 8] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
     let code = uses_code(client);
     let tokens = client.response_types.iter().any(|kind| kind.returns_tokens());
@@ -65,6 +67,8 @@ fn of_flows(client: &Client) -> [Contradiction; 7] {
             "response_types", "must have a type with id_token or token: grant_types has implicit"),
         (access_token && !client.allow_access_tokens_via_browser,
             "response_types", "hands access tokens through the browser, where they leak: it needs allow_access_tokens_via_browser"),
+        (access_token && client.requires_dpop,
+            "response_types", "hands access tokens through the browser, bound to no key: dpop_bound_access_tokens contradicts it"),
         (!client.response_types.is_empty() && client.redirect_uris.is_empty() && !client.metadata_document,
             "redirect_uris", "is required: response_types need somewhere to answer to"),
         (!client.redirect_hosts.is_empty() && !client.metadata_document,
@@ -167,7 +171,7 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
         (!confidential && has_keys,
             "token_endpoint_auth_method", "must be private_key_jwt: keys are registered"),
         (by_key && none_fits,
-            "jwks", "has no key that fits token_endpoint_auth_signing_alg"),
+            "jwks", "has no key that fits token_endpoint_auth_signing_alg or the profile"),
         (has_secrets && client.authentication == ClientAuthenticationMethod::None,
             "secrets", "must be left out: token_endpoint_auth_method is none"),
         (has_secrets && by_key,

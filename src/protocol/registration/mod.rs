@@ -21,6 +21,7 @@ pub mod metadata_document;
 pub mod names;
 pub mod plan;
 pub mod problem;
+pub mod profile;
 pub mod provider;
 pub mod references;
 pub mod released_claims;

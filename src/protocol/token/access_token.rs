@@ -17,7 +17,9 @@ use serde_json::{Map, Value, json};
 use super::claims;
 use super::delegation::Delegation;
 use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject, TenantName};
+use crate::protocol::words::identifiers::{
+    ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName,
+};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
@@ -58,6 +60,10 @@ pub struct AccessToken {
     pub delegation: Option<Delegation>,
     pub issued_at: Instant,
     pub expires_at: Instant,
+    /// `cnf`: the key that whoever uses the token must prove to hold (RFC 9449 §6). A reference has
+    /// it beside the token.
+    #[serde(skip)]
+    pub confirmation: Option<KeyThumbprint>,
 }
 
 /// `GATEPOST_SCOPE_CLAIM`
@@ -94,6 +100,14 @@ impl AccessToken {
         now >= self.expires_at
     }
 
+    /// `token_type`
+    pub fn token_type(&self) -> &'static str {
+        match self.confirmation {
+            Some(_) => "DPoP",
+            None => "Bearer",
+        }
+    }
+
     /// `expires_in`: the whole seconds that are left.
     pub fn expires_in(&self, now: Instant) -> u64 {
         u64::try_from(self.expires_at.seconds().saturating_sub(now.seconds())).unwrap_or(0)
@@ -122,6 +136,7 @@ impl AccessToken {
             "userinfo_claims": (!self.userinfo_claims.is_empty()).then_some(&self.userinfo_claims),
             "act": self.delegation.as_ref().map(Delegation::act),
             "exchanged_from": self.delegation.as_ref().map(Delegation::exchanged_from),
+            "cnf": self.confirmation.map(|key| json!({"jkt": key.to_text()})),
             "grant_claims": (!grant_claims.is_empty()).then_some(grant_claims),
         }));
         members.extend(self.claims.clone());
@@ -149,6 +164,9 @@ impl AccessToken {
             })?,
             issued_at: seconds(members.get("iat")?)?,
             expires_at: seconds(members.get("exp")?)?,
+            confirmation: optional(members.get("cnf"), |cnf| {
+                KeyThumbprint::from_text(cnf.get("jkt")?.as_str()?)
+            })?,
         })
     }
 }

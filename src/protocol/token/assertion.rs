@@ -25,6 +25,8 @@ const SPIFFE_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type
 const FURTHEST: Duration = Duration::from_secs(600);
 /// How much the clocks of two machines may differ.
 pub(super) const SKEW: Duration = Duration::from_secs(60);
+/// The same for clients of the FAPI 2.0 profile.
+const FAPI2_SKEW: Duration = Duration::from_secs(10);
 /// The `typ` of client authentication, beside `JWT` and none (draft-ietf-oauth-rfc7523bis §4).
 const CLIENT_AUTHENTICATION_TYP: &str = "client-authentication+jwt";
 
@@ -137,6 +139,27 @@ pub fn judge(
         jti: jti.to_owned(),
         forgotten_at: expires_at.plus(SKEW),
     })
+}
+
+/// Judges what FAPI 2.0 §5.3.2.1 asks beside [`judge`]: `aud` is the issuer as a text, and neither
+/// `iat` nor `nbf` lies more than [`FAPI2_SKEW`] ahead.
+pub fn judge_for_fapi2(
+    claims: &Map<String, Value>,
+    issuer: &str,
+    now: Instant,
+) -> Result<(), AssertionProblem> {
+    if claims.get("aud").and_then(Value::as_str) != Some(issuer) {
+        return Err(AssertionProblem::Audience);
+    }
+    let is_ahead = |time: &Value| numeric_date(time).is_none_or(|at| at > now.plus(FAPI2_SKEW));
+    match ["iat", "nbf"]
+        .into_iter()
+        .filter_map(|name| claims.get(name))
+        .any(is_ahead)
+    {
+        true => Err(AssertionProblem::Times),
+        false => Ok(()),
+    }
 }
 
 /// A text, or an array with one in it (RFC 7519 §4.1.3).
@@ -287,6 +310,29 @@ mod tests {
         let now = NOW.seconds();
         for exp in [json!(now - 59), json!(now + 660), json!(now as f64 + 0.5)] {
             assert!(judged(&with("exp", exp.clone())).is_ok(), "{exp}");
+        }
+    }
+
+    #[test]
+    fn the_fapi_profile_takes_the_issuer_as_a_text_and_clocks_that_are_ten_seconds_ahead() {
+        use AssertionProblem::{Audience, Times};
+        let now = NOW.seconds();
+        let judged = |claims: &Value| judge_for_fapi2(claims.as_object().unwrap(), ISSUER, NOW);
+        for (name, value, problem) in [
+            ("aud", json!(TOKEN_URL), Audience),
+            ("aud", json!([ISSUER]), Audience),
+            ("aud", json!(null), Audience),
+            ("iat", json!(now + 11), Times),
+            ("iat", json!("soon"), Times),
+            ("nbf", json!(now + 11), Times),
+            ("nbf", json!(null), Times),
+        ] {
+            let claims = with(name, value.clone());
+            assert_eq!(judged(&claims), Err(problem), "{name} {value}");
+        }
+        assert_eq!(judged(&good()), Ok(()));
+        for name in ["iat", "nbf"] {
+            assert_eq!(judged(&with(name, json!(now + 10))), Ok(()), "{name}");
         }
     }
 

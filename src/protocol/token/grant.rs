@@ -10,7 +10,7 @@ use super::access_token::{AccessToken, Jti, StandsOn, json_text};
 use super::claims::ClaimNames;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{ClientId, GrantId};
+use crate::protocol::words::identifiers::{ClientId, GrantId, KeyThumbprint};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::protocol::words::session::SignIn;
@@ -39,6 +39,10 @@ pub struct Grant {
     pub last_used_at: Instant,
     pub expires_at: Instant,
     pub revoked_at: Option<Instant>,
+    /// The key that its refresh tokens are bound to. It is set when the grant is entered; a code
+    /// has its own.
+    #[serde(skip)]
+    pub confirmation: Option<KeyThumbprint>,
 }
 
 impl Grant {
@@ -75,6 +79,7 @@ impl Grant {
             last_used_at: now,
             expires_at,
             revoked_at: None,
+            confirmation: None,
         }
     }
 
@@ -103,6 +108,7 @@ impl Grant {
             delegation: None,
             issued_at: self.issued_at,
             expires_at: self.expires_at,
+            confirmation: None,
         }
     }
 }

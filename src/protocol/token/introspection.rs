@@ -70,7 +70,7 @@ pub fn access_token_response(
         answer.remove(withheld);
     }
     answer.extend(claims::present(
-        json!({ "active": true, "token_type": "Bearer" }),
+        json!({ "active": true, "token_type": seen.token_type() }),
     ));
     answer
 }

@@ -7,6 +7,7 @@ pub mod claims;
 pub mod client_authentication;
 pub mod client_secret;
 pub mod delegation;
+pub mod dpop_proof;
 pub mod extension_grant;
 pub mod function_answer;
 pub mod grant;

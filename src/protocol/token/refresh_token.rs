@@ -36,6 +36,10 @@
 //!   only ends the window in which its predecessor may be repeated.
 //! - The database was restored to before it was issued; or to before its grant, which is not there.
 //!
+//! Read: `check_key`. Compared: [`Within`].
+//! - It is bound to a key, and came without a proof of it. That ends nothing: with the proof it is
+//!   as good as before.
+//!
 //! Read: `check_token`. Compared: `revoked_at`.
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
 //!   `gatepost grant revoke`, or by a replay.
@@ -80,7 +84,7 @@ use crate::protocol::token::grant::Grant;
 use crate::protocol::words::acr_values::tenant_stands;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::identifiers::{GrantId, TenantName};
+use crate::protocol::words::identifiers::{GrantId, KeyThumbprint, TenantName};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
@@ -156,16 +160,30 @@ pub enum RefreshVerdict {
     Refuse(TokenError),
 }
 
+/// A refresh token as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct PresentedRefresh<'a> {
+    pub handle: RefreshHandle,
+    pub request: &'a RefreshTokenRequest,
+    /// The key that the sender proved to hold.
+    pub key: Option<KeyThumbprint>,
+}
+
 pub fn judge(
     grant: &Grant,
-    handle: RefreshHandle,
-    request: &RefreshTokenRequest,
+    presented: PresentedRefresh<'_>,
     client: &Client,
     catalogue: &Catalogue,
     issuer: &str,
     now: Instant,
 ) -> RefreshVerdict {
-    if let Err(reason) = check_token(grant, handle, client) {
+    let PresentedRefresh {
+        handle,
+        request,
+        key,
+    } = presented;
+    let checked = check_token(grant, handle, client).and_then(|()| check_key(grant, key));
+    if let Err(reason) = checked {
         return RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, reason));
     }
     let standing = check_standing(grant, client, catalogue, now);
@@ -190,6 +208,8 @@ pub struct Within<'a> {
     pub used_after: Instant,
     /// The `acr` that the grant must have; `None` for any.
     pub acrs: Option<Vec<&'static str>>,
+    /// The key that the request proved to hold: a grant that is bound to one must be bound to it.
+    pub confirmation: Option<KeyThumbprint>,
 }
 
 /// The most scopes or tenants that are sent with a refresh. Where more are registered, the grant is
@@ -199,6 +219,7 @@ const MOST_NAMES: usize = 64;
 /// What the statement has to compare. `None` where the grant must be read and judged first.
 pub fn within<'a>(
     request: &RefreshTokenRequest,
+    key: Option<KeyThumbprint>,
     client: &'a Client,
     catalogue: &'a Catalogue,
     now: Instant,
@@ -236,6 +257,7 @@ pub fn within<'a>(
                 .filter(|acr| client.takes(acr))
                 .collect()
         }),
+        confirmation: key,
     })
 }
 
@@ -271,6 +293,14 @@ fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<
     } else {
         Ok(())
     }
+}
+
+/// A mismatch is not even a replay: somebody has the token, and not the key.
+fn check_key(grant: &Grant, key: Option<KeyThumbprint>) -> Result<(), Reason> {
+    if grant.confirmation.is_some() && grant.confirmation != key {
+        return Err(Reason::ProofKey);
+    }
+    Ok(())
 }
 
 fn check_standing(
@@ -341,6 +371,14 @@ mod tests {
         }
     }
 
+    fn presented(handle: RefreshHandle, request: &RefreshTokenRequest) -> PresentedRefresh<'_> {
+        PresentedRefresh {
+            handle,
+            request,
+            key: None,
+        }
+    }
+
     fn verdict(
         grant: &Grant,
         generation: i32,
@@ -353,8 +391,7 @@ mod tests {
         };
         judge(
             grant,
-            handle,
-            asked,
+            presented(handle, asked),
             &samples::client(),
             &samples::catalogue(),
             ISSUER,
@@ -536,8 +573,7 @@ mod tests {
         assert_eq!(
             judge(
                 &grant(),
-                handle,
-                &request(None, &[]),
+                presented(handle, &request(None, &[])),
                 &client,
                 &catalogue,
                 ISSUER,
@@ -550,8 +586,7 @@ mod tests {
         assert_eq!(
             judge(
                 &grant(),
-                handle,
-                &request(None, &[]),
+                presented(handle, &request(None, &[])),
                 &samples::client(),
                 &catalogue,
                 ISSUER,
@@ -728,6 +763,47 @@ mod tests {
             ..facts
         };
         assert!(!is_good(&grant(), 3, &refreshing, &disabled));
+    }
+
+    #[test]
+    fn a_token_that_is_bound_to_a_key_is_good_with_that_key_alone() {
+        let [own, other] = [1, 2].map(|byte| KeyThumbprint([byte; 32]));
+        let bound = Grant {
+            confirmation: Some(own),
+            ..grant()
+        };
+        let asked = request(None, &[]);
+        let now = NOW.plus(HOUR);
+        let judged = |grant: &Grant, generation, key| {
+            let handle = RefreshHandle {
+                grant: grant.id,
+                generation,
+            };
+            let presented = PresentedRefresh {
+                key,
+                ..presented(handle, &asked)
+            };
+            let client = samples::client();
+            judge(
+                grant,
+                presented,
+                &client,
+                &samples::catalogue(),
+                ISSUER,
+                now,
+            )
+        };
+        let refused = TokenError::new(TokenErrorCode::InvalidGrant, Reason::ProofKey);
+        for key in [None, Some(other)] {
+            for generation in [2, 3] {
+                let verdict = judged(&bound, generation, key);
+                assert_eq!(verdict, RefreshVerdict::Refuse(refused.clone()), "{key:?}");
+            }
+        }
+        for (grant, key) in [(&bound, Some(own)), (&grant(), Some(other))] {
+            let verdict = judged(grant, 3, key);
+            assert!(matches!(verdict, RefreshVerdict::Refresh(_)), "{verdict:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::claims;
+use crate::protocol::token::dpop_proof::{self, DpopProof};
 use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::identifiers::KeyThumbprint;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::scope::{OPENID, ScopeSet};
@@ -52,9 +54,28 @@ pub enum BearerFailure {
     Missing,
     InvalidRequest(Reason),
     InvalidToken,
+    /// It is bound to a key, and came without a proof of it; or the other way round.
+    NotHolder(Reason),
+    /// It may be good; the DPoP proof is not.
+    InvalidProof(Reason),
     InsufficientScope,
     /// It is a user's, or has not the scope that a program needs.
     NotOfProgram,
+}
+
+/// The scheme of a header `Authorization`. A form has tokens for Bearer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenScheme {
+    Bearer,
+    /// RFC 9449 §7.1
+    Dpop,
+}
+
+/// The access token of a request, and how it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentToken {
+    pub scheme: TokenScheme,
+    pub token: SecretText,
 }
 
 /// The one access token of a request: in a header `Authorization`, or as `access_token` of a POST's
@@ -63,7 +84,7 @@ pub fn access_token(
     authorization: &[&str],
     query: &Parameters,
     form: Option<&Parameters>,
-) -> Result<SecretText, BearerFailure> {
+) -> Result<SentToken, BearerFailure> {
     if query.was_sent("access_token") {
         return Err(BearerFailure::InvalidRequest(Reason::AccessTokenInQuery));
     }
@@ -71,13 +92,47 @@ pub fn access_token(
     let in_form = form
         .map_or(Ok(None), |form| form.single("access_token"))
         .map_err(BearerFailure::InvalidRequest)?;
-    match (in_header, in_form) {
-        (Some(_), Some(_)) => Err(BearerFailure::InvalidRequest(Reason::SeveralAccessTokens)),
-        (Some(token), None) | (None, Some(token)) if is_too_long(token) => {
-            Err(BearerFailure::InvalidToken)
+    let (scheme, token) = match (in_header, in_form) {
+        (Some(_), Some(_)) => {
+            return Err(BearerFailure::InvalidRequest(Reason::SeveralAccessTokens));
         }
-        (Some(token), None) | (None, Some(token)) => Ok(SecretText::new(token)),
-        (None, None) => Err(BearerFailure::Missing),
+        (Some(in_header), None) => in_header,
+        (None, Some(token)) => (TokenScheme::Bearer, token),
+        (None, None) => return Err(BearerFailure::Missing),
+    };
+    if is_too_long(token) {
+        return Err(BearerFailure::InvalidToken);
+    }
+    let token = SecretText::new(token);
+    Ok(SentToken { scheme, token })
+}
+
+/// The key that the sender of a token must prove to hold; `None` where the token is bound to none.
+/// The scheme must say which of both it is (RFC 9449 §7.1, §7.2).
+pub fn key_to_prove(
+    sent: &SentToken,
+    token: &AccessToken,
+) -> Result<Option<KeyThumbprint>, BearerFailure> {
+    match (sent.scheme, token.confirmation) {
+        (TokenScheme::Bearer, None) => Ok(None),
+        (TokenScheme::Bearer, Some(_)) => Err(BearerFailure::NotHolder(Reason::ProofMissing)),
+        (TokenScheme::Dpop, None) => Err(BearerFailure::NotHolder(Reason::ProofKey)),
+        (TokenScheme::Dpop, Some(key)) => Ok(Some(key)),
+    }
+}
+
+/// Judges a proof that is good in itself, beside the token that it came with.
+pub fn check_holder(
+    proof: &DpopProof,
+    key: KeyThumbprint,
+    sent: &SentToken,
+) -> Result<(), BearerFailure> {
+    if !proof.is_for_token(sent.token.expose()) {
+        return Err(BearerFailure::InvalidProof(Reason::ProofToken));
+    }
+    match proof.key == key {
+        true => Ok(()),
+        false => Err(BearerFailure::NotHolder(Reason::ProofKey)),
     }
 }
 
@@ -85,7 +140,9 @@ impl BearerFailure {
     pub fn reason(self) -> Reason {
         match self {
             BearerFailure::Missing => Reason::NoAccessToken,
-            BearerFailure::InvalidRequest(reason) => reason,
+            BearerFailure::InvalidRequest(reason)
+            | BearerFailure::NotHolder(reason)
+            | BearerFailure::InvalidProof(reason) => reason,
             BearerFailure::InvalidToken => Reason::InvalidAccessToken,
             BearerFailure::InsufficientScope => Reason::InsufficientScope,
             BearerFailure::NotOfProgram => Reason::TokenNotOfProgram,
@@ -100,6 +157,8 @@ impl BearerFailure {
             BearerFailure::Missing
             | BearerFailure::InvalidRequest(_)
             | BearerFailure::InvalidToken
+            | BearerFailure::NotHolder(_)
+            | BearerFailure::InvalidProof(_)
             | BearerFailure::InsufficientScope => description.to_owned(),
         }
     }
@@ -107,7 +166,10 @@ impl BearerFailure {
     pub fn status(self) -> u16 {
         match self {
             BearerFailure::InvalidRequest(_) => 400,
-            BearerFailure::Missing | BearerFailure::InvalidToken => 401,
+            BearerFailure::Missing
+            | BearerFailure::InvalidToken
+            | BearerFailure::NotHolder(_)
+            | BearerFailure::InvalidProof(_) => 401,
             BearerFailure::InsufficientScope | BearerFailure::NotOfProgram => 403,
         }
     }
@@ -116,16 +178,31 @@ impl BearerFailure {
         match self {
             BearerFailure::Missing => None,
             BearerFailure::InvalidRequest(_) => Some("invalid_request"),
-            BearerFailure::InvalidToken => Some("invalid_token"),
+            BearerFailure::InvalidToken | BearerFailure::NotHolder(_) => Some("invalid_token"),
+            BearerFailure::InvalidProof(reason) => Some(dpop_proof::error(reason).as_str()),
             BearerFailure::InsufficientScope | BearerFailure::NotOfProgram => {
                 Some("insufficient_scope")
             }
         }
     }
 
-    /// The challenge of RFC 6750 §3. `scope` is what would have been enough.
-    pub fn challenge(self, scope: &str) -> String {
-        let mut challenge = String::from("Bearer realm=\"gatepost\"");
+    /// The challenges of RFC 6750 §3 and RFC 9449 §7.1: of both schemes for whoever sent no token.
+    /// `scope` is what would have been enough.
+    pub fn challenges(self, scheme: TokenScheme, scope: &str) -> Vec<String> {
+        let algorithms = || format!("algs=\"{}\"", dpop_proof::ALGORITHMS.join(" "));
+        let bearer = String::from("Bearer realm=\"gatepost\"");
+        let by_proof = match self {
+            BearerFailure::Missing => return vec![bearer, format!("DPoP {}", algorithms())],
+            BearerFailure::NotHolder(_) | BearerFailure::InvalidProof(_) => true,
+            BearerFailure::InvalidRequest(_)
+            | BearerFailure::InvalidToken
+            | BearerFailure::InsufficientScope
+            | BearerFailure::NotOfProgram => scheme == TokenScheme::Dpop,
+        };
+        let mut challenge = match by_proof {
+            true => format!("DPoP {}", algorithms()),
+            false => bearer,
+        };
         if let Some(error) = self.error() {
             let description = self.description(scope);
             challenge.push_str(&format!(
@@ -135,12 +212,14 @@ impl BearerFailure {
         if self.status() == 403 {
             challenge.push_str(&format!(", scope=\"{scope}\""));
         }
-        challenge
+        vec![challenge]
     }
 }
 
 /// Another scheme's credentials are no access token; they are for somebody else.
-fn header_token<'a>(authorization: &[&'a str]) -> Result<Option<&'a str>, BearerFailure> {
+fn header_token<'a>(
+    authorization: &[&'a str],
+) -> Result<Option<(TokenScheme, &'a str)>, BearerFailure> {
     let header = match authorization {
         [] => return Ok(None),
         [header] => header.trim_matches(' '),
@@ -148,13 +227,17 @@ fn header_token<'a>(authorization: &[&'a str]) -> Result<Option<&'a str>, Bearer
     };
     let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
     let token = token.trim_start_matches(' ');
-    if !scheme.eq_ignore_ascii_case("Bearer") || token.is_empty() {
+    let schemes = [("Bearer", TokenScheme::Bearer), ("DPoP", TokenScheme::Dpop)];
+    let known = schemes
+        .into_iter()
+        .find(|(name, _)| scheme.eq_ignore_ascii_case(name));
+    let Some((_, scheme)) = known.filter(|_| !token.is_empty()) else {
         return Ok(None);
-    }
+    };
     if !is_b64token(token) {
         return Err(BearerFailure::InvalidRequest(Reason::MalformedBearer));
     }
-    Ok(Some(token))
+    Ok(Some((scheme, token)))
 }
 
 /// RFC 6750 §2.1.
@@ -205,6 +288,36 @@ mod tests {
         }
     }
 
+    #[test]
+    fn scheme_and_binding_belong_together() {
+        let key = KeyThumbprint([1; 32]);
+        let sent = |scheme| SentToken {
+            scheme,
+            token: SecretText::new("gpa_x"),
+        };
+        let token = |confirmation| AccessToken {
+            confirmation,
+            ..samples::access_token()
+        };
+        let [bearer, dpop] = [TokenScheme::Bearer, TokenScheme::Dpop].map(sent);
+        for (sent, confirmation, verdict) in [
+            (&bearer, None, Ok(None)),
+            (
+                &bearer,
+                Some(key),
+                Err(BearerFailure::NotHolder(Reason::ProofMissing)),
+            ),
+            (&dpop, None, Err(BearerFailure::NotHolder(Reason::ProofKey))),
+            (&dpop, Some(key), Ok(Some(key))),
+        ] {
+            assert_eq!(
+                key_to_prove(sent, &token(confirmation)),
+                verdict,
+                "{sent:?}"
+            );
+        }
+    }
+
     mod bearer {
         use proptest::prelude::*;
 
@@ -218,7 +331,7 @@ mod tests {
             let parse = |raw: &str| Parameters::parse(raw.as_bytes()).unwrap();
             let form = form.map(parse);
             access_token(authorization, &parse(query), form.as_ref())
-                .map(|token| token.expose().to_owned())
+                .map(|sent| sent.token.expose().to_owned())
         }
 
         #[test]

@@ -27,6 +27,7 @@ pub struct Client {
     pub redirect_hosts: BTreeSet<String>,
     pub links: ClientLinks,
     pub enabled: bool,
+    pub profile: Option<Profile>,
     /// Each checked by `redirect_uri::check_registered`.
     pub redirect_uris: Vec<String>,
     pub post_logout_redirect_uris: Vec<String>,
@@ -59,6 +60,10 @@ pub struct Client {
     pub consent_lifetime: Option<Duration>,
     /// `require_pushed_authorization_requests` (RFC 9126 §6)
     pub requires_pushed_requests: bool,
+    /// `dpop_bound_access_tokens` (RFC 9449 §5.2)
+    pub requires_dpop: bool,
+    /// `dpop_nonce`: its proofs must have a nonce that we gave out lately.
+    pub requires_dpop_nonce: bool,
     pub require_pkce: Option<bool>,
     pub allow_plain_pkce: bool,
     /// The last day on which it may use flows that OAuth 2.1 has no more.
@@ -203,6 +208,14 @@ named! {
     }
 }
 
+named! {
+    /// A set of rules that a client keeps as a whole.
+    pub enum Profile {
+        /// FAPI 2.0 Security Profile
+        Fapi2 = "fapi2",
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuthenticationMethod {
     /// `none`: a public client; it has nothing to prove with.
@@ -250,6 +263,9 @@ named! {
 }
 
 impl SigningAlgorithm {
+    /// What FAPI 2.0 §5.4.1 allows of them.
+    pub const OF_FAPI2: [SigningAlgorithm; 2] = [SigningAlgorithm::Es256, SigningAlgorithm::EdDsa];
+
     /// What RFC 9864 §2.2 calls `EdDSA` with the one curve that is taken here.
     pub const ED25519: &str = "Ed25519";
 
@@ -317,10 +333,13 @@ impl Client {
     }
 
     /// The registered `token_endpoint_auth_signing_alg`, or else whatever its registered keys are
-    /// for.
+    /// for, as far as its profile allows it.
     pub fn assertion_algorithms(&self) -> Vec<SigningAlgorithm> {
-        self.token_endpoint_auth_signing_alg
-            .map_or_else(|| SigningAlgorithm::ALL.to_vec(), |alg| vec![alg])
+        match (self.token_endpoint_auth_signing_alg, self.profile) {
+            (Some(algorithm), _) => vec![algorithm],
+            (None, Some(Profile::Fapi2)) => SigningAlgorithm::OF_FAPI2.to_vec(),
+            (None, None) => SigningAlgorithm::ALL.to_vec(),
+        }
     }
 
     pub fn allows_grant(&self, grant_type: &GrantType) -> bool {

@@ -104,6 +104,22 @@ impl GrantId {
     }
 }
 
+/// The name of a public key (RFC 7638): the SHA-256 over its required members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KeyThumbprint(pub [u8; 32]);
+
+impl KeyThumbprint {
+    /// In base64url, as `jkt` and `dpop_jkt` have it.
+    pub fn to_text(self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+
+    pub fn from_text(text: &str) -> Option<KeyThumbprint> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        bytes.try_into().ok().map(KeyThumbprint)
+    }
+}
+
 pub fn encode(bytes: &[u8]) -> String {
     bytes
         .iter()

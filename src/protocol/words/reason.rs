@@ -199,6 +199,15 @@ reasons! {
     DisabledClientAtToken "GP1310" "Client authentication failed." "The client is disabled; enable it with `gatepost apply`.";
     MissingClientSecret "GP1311" "Client authentication failed." "Send client_secret; an empty one counts as none.";
     PublicClientIntrospection "GP1312" "Client authentication failed." "Introspect as a resource with a secret, or as a confidential client.";
+    // DPoP proofs
+    ProofMissing "GP1320" "A DPoP proof is required." "The client registers dpop_bound_access_tokens, or the access token is bound: send the header DPoP, and a bound token as Authorization: DPoP.";
+    ProofMalformed "GP1321" "The DPoP proof is not valid." "Send one header DPoP: a JWT of typ dpop+jwt, signed with ES256 or EdDSA by the public key in its jwk.";
+    ProofElsewhere "GP1322" "The DPoP proof was made for another request." "Set htm to the method and htu to the address under the base URL; a proxy must not change either.";
+    ProofTime "GP1323" "The DPoP proof is too old, or from the future." "Set iat to the time of the request: it may be 60 seconds old and 10 seconds ahead. Correct the device's clock.";
+    ProofNonce "GP1324" "The DPoP proof must have a fresh nonce." "Make another proof with the nonce of the header DPoP-Nonce, and send the same request again.";
+    ProofReplayed "GP1325" "The DPoP proof was used before." "Make a proof for each request, with a jti of its own of 1 to 256 bytes.";
+    ProofToken "GP1326" "The DPoP proof was made for another access token." "Set ath to the SHA-256 of the access token, in base64url.";
+    ProofKey "GP1327" "The DPoP proof is not of the right key." "Use the key that the code, refresh token or access token is bound to; dpop_jkt is its thumbprint. A token that is bound to none goes as Authorization: Bearer.";
     // JWT bearer grant
     MissingAssertion "GP1240" "The parameter assertion is missing." "Send the JWT as assertion.";
     UnknownAssertionIssuer "GP1241" "The grant is not valid." "Register its issuer under assertion_issuers, and the client among those that may redeem its assertions.";
@@ -272,7 +281,7 @@ reasons! {
 
 named! {
     /// `error` at the token endpoint and its neighbours (RFC 6749 §5.2, RFC 8628 §3.5, RFC 8707
-    /// §2).
+    /// §2, RFC 9449 §5, §8).
     pub enum TokenErrorCode {
         InvalidRequest = "invalid_request",
         InvalidClient = "invalid_client",
@@ -288,6 +297,8 @@ named! {
         TemporarilyUnavailable = "temporarily_unavailable",
         /// RFC 9470 §3: sign in again, stronger.
         InsufficientUserAuthentication = "insufficient_user_authentication",
+        InvalidDpopProof = "invalid_dpop_proof",
+        UseDpopNonce = "use_dpop_nonce",
     }
 }
 

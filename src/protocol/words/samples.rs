@@ -113,6 +113,7 @@ pub(crate) fn client() -> Client {
         redirect_hosts: [].into(),
         links: ClientLinks::default(),
         enabled: true,
+        profile: None,
         redirect_uris: vec![String::from("https://shop.example.com/cb")],
         post_logout_redirect_uris: Vec::new(),
         response_types: [ResponseType::CODE].into(),
@@ -136,6 +137,8 @@ pub(crate) fn client() -> Client {
         allow_remember_consent: None,
         consent_lifetime: None,
         requires_pushed_requests: false,
+        requires_dpop: false,
+        requires_dpop_nonce: false,
         require_pkce: None,
         default_scope: ScopeSet::default(),
         allow_plain_pkce: false,
@@ -321,6 +324,7 @@ pub(crate) fn access_token() -> AccessToken {
         delegation: None,
         issued_at: NOW,
         expires_at: NOW.plus(Duration::from_secs(3_600)),
+        confirmation: None,
     }
 }
 
@@ -363,5 +367,9 @@ pub(crate) fn authorization_code() -> AuthorizationCode {
         nonce: Some(String::from("n-0S6_WzA2Mj \u{e9}")),
         response_type: ResponseType::CODE,
         expires_at: NOW.plus(Duration::from_secs(60)),
+        confirmation: None,
     }
 }
+
+/// RFC 9449 §4.1, figure 2.
+pub(crate) const DPOP_PROOF: &str = "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg";

@@ -28,16 +28,25 @@ pub fn handle(
         now,
         ..
     } = context;
-    let opened: Option<AuthorizationCode> = app
-        .vault
-        .authorization_codes
-        .open_text(PREFIX, request.code.expose());
-    let code = opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
+    let sealer = &app.vault.authorization_codes;
+    let opened = sealer.open_bound(PREFIX, request.code.expose());
+    let opened = opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
+    let mut code: AuthorizationCode = opened.value;
+    code.confirmation = opened.bound_to;
+    code.grant.confirmation = context.refresh_key();
     let grant = &code.grant;
     let attempt = random::bytes();
     // The statement chooses the event's name: `code_redeemed`, `code_refused` or `code_replayed`.
     let event = AuditEvent::of(grant).by(context.request.source, &context.request.id);
-    match redeem(&code, request, &client.client, &snapshot.catalogue, now) {
+    let verdict = redeem(
+        &code,
+        request,
+        context.key(),
+        &client.client,
+        &snapshot.catalogue,
+        now,
+    );
+    match verdict {
         CodeVerdict::Redeem => {}
         CodeVerdict::Burn(reason) => {
             if !grants::burn(&app.store, grant, attempt, &event)? {

@@ -48,15 +48,18 @@ pub fn handle(
         catalogue,
         app.issuer(),
     )?;
-    let grant = Grant::given(
-        random::bytes(),
-        &client.client,
-        granted.user,
-        granted.scope,
-        granted.epochs,
-        context.now,
-        Duration::ZERO,
-    );
+    let grant = Grant {
+        confirmation: context.refresh_key(),
+        ..Grant::given(
+            random::bytes(),
+            &client.client,
+            granted.user,
+            granted.scope,
+            granted.epochs,
+            context.now,
+            Duration::ZERO,
+        )
+    };
     // The statement chooses the event's name: `device_code_redeemed` or `grant_refused`.
     let event = AuditEvent::of(&grant).by(context.request.source, &context.request.id);
     match device_authorizations::redeem(&app.store, &hashes, &grant, random::bytes(), &event)? {

@@ -192,6 +192,7 @@ fn issue_granted(
     }
     let grant = Grant {
         resources: request.resources.clone(),
+        confirmation: context.refresh_key(),
         token_claims: granted.claims,
         ..Grant::given(
             random::bytes(),

@@ -23,10 +23,10 @@ use crate::protocol::token::claims::{self, ClaimNames};
 use crate::protocol::token::delegation::Delegation;
 use crate::protocol::token::grant::Grant;
 use crate::protocol::token::id_jag::IdJagGrant;
-use crate::protocol::token::id_token::{BEARER, IdToken, TokenResponse};
+use crate::protocol::token::id_token::{IdToken, TokenResponse};
 use crate::protocol::token::refresh_token::{self, RefreshHandle};
 use crate::protocol::words::client::{AccessTokenType, Client, SigningAlgorithm};
-use crate::protocol::words::identifiers::{Sid, Subject};
+use crate::protocol::words::identifiers::{KeyThumbprint, Sid, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters;
 use crate::protocol::words::reason::Reason;
@@ -53,6 +53,8 @@ pub struct Issue<'a> {
     pub stands_on: StandsOn,
     /// How long the access token lives, if nothing that it stands on ends before.
     pub lifetime: Duration,
+    /// The key that the access token is bound to; `None` for one that goes through the browser.
+    pub bound_to: Option<KeyThumbprint>,
     pub now: Instant,
 }
 
@@ -127,6 +129,7 @@ impl<'a> Issue<'a> {
             user: None,
             stands_on,
             lifetime: context.client.client.lifetimes.access_token,
+            bound_to: context.key(),
             now: context.now,
         }
     }
@@ -171,7 +174,7 @@ impl<'a> Issue<'a> {
         self.app.note_use(&client.client_id);
         Ok(TokenResponse {
             access_token,
-            token_type: BEARER,
+            token_type: token.token_type(),
             expires_in: token.expires_in(self.now),
             id_token,
             refresh_token,
@@ -258,6 +261,7 @@ impl<'a> Issue<'a> {
             delegation: additions.delegation,
             issued_at: self.now,
             expires_at: expiry(self.now, self.lifetime, latest.min()),
+            confirmation: self.bound_to,
         }
     }
 
@@ -267,9 +271,8 @@ impl<'a> Issue<'a> {
         match client.access_token_type {
             AccessTokenType::Reference => {
                 let sealer = &app.vault.access_tokens;
-                Ok(SecretText::new(
-                    sealer.seal_text(ACCESS_TOKEN_PREFIX, token),
-                ))
+                let sealed = sealer.seal_bound(ACCESS_TOKEN_PREFIX, token, token.confirmation);
+                Ok(SecretText::new(sealed))
             }
             AccessTokenType::Jwt => {
                 let claims = token.jwt_claims(JwtForm {
@@ -385,6 +388,7 @@ fn random_jti() -> String {
 
 /// Seals an authorization code. `None` when the text is longer than a code may be.
 pub fn authorization_code(app: &App, code: &AuthorizationCode) -> Option<SecretText> {
-    let sealed = app.vault.authorization_codes.seal_text(CODE_PREFIX, code);
+    let sealer = &app.vault.authorization_codes;
+    let sealed = sealer.seal_bound(CODE_PREFIX, code, code.confirmation);
     (sealed.len() <= parameters::AUTHORIZATION_CODE).then(|| SecretText::new(sealed))
 }

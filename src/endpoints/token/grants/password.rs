@@ -69,6 +69,7 @@ pub fn handle(
     );
     let grant = Grant {
         resources: request.resources.clone(),
+        confirmation: context.refresh_key(),
         ..Grant::given(
             random::bytes(),
             &client.client,

@@ -15,7 +15,9 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::keys::random;
 use crate::protocol::token::id_token::TokenResponse;
-use crate::protocol::token::refresh_token::{RefreshHandle, RefreshVerdict, judge, within};
+use crate::protocol::token::refresh_token::{
+    PresentedRefresh, RefreshHandle, RefreshVerdict, judge, within,
+};
 use crate::protocol::token::token_request::RefreshTokenRequest;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
@@ -37,6 +39,11 @@ pub fn handle(
     let unknown = || invalid_grant(Reason::UnknownRefreshToken);
     let handle = refresh_handle(app, &request.refresh_token).ok_or_else(unknown)?;
     let client_id = &client.client.client_id;
+    let presented = PresentedRefresh {
+        handle,
+        request,
+        key: context.key(),
+    };
     let new = NewRefresh {
         handle,
         client_id,
@@ -47,7 +54,13 @@ pub fn handle(
     // The statement chooses the event's name: `refreshed`, `refresh_repeated` or
     // `refresh_token_replayed`.
     let event = AuditEvent::default().by(context.request.source, &context.request.id);
-    let at_once = match within(request, &client.client, &snapshot.catalogue, now) {
+    let at_once = match within(
+        request,
+        presented.key,
+        &client.client,
+        &snapshot.catalogue,
+        now,
+    ) {
         Some(within) => grants::move_on(&app.store, &new, &within, &event)?,
         None => None,
     };
@@ -60,8 +73,7 @@ pub fn handle(
     };
     let narrowed = match judge(
         &grant,
-        handle,
-        request,
+        presented,
         &client.client,
         &snapshot.catalogue,
         app.issuer(),

@@ -6,6 +6,7 @@ use super::super::requested_claims::RequestedClaims;
 use super::{AuthorizeRefusal, RESOURCE, Registered, invalid_request, is_reachable, owned, single};
 use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
 use crate::protocol::words::client::{Client, CodeBinding};
+use crate::protocol::words::identifiers::KeyThumbprint;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::redirect_uri::is_absolute_uri;
@@ -92,6 +93,16 @@ pub(crate) fn code_challenge(
     CodeChallenge::parse(challenge, method)
         .map(Some)
         .map_err(invalid_request)
+}
+
+pub(crate) fn dpop_jkt(
+    parameters: &Parameters,
+    response_type: ResponseType,
+) -> Result<Option<KeyThumbprint>, AuthorizeRefusal> {
+    let sent = single(parameters, "dpop_jkt")?.filter(|_| response_type.code);
+    let read =
+        |text| KeyThumbprint::from_text(text).ok_or_else(|| invalid_request(Reason::ProofKey));
+    sent.map(read).transpose()
 }
 
 /// Reads `max_age` in seconds: one to eighteen ASCII digits. Without it, the client's

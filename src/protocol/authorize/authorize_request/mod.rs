@@ -20,7 +20,7 @@ use crate::protocol::token::audience::with_registered_names;
 use crate::protocol::words::acr_values::{self, AcrValues};
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identifiers::{ClientId, KeyThumbprint};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters;
 use crate::protocol::words::parameters::Parameters;
@@ -33,7 +33,7 @@ pub use return_path::ReturnPath;
 
 /// Every parameter that is read, with the most characters that it may have. All others are ignored,
 /// even when they are repeated.
-const KNOWN: [(&str, usize); 18] = [
+const KNOWN: [(&str, usize); 19] = [
     ("client_id", parameters::CLIENT_ID),
     ("redirect_uri", parameters::REDIRECT_URI),
     ("response_type", parameters::OTHER),
@@ -52,6 +52,7 @@ const KNOWN: [(&str, usize); 18] = [
     ("claims", parameters::CLAIMS),
     ("display", parameters::OTHER),
     ("claims_locales", parameters::OTHER),
+    ("dpop_jkt", parameters::OTHER),
 ];
 
 /// May be sent several times (RFC 8707 §2).
@@ -81,6 +82,8 @@ pub struct AuthorizeRequest {
     pub nonce: Option<String>,
     /// `code_challenge` with its method; `None` also where the response type has no code.
     pub code_challenge: Option<CodeChallenge>,
+    /// `dpop_jkt`: the key that the code is bound to; `None` also where there is no code.
+    pub dpop_jkt: Option<KeyThumbprint>,
     pub prompt: Prompts,
     /// `max_age` in seconds, or the client's `default_max_age`.
     pub max_age: Option<u64>,
@@ -154,6 +157,7 @@ impl AuthorizeRequest {
             scope: ScopeSet::default(),
             nonce: None,
             code_challenge: None,
+            dpop_jkt: None,
             prompt: Prompts::default(),
             max_age: client.and_then(|client| client.default_max_age),
             login_hint: None,
@@ -296,6 +300,7 @@ fn read(
         response_type,
         nonce,
         code_challenge: details::code_challenge(parameters, response_type, client, comes_back)?,
+        dpop_jkt: details::dpop_jkt(parameters, response_type)?,
         prompt,
         max_age: details::max_age(parameters, client)?,
         login_hint: owned(parameters, "login_hint")?,

@@ -241,6 +241,59 @@ fn a_client_that_says_little_gets_the_defaults() {
 }
 
 #[test]
+fn a_client_of_the_fapi_profile_says_little_and_keeps_it_whole() {
+    let client = client(json!({
+        "client_id": "bank", "profile": "fapi2", "redirect_uris": ["https://a.example/cb"],
+        "jwks": {"keys": [p256("k", 1)]}
+    }));
+    assert_eq!(
+        client.authentication,
+        ClientAuthenticationMethod::PrivateKeyJwt
+    );
+    assert_eq!(
+        client.assertion_algorithms(),
+        [SigningAlgorithm::Es256, SigningAlgorithm::EdDsa]
+    );
+    assert!(client.requires_pushed_requests && client.code_binding() == CodeBinding::Pkce);
+    assert!(client.requires_dpop && client.requires_dpop_nonce);
+    assert_eq!(client.refresh_token_usage, RefreshTokenUsage::Reuse);
+    for signed in [
+        client.id_token_signed_response_alg,
+        client.access_token_signed_response_alg,
+    ] {
+        assert_eq!(signed, SigningAlgorithm::Es256);
+    }
+    assert_eq!(client.lifetimes.authorization_code, Duration::from_secs(60));
+    // What it says itself, it keeps.
+    let said = json!({
+        "client_id": "bank", "profile": "fapi2", "redirect_uris": ["https://a.example/cb"], "jwks": {"keys": [p256("k", 1)]},
+        "authorization_code_lifetime": 30, "id_token_signed_response_alg": "EdDSA"
+    });
+    let said = self::client(said);
+    assert_eq!(said.lifetimes.authorization_code, Duration::from_secs(30));
+    assert_eq!(said.id_token_signed_response_alg, SigningAlgorithm::EdDsa);
+    let long = ClientDefaults {
+        authorization_code_lifetime: Duration::from_secs(600),
+        ..ClientDefaults::default()
+    };
+    let metadata = json!({
+        "client_id": "bank", "profile": "fapi2", "redirect_uris": ["https://a.example/cb"], "jwks_uri": "https://a.example/jwks"
+    });
+    let bounded = client_from_json(&metadata, "client", &long).unwrap();
+    assert_eq!(
+        bounded.lifetimes.authorization_code,
+        Duration::from_secs(60)
+    );
+    let unfit = json!({"profile": "fapi2", "secrets": [], "jwks": {"keys": [{"kty": "RSA", "n": samples_rsa(), "e": "AQAB"}]}});
+    assert_refused("client", unfit, "clients[0].jwks", "no key that fits");
+}
+
+/// A modulus of 2048 bits.
+fn samples_rsa() -> String {
+    format!("{}Q", "x".repeat(341))
+}
+
+#[test]
 fn what_is_stored_tells_what_its_secrets_told() {
     let basic = json!({"client_id": "m2m", "grant_types": ["client_credentials"], "token_endpoint_auth_method": "client_secret_basic"});
     assert_eq!(

@@ -47,6 +47,32 @@ fn scope_and_audience_have_two_shapes_and_both_are_read() {
 }
 
 #[test]
+fn a_key_travels_as_cnf_and_one_that_cannot_be_read_makes_no_token() {
+    let token = AccessToken {
+        confirmation: Some(KeyThumbprint([7; 32])),
+        ..samples::access_token()
+    };
+    let claims = token.jwt_claims(form(ScopeClaim::Text, false));
+    let jkt = KeyThumbprint([7; 32]).to_text();
+    assert_eq!(claims.get("cnf"), Some(&json!({"jkt": jkt})));
+    assert_eq!(
+        AccessToken::from_verified_claims(&claims, ISSUER),
+        Some(token)
+    );
+    for cnf in [
+        json!({}),
+        json!("x"),
+        json!({"jkt": "x"}),
+        json!(null),
+        json!({"x5t#S256": jkt}),
+    ] {
+        let mut claims = claims.clone();
+        claims.insert(String::from("cnf"), cnf);
+        assert_eq!(AccessToken::from_verified_claims(&claims, ISSUER), None);
+    }
+}
+
+#[test]
 fn claims_of_something_else_are_no_access_token() {
     let good = samples::access_token().jwt_claims(form(ScopeClaim::Text, false));
     assert_eq!(

@@ -1,0 +1,1001 @@
+//! DPoP (RFC 9449): which proofs are taken, what they bind, and who may use that.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::support::device;
+use crate::support::flow::{
+    VERIFIER, assert_refused, authorize_path, basic, code, decode_jwt, issued, signed_in, text,
+    with_clients,
+};
+use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, RPS};
+use crate::support::http::Answer;
+use crate::support::offline;
+use crate::support::proofs::{
+    claims, for_form, for_token, hash, header, nonce, sign, thumbprint, with,
+};
+use crate::support::scim;
+use crate::support::signer::{Signer, key_set, now};
+
+const TOKEN: &str = "/connect/token";
+const PAR: &str = "/connect/par";
+const USERINFO: &str = "/connect/userinfo";
+const SERVICE: &[(&str, &str)] = &[
+    ("grant_type", "client_credentials"),
+    ("scope", "orders.read"),
+];
+const OFFLINE: &str = "openid profile offline_access";
+
+/// `bound` must send proofs, `nonced` proofs with nonces, `keyed` both by a key of its own.
+fn document(signer: &Signer) -> Value {
+    let keyed = json!({
+        "dpop_bound_access_tokens": true, "dpop_nonce": true, "secrets": null, "jwks": key_set(&[signer]),
+        "token_endpoint_auth_method": "private_key_jwt",
+    });
+    let clients = [
+        ("bound", json!({"dpop_bound_access_tokens": true})),
+        ("nonced", json!({"dpop_nonce": true})),
+        ("keyed", keyed),
+        ("reference", json!({"access_token_type": "reference"})),
+    ];
+    let mut document = with_clients(offline::document(), &clients);
+    for client in document["clients"].as_array_mut().unwrap() {
+        if client["secrets"].is_null() {
+            client.as_object_mut().unwrap().remove("secrets");
+        }
+    }
+    document
+}
+
+fn start() -> Gatepost {
+    Gatepost::start_with(&document(&Signer::es256("c")), &[])
+}
+
+/// Posts a form as a client with the secret of `conf1`, with these lines of `DPoP`.
+fn post(
+    gatepost: &Gatepost,
+    path: &str,
+    client_id: &str,
+    proofs: &[&str],
+    form: &[(&str, &str)],
+) -> Answer {
+    let authorization = basic(client_id, CONF1_SECRET);
+    let mut headers = vec![("Authorization", authorization.as_str())];
+    headers.extend(proofs.iter().map(|proof| ("DPoP", *proof)));
+    gatepost.post(path, &headers, form)
+}
+
+/// The same of a public client.
+fn post_openly(gatepost: &Gatepost, proof: Option<&str>, form: &[(&str, &str)]) -> Answer {
+    let headers: Vec<_> = proof.iter().map(|proof| ("DPoP", *proof)).collect();
+    gatepost.post(TOKEN, &headers, &[form, &[("client_id", "pub1")]].concat())
+}
+
+fn redemption<'a>(code: &'a str, redirect_uri: &'a str) -> [(&'a str, &'a str); 4] {
+    [
+        ("grant_type", "authorization_code"),
+        ("code", code),
+        ("redirect_uri", redirect_uri),
+        ("code_verifier", VERIFIER),
+    ]
+}
+
+/// Asks userinfo under a scheme, with these lines of `DPoP`.
+fn ask(gatepost: &Gatepost, scheme: &str, token: &str, proofs: &[&str]) -> Answer {
+    get(gatepost, USERINFO, scheme, token, proofs)
+}
+
+fn get(gatepost: &Gatepost, path: &str, scheme: &str, token: &str, proofs: &[&str]) -> Answer {
+    let authorization = format!("{scheme} {token}");
+    let mut headers = vec![("Authorization", authorization.as_str())];
+    headers.extend(proofs.iter().map(|proof| ("DPoP", *proof)));
+    gatepost.connect().send("GET", path, &headers, b"")
+}
+
+/// The reason in the log line of the last request.
+fn last_reason(gatepost: &Gatepost) -> String {
+    let log = gatepost.log();
+    let lines = log.lines().rev();
+    let reason = lines
+        .filter(|line| line.contains("path=/"))
+        .find_map(|line| {
+            let (_, reason) = line.split_once("reason=\"")?;
+            reason.get(..6)
+        });
+    reason.unwrap().to_owned()
+}
+
+fn assert_no_proof(gatepost: &Gatepost, answer: &Answer, reason: &str, case: &str) {
+    assert_refused(answer, 400, "invalid_dpop_proof", case);
+    assert_eq!(answer.headers_named("dpop-nonce").len(), 0, "{case}");
+    assert_eq!(last_reason(gatepost), reason, "{case}");
+}
+
+#[test]
+fn each_rule_is_broken_once() {
+    let gatepost = start();
+    let [key, other] = [Signer::es256("a"), Signer::es256("b")];
+    let rsa = Signer::rs256("r");
+    let claims = || claims(&gatepost, "POST", TOKEN);
+    let under = |name: &str, value: Value| with(header(&key), name, value);
+    let good = sign(&key, &claims());
+    let joined = format!("{good},{good}");
+    let private = with(key.jwk(), "d", json!("AAAA"));
+    let elsewhere = format!("{}/connect/tokens", gatepost.base_url);
+    let changed = |name: &str, value: Value| sign(&key, &with(claims(), name, value));
+    let refused: Vec<(&str, Vec<String>, &str)> = vec![
+        ("two lines", vec![good.clone(), good.clone()], "GP1321"),
+        ("two proofs in a line", vec![joined], "GP1321"),
+        ("no JWT", vec![String::from("x.y.z")], "GP1321"),
+        ("an empty line", vec![String::new()], "GP1321"),
+        (
+            "typ",
+            vec![key.sign_under(&under("typ", json!("JWT")), &claims())],
+            "GP1321",
+        ),
+        ("RSA", vec![sign(&rsa, &claims())], "GP1321"),
+        (
+            "alg",
+            vec![key.sign_under(&under("alg", json!("EdDSA")), &claims())],
+            "GP1321",
+        ),
+        (
+            "private",
+            vec![key.sign_under(&under("jwk", private), &claims())],
+            "GP1321",
+        ),
+        (
+            "signature",
+            vec![other.sign_under(&header(&key), &claims())],
+            "GP1321",
+        ),
+        ("htm", vec![changed("htm", json!("GET"))], "GP1322"),
+        ("htu", vec![changed("htu", json!(elsewhere))], "GP1322"),
+        (
+            "issuer alone",
+            vec![changed("htu", json!(gatepost.base_url))],
+            "GP1322",
+        ),
+        ("old", vec![changed("iat", json!(now() - 65))], "GP1323"),
+        ("ahead", vec![changed("iat", json!(now() + 15))], "GP1323"),
+        ("no jti", vec![changed("jti", json!(""))], "GP1325"),
+        (
+            "long jti",
+            vec![changed("jti", json!("j".repeat(257)))],
+            "GP1325",
+        ),
+    ];
+    for client_id in ["conf1", "nonced"] {
+        for (case, proofs, reason) in &refused {
+            let proofs: Vec<&str> = proofs.iter().map(String::as_str).collect();
+            let answer = post(&gatepost, TOKEN, client_id, &proofs, SERVICE);
+            assert_no_proof(&gatepost, &answer, reason, case);
+        }
+    }
+    let address = format!("{}{TOKEN}?a=b#c", gatepost.base_url);
+    let address = address.replace("http://", "HTTP://");
+    let newer = Signer::ed25519_by_its_newer_name("n");
+    let taken = [
+        good,
+        changed("htu", json!(address)),
+        changed("iat", json!(now() - 50)),
+        changed("iat", json!(now() + 5)),
+        changed("jti", json!("j".repeat(256))),
+        changed("nonce", json!("of another issuer")),
+        sign(
+            &key,
+            &with(with(claims(), "nbf", json!(now() + 900)), "exp", json!(1)),
+        ),
+        sign(&Signer::ed25519("d"), &claims()),
+        sign(&newer, &claims()),
+    ];
+    for proof in &taken {
+        let answer = post(&gatepost, TOKEN, "conf1", &[proof], SERVICE);
+        assert_eq!(text(&issued(&answer), "token_type"), "DPoP");
+        assert_eq!(answer.headers_named("dpop-nonce").len(), 0);
+        let again = post(&gatepost, TOKEN, "conf1", &[proof], SERVICE);
+        assert_no_proof(&gatepost, &again, "GP1325", "used before");
+    }
+    // An unknown client, and one that proves nothing, are told only that; their proof is not kept.
+    let proof = sign(&key, &claims());
+    let unknown = post(&gatepost, TOKEN, "nobody", &["x"], SERVICE);
+    assert_refused(&unknown, 401, "invalid_client", "unknown");
+    let authorization = basic("conf1", "wrong");
+    let headers = [("Authorization", authorization.as_str()), ("DPoP", &proof)];
+    let wrong = gatepost.post(TOKEN, &headers, SERVICE);
+    assert_refused(&wrong, 401, "invalid_client", "wrong secret");
+    issued(&post(&gatepost, TOKEN, "conf1", &[&proof], SERVICE));
+}
+
+#[test]
+fn a_client_that_must_send_proofs_is_told_so_and_offered_no_nonce() {
+    let gatepost = start();
+    for _ in 0..2 {
+        let answer = post(&gatepost, TOKEN, "bound", &[], SERVICE);
+        assert_refused(&answer, 400, "invalid_request", "none");
+        assert_eq!(last_reason(&gatepost), "GP1320");
+        assert_eq!(answer.headers_named("dpop-nonce").len(), 0);
+    }
+    let proof = for_form(&gatepost, &Signer::es256("a"), TOKEN);
+    issued(&post(&gatepost, TOKEN, "bound", &[&proof], SERVICE));
+    // A nonce alone does not demand proofs.
+    let bearer = post(&gatepost, TOKEN, "nonced", &[], SERVICE);
+    assert_eq!(text(&issued(&bearer), "token_type"), "Bearer");
+    nonce(&bearer);
+}
+
+#[test]
+fn a_nonce_round_spends_neither_assertion_nor_code_and_counts_against_no_limit() {
+    let client_key = Signer::es256("c");
+    let gatepost = Gatepost::start_with(&document(&client_key), &[]);
+    let mut browser = signed_in(&gatepost);
+    let code = code(&mut browser, &authorize_path("keyed", RP1, &[]));
+    let assertion = client_key.sign(&json!({
+        "iss": "keyed", "sub": "keyed", "aud": gatepost.base_url, "exp": now() + 60, "jti": "only-one",
+    }));
+    let by_assertion = [
+        ("client_assertion", assertion.as_str()),
+        (
+            "client_assertion_type",
+            "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        ),
+    ];
+    let form = [&redemption(&code, RP1)[..], &by_assertion].concat();
+    let key = Signer::ed25519("a");
+    let send = |gatepost: &Gatepost, nonce: Value| {
+        let claims = with(claims(gatepost, "POST", TOKEN), "nonce", nonce);
+        gatepost.post(TOKEN, &[("DPoP", &sign(&key, &claims))], &form)
+    };
+    let rows = |table: &str| gatepost.database.count(table);
+    let before = [
+        rows("used_assertions"),
+        rows("grants"),
+        rows("audit_events"),
+    ];
+    let mut offered = String::new();
+    let foreign = hash("nobody gave this out");
+    for sent in [json!(null), json!(""), json!(foreign), json!(7)]
+        .iter()
+        .cycle()
+        .take(24)
+    {
+        let answer = send(&gatepost, sent.clone());
+        assert_refused(&answer, 400, "use_dpop_nonce", "no nonce of ours");
+        assert_eq!(last_reason(&gatepost), "GP1324");
+        offered = nonce(&answer);
+    }
+    assert_eq!(
+        [
+            rows("used_assertions"),
+            rows("grants"),
+            rows("audit_events")
+        ],
+        before
+    );
+    // Another process, which shares the nonces. Its address is the issuer's.
+    let mut beside = gatepost.beside();
+    beside.serve();
+    let answer = send(&beside, json!(offered));
+    assert_eq!(text(&issued(&answer), "token_type"), "DPoP");
+    assert_eq!(nonce(&answer), offered);
+    // What was asked for once is spent now.
+    let answer = send(&gatepost, json!(offered));
+    assert_refused(&answer, 400, "invalid_client", "the assertion");
+    assert_eq!(answer.headers_named("dpop-nonce").len(), 0);
+    // One proof at two processes is taken twice, as the documentation says.
+    let claims = with(claims(&gatepost, "POST", TOKEN), "nonce", json!(offered));
+    let proof = sign(&key, &claims);
+    issued(&post(&gatepost, TOKEN, "nonced", &[&proof], SERVICE));
+    issued(&post(&beside, TOKEN, "nonced", &[&proof], SERVICE));
+}
+
+#[test]
+fn a_nonce_outlives_its_bucket_by_one_and_no_more() {
+    let gatepost = Gatepost::start_with_a_clock_of_its_own();
+    gatepost.apply(&document(&Signer::es256("c")));
+    gatepost.settle();
+    let key = Signer::es256("a");
+    let send = |nonce: &str, later: u64| {
+        let claims = with(claims(&gatepost, "POST", TOKEN), "nonce", json!(nonce));
+        let proof = sign(&key, &with(claims, "iat", json!(now() + later)));
+        post(&gatepost, TOKEN, "nonced", &[&proof], SERVICE)
+    };
+    let first = nonce(&send("", 0));
+    assert_eq!(send(&first, 0).status, 200);
+    gatepost.travel(150);
+    let second = nonce(&send(&first, 150));
+    assert_ne!(second, first);
+    assert_eq!(send(&first, 150).status, 200);
+    gatepost.travel(150);
+    assert_refused(
+        &send(&first, 300),
+        400,
+        "use_dpop_nonce",
+        "two buckets later",
+    );
+    assert_eq!(send(&second, 300).status, 200);
+    // An hour off is told the time, and no nonce.
+    let late = send(&second, 0);
+    assert_refused(&late, 400, "invalid_dpop_proof", "five minutes off");
+    assert_eq!(last_reason(&gatepost), "GP1323");
+}
+
+#[test]
+fn what_is_issued_to_a_proof_is_bound_to_its_key_in_every_form() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let key = Signer::es256("a");
+    let jkt = json!({"jkt": thumbprint(&key)});
+    for client_id in ["conf1", "reference"] {
+        let code = code(
+            &mut browser,
+            &authorize_path(client_id, RP1, &[("scope", OFFLINE)]),
+        );
+        let proof = for_form(&gatepost, &key, TOKEN);
+        let tokens = issued(&post(
+            &gatepost,
+            TOKEN,
+            client_id,
+            &[&proof],
+            &redemption(&code, RP1),
+        ));
+        assert_eq!(text(&tokens, "token_type"), "DPoP");
+        let token = text(&tokens, "access_token");
+        if client_id == "conf1" {
+            assert_eq!(decode_jwt(token).1["cnf"], jkt);
+        }
+        let told = post(
+            &gatepost,
+            "/connect/introspect",
+            client_id,
+            &[],
+            &[("token", token)],
+        )
+        .json();
+        assert_eq!(
+            (&told["token_type"], &told["cnf"]),
+            (&json!("DPoP"), &jkt),
+            "{told}"
+        );
+        let proof = sign(&key, &for_token(&gatepost, USERINFO, token));
+        assert_eq!(
+            ask(&gatepost, "dpop", token, &[&proof]).status,
+            200,
+            "{client_id}"
+        );
+        // A confidential client may come with another key each time, or with none.
+        let refresh = text(&tokens, "refresh_token").to_owned();
+        let other = Signer::es256("b");
+        let proof = for_form(&gatepost, &other, TOKEN);
+        let form = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.as_str()),
+        ];
+        let tokens = issued(&post(&gatepost, TOKEN, client_id, &[&proof], &form));
+        let told = [("token", text(&tokens, "access_token"))];
+        let told = post(&gatepost, "/connect/introspect", client_id, &[], &told).json();
+        assert_eq!(told["cnf"]["jkt"], json!(thumbprint(&other)));
+        let form = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", text(&tokens, "refresh_token")),
+        ];
+        let tokens = issued(&post(&gatepost, TOKEN, client_id, &[], &form));
+        assert_eq!(text(&tokens, "token_type"), "Bearer");
+        let told = [("token", text(&tokens, "access_token"))];
+        let told = post(&gatepost, "/connect/introspect", client_id, &[], &told).json();
+        assert_eq!(
+            (&told["token_type"], &told["cnf"]),
+            (&json!("Bearer"), &json!(null)),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn userinfo_wants_the_scheme_the_key_and_the_token_that_belong_together() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let key = Signer::ed25519("a");
+    let redeem = |proofs: &[&str], code: &str| {
+        let answer = post(
+            &gatepost,
+            TOKEN,
+            "reference",
+            proofs,
+            &redemption(code, RP1),
+        );
+        text(&issued(&answer), "access_token").to_owned()
+    };
+    let path = authorize_path("reference", RP1, &[]);
+    let bound = redeem(
+        &[&for_form(&gatepost, &key, TOKEN)],
+        &code(&mut browser, &path),
+    );
+    let unbound = redeem(&[], &code(&mut browser, &path));
+    let claims = |token: &str| for_token(&gatepost, USERINFO, token);
+    let proof = |token: &str| sign(&key, &claims(token));
+    let changed = |name: &str, value: Value| sign(&key, &with(claims(&bound), name, value));
+    let of_other = sign(&Signer::ed25519("b"), &claims(&bound));
+    let used = proof(&bound);
+    assert_eq!(ask(&gatepost, "DPoP", &bound, &[&used]).status, 200);
+    let two = [proof(&bound), proof(&bound)];
+    let two: Vec<&str> = two.iter().map(String::as_str).collect();
+    let rows: Vec<(&str, Answer, &str, &str)> = vec![
+        (
+            "bound as Bearer",
+            ask(&gatepost, "Bearer", &bound, &[&proof(&bound)]),
+            "invalid_token",
+            "GP1320",
+        ),
+        (
+            "unbound as DPoP",
+            ask(&gatepost, "DPoP", &unbound, &[&proof(&unbound)]),
+            "invalid_token",
+            "GP1327",
+        ),
+        (
+            "another key",
+            ask(&gatepost, "DPoP", &bound, &[&of_other]),
+            "invalid_token",
+            "GP1327",
+        ),
+        (
+            "no proof",
+            ask(&gatepost, "DPoP", &bound, &[]),
+            "invalid_dpop_proof",
+            "GP1320",
+        ),
+        (
+            "two proofs",
+            ask(&gatepost, "DPoP", &bound, &two),
+            "invalid_dpop_proof",
+            "GP1321",
+        ),
+        (
+            "another token",
+            ask(&gatepost, "DPoP", &bound, &[&proof(&unbound)]),
+            "invalid_dpop_proof",
+            "GP1326",
+        ),
+        (
+            "no ath",
+            ask(&gatepost, "DPoP", &bound, &[&changed("ath", json!(null))]),
+            "invalid_dpop_proof",
+            "GP1326",
+        ),
+        (
+            "method",
+            ask(&gatepost, "DPoP", &bound, &[&changed("htm", json!("POST"))]),
+            "invalid_dpop_proof",
+            "GP1322",
+        ),
+        (
+            "used",
+            ask(&gatepost, "DPoP", &bound, &[&used]),
+            "invalid_dpop_proof",
+            "GP1325",
+        ),
+        (
+            "no token",
+            ask(&gatepost, "DPoP", "x", &[&proof("x")]),
+            "invalid_token",
+            "GP1404",
+        ),
+    ];
+    for (case, answer, error, reason) in &rows {
+        assert_refused(answer, 401, error, case);
+        let challenge = answer.header("www-authenticate").unwrap();
+        let begins = format!("DPoP algs=\"ES256 EdDSA Ed25519\", error=\"{error}\"");
+        assert!(challenge.starts_with(&begins), "{case}: {challenge}");
+        assert!(
+            gatepost.log().contains(&format!("reason=\"{reason}\"")),
+            "{case}"
+        );
+        assert_eq!(answer.headers_named("dpop-nonce").len(), 0, "{case}");
+    }
+    let form = gatepost.post(
+        USERINFO,
+        &[("DPoP", &proof(&bound))],
+        &[("access_token", &bound)],
+    );
+    assert_refused(&form, 401, "invalid_token", "in the form");
+    // An unbound token goes as always, whatever header stands beside it.
+    assert_eq!(ask(&gatepost, "Bearer", &unbound, &["x"]).status, 200);
+    let nothing = gatepost.get(USERINFO);
+    let challenges = nothing.headers_named("www-authenticate");
+    assert_eq!(
+        challenges,
+        [
+            "Bearer realm=\"gatepost\"",
+            "DPoP algs=\"ES256 EdDSA Ed25519\""
+        ]
+    );
+}
+
+#[test]
+fn userinfo_asks_for_a_nonce_where_the_client_needs_one() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let key = Signer::es256("a");
+    let code = code(&mut browser, &authorize_path("nonced", RP1, &[]));
+    let offered = nonce(&post(
+        &gatepost,
+        TOKEN,
+        "nonced",
+        &[&for_form(&gatepost, &key, TOKEN)],
+        SERVICE,
+    ));
+    let with_nonce = |claims: Value| sign(&key, &with(claims, "nonce", json!(offered)));
+    let proof = with_nonce(claims(&gatepost, "POST", TOKEN));
+    let tokens = issued(&post(
+        &gatepost,
+        TOKEN,
+        "nonced",
+        &[&proof],
+        &redemption(&code, RP1),
+    ));
+    let token = text(&tokens, "access_token");
+    let claims = || for_token(&gatepost, USERINFO, token);
+    let answer = ask(&gatepost, "DPoP", token, &[&sign(&key, &claims())]);
+    assert_refused(&answer, 401, "use_dpop_nonce", "without");
+    assert!(
+        answer
+            .header("www-authenticate")
+            .unwrap()
+            .contains("error=\"use_dpop_nonce\"")
+    );
+    assert_eq!(nonce(&answer), offered);
+    let answer = ask(&gatepost, "DPoP", token, &[&with_nonce(claims())]);
+    assert_eq!((answer.status, nonce(&answer)), (200, offered.clone()));
+}
+
+#[test]
+fn a_code_that_is_bound_to_a_key_is_burnt_by_another() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let [key, other] = [Signer::es256("a"), Signer::es256("b")];
+    let jkt = thumbprint(&key);
+    let bound = authorize_path("conf1", RP1, &[("dpop_jkt", &jkt)]);
+    for wrong in [None, Some(&other)] {
+        let code = code(&mut browser, &bound);
+        let proof = wrong.map(|key| for_form(&gatepost, key, TOKEN));
+        let proofs: Vec<&str> = proof.iter().map(String::as_str).collect();
+        let answer = post(&gatepost, TOKEN, "conf1", &proofs, &redemption(&code, RP1));
+        assert_refused(&answer, 400, "invalid_grant", "another key");
+        assert_eq!(last_reason(&gatepost), "GP1327");
+        let proof = for_form(&gatepost, &key, TOKEN);
+        let late = post(
+            &gatepost,
+            TOKEN,
+            "conf1",
+            &[&proof],
+            &redemption(&code, RP1),
+        );
+        assert_refused(&late, 400, "invalid_grant", "burnt");
+    }
+    let code = code(&mut browser, &bound);
+    let proof = for_form(&gatepost, &key, TOKEN);
+    issued(&post(
+        &gatepost,
+        TOKEN,
+        "conf1",
+        &[&proof],
+        &redemption(&code, RP1),
+    ));
+    for malformed in ["", "x", &jkt[1..], &format!("{jkt}A")] {
+        let answer = browser.get(&authorize_path("conf1", RP1, &[("dpop_jkt", malformed)]));
+        let query = answer.query();
+        let is_empty = malformed.is_empty();
+        assert_eq!(query.contains_key("code"), is_empty, "{malformed}");
+        if !is_empty {
+            assert_eq!(query["error"], "invalid_request", "{malformed}");
+        }
+    }
+}
+
+#[test]
+fn a_pushed_request_is_bound_to_the_proof_that_pushed_it() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let [key, other] = [Signer::es256("a"), Signer::es256("b")];
+    let challenge = crate::support::flow::challenge();
+    let jkt = thumbprint(&key);
+    let request = [
+        ("response_type", "code"),
+        ("redirect_uri", RP1),
+        ("scope", "openid"),
+        ("code_challenge", challenge.as_str()),
+        ("code_challenge_method", "S256"),
+    ];
+    let push = |proof: Option<&str>, further: &[(&str, &str)]| {
+        let proofs: Vec<&str> = proof.into_iter().collect();
+        post(
+            &gatepost,
+            PAR,
+            "nonced",
+            &proofs,
+            &[&request, further].concat(),
+        )
+    };
+    let offered = nonce(&push(None, &[]));
+    let proof = |key: &Signer, path: &str| {
+        sign(
+            key,
+            &with(claims(&gatepost, "POST", path), "nonce", json!(offered)),
+        )
+    };
+    let without = push(Some(&for_form(&gatepost, &key, PAR)), &[]);
+    assert_refused(&without, 400, "use_dpop_nonce", "without a nonce");
+    let both = push(Some(&proof(&other, PAR)), &[("dpop_jkt", &jkt)]);
+    assert_no_proof(&gatepost, &both, "GP1327", "two keys");
+    let elsewhere = push(Some(&proof(&key, TOKEN)), &[]);
+    assert_no_proof(
+        &gatepost,
+        &elsewhere,
+        "GP1322",
+        "made for the token endpoint",
+    );
+    for further in [&[][..], &[("dpop_jkt", jkt.as_str())]] {
+        for (redeemed_by, is_good) in [(&other, false), (&key, true)] {
+            let pushed = push(Some(&proof(&key, PAR)), further);
+            assert_eq!(pushed.status, 201, "{}", pushed.text());
+            let pushed = pushed.json();
+            let own = [
+                ("client_id", "nonced"),
+                ("request_uri", text(&pushed, "request_uri")),
+            ];
+            let path = format!("/connect/authorize?{}", crate::support::http::encode(&own));
+            let code = code(&mut browser, &path);
+            let proof = proof(redeemed_by, TOKEN);
+            let answer = post(
+                &gatepost,
+                TOKEN,
+                "nonced",
+                &[&proof],
+                &redemption(&code, RP1),
+            );
+            assert_eq!(answer.status == 200, is_good, "{}", answer.text());
+        }
+    }
+}
+
+#[test]
+fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let [key, other] = [Signer::es256("a"), Signer::es256("b")];
+    let code = code(
+        &mut browser,
+        &authorize_path("pub1", RPS, &[("scope", OFFLINE)]),
+    );
+    let proof = |key: &Signer| for_form(&gatepost, key, TOKEN);
+    let tokens = issued(&post_openly(
+        &gatepost,
+        Some(&proof(&key)),
+        &redemption(&code, RPS),
+    ));
+    let first = text(&tokens, "refresh_token").to_owned();
+    let refresh = |token: &str, proof: Option<&str>, further: &[(&str, &str)]| {
+        let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
+        post_openly(&gatepost, proof, &[&form, further].concat())
+    };
+    let row = || -> Value {
+        let row = "SELECT to_jsonb(g) FROM grants g";
+        gatepost
+            .database
+            .client()
+            .query_one(row, &[])
+            .unwrap()
+            .get(0)
+    };
+    let left_alone = |token: &str| {
+        let before = (row(), gatepost.database.count("audit_events"));
+        for further in [&[][..], &[("scope", "openid")]] {
+            for proof in [None, Some(proof(&other))] {
+                let answer = refresh(token, proof.as_deref(), further);
+                assert_refused(&answer, 400, "invalid_grant", "another key");
+                assert_eq!(last_reason(&gatepost), "GP1327");
+            }
+        }
+        assert_eq!((row(), gatepost.database.count("audit_events")), before);
+    };
+    left_alone(&first);
+    let tokens = issued(&refresh(&first, Some(&proof(&key)), &[]));
+    assert_eq!(text(&tokens, "token_type"), "DPoP");
+    let narrowed = issued(&refresh(&first, Some(&proof(&key)), &[("scope", "openid")]));
+    let second = text(&tokens, "refresh_token");
+    assert_eq!(
+        text(&narrowed, "refresh_token"),
+        second,
+        "a lost answer is repeated"
+    );
+    // Two at once: its own key wins, whichever is first.
+    let statuses = thread::scope(|scope| {
+        let threads: Vec<_> = [&key, &other]
+            .map(|key| proof(key))
+            .into_iter()
+            .map(|proof| scope.spawn(move || refresh(second, Some(&proof), &[]).status))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(statuses, [200, 400]);
+    // Nor does an old token, replayed without the key, revoke anything.
+    left_alone(&first);
+    gatepost
+        .database
+        .run("UPDATE grants SET moved_at = clock_timestamp() - interval '1 day'");
+    left_alone(&first);
+    assert_eq!(refresh(&first, Some(&proof(&key)), &[]).status, 400);
+    assert_eq!(
+        row()["revoked_at"].is_null(),
+        false,
+        "with its key it is a replay"
+    );
+}
+
+#[test]
+fn of_sixteen_requests_with_one_proof_one_is_answered() {
+    let gatepost = start();
+    let key = Signer::es256("a");
+    let once = for_form(&gatepost, &key, TOKEN);
+    let all_at_once = |proofs: Vec<String>| -> Vec<u16> {
+        thread::scope(|scope| {
+            let gatepost = &gatepost;
+            let send = |proof: String| {
+                scope.spawn(move || post(gatepost, TOKEN, "conf1", &[&proof], SERVICE).status)
+            };
+            let threads: Vec<_> = proofs.into_iter().map(send).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        })
+    };
+    let mut same = all_at_once(vec![once; 16]);
+    same.sort_unstable();
+    let mut expected = vec![400; 16];
+    expected[0] = 200;
+    assert_eq!(same, expected);
+    let each = (0..16).map(|_| for_form(&gatepost, &key, TOKEN)).collect();
+    assert_eq!(all_at_once(each), [200; 16]);
+}
+
+#[test]
+fn a_device_gets_bound_tokens_and_a_refresh_token_that_needs_its_key() {
+    let gatepost = Gatepost::start_with(&device::document(), &[]);
+    let mut browser = gatepost.browser();
+    let key = Signer::es256("a");
+    let started = device::start(&gatepost, device::TV, &[("scope", OFFLINE)]);
+    let page = device::reach_decision(&mut browser, device::user_code(&started));
+    device::decide(&mut browser, &page, "allow", &["profile", "offline_access"]);
+    let send = |proof: Option<&str>, form: &[(&str, &str)]| {
+        let headers: Vec<_> = proof.iter().map(|proof| ("DPoP", *proof)).collect();
+        gatepost.post(
+            TOKEN,
+            &headers,
+            &[form, &[("client_id", device::TV)]].concat(),
+        )
+    };
+    let proof = || for_form(&gatepost, &key, TOKEN);
+    let form = [
+        ("grant_type", device::DEVICE_CODE),
+        ("device_code", text(&started, "device_code")),
+    ];
+    let tokens = issued(&send(Some(&proof()), &form));
+    assert_eq!(text(&tokens, "token_type"), "DPoP");
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", text(&tokens, "refresh_token")),
+    ];
+    assert_refused(&send(None, &form), 400, "invalid_grant", "without the key");
+    issued(&send(Some(&proof()), &form));
+}
+
+#[test]
+fn an_exchanged_token_is_bound_to_the_exchangers_proof_or_to_nothing() {
+    const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+    let gateway = json!({
+        "grant_types": [GRANT], "response_types": [], "redirect_uris": [], "scope": "stock.read",
+        "token_exchange": {"from_clients": ["conf1"], "to_resources": ["https://stock.example"]},
+    });
+    let document = with_clients(document(&Signer::es256("c")), &[("gateway", gateway)]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let [key, own] = [Signer::es256("a"), Signer::es256("b")];
+    let scope = [("scope", "openid orders.read stock.read")];
+    let code = code(&mut browser, &authorize_path("conf1", RP1, &scope));
+    let proof = for_form(&gatepost, &key, TOKEN);
+    let tokens = issued(&post(
+        &gatepost,
+        TOKEN,
+        "conf1",
+        &[&proof],
+        &redemption(&code, RP1),
+    ));
+    let form = [
+        ("grant_type", GRANT),
+        ("subject_token", text(&tokens, "access_token")),
+        (
+            "subject_token_type",
+            "urn:ietf:params:oauth:token-type:access_token",
+        ),
+        ("scope", "stock.read"),
+    ];
+    let unbound = issued(&post(&gatepost, TOKEN, "gateway", &[], &form));
+    assert_eq!(text(&unbound, "token_type"), "Bearer");
+    assert_eq!(
+        decode_jwt(text(&unbound, "access_token")).1["cnf"],
+        json!(null)
+    );
+    let proof = for_form(&gatepost, &own, TOKEN);
+    let bound = issued(&post(&gatepost, TOKEN, "gateway", &[&proof], &form));
+    assert_eq!(text(&bound, "token_type"), "DPoP");
+    let cnf = &decode_jwt(text(&bound, "access_token")).1["cnf"];
+    assert_eq!(cnf["jkt"], json!(thumbprint(&own)));
+}
+
+#[test]
+fn scim_takes_a_bound_token_with_its_proof_alone() {
+    let gatepost = scim::start();
+    let key = Signer::es256("a");
+    let form = [("grant_type", "client_credentials"), ("scope", "scim.read")];
+    for client_id in ["hr", "byref"] {
+        let proof = for_form(&gatepost, &key, TOKEN);
+        let tokens = issued(&post(&gatepost, TOKEN, client_id, &[&proof], &form));
+        let token = text(&tokens, "access_token");
+        let path = "/scim/v2/Users";
+        let proof = || sign(&key, &for_token(&gatepost, path, token));
+        let ask = |scheme: &str, proofs: &[&str]| {
+            get(&gatepost, &format!("{path}?count=1"), scheme, token, proofs)
+        };
+        assert_eq!(ask("DPoP", &[&proof()]).status, 200, "{client_id}");
+        for (scheme, proofs) in [
+            ("Bearer", vec![proof()]),
+            ("DPoP", vec![]),
+            ("DPoP", vec![proof(), proof()]),
+        ] {
+            let proofs: Vec<&str> = proofs.iter().map(String::as_str).collect();
+            let answer = ask(scheme, &proofs);
+            assert_eq!(answer.status, 401, "{}", answer.text());
+            assert!(
+                answer
+                    .header("www-authenticate")
+                    .unwrap()
+                    .starts_with("DPoP ")
+            );
+        }
+    }
+}
+
+#[test]
+fn scripts_of_another_origin_may_send_proofs_and_read_nonces() {
+    let mut document = document(&Signer::es256("c"));
+    for client in document["clients"].as_array_mut().unwrap() {
+        if client["client_id"] == "nonced" {
+            client["allowed_cors_origins"] = json!(["https://spa.example"]);
+        }
+    }
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let origin = ("Origin", "https://spa.example");
+    for path in [TOKEN, PAR, USERINFO] {
+        let wanted = [
+            origin,
+            ("Access-Control-Request-Method", "POST"),
+            ("Access-Control-Request-Headers", "authorization,dpop"),
+        ];
+        let answer = gatepost.connect().send("OPTIONS", path, &wanted, b"");
+        let allowed = answer.header("access-control-allow-headers").unwrap();
+        assert!(
+            allowed.split(", ").any(|name| name == "dpop"),
+            "{path}: {allowed}"
+        );
+    }
+    let authorization = basic("nonced", CONF1_SECRET);
+    let proof = for_form(&gatepost, &Signer::es256("a"), TOKEN);
+    let headers = [
+        origin,
+        ("Authorization", authorization.as_str()),
+        ("DPoP", &proof),
+    ];
+    let answer = gatepost.post(TOKEN, &headers, SERVICE);
+    nonce(&answer);
+    assert_eq!(answer.header("access-control-allow-origin"), Some(origin.1));
+    let exposed = answer.header("access-control-expose-headers").unwrap();
+    assert!(
+        exposed.split(", ").any(|name| name == "DPoP-Nonce"),
+        "{exposed}"
+    );
+    let metadata = gatepost.get("/.well-known/openid-configuration").json();
+    let algorithms = json!(["ES256", "EdDSA", "Ed25519"]);
+    assert_eq!(metadata["dpop_signing_alg_values_supported"], algorithms);
+}
+
+#[test]
+fn a_client_whose_tokens_are_bound_gets_none_through_the_browser() {
+    let implicit = json!({
+        "dpop_bound_access_tokens": true, "response_types": ["id_token token"], "grant_types": ["implicit"],
+        "allow_access_tokens_via_browser": true,
+    });
+    let gatepost = start();
+    let document = with_clients(offline::document(), &[("implicit", implicit)]);
+    let file = gatepost.private_file("implicit.json", &document.to_string());
+    let output = gatepost.run(&["apply", file.to_str().unwrap()], "");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && told.contains("dpop_bound_access_tokens"),
+        "{told}"
+    );
+}
+
+#[test]
+fn explain_tells_of_a_proof_what_it_is_for_how_old_it_is_and_of_which_key() {
+    let gatepost = start();
+    let key = Signer::es256("a");
+    let explain = |input: &str| {
+        let output = gatepost.run(&["explain", "-"], input);
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    let form = crate::support::http::encode(SERVICE);
+    let request = |client_id: &str, proof: &str| {
+        let authorization = basic(client_id, CONF1_SECRET);
+        format!("Authorization: {authorization}\n{proof}\n{form}")
+    };
+    let claims = || claims(&gatepost, "POST", TOKEN);
+    let line = |claims: Value| format!("DPoP: {}", sign(&key, &claims));
+    let (good, told) = explain(&request("bound", &line(claims())));
+    assert!(
+        good && told.contains("its proof is good") && told.contains(&thumbprint(&key)),
+        "{told}"
+    );
+    let offered = nonce(&post(
+        &gatepost,
+        TOKEN,
+        "nonced",
+        &[&sign(&key, &claims())],
+        SERVICE,
+    ));
+    let old = line(with(claims(), "iat", json!(now() - 600)));
+    let elsewhere = line(with(
+        claims(),
+        "htu",
+        json!("https://other.example/connect/token"),
+    ));
+    for (client_id, proof, what) in [
+        ("bound", String::new(), "GP1320"),
+        ("bound", String::from("DPoP: x"), "GP1321"),
+        ("bound", elsewhere, "GP1322"),
+        ("bound", old.clone(), "GP1323"),
+        ("bound", old, "600 s old"),
+        ("nonced", line(claims()), "GP1324"),
+    ] {
+        let (good, told) = explain(&request(client_id, &proof));
+        assert!(!good && told.contains(what), "{what}: {told}");
+    }
+    let fresh = line(with(claims(), "nonce", json!(offered)));
+    let (good, told) = explain(&request("nonced", &fresh));
+    assert!(good && told.contains("its nonce is good"), "{told}");
+    let (good, told) = explain(&sign(&key, &claims()));
+    assert!(
+        good && told.contains("DPoP proof") && told.contains(&thumbprint(&key)),
+        "{told}"
+    );
+    // A bound token says so.
+    let tokens = issued(&post(
+        &gatepost,
+        TOKEN,
+        "bound",
+        &[&sign(&key, &claims())],
+        SERVICE,
+    ));
+    let (good, told) = explain(text(&tokens, "access_token"));
+    assert!(good && told.contains("bound to the key"), "{told}");
+    let told = gatepost.run_well(&["client", "test", "keyed"], "");
+    assert!(told.contains("DPoP proofs with a nonce"), "{told}");
+}
