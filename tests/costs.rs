@@ -588,6 +588,7 @@ fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
                 "urn:ietf:params:oauth:token-type:id_token",
             ),
             ("audience", "https://other.example"),
+            ("resource", resource),
         ]);
     };
     let mut number = 0;

@@ -261,6 +261,12 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["sign-in", "link"],
             &["on", "off", "links"],
         ),
+        ("GATEPOST_ID_JAG", &["on", "off"], &["true", "1", "ON"]),
+        (
+            "GATEPOST_CLIENT_ASSERTION_AUDIENCE",
+            &["any", "issuer"],
+            &["ISSUER", "both", "on"],
+        ),
         ("GATEPOST_SCIM", &["on", "off"], &["true", "1", "ON"]),
         ("GATEPOST_ADMIN_API", &["on", "off"], &["true", "1", "ON"]),
         (

@@ -212,3 +212,139 @@ impl IdJagGrant<'_> {
         Object(own, Map::new())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::liveness::SessionFacts;
+    use super::super::token_request::TokenRequest;
+    use super::*;
+    use crate::protocol::token::access_token::{Jti, StandsOn};
+    use crate::protocol::words::client::GrantType;
+    use crate::protocol::words::parameters::Parameters;
+    use crate::protocol::words::samples::{self, EPOCHS, NOW, scope};
+
+    const CHAT: &str = "https://auth.chat.example";
+    const MCP: &str = "https://mcp.chat.example";
+
+    fn wiki() -> Client {
+        Client {
+            grant_types: [GrantType::TokenExchange].into(),
+            require_consent: Some(true),
+            id_jag: vec![IdJagEntry {
+                audience: String::from(CHAT),
+                client_id: String::from("f53f"),
+                resources: vec![String::from(MCP)],
+                scope: scope("chat.read"),
+                allowed_roles: None,
+                minimum_acr: Strength::SignedIn,
+                email: false,
+            }],
+            ..samples::client()
+        }
+    }
+
+    /// Judged a minute after the ID token was issued.
+    fn judged(change: impl FnOnce(&mut LivenessFacts)) -> Result<String, Reason> {
+        let mut facts = LivenessFacts {
+            token_revoked: false,
+            grant: None,
+            session: Some(SessionFacts { ended: false }),
+            client_enabled: true,
+            epochs: EPOCHS,
+            consent_expires_at: None,
+        };
+        change(&mut facts);
+        let form = [
+            (
+                "grant_type",
+                "urn:ietf:params:oauth:grant-type:token-exchange",
+            ),
+            ("audience", CHAT),
+            ("resource", MCP),
+        ];
+        let client = wiki();
+        let request = TokenRequest::from_form(&Parameters::from_pairs(form), &client, |_| false);
+        let Ok(TokenRequest::Extension(request)) = request else {
+            panic!("{request:?}")
+        };
+        let token = AccessToken {
+            jti: Jti {
+                stands_on: StandsOn::User(EPOCHS),
+                random: [1; 12],
+            },
+            scope: scope("openid"),
+            ..samples::access_token()
+        };
+        let alice = samples::alice();
+        let catalogue = samples::catalogue();
+        let now = NOW.plus(Duration::from_secs(60));
+        let granted = judge(
+            &request,
+            &token,
+            Some(&alice),
+            &facts,
+            &client,
+            &catalogue,
+            now,
+        );
+        granted
+            .map(|granted| granted.scope.to_string())
+            .map_err(|error| error.reason)
+    }
+
+    #[test]
+    fn a_consent_that_lapsed_since_the_id_token_ends_it() {
+        let at = |seconds: i64| Some(Instant::from_seconds(NOW.seconds() + seconds));
+        let given = Ok(String::from("chat.read"));
+        let over = Err(Reason::InvalidSubjectToken);
+        for (consent, wanted) in [
+            (None, &given),
+            (at(61), &given),
+            (at(60), &over),
+            (at(1), &over),
+            // Given anew since.
+            (at(-1), &given),
+        ] {
+            assert_eq!(
+                &judged(|facts| facts.consent_expires_at = consent),
+                wanted,
+                "{consent:?}"
+            );
+        }
+        assert_eq!(judged(|facts| facts.client_enabled = false), over);
+        assert_eq!(judged(|facts| facts.session = None), over);
+    }
+
+    #[test]
+    fn an_id_token_stands_on_what_the_access_token_beside_it_does() {
+        let token = samples::access_token();
+        let claims = json!({
+            "iss": "https://op.example", "sub": "alice-subject", "aud": "web", "sid": "sid-1",
+            "tenant": "acme", "iat": NOW.seconds(), "exp": NOW.seconds() + 300,
+            "auth_time": NOW.seconds() - 10, "acr": "1", "amr": ["pwd"], "jti": token.jti.to_text(),
+        });
+        let claims = claims.as_object().unwrap();
+        let opened = as_access_token(claims.clone(), "https://op.example").unwrap();
+        assert_eq!((opened.jti, opened.user), (token.jti, token.user));
+        assert_eq!(opened.client_id.as_str(), "web");
+        assert_eq!(
+            as_access_token(claims.clone(), "https://other.example"),
+            None
+        );
+        for (name, value) in [
+            ("client_id", json!("web")),
+            ("aud", json!(["web", "other"])),
+            ("jti", json!("no-grants")),
+            ("jti", Value::Null),
+            ("auth_time", json!("now")),
+        ] {
+            let mut claims = claims.clone();
+            claims.insert(String::from(name), value);
+            assert_eq!(
+                as_access_token(claims, "https://op.example"),
+                None,
+                "{name}"
+            );
+        }
+    }
+}
