@@ -18,6 +18,7 @@ use crate::support::http::{Answer, Browser};
 use crate::support::jwt::{published_keys, verified};
 use crate::support::offline::client;
 use crate::support::phone::{add_app, send};
+use crate::support::proofs;
 use crate::support::signer::{Signer, key_set, now};
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -116,6 +117,17 @@ mod issuing {
         id_token: &str,
         changes: &[(&str, &str)],
     ) -> Answer {
+        ask_with(gatepost, client_id, id_token, changes, &[])
+    }
+
+    /// The same with further headers.
+    pub(super) fn ask_with(
+        gatepost: &Gatepost,
+        client_id: &str,
+        id_token: &str,
+        changes: &[(&str, &str)],
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let usual = [
             ("grant_type", EXCHANGE),
             ("requested_token_type", ID_JAG),
@@ -127,7 +139,8 @@ mod issuing {
         let mut form = crate::support::flow::changed(&usual, changes);
         form.retain(|(_, value)| !value.is_empty());
         let header = basic(client_id, CONF1_SECRET);
-        gatepost.post("/connect/token", &[("Authorization", &header)], &form)
+        let headers = [&[("Authorization", &*header)], headers].concat();
+        gatepost.post("/connect/token", &headers, &form)
     }
 
     pub(super) fn ask(gatepost: &Gatepost, id_token: &str, changes: &[(&str, &str)]) -> Answer {
@@ -677,13 +690,25 @@ mod taking {
         assertion: &str,
         further: &[(&str, &str)],
     ) -> Answer {
+        redeem_proving(gatepost, client_id, assertion, further, &[])
+    }
+
+    /// The same with further headers.
+    pub(super) fn redeem_proving(
+        gatepost: &Gatepost,
+        client_id: &str,
+        assertion: &str,
+        further: &[(&str, &str)],
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let form = [
             &[("grant_type", JWT_BEARER), ("assertion", assertion)],
             further,
         ]
         .concat();
         let header = basic(client_id, CONF1_SECRET);
-        gatepost.post("/connect/token", &[("Authorization", &header)], &form)
+        let headers = [&[("Authorization", &*header)], headers].concat();
+        gatepost.post("/connect/token", &headers, &form)
     }
 
     struct Scene {
@@ -1024,60 +1049,118 @@ mod taking {
 }
 
 /// One Gatepost that people sign in to, and another one that has the resource.
+/// Two authorization servers: the first gives the client `wiki` ID-JAGs for the second.
+struct Pair {
+    first: Gatepost,
+    second: Gatepost,
+    /// Alice's at the first. She is bob at the second.
+    id_token: String,
+}
+
+impl Pair {
+    fn start() -> Pair {
+        let mut second = Gatepost::prepare(&ON);
+        let mut first = Gatepost::prepare(&ON);
+        let mut offered = issuing::registration();
+        client(&mut offered, "wiki")["id_jag"] = json!([{
+            "audience": second.base_url, "client_id": "agent", "resources": [ORDERS], "scope": "orders.read",
+        }]);
+        first.apply(&offered);
+        first.serve();
+        let agent = json!({"grant_types": [JWT_BEARER], "response_types": [], "redirect_uris": [], "scope": "orders.read"});
+        let mut known = with_clients(document(), &[("agent", agent)]);
+        known["assertion_issuers"] = json!([{
+            "issuer": first.base_url, "jwks": {"keys": published_keys(&first)}, "clients": ["agent"], "id_jag": true,
+        }]);
+        second.apply(&known);
+        second.serve();
+        let mut browser = signed_in(&first);
+        let tokens = issuing::tokens(&first, &mut browser, "openid");
+        let id_token = text(&tokens, "id_token").to_owned();
+        let pair = Pair {
+            first,
+            second,
+            id_token,
+        };
+        let link = [
+            "user",
+            "link",
+            "bob",
+            "--issuer",
+            &pair.first.base_url,
+            "--subject",
+            &pair.alice(),
+        ];
+        pair.second.run_well(&link, "");
+        pair
+    }
+
+    /// Her subject at the first.
+    fn alice(&self) -> String {
+        let (_, alice) = decode_jwt(&self.id_token);
+        text(&alice, "sub").to_owned()
+    }
+
+    /// An ID-JAG of the first for the second, asked for with these headers.
+    fn id_jag(&self, headers: &[(&str, &str)]) -> String {
+        let form = [
+            ("audience", self.second.base_url.as_str()),
+            ("resource", ORDERS),
+        ];
+        let answer = issuing::ask_with(&self.first, "wiki", &self.id_token, &form, headers);
+        text(&issued(&answer), "access_token").to_owned()
+    }
+}
+
 #[test]
 fn one_sign_in_at_the_first_opens_the_second() {
-    let mut second = Gatepost::prepare(&ON);
-    let mut first = Gatepost::prepare(&ON);
-    let mut offered = issuing::registration();
-    client(&mut offered, "wiki")["id_jag"] = json!([{
-        "audience": second.base_url, "client_id": "agent", "resources": [ORDERS], "scope": "orders.read",
-    }]);
-    first.apply(&offered);
-    first.serve();
-    let agent = json!({"grant_types": [JWT_BEARER], "response_types": [], "redirect_uris": [], "scope": "orders.read"});
-    let mut known = with_clients(document(), &[("agent", agent)]);
-    known["assertion_issuers"] = json!([{
-        "issuer": first.base_url, "jwks": {"keys": published_keys(&first)}, "clients": ["agent"], "id_jag": true,
-    }]);
-    second.apply(&known);
-    second.serve();
-    let mut browser = signed_in(&first);
-    let tokens = issuing::tokens(&first, &mut browser, "openid");
-    let (_, alice) = decode_jwt(text(&tokens, "id_token"));
-    let link = [
-        "user",
-        "link",
-        "bob",
-        "--issuer",
-        &first.base_url,
-        "--subject",
-        text(&alice, "sub"),
-    ];
-    second.run_well(&link, "");
-    let for_second = [("audience", second.base_url.as_str()), ("resource", ORDERS)];
-    let id_jag = issued(&issuing::ask(
-        &first,
-        text(&tokens, "id_token"),
-        &for_second,
-    ));
-    let id_jag = text(&id_jag, "access_token");
-    let opened = issued(&taking::redeem(&second, "agent", id_jag, &[]));
-    let (_, token) = verified(&second, text(&opened, "access_token"));
+    let pair = Pair::start();
+    let second = &pair.second;
+    let id_jag = pair.id_jag(&[]);
+    let opened = issued(&taking::redeem(second, "agent", &id_jag, &[]));
+    let (_, token) = verified(second, text(&opened, "access_token"));
     assert_eq!(
         (&token["aud"], &token["scope"]),
         (&json!(ORDERS), &json!("orders.read"))
     );
-    let of_bob = text(&token, "sub");
     assert_ne!(
-        of_bob,
-        text(&alice, "sub"),
+        text(&token, "sub"),
+        pair.alice(),
         "the subject is the second one's"
     );
     assert_eq!(
-        taking::redeem(&second, "agent", id_jag, &[]).status,
+        taking::redeem(second, "agent", &id_jag, &[]).status,
         400,
         "it is good once"
     );
+}
+
+#[test]
+fn an_id_jag_that_was_asked_for_with_a_proof_is_good_with_that_key_alone() {
+    let pair = Pair::start();
+    let second = &pair.second;
+    let [own, other] = ["own", "other"].map(Signer::es256);
+    let proof = |gatepost: &Gatepost, signer| proofs::for_form(gatepost, signer, "/connect/token");
+    let id_jag = pair.id_jag(&[("DPoP", &proof(&pair.first, &own))]);
+    let (_, claims) = decode_jwt(&id_jag);
+    assert_eq!(claims["cnf"], json!({"jkt": proofs::thumbprint(&own)}));
+    let unproved = taking::redeem(second, "agent", &id_jag, &[]);
+    assert_says(second, &unproved, "invalid_grant", "GP1177", "no proof");
+    let stolen = [("DPoP", &*proof(second, &other))];
+    let stolen = taking::redeem_proving(second, "agent", &id_jag, &[], &stolen);
+    assert_says(second, &stolen, "invalid_grant", "GP1177", "another key");
+    // Neither has used it up.
+    let held = [("DPoP", &*proof(second, &own))];
+    let opened = issued(&taking::redeem_proving(
+        second,
+        "agent",
+        &id_jag,
+        &[],
+        &held,
+    ));
+    assert_eq!(opened["token_type"], "DPoP");
+    let (_, token) = verified(second, text(&opened, "access_token"));
+    assert_eq!(token["cnf"], claims["cnf"]);
 }
 
 /// `GATEPOST_CLIENT_ASSERTION_AUDIENCE`

@@ -19,6 +19,7 @@ use super::token_request::ExtensionRequest;
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::protocol::words::client::{Client, IdJagEntry, allows_role};
+use crate::protocol::words::identifiers::KeyThumbprint;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::scope::{OPENID, ScopeSet};
@@ -40,12 +41,13 @@ pub fn propose(
     issuer: &AssertionIssuer,
     client: &Client,
     catalogue: &Catalogue,
+    proved: Option<KeyThumbprint>,
 ) -> Result<Proposal, TokenError> {
     let claims = jws.unverified_claims().unwrap_or_default();
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
-    // Here a DPoP proof of the request is to be compared with `cnf.jkt`, and the access token bound
-    // to that key. Until proofs are taken, an ID-JAG that wants one is good for nothing.
-    if claims.contains_key("cnf") {
+    // The access token is bound to the same key, as every token is that a proof asks for.
+    let proved = proved.map(|key| json!({"jkt": key.to_text()}));
+    if claims.contains_key("cnf") && claims.get("cnf") != proved.as_ref() {
         return Err(invalid_grant(Reason::IdJagOfKey));
     }
     let is_clients =
@@ -183,8 +185,14 @@ pub fn judge<'a>(
 }
 
 impl IdJagGrant<'_> {
-    /// The claims to sign.
-    pub fn claims(&self, issuer: &str, jti: &str, now: Instant) -> Object<14> {
+    /// The claims to sign. Whoever redeems the ID-JAG must hold the key that was `proved` here.
+    pub fn claims(
+        &self,
+        issuer: &str,
+        jti: &str,
+        proved: Option<KeyThumbprint>,
+        now: Instant,
+    ) -> Object<15> {
         let sign_in = self.sign_in;
         let claims = &self.user.claims;
         // Others may find people by their address, so it must be theirs.
@@ -207,8 +215,11 @@ impl IdJagGrant<'_> {
             ("amr", json!(sign_in.amr)),
             ("tenant", json!(sign_in.tenant)),
             ("email", json!(email)),
+            (
+                "cnf",
+                json!(proved.map(|key| json!({"jkt": key.to_text()}))),
+            ),
         ];
-        // `cnf` stands here once the request can prove a key (DPoP).
         Object(own, Map::new())
     }
 }

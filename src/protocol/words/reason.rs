@@ -218,7 +218,7 @@ reasons! {
     AssertionKeysUnavailable "GP1246" "The grant is not valid." "Let the issuer's jwks_uri answer 200 with a JWK set; the log says what it did instead.";
     AssertionSubject "GP1247" "The grant is not valid." "Link the subject to a user with `gatepost user link`, or check the user name.";
     IdJagNotTaken "GP1176" "The grant is not valid." "Set GATEPOST_ID_JAG=on, and id_jag at the issuer. The ID-JAG's client_id must be that of the client that redeems it, which must be confidential; its resource must be registered.";
-    IdJagOfKey "GP1177" "The grant is not valid." "The ID-JAG has cnf: it is good only with a proof of that key, which is not taken here. Have its issuer leave out cnf.";
+    IdJagOfKey "GP1177" "The grant is not valid." "The ID-JAG has cnf: it is good only with a DPoP proof by that key in the same request. Send one.";
     IdJagForBrowser "GP1178" "This token type is not given to browsers." "Ask for it from the client's server: a request with Origin comes from a script.";
     ScopeBeyondAssertion "GP1248" "The scope is wider than what such an assertion can give." "Ask for scopes of the issuer's registration, without offline_access.";
     // Client authentication by keys

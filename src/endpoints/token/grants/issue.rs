@@ -377,7 +377,7 @@ pub fn logout_token(
 /// Makes an ID-JAG. It is signed as the client's ID tokens are.
 pub fn id_jag(context: GrantContext<'_>, granted: &IdJagGrant<'_>) -> Result<SecretText, Failure> {
     let now = context.now;
-    let claims = granted.claims(context.app.issuer(), &random_jti(), now);
+    let claims = granted.claims(context.app.issuer(), &random_jti(), context.key(), now);
     let alg = context.client.client.id_token_signed_response_alg;
     sign(context.snapshot, now, alg, ID_JAG_TYP, &claims)
 }

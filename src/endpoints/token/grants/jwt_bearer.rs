@@ -39,7 +39,7 @@ pub fn handle(
     };
     // Before the assertion is used up: it is good for one use.
     let proposal = match issuer.id_jag {
-        true => id_jag::propose(&jws, issuer, &client.client, catalogue),
+        true => id_jag::propose(&jws, issuer, &client.client, catalogue, context.key()),
         false => reach(issuer, &client.client, request.scope.as_ref()).map(|scope| Proposal {
             scope: Some(scope),
             ..Proposal::default()
