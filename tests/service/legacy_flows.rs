@@ -273,15 +273,19 @@ fn a_day_that_is_none_is_refused_and_client_test_tells_the_grade() {
         ),
         (
             "past",
-            String::from("it keeps to OAuth 2.1; FAPI 2.0 wants: "),
+            String::from("it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: "),
         ),
         (
             "conf1",
-            String::from("it keeps to OAuth 2.1; FAPI 2.0 wants: private_key_jwt"),
+            String::from(
+                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: token_endpoint_auth_method must be private_key_jwt",
+            ),
         ),
         (
             "strict",
-            String::from("it keeps to OAuth 2.1; FAPI 2.0 wants: tokens bound to a key (DPoP)\n"),
+            String::from(
+                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: dpop_bound_access_tokens must be true; dpop_nonce must be true\n",
+            ),
         ),
     ] {
         let told = tested(client_id);

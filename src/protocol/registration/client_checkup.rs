@@ -8,8 +8,8 @@ use crate::protocol::registration::grade::Graded;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::client::{
-    AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, Profile,
-    SigningAlgorithm, WorkloadIdentity,
+    AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
+    WorkloadIdentity,
 };
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
@@ -34,11 +34,6 @@ pub fn examine(
     } else {
         Finding::broken("it is disabled: register \"enabled\": true")
     }];
-    if client.profile == Some(Profile::Fapi2) {
-        findings.push(Finding::fine(
-            "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP",
-        ));
-    }
     findings.extend(of_credentials(client, secrets, now));
     let access_token = match client.access_token_type {
         AccessTokenType::Jwt => Some(client.access_token_signed_response_alg),

@@ -2,15 +2,12 @@
 //! keeps to the FAPI 2.0 Security Profile. And what the next grade wants of it.
 
 use super::problem::Finding;
+use super::profile::wanted_by_fapi2;
 use super::timestamp;
-use crate::protocol::words::client::{
-    AccessTokenType, Client, ClientAuthenticationMethod, GrantType, RefreshTokenUsage,
-    SigningAlgorithm,
-};
+use crate::protocol::words::client::{Client, Profile};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::legacy_flow::LegacyFlow;
 use crate::protocol::words::named::named;
-use crate::protocol::words::response_type::ResponseType;
 
 named! {
     pub enum Grade {
@@ -24,7 +21,7 @@ named! {
 pub struct Graded {
     pub grade: Grade,
     /// What keeps it from the next one; empty at the last.
-    pub wanted: Vec<&'static str>,
+    pub wanted: Vec<String>,
 }
 
 impl Graded {
@@ -36,15 +33,19 @@ impl Graded {
         if !flows.is_empty() {
             return Graded {
                 grade: Grade::Legacy,
-                wanted: flows.into_iter().map(instead).collect(),
+                wanted: flows.into_iter().map(instead).map(str::to_owned).collect(),
             };
         }
-        let wanted = wanted_by_fapi(client);
-        let grade = match wanted.is_empty() {
-            true => Grade::Fapi20,
-            false => Grade::OAuth21,
-        };
-        Graded { grade, wanted }
+        match client.profile {
+            Some(Profile::Fapi2) => Graded {
+                grade: Grade::Fapi20,
+                wanted: Vec::new(),
+            },
+            None => Graded {
+                grade: Grade::OAuth21,
+                wanted: wanted_by_fapi2(client),
+            },
+        }
     }
 
     pub fn finding(&self, client: &Client) -> Finding {
@@ -58,10 +59,12 @@ impl Graded {
                     "it uses legacy flows{ends}; OAuth 2.1 wants: {wanted}"
                 ))
             }
-            Grade::OAuth21 => {
-                Finding::fine(format!("it keeps to OAuth 2.1; FAPI 2.0 wants: {wanted}"))
-            }
-            Grade::Fapi20 => Finding::fine("it keeps to FAPI 2.0"),
+            Grade::OAuth21 => Finding::fine(format!(
+                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: {wanted}"
+            )),
+            Grade::Fapi20 => Finding::fine(
+                "it keeps the FAPI 2.0 Security Profile: pushed requests, PKCE, its own key, DPoP",
+            ),
         }
     }
 }
@@ -76,82 +79,15 @@ fn instead(flow: LegacyFlow) -> &'static str {
     }
 }
 
-/// What the FAPI 2.0 Security Profile (section 5.3.2) wants that is not registered: one line each.
-fn wanted_by_fapi(client: &Client) -> Vec<&'static str> {
-    let uses_code = client.allows_grant(&GrantType::AuthorizationCode);
-    let by_own_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt
-        && client.federated.is_empty();
-    let is_strong = |algorithm: SigningAlgorithm| algorithm != SigningAlgorithm::Rs256;
-    let is_code = |kind: &ResponseType| *kind == ResponseType::CODE;
-    let rotates = client.refresh_token_usage == RefreshTokenUsage::Rotate;
-    let rules = [
-        (by_own_key, "private_key_jwt with keys of its own"),
-        (
-            client.assertion_algorithms().into_iter().all(is_strong),
-            "token_endpoint_auth_signing_alg ES256 or EdDSA",
-        ),
-        (
-            !uses_code || client.requires_pushed_requests,
-            "\"require_pushed_authorization_requests\": true",
-        ),
-        (
-            client.response_types.iter().all(is_code),
-            "no response type but code",
-        ),
-        (
-            !uses_code || client.require_pkce == Some(true),
-            "\"require_pkce\": true",
-        ),
-        (
-            !uses_code || client.lifetimes.authorization_code.as_secs() <= 60,
-            "codes of 60 seconds at most",
-        ),
-        (
-            !uses_code || is_strong(client.id_token_signed_response_alg),
-            "id_token_signed_response_alg ES256 or EdDSA",
-        ),
-        (
-            client.access_token_type == AccessTokenType::Reference
-                || is_strong(client.access_token_signed_response_alg),
-            "access_token_signed_response_alg ES256 or EdDSA",
-        ),
-        (
-            !rotates || !client.allows_grant(&GrantType::RefreshToken),
-            "refresh_token_usage reuse",
-        ),
-        // No client can be registered so: it is not built.
-        (false, "tokens bound to a key (DPoP)"),
-    ];
-    let wanted = rules.into_iter().filter(|(is_so, _)| !is_so);
-    wanted.map(|(_, rule)| rule).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::protocol::words::client::WorkloadIdentity;
+    use crate::protocol::words::client::GrantType;
     use crate::protocol::words::instant::Day;
+    use crate::protocol::words::response_type::ResponseType;
     use crate::protocol::words::samples::{NOW, client};
 
-    /// Everything that can be registered of FAPI 2.0.
-    fn strict() -> Client {
-        let mut strict = Client {
-            authentication: ClientAuthenticationMethod::PrivateKeyJwt,
-            token_endpoint_auth_signing_alg: Some(SigningAlgorithm::Es256),
-            requires_pushed_requests: true,
-            require_pkce: Some(true),
-            id_token_signed_response_alg: SigningAlgorithm::EdDsa,
-            access_token_signed_response_alg: SigningAlgorithm::Es256,
-            refresh_token_usage: RefreshTokenUsage::Reuse,
-            ..client()
-        };
-        strict.grant_types.insert(GrantType::RefreshToken);
-        strict
-    }
-
-    fn wanted(client: &Client) -> (Grade, Vec<&'static str>) {
+    fn wanted(client: &Client) -> (Grade, Vec<String>) {
         let Graded { grade, wanted } = Graded::of(client, NOW);
         (grade, wanted)
     }
@@ -186,7 +122,7 @@ mod tests {
         for (adjust, instead) in table {
             let mut client = client();
             adjust(&mut client);
-            assert_eq!(wanted(&client), (Grade::Legacy, vec![instead]));
+            assert_eq!(wanted(&client), (Grade::Legacy, vec![instead.to_owned()]));
             client.legacy_until = Some(NOW.day());
             assert_eq!(wanted(&client).0, Grade::Legacy, "{instead}");
             let text = Graded::of(&client, NOW).finding(&client).text;
@@ -198,74 +134,21 @@ mod tests {
     }
 
     #[test]
-    fn what_fapi_wants_is_told_one_by_one() {
-        let dpop = "tokens bound to a key (DPoP)";
-        assert_eq!(wanted(&strict()), (Grade::OAuth21, vec![dpop]));
-        let table: [(Adjust, &str); 9] = [
-            (
-                |client| client.authentication = ClientAuthenticationMethod::AnySecret,
-                "private_key_jwt with keys of its own",
-            ),
-            (
-                |client| client.token_endpoint_auth_signing_alg = None,
-                "token_endpoint_auth_signing_alg ES256 or EdDSA",
-            ),
-            (
-                |client| client.requires_pushed_requests = false,
-                "\"require_pushed_authorization_requests\": true",
-            ),
-            (
-                |client| {
-                    let kind = ResponseType::parse("code id_token").unwrap();
-                    client.response_types.insert(kind);
-                },
-                "no response type but code",
-            ),
-            (
-                |client| client.require_pkce = None,
-                "\"require_pkce\": true",
-            ),
-            (
-                |client| client.lifetimes.authorization_code = Duration::from_secs(61),
-                "codes of 60 seconds at most",
-            ),
-            (
-                |client| client.id_token_signed_response_alg = SigningAlgorithm::Rs256,
-                "id_token_signed_response_alg ES256 or EdDSA",
-            ),
-            (
-                |client| client.access_token_signed_response_alg = SigningAlgorithm::Rs256,
-                "access_token_signed_response_alg ES256 or EdDSA",
-            ),
-            (
-                |client| client.refresh_token_usage = RefreshTokenUsage::Rotate,
-                "refresh_token_usage reuse",
-            ),
-        ];
-        for (adjust, rule) in table {
-            let mut client = strict();
-            adjust(&mut client);
-            assert_eq!(wanted(&client), (Grade::OAuth21, vec![rule, dpop]));
+    fn what_fapi_wants_is_what_its_profile_would_refuse() {
+        let (grade, wanted) = wanted(&client());
+        assert_eq!(grade, Grade::OAuth21);
+        for rule in [
+            "token_endpoint_auth_method must be private_key_jwt",
+            "require_pushed_authorization_requests must be true",
+            "dpop_bound_access_tokens must be true",
+            "refresh_token_usage must be reuse",
+        ] {
+            assert!(wanted.iter().any(|told| told == rule), "{wanted:?}");
         }
-        let federated = Client {
-            federated: vec![WorkloadIdentity {
-                issuer: None,
-                subject: String::from("spiffe://acme.example/shop"),
-                audience: None,
-                claims: [].into(),
-                jwks: None,
-                jwks_uri: None,
-                max_lifetime: Duration::from_secs(300),
-            }],
-            ..strict()
+        let fapi = Client {
+            profile: Some(Profile::Fapi2),
+            ..client()
         };
-        let own = "private_key_jwt with keys of its own";
-        assert_eq!(wanted(&federated).1, [own, dpop]);
-        let reference = Client {
-            access_token_type: AccessTokenType::Reference,
-            access_token_signed_response_alg: SigningAlgorithm::Rs256,
-            ..strict()
-        };
-        assert_eq!(wanted(&reference).1, [dpop]);
+        assert_eq!(self::wanted(&fapi), (Grade::Fapi20, Vec::new()));
     }
 }

@@ -57,12 +57,26 @@ pub(super) fn fill_in(walker: &mut Walker<'_, '_>, client: &mut Client) {
 }
 
 /// What the profile forbids, and the registration says all the same.
-#[rustfmt::skip]
 pub(super) fn contradictions(client: &Client) -> Vec<Contradiction> {
     match client.profile {
-        Some(Profile::Fapi2) => {}
-        None => return Vec::new(),
+        Some(Profile::Fapi2) => forbidden_by_fapi2(client),
+        None => Vec::new(),
     }
+}
+
+/// What a client must change before it can have the profile, key by key.
+pub(super) fn wanted_by_fapi2(client: &Client) -> Vec<String> {
+    let all = forbidden_by_fapi2(client).into_iter();
+    let all = all.filter(|(is_there, ..)| *is_there);
+    let told = all.map(|(_, key, rule)| match rule.split_once(": profile") {
+        Some((rule, _)) => format!("{key} {rule}"),
+        None => format!("{key} {rule}"),
+    });
+    told.collect()
+}
+
+#[rustfmt::skip]
+fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
     let is_http = |uri: &String| uri.starts_with("http:");
     let is_web = client.application_type == ApplicationType::Web;
     vec![

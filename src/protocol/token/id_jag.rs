@@ -274,7 +274,8 @@ mod tests {
             ("resource", MCP),
         ];
         let client = wiki();
-        let request = TokenRequest::from_form(&Parameters::from_pairs(form), &client, |_| false);
+        let form = Parameters::from_pairs(form);
+        let request = TokenRequest::from_form(&form, &client, |_| false, NOW);
         let Ok(TokenRequest::Extension(request)) = request else {
             panic!("{request:?}")
         };

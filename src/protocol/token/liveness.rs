@@ -430,7 +430,7 @@ mod tests {
                 consent_expires_at: end,
                 ..standing()
             };
-            consent_has_lapsed(&grant, client, &facts, now)
+            consent_has_lapsed(grant.issued_at, client, &facts, now)
         };
         assert!(has_lapsed(&asking, Some(at(10)), at(10)));
         assert!(!has_lapsed(&asking, Some(at(10)), at(9)));

@@ -663,7 +663,7 @@ mod tests {
                 ..samples::client()
             };
             let asked = request(None, &[]);
-            let within = within(&asked, &client, &catalogue, now).unwrap();
+            let within = within(&asked, None, &client, &catalogue, now).unwrap();
             for grant in &grants {
                 assert_eq!(
                     is_within(grant, &within),
@@ -678,7 +678,7 @@ mod tests {
     fn what_the_statement_cannot_compare_is_judged_from_the_row() {
         let now = NOW.plus(HOUR);
         let is_left = |asked: RefreshTokenRequest, client: &Client, catalogue: &Catalogue| {
-            within(&asked, client, catalogue, now).is_none()
+            within(&asked, None, client, catalogue, now).is_none()
         };
         let (client, catalogue) = (samples::client(), samples::catalogue());
         assert!(is_left(request(Some("openid"), &[]), &client, &catalogue));
