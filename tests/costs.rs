@@ -74,8 +74,8 @@ const SCIM_READ: i64 = 2;
 /// read after it.
 const SCIM_WRITE: i64 = 3;
 
-/// What the ID token stands on; the event.
-const ID_JAG_ISSUED: i64 = 2;
+/// What the ID token stands on. Its event, the one write, is not among the statements counted here.
+const ID_JAG_ISSUED: i64 = 1;
 /// That it is good once; the user, by the name in it, and as every extension grant reads them.
 const ID_JAG_TAKEN: i64 = 3;
 
