@@ -221,6 +221,11 @@ fn scope_and_target_stay_within_token_client_and_registration() {
     for (form, scope, audience) in [
         (&[("scope", "stock.read")][..], "stock.read", json!(STOCK)),
         (&[("resource", ORDERS)], "orders.read", json!(ORDERS)),
+        (
+            &[("resource", "https://stock.example/")],
+            "stock.read",
+            json!(STOCK),
+        ),
         (&[("audience", STOCK)], "stock.read", json!(STOCK)),
         (
             &[
@@ -258,7 +263,7 @@ fn scope_and_target_stay_within_token_client_and_registration() {
         ("chain", &[("audience", "elsewhere")], "invalid_target"),
         (
             "chain",
-            &[("resource", STOCK), ("resource", "https://stock.example/")],
+            &[("resource", STOCK), ("resource", "https://stock.example/x")],
             "invalid_target",
         ),
         (

@@ -372,7 +372,7 @@ fn a_resource_narrows_the_token_and_a_foreign_one_leaves_the_code_usable() {
         (&open, &[("resource", "orders")], "invalid_target"),
         (
             &open,
-            &[("resource", "https://orders.example/")],
+            &[("resource", "https://orders.example/x")],
             "invalid_target",
         ),
         (

@@ -313,7 +313,7 @@ fn a_resource_narrows_the_token() {
         ("orders.read", STOCK),
         ("stock.read", "https://elsewhere.example"),
         ("stock.read", "stock.example"),
-        ("stock.read", "https://stock.example/"),
+        ("stock.read", "https://stock.example/x"),
         ("stock.read", "HTTPS://stock.example"),
     ] {
         let answer = ask(
