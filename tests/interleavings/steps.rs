@@ -3,8 +3,8 @@
 use crate::judges::{Court, Given, Question, Verdict};
 use crate::statements::{self, EpochsHeld, GrantRow, Moved, RedemptionAnswer, RefreshAnswer, Sent};
 use crate::world::{
-    Answer, Code, Crash, Ending, GrantScope, LINES, Over, Promise, REQUESTS, Request, Running,
-    SessionRow, Stage, Statement, Step, World, keep,
+    Answer, Cast, Code, Crash, Ending, GrantScope, LINES, Over, Promise, REQUESTS, Request,
+    Running, SessionRow, Stage, Statement, Step, World, keep,
 };
 
 /// Everything that can happen next.
@@ -44,12 +44,18 @@ pub fn steps(world: &World) -> Vec<Step> {
 /// Everything that somebody could send.
 fn requests(world: &World) -> Vec<Request> {
     let mut requests = Vec::new();
+    let is_whole = world.cast == Cast::Whole;
+    let in_session = is_whole || world.scope == GrantScope::Online;
     for (number, line) in (0..).zip(world.lines) {
+        let redeem = |is_right| Request::Redeem {
+            line: number,
+            is_right,
+        };
         if line.code.is_some() {
-            requests.extend([true, false].map(|is_right| Request::Redeem {
-                line: number,
-                is_right,
-            }));
+            requests.push(redeem(true));
+        }
+        if line.code.is_some() && is_whole {
+            requests.push(redeem(false));
         }
         for generation in 0..line.handed_out {
             requests.extend([true, false].map(|names_scope| Request::Refresh {
@@ -59,17 +65,19 @@ fn requests(world: &World) -> Vec<Request> {
             }));
         }
     }
-    if !world.lines[1].has_begun {
-        requests.extend([Request::SignIn, Request::SingleSignOn]);
+    if !world.lines[1].has_begun && in_session {
+        requests.push(Request::SingleSignOn);
     }
-    let endings = [
-        Ending::User,
-        Ending::Client,
-        Ending::Consent,
-        Ending::Installation,
-    ];
-    requests.extend(endings.map(Request::End));
-    requests.push(Request::End(Ending::Session));
+    if !world.lines[1].has_begun && is_whole {
+        requests.push(Request::SignIn);
+    }
+    requests.extend([Ending::User, Ending::Consent].map(Request::End));
+    if is_whole {
+        requests.extend([Ending::Client, Ending::Installation].map(Request::End));
+    }
+    if in_session {
+        requests.push(Request::End(Ending::Session));
+    }
     if world.lines[0].gave_tokens {
         requests.push(Request::End(Ending::Grant));
     }
