@@ -39,9 +39,9 @@ pub enum GrantScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cast {
     Whole,
-    /// No sign-in by password, and no other `code_verifier`; nothing of sessions where the grant
-    /// outlives them. Of the epochs two: to one user and one client, the installation's ends what
-    /// the user's ends, and the client's what the consent's ends.
+    /// No sign-in by password, and no other `code_verifier`; neither the client's epoch nor the
+    /// installation's. Where the grant outlives its session, nothing of sessions or consents: to one
+    /// grant the four epochs are alike.
     Shorter,
 }
 
