@@ -15,7 +15,7 @@ use gatepost::protocol::words::session::{Session, User};
 
 use crate::judges::{Judges, OF_THE_CODE};
 use crate::statements::{self, EpochsHeld, GrantRow, RedemptionAnswer, Sent};
-use crate::world::{GrantScope, Promise, World, with_code, with_tokens};
+use crate::world::{Cast, GrantScope, Promise, World, with_code, with_tokens};
 
 pub struct Bent {
     pub what: &'static str,
@@ -170,7 +170,10 @@ fn redeem_enters_again(
 
 fn of_epoch<const EPOCH: usize>(name: [&'static str; 3]) -> [Bent; 3] {
     let code = with_code(GrantScope::Online);
-    let tokens = with_tokens(GrantScope::Offline, 0);
+    let tokens = World {
+        cast: Cast::Whole,
+        ..with_tokens(GrantScope::Offline, 0)
+    };
     let breaks = Promise::WhatEndedIsNeverHonoured;
     let bent = |what, judges, beginning| Bent {
         what,

@@ -16,7 +16,6 @@ mod steps;
 mod world;
 
 use std::collections::{HashSet, VecDeque};
-use std::time::Instant;
 use std::{fmt, thread};
 
 use judges::{Court, Judges, OF_THE_CODE};
@@ -87,13 +86,8 @@ fn explore(beginning: World, judges: &Judges, only: Option<Promise>) -> Result<u
 #[test]
 fn no_promise_breaks_in_any_order_with_a_crash_at_any_step() {
     let numbers: Vec<usize> = thread::scope(|scope| {
-        let run = |world| {
-            let begun = Instant::now();
-            let number = explore(world, &OF_THE_CODE, None);
-            println!("{:?}", begun.elapsed());
-            number
-        };
-        let runs = beginnings().map(|world| scope.spawn(move || run(world)));
+        let runs =
+            beginnings().map(|world| scope.spawn(move || explore(world, &OF_THE_CODE, None)));
         let mut numbers = Vec::new();
         for run in runs {
             match run.join().unwrap() {

@@ -3,8 +3,8 @@
 use crate::judges::{Court, Given, Question, Verdict};
 use crate::statements::{self, EpochsHeld, GrantRow, Moved, RedemptionAnswer, RefreshAnswer, Sent};
 use crate::world::{
-    Answer, Code, Crash, Ending, GrantScope, LINES, Over, Promise, REQUESTS, Request, Running,
-    SessionRow, Stage, Statement, Step, World, keep,
+    Answer, Cast, Code, Crash, Ending, GrantScope, LINES, Over, Promise, REQUESTS, Request,
+    Running, SessionRow, Stage, Statement, Step, World, keep,
 };
 
 /// Everything that can happen next.
@@ -44,32 +44,47 @@ pub fn steps(world: &World) -> Vec<Step> {
 /// Everything that somebody could send.
 fn requests(world: &World) -> Vec<Request> {
     let mut requests = Vec::new();
+    let is_whole = world.cast == Cast::Whole;
+    let in_session = is_whole || world.scope == GrantScope::Online;
     for (number, line) in (0..).zip(world.lines) {
+        let redeem = |is_right| Request::Redeem {
+            line: number,
+            is_right,
+        };
         if line.code.is_some() {
-            requests.extend([true, false].map(|is_right| Request::Redeem {
-                line: number,
-                is_right,
-            }));
+            requests.push(redeem(true));
+        }
+        if line.code.is_some() && is_whole {
+            requests.push(redeem(false));
         }
         for generation in 0..line.handed_out {
-            requests.extend([true, false].map(|names_scope| Request::Refresh {
+            // Of an older token, `MOVE_ON` finds nothing, and the grant is read.
+            let is_newest = generation + 1 == line.handed_out;
+            let ways = if is_newest {
+                &[true, false][..]
+            } else {
+                &[false]
+            };
+            requests.extend(ways.iter().map(|names_scope| Request::Refresh {
                 line: number,
                 generation,
-                names_scope,
+                names_scope: *names_scope,
             }));
         }
     }
-    if !world.lines[1].has_begun {
-        requests.extend([Request::SignIn, Request::SingleSignOn]);
+    if !world.lines[1].has_begun && in_session {
+        requests.push(Request::SingleSignOn);
     }
-    let endings = [
-        Ending::User,
-        Ending::Client,
-        Ending::Consent,
-        Ending::Installation,
-    ];
-    requests.extend(endings.map(Request::End));
-    requests.push(Request::End(Ending::Session));
+    if !world.lines[1].has_begun && is_whole {
+        requests.push(Request::SignIn);
+    }
+    requests.push(Request::End(Ending::User));
+    if in_session {
+        requests.extend([Ending::Consent, Ending::Session].map(Request::End));
+    }
+    if is_whole {
+        requests.extend([Ending::Client, Ending::Installation].map(Request::End));
+    }
     if world.lines[0].gave_tokens {
         requests.push(Request::End(Ending::Grant));
     }

@@ -20,6 +20,7 @@ pub struct World {
     /// Whether more time than the retry window has passed.
     pub is_later: bool,
     pub scope: GrantScope,
+    pub cast: Cast,
     pub lines: [Line; LINES],
     /// Somebody was told that the first session has ended.
     pub session_is_over: bool,
@@ -32,6 +33,16 @@ pub enum GrantScope {
     /// `offline_access`: with refresh tokens, and beyond its session.
     Offline,
     Online,
+}
+
+/// What may come: all of it in every run would take minutes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cast {
+    Whole,
+    /// No sign-in by password, and no other `code_verifier`; neither the client's epoch nor the
+    /// installation's. Where the grant outlives its session, nothing of sessions or consents: to one
+    /// grant the four epochs are alike.
+    Shorter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -249,6 +260,7 @@ pub fn with_code(scope: GrantScope) -> World {
         crash: Crash::ToCome,
         is_later: false,
         scope,
+        cast: Cast::Whole,
         lines: [first, Line::default()],
         session_is_over: false,
         session_may_end: false,
@@ -258,6 +270,7 @@ pub fn with_code(scope: GrantScope) -> World {
 /// The code was redeemed, and the grant refreshed so often, the last time just now.
 pub fn with_tokens(scope: GrantScope, generation: u8) -> World {
     let mut world = with_code(scope);
+    world.cast = Cast::Shorter;
     let row = GrantRow {
         epochs: EpochsHeld::default(),
         generation,
