@@ -4,11 +4,14 @@ use gatepost::protocol::authorize::authorization_code::{AuthorizationCode, CodeV
 use gatepost::protocol::token::access_token::AccessToken;
 use gatepost::protocol::token::grant::Grant;
 use gatepost::protocol::token::liveness::{self, LivenessFacts};
-use gatepost::protocol::token::refresh_token::{self, RefreshHandle, RefreshVerdict};
-use gatepost::protocol::token::token_request::{AuthorizationCodeRequest, RefreshTokenRequest};
+use gatepost::protocol::token::refresh_token::{
+    self, PresentedRefresh, RefreshHandle, RefreshVerdict,
+};
+use gatepost::protocol::token::token_request::AuthorizationCodeRequest;
 use gatepost::protocol::words::catalogue::Catalogue;
 use gatepost::protocol::words::client::Client;
 use gatepost::protocol::words::epochs::SessionEpochs;
+use gatepost::protocol::words::identifiers::KeyThumbprint;
 use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost::protocol::words::session::{Session, User};
@@ -93,6 +96,7 @@ fn session_stands_though_ended(session: &Session, at: Option<SessionEpochs>, now
 fn no_code_is_burnt(
     _: &AuthorizationCode,
     _: &AuthorizationCodeRequest,
+    _: Option<KeyThumbprint>,
     _: &Client,
     _: &Catalogue,
     _: Instant,
@@ -128,14 +132,13 @@ fn refuses(reason: Reason) -> RefreshVerdict {
 
 fn old_tokens_are_refused(
     grant: &Grant,
-    handle: RefreshHandle,
-    request: &RefreshTokenRequest,
+    presented: PresentedRefresh<'_>,
     client: &Client,
     catalogue: &Catalogue,
     issuer: &str,
     now: Instant,
 ) -> RefreshVerdict {
-    let verdict = refresh_token::judge(grant, handle, request, client, catalogue, issuer, now);
+    let verdict = refresh_token::judge(grant, presented, client, catalogue, issuer, now);
     match verdict {
         RefreshVerdict::OldToken(_) => refuses(Reason::RefreshTokenReplayed),
         verdict => verdict,
@@ -144,8 +147,7 @@ fn old_tokens_are_refused(
 
 fn revoked_grants_are_unknown(
     grant: &Grant,
-    handle: RefreshHandle,
-    request: &RefreshTokenRequest,
+    presented: PresentedRefresh<'_>,
     client: &Client,
     catalogue: &Catalogue,
     issuer: &str,
@@ -154,7 +156,7 @@ fn revoked_grants_are_unknown(
     if grant.revoked_at.is_some() {
         return refuses(Reason::UnknownRefreshToken);
     }
-    refresh_token::judge(grant, handle, request, client, catalogue, issuer, now)
+    refresh_token::judge(grant, presented, client, catalogue, issuer, now)
 }
 
 /// As if its attempt were not compared, nor the row looked at: whoever comes enters it.

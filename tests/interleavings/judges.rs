@@ -12,7 +12,7 @@ use gatepost::protocol::token::access_token::AccessToken;
 use gatepost::protocol::token::grant::Grant;
 use gatepost::protocol::token::liveness::{self, GrantFacts, LivenessFacts, SessionFacts};
 use gatepost::protocol::token::refresh_token::{
-    self, RefreshHandle, RefreshVerdict, Within, judge, within,
+    self, PresentedRefresh, RefreshHandle, RefreshVerdict, Within, judge, within,
 };
 use gatepost::protocol::token::token_request::{
     AuthorizationCodeRequest, PresentedVerifier, RefreshTokenRequest,
@@ -20,6 +20,7 @@ use gatepost::protocol::token::token_request::{
 use gatepost::protocol::words::catalogue::Catalogue;
 use gatepost::protocol::words::client::Client;
 use gatepost::protocol::words::epochs::SessionEpochs;
+use gatepost::protocol::words::identifiers::KeyThumbprint;
 use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::reason::Reason;
 use gatepost::protocol::words::response_type::ResponseType;
@@ -39,21 +40,20 @@ pub struct Judges {
     pub code: fn(
         &AuthorizationCode,
         &AuthorizationCodeRequest,
+        Option<KeyThumbprint>,
         &Client,
         &Catalogue,
         Instant,
     ) -> CodeVerdict,
-    pub within:
-        for<'a> fn(&RefreshTokenRequest, &'a Client, &'a Catalogue, Instant) -> Option<Within<'a>>,
-    pub refresh: fn(
-        &Grant,
-        RefreshHandle,
+    pub within: for<'a> fn(
         &RefreshTokenRequest,
-        &Client,
-        &Catalogue,
-        &str,
+        Option<KeyThumbprint>,
+        &'a Client,
+        &'a Catalogue,
         Instant,
-    ) -> RefreshVerdict,
+    ) -> Option<Within<'a>>,
+    pub refresh:
+        fn(&Grant, PresentedRefresh<'_>, &Client, &Catalogue, &str, Instant) -> RefreshVerdict,
     pub refresh_token_stands: fn(
         &Grant,
         RefreshHandle,
@@ -168,12 +168,18 @@ impl Court<'_> {
         let user = alice();
         let holds = match question {
             Question::Code { is_right } => self.may_redeem(is_right),
-            Question::IsTriedAtOnce { names_scope } => {
-                (judges.within)(&refresh_request(names_scope), &CLIENT, &CATALOGUE, NOW).is_some()
-            }
+            Question::IsTriedAtOnce { names_scope } => (judges.within)(
+                &refresh_request(names_scope),
+                None,
+                &CLIENT,
+                &CATALOGUE,
+                NOW,
+            )
+            .is_some(),
             Question::IsWithin => {
                 let grant = sample::grant(OFFLINE, EpochsHeld::default());
-                let within = (judges.within)(&refresh_request(false), &CLIENT, &CATALOGUE, NOW);
+                let within =
+                    (judges.within)(&refresh_request(false), None, &CLIENT, &CATALOGUE, NOW);
                 within.is_some_and(|within| is_within(&grant, &within))
             }
             Question::Refresh {
@@ -218,6 +224,7 @@ impl Court<'_> {
             nonce: None,
             response_type: ResponseType::CODE,
             expires_at: NOW.plus(CLIENT.lifetimes.authorization_code),
+            confirmation: None,
         };
         let code_verifier = match is_right {
             true => SecretText::new(VERIFIER),
@@ -229,7 +236,7 @@ impl Court<'_> {
             code_verifier: PresentedVerifier::Sent(code_verifier),
             resources: Vec::new(),
         };
-        match (self.judges.code)(&code, &request, &CLIENT, &CATALOGUE, NOW) {
+        match (self.judges.code)(&code, &request, None, &CLIENT, &CATALOGUE, NOW) {
             CodeVerdict::Redeem => true,
             CodeVerdict::Burn(_) => false,
             other => panic!("{other:?}"),
@@ -243,7 +250,12 @@ impl Court<'_> {
         let issuer = "https://op.example";
         let now = given.time();
         let judge = self.judges.refresh;
-        match judge(&grant, handle, &request, &CLIENT, &CATALOGUE, issuer, now) {
+        let presented = PresentedRefresh {
+            handle,
+            request: &request,
+            key: None,
+        };
+        match judge(&grant, presented, &CLIENT, &CATALOGUE, issuer, now) {
             RefreshVerdict::Refresh(_) => Verdict::Yes,
             RefreshVerdict::OldToken(_) => Verdict::OldToken,
             RefreshVerdict::Refuse(error) if error.reason == Reason::GrantRevoked => {

@@ -114,6 +114,7 @@ pub fn grant(scope: &str, epochs: EpochsHeld) -> Grant {
         last_used_at: NOW,
         expires_at,
         revoked_at: None,
+        confirmation: None,
     }
 }
 

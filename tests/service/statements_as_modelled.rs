@@ -232,6 +232,7 @@ fn everything(grant: &Grant) -> Within<'static> {
         expires_after: grant.issued_at,
         used_after: grant.issued_at.minus(Duration::from_secs(86_400)),
         acrs: Some(vec!["1", "2"]),
+        confirmation: None,
     }
 }
 

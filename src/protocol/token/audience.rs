@@ -9,7 +9,6 @@ use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
-use crate::protocol::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowed {
@@ -27,25 +26,16 @@ pub fn with_registered_names<'a>(
     if !parameters.was_sent("resource") {
         return Cow::Borrowed(parameters);
     }
-    let named = parameters.iter().map(|(name, value)| match name {
-        "resource" => (name, registered_name(value, catalogue)),
-        _ => (name, value),
-    });
+    let is_name = |name: &str| catalogue.resources.contains_key(name);
+    let named: Vec<(&str, Cow<'_, str>)> = parameters
+        .iter()
+        .map(|(name, value)| match meant(value, is_name) {
+            Some(registered) if name == "resource" => (name, Cow::Owned(registered)),
+            Some(_) | None => (name, Cow::Borrowed(value)),
+        })
+        .collect();
+    let named = named.iter().map(|(name, value)| (*name, &**value));
     Cow::Owned(Parameters::from_pairs(named))
-}
-
-fn registered_name<'a>(sent: &'a str, catalogue: &'a Catalogue) -> &'a str {
-    let is_host =
-        WebUrl::parse(sent).is_ok_and(|url| ["", "/"].contains(&url.path) && url.query.is_none());
-    if !is_host || catalogue.resources.contains_key(sent) {
-        return sent;
-    }
-    let other = match sent.strip_suffix('/') {
-        Some(bare) => bare.to_owned(),
-        None => format!("{sent}/"),
-    };
-    let registered = catalogue.resources.get(&other);
-    registered.map_or(sent, |resource| &resource.name)
 }
 
 /// Narrows a scope to the requested resources. `authorized` are the resources of the authorization
