@@ -324,8 +324,8 @@ pub struct ExaminedClient {
 }
 
 impl Registry {
-    /// Examines a client as it is stored, for somebody who reaches these tenants; `None` where it is
-    /// not served.
+    /// Examines a client as it is stored, for somebody who reaches these tenants; `None` where it
+    /// is not served.
     pub fn examine(&self, used: &UsedClient, reach: &[&str]) -> Option<ExaminedClient> {
         let UsedClient { row, used_on } = used;
         let document = walker::parse_own(&row.metadata);

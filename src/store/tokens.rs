@@ -1,8 +1,8 @@
 //! What an access token stands on, in one indexed read; `revoked_tokens`: revoked tokens by `jti`,
-//! until they would have expired; `revoked_lasting_tokens`, the same of tokens that live longer than
-//! others; and `used_assertions`: assertions that are good once, by signer
-//! and a hash of their `jti`, until they expire. For a logout token its subject is kept as well,
-//! and for a sign-in upstream its round trip.
+//! until they would have expired; `revoked_lasting_tokens`, the same of tokens that live longer
+//! than others; and `used_assertions`: assertions that are good once, by signer and a hash of their
+//! `jti`, until they expire. For a logout token its subject is kept as well, and for a sign-in
+//! upstream its round trip.
 
 use std::slice;
 

@@ -90,8 +90,9 @@ impl RegistryWriter<'_> {
         rows.first().map(users::user).transpose()
     }
 
-    /// Everybody whom one of the descriptions fits, by name or by subject. Until this change is done
-    /// nobody else changes them: what it makes of them overwrites nothing that was not compared.
+    /// Everybody whom one of the descriptions fits, by name or by subject. Until this change is
+    /// done nobody else changes them: what it makes of them overwrites nothing that was not
+    /// compared.
     pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
         let subs: Vec<Option<&Subject>> =
             described.iter().map(|user| user.subject.as_ref()).collect();

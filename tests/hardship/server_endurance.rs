@@ -161,8 +161,8 @@ fn a_client_that_ends_in_the_middle_of_its_body_leaves_nothing_behind() {
     let process = service.server_process();
     assert!(service.is_healthy());
     let before = open_descriptors(process);
-    // One after the other: of many at once some are turned away, and the connection of such a one is
-    // given up on purpose.
+    // One after the other: of many at once some are turned away, and the connection of such a one
+    // is given up on purpose.
     for number in 1..=50 {
         drop(begin_slow_post(&service));
         let is_answered = || service.log().matches("path=/x ").count() == number;

@@ -1,5 +1,5 @@
-//! Every row of a grant, and every statement that may come to it. A test of the service has Postgres
-//! answer them, too.
+//! Every row of a grant, and every statement that may come to it. A test of the service has
+//! Postgres answer them, too.
 
 use super::statements::{
     EpochsHeld, GrantRow, Moved, RedemptionAnswer, RefreshAnswer, Sent, move_on, redeem, refresh,

@@ -440,8 +440,9 @@ impl Next<'_> {
         Ok(())
     }
 
-    /// A code of the second line. Where the standby has other epochs than were read, nobody was told
-    /// of that ending, and it may be lost; then what was given on it is dead, which is the safe side.
+    /// A code of the second line. Where the standby has other epochs than were read, nobody was
+    /// told of that ending, and it may be lost; then what was given on it is dead, which is the
+    /// safe side.
     fn seals(&mut self, epochs: EpochsHeld, session: u8) {
         let line = &mut self.world.lines[1];
         line.code = Some(Code { epochs, session });

@@ -40,8 +40,8 @@ pub enum GrantScope {
 pub enum Cast {
     Whole,
     /// No sign-in by password, and no other `code_verifier`; neither the client's epoch nor the
-    /// installation's. Where the grant outlives its session, nothing of sessions or consents: to one
-    /// grant the four epochs are alike.
+    /// installation's. Where the grant outlives its session, nothing of sessions or consents: to
+    /// one grant the four epochs are alike.
     Shorter,
 }
 

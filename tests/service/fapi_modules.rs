@@ -1,8 +1,9 @@
-//! What the modules of the OpenID Foundation's plan `fapi2-security-profile-final-test-plan` do, one
-//! test each, under the module's name without `fapi2-security-profile-final-`. The variant is
+//! What the modules of the OpenID Foundation's plan `fapi2-security-profile-final-test-plan` do,
+//! one test each, under the module's name without `fapi2-security-profile-final-`. The variant is
 //! `plain_fapi`, `private_key_jwt`, `dpop`, `openid_connect`, `unsigned`, `plain_response`; what
 //! `fapi_client_credentials_grant` leaves of it stands in `client_credentials`. They were written
-//! from the modules, by us: the suite itself was not run. `docs/security/conformance.md` lists them.
+//! from the modules, by us: the suite itself was not run. `docs/security/conformance.md` lists
+//! them.
 
 mod client_and_code;
 mod client_credentials;

@@ -1,4 +1,5 @@
-//! What operators see of a client with `"profile": "fapi2"`. What it may do is in `fapi_modules.rs`.
+//! What operators see of a client with `"profile": "fapi2"`. What it may do is in
+//! `fapi_modules.rs`.
 
 use serde_json::{Value, json};
 

@@ -245,7 +245,8 @@ fn of_a_person(moved: &Moved, record: &Value, issued: &Value) {
 }
 
 /// `tv` (by a device) and `signed` (whose keys stay behind) are not among the recorded clients. They
-/// have the scopes of `legacy`, no mappers and all roles, so Keycloak gives by them what it gives by
+/// have the scopes of `legacy`, no mappers and all roles, so Keycloak gives by them what it gives
+/// by
 /// `legacy`. The other clients of the realm bring no tokens: `warehouse` is an API, and the last one
 /// speaks SAML.
 #[test]

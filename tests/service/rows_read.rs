@@ -34,7 +34,8 @@ const REQUESTS: &str = "
     users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
     sign_up_links::HOLDS sign_up_links::JOIN";
 
-/// The same of those that only write: they read nothing that counts, at most what must not be there.
+/// The same of those that only write: they read nothing that counts, at most what must not be
+/// there.
 const WRITES: &str = "
     audit_events::INSERT consents::GIVE consents::WITHDRAW endings::CONFIRM
     linked_identities::LINK scim_users::INSERT_SCIM

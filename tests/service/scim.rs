@@ -175,7 +175,8 @@ fn somebody_comes_changes_and_leaves() {
     );
     assert_eq!(unchanged.json(), answer.json());
 
-    // PUT is the whole resource; what is write-only, `active` and the tenant stay without being said.
+    // PUT is the whole resource; what is write-only, `active` and the tenant stay without being
+    // said.
     let whole =
         json!({"schemas": [USER], "userName": "dana", "emails": [{"value": "new@example.com"}]});
     let answer = hr.ask("PUT", &format!("Users/{id}"), &whole);

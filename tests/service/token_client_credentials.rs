@@ -344,7 +344,8 @@ fn nothing_is_written_to_the_database() {
     let mut browser = signed_in(&gatepost);
     let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
     // Counts every row that is written, rolled back or not. Expired sign-in failures are swept by
-    // the clock, and the day on which a client was used last is written by it: once a day and client.
+    // the clock, and the day on which a client was used last is written by it: once a day and
+    // client.
     gatepost.database.run(
         "CREATE SEQUENCE writes;
          CREATE FUNCTION count_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''writes''); RETURN NULL; END';

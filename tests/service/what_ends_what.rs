@@ -3,8 +3,8 @@
 //! table here. Each is asked for by every rule that decides it: by the statement of the refresh
 //! alone, by the grant that is read first, by introspection, and by the statement of a redemption.
 //!
-//! A few cells need more than this scene has: `linked_accounts.rs` and `upstream_logout.rs` hold the
-//! row about accounts elsewhere, `own_sessions.rs` the person who signs in again and now stays
+//! A few cells need more than this scene has: `linked_accounts.rs` and `upstream_logout.rs` hold
+//! the row about accounts elsewhere, `own_sessions.rs` the person who signs in again and now stays
 //! signed in, `second_factors.rs` the factor that is removed.
 
 use base64::Engine;

@@ -191,7 +191,8 @@ impl Deed<'_> {
         Ok(Sid::new(sent.unwrap_or_default()))
     }
 
-    /// For what writes. It writes nothing unless the person is as they were when the form was drawn.
+    /// For what writes. It writes nothing unless the person is as they were when the form was
+    /// drawn.
     fn acting(&self) -> ActingAdmin<'_> {
         let administrator = self.administrator;
         ActingAdmin {

@@ -173,15 +173,15 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         token_exchange: walker.nested("token_exchange", token_exchange),
         id_jag: id_jags(walker, &defaults.issuer),
     };
-    if client.metadata_document {
-        metadata_document::settle(walker, &mut client);
-    }
     complete(walker, &mut client, &credentials);
     client
 }
 
-/// Fills in what its profile sets, and notes contradictions.
+/// Fills in what its metadata document and its profile set, and notes contradictions.
 fn complete(walker: &mut Walker<'_, '_>, client: &mut Client, credentials: &Credentials) {
+    if client.metadata_document {
+        metadata_document::settle(walker, client);
+    }
     profile::fill_in(walker, client);
     client_rules::check(walker, client, credentials.has_secrets);
     let confidential = credentials.method.is_confidential();
