@@ -224,6 +224,8 @@ impl Postgres {
     }
 }
 
+type Narrowing = fn(&mut Within<'_>, Instant);
+
 /// What the grant is within.
 fn everything(grant: &Grant) -> Within<'static> {
     Within {
@@ -276,7 +278,7 @@ fn move_on_compares_the_row_with_all_that_it_is_within() {
         revoked: false,
     };
     let later = |seconds| grant.issued_at.plus(Duration::from_secs(seconds));
-    let changes: [(bool, fn(&mut Within<'_>, Instant)); 6] = [
+    let changes: [(bool, Narrowing); 6] = [
         (true, |_, _| {}),
         (false, |within, _| within.scopes = vec!["offline_access"]),
         (false, |within, _| within.tenants = vec!["acme"]),
