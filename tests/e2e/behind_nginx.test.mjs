@@ -226,7 +226,7 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     const nonce = round.headers["dpop-nonce"];
     const answer = await token(proof(nonce));
     assert.equal(JSON.parse(answer.text).token_type, "DPoP", answer.text);
-    assert.equal(answer.headers["dpop-nonce"], nonce);
+    assert.ok(answer.headers["dpop-nonce"]);
     // Two lines arrive as two.
     const twice = await token(proof(nonce), proof(nonce));
     assert.equal(JSON.parse(twice.text).error, "invalid_dpop_proof");

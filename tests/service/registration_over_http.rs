@@ -395,8 +395,12 @@ fn only_a_program_with_the_right_token_is_let_in() {
     let export = |token: &str| ask(&gatepost, token, "GET", EXPORT, b"");
     let bare = gatepost.get(EXPORT);
     assert_eq!((bare.status, bare.body.len()), (401, 0));
-    let challenge = bare.header("www-authenticate");
-    assert_eq!(challenge, Some("Bearer realm=\"gatepost\""));
+    let challenges = bare.headers_named("www-authenticate");
+    let both = [
+        "Bearer realm=\"gatepost\"",
+        "DPoP algs=\"ES256 EdDSA Ed25519\"",
+    ];
+    assert_eq!(challenges, both);
     assert_refused(&export("nonsense"), 401, "invalid_token", "none of ours");
     let other = token_of(&gatepost, "service", "orders.read");
     assert_refused(

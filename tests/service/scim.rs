@@ -73,8 +73,11 @@ fn only_a_program_with_the_right_token_is_let_in() {
     let bare = gatepost.get("/scim/v2/Users");
     assert_error(&bare, 401, None, "no token");
     assert_eq!(
-        bare.header("www-authenticate"),
-        Some("Bearer realm=\"gatepost\"")
+        bare.headers_named("www-authenticate"),
+        [
+            "Bearer realm=\"gatepost\"",
+            "DPoP algs=\"ES256 EdDSA Ed25519\""
+        ]
     );
     assert_error(&ask("nonsense", "GET"), 401, None, "no token of ours");
     let other = token_of(&gatepost, "service", "orders.read");

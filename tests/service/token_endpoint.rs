@@ -378,7 +378,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
             "{case}"
         );
         assert_eq!(answer.header("vary"), Some("Origin"), "{case}");
-        let exposed = origin.map(|_| "WWW-Authenticate, Retry-After, X-Request-Id");
+        let exposed = origin.map(|_| "WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id");
         assert_eq!(
             answer.header("access-control-expose-headers"),
             exposed,

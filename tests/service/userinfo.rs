@@ -136,8 +136,11 @@ fn without_a_token_there_is_a_bare_challenge() {
             "{method} {headers:?} {body}"
         );
         assert_eq!(
-            answer.header("www-authenticate"),
-            Some("Bearer realm=\"gatepost\""),
+            answer.headers_named("www-authenticate"),
+            [
+                "Bearer realm=\"gatepost\"",
+                "DPoP algs=\"ES256 EdDSA Ed25519\""
+            ],
             "{method} {headers:?}"
         );
     }

@@ -18,7 +18,7 @@ const OLDEST_NONCE: i64 = 86_400 / NONCE_SECONDS;
 
 /// What was found, with the key that was proved.
 #[derive(Default)]
-pub(super) struct Examined {
+pub(super) struct ExaminedProof {
     pub findings: Vec<Finding>,
     pub about: Map<String, Value>,
     pub key: Option<KeyThumbprint>,
@@ -40,8 +40,8 @@ pub(super) fn examine(
     lines: &[&str],
     address: &str,
     client: Option<&Client>,
-) -> Examined {
-    let mut examined = Examined::default();
+) -> ExaminedProof {
+    let mut examined = ExaminedProof::default();
     if lines.is_empty() {
         let missing = client.filter(|client| client.requires_dpop);
         let finding = missing.map(|_| Finding::broken(told(Reason::ProofMissing, None)));

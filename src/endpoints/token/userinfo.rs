@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::require_form;
-use crate::endpoints::token::dpop::require_holder;
+use crate::endpoints::token::dpop::{self, require_holder};
 use crate::endpoints::token::introspection;
 use crate::http::{Method, Request, Response};
 use crate::protocol::token::userinfo::{
@@ -32,10 +32,12 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             let client = app.registry.client(&token.client_id)?;
             let none = ScopeSet::default();
             let reach = client.as_ref().map_or(&none, |client| &client.client.scope);
-            answers::json(
-                200,
-                &response(&token, user, reach, &app.registry.snapshot().catalogue),
-            )
+            let claims = response(&token, user, reach, &app.registry.snapshot().catalogue);
+            let answer = answers::json(200, &claims);
+            match &client {
+                Some(client) => dpop::with_nonce(app, &client.client, answer, app.now()),
+                None => answer,
+            }
         }
         UserInfoVerdict::Refuse(failure) => {
             return Err(about(failure));
