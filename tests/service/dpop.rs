@@ -717,7 +717,7 @@ fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
     // Two at once: its own key wins, whichever is first.
     let statuses = thread::scope(|scope| {
         let threads: Vec<_> = [&key, &other]
-            .map(|key| proof(key))
+            .map(&proof)
             .into_iter()
             .map(|proof| scope.spawn(move || refresh(second, Some(&proof), &[]).status))
             .collect();
@@ -734,9 +734,8 @@ fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
         .run("UPDATE grants SET moved_at = clock_timestamp() - interval '1 day'");
     left_alone(&first);
     assert_eq!(refresh(&first, Some(&proof(&key)), &[]).status, 400);
-    assert_eq!(
-        row()["revoked_at"].is_null(),
-        false,
+    assert!(
+        !row()["revoked_at"].is_null(),
         "with its key it is a replay"
     );
 }
