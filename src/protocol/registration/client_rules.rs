@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::protocol::keys::key_set::{KeySet, read};
-use crate::protocol::registration::problem::DocumentProblem;
+use crate::protocol::registration::problem::{Contradiction, DocumentProblem};
 use crate::protocol::registration::profile;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{
@@ -20,9 +20,6 @@ use crate::protocol::words::strength::Strength;
 
 /// Entries of `federated`.
 const MOST_WORKLOADS: usize = 20;
-
-/// What a registration must not say: whether it does, the key to mend, and the rule.
-pub(super) type Contradiction = (bool, &'static str, &'static str);
 
 /// Notes every contradiction. Where a value could not be read, it looks at the scopes alone: they
 /// contradict nothing else.

@@ -8,6 +8,9 @@ use crate::protocol::words::named::named;
 /// are looked for no further: to say what each is near to takes time.
 pub const MOST_MISTAKES: usize = 1_000;
 
+/// What a registration must not say: whether it does, the key to mend, and the rule.
+pub(super) type Contradiction = (bool, &'static str, &'static str);
+
 /// One mistake: where, and which rule it breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentProblem {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::client_rules::Contradiction;
+use super::problem::Contradiction;
 use super::walker::Walker;
 use crate::protocol::words::client::{
     ApplicationType, Client, ClientAuthenticationMethod, GrantType, Profile, RefreshTokenUsage,
