@@ -373,7 +373,7 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
     {
         // The challenge of RFC 7636 appendix B.
         let parameters = format!(
-            "client_id={client_id}&response_type=code&scope={scope}\
+            "response_type=code&scope={scope}\
              &redirect_uri={}&state=try&nonce=try\
              &code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM\
              &code_challenge_method=S256",
@@ -381,7 +381,7 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
         );
         tries.push(match client.requires_pushed_requests {
             true => format!("curl {shown} -d '{parameters}' {issuer}/connect/par"),
-            false => format!("{issuer}/connect/authorize?{parameters}"),
+            false => format!("{issuer}/connect/authorize?client_id={client_id}&{parameters}"),
         });
     }
     if client.allows_grant(&GrantType::ClientCredentials) {

@@ -34,6 +34,11 @@ pub(super) fn metadata(invocation: &Invocation) -> Result<(), Failure> {
         scope.name != OFFLINE_ACCESS && scope.resources.iter().any(|resource| resource == name)
     });
     let scopes: Vec<&str> = scopes.map(|scope| scope.name.as_str()).collect();
+    if scopes.is_empty() {
+        return Err(Failure::Refused(format!(
+            "nobody can get a token for {name}: no scope has it among its resources"
+        )));
+    }
     let document = json!({
         "resource": name,
         "authorization_servers": [operator.config.base_url.as_str()],

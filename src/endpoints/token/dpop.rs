@@ -20,7 +20,7 @@ use crate::protocol::token::userinfo::{BearerFailure, SentToken, check_holder, k
 use crate::protocol::words::client::Client;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::protocol::words::reason::{Reason, TokenError};
 use crate::registry::RegisteredClient;
 
 const NONCE: &str = "DPoP-Nonce";
@@ -49,11 +49,11 @@ pub fn authenticate_sender(
     }
     let judged = judge(app, request, now);
     if let Some(named) = named(app, request, parameters)? {
-        check(app, &judged, &named.client, now)?;
+        check(app, request, &judged, &named.client, now)?;
     }
     let client = authenticate(app, request, parameters, now)?;
     // The header may have been read in another way, and named another client.
-    check(app, &judged, &client.client, now)?;
+    check(app, request, &judged, &client.client, now)?;
     let newly = judged.and_then(|proof| take(app, proof, now));
     let proof = newly.map_err(|reason| refused(app, reason, &client.client, now))?;
     let proof = Some(proof);
@@ -80,10 +80,9 @@ fn named(
 /// Judges everything that needs no client.
 fn judge(app: &App, request: &Request, now: Instant) -> Result<DpopProof, Reason> {
     let headers: Vec<&str> = request.headers.all("dpop").collect();
-    let address = format!("{}{}", app.config.base_url.origin(), request.path);
     let expected = ExpectedProof {
         method: request.method.as_str(),
-        address: &address,
+        address: &address(app, request),
     };
     read_verified(&headers)?.judge(expected, now)
 }
@@ -109,6 +108,7 @@ fn check_nonce(app: &App, proof: &DpopProof, client: &Client, now: Instant) -> R
 
 fn check(
     app: &App,
+    request: &Request,
     judged: &Result<DpopProof, Reason>,
     client: &Client,
     now: Instant,
@@ -117,7 +117,35 @@ fn check(
         Ok(proof) => check_nonce(app, proof, client, now),
         Err(reason) => Err(*reason),
     };
-    checked.map_err(|reason| refused(app, reason, client, now))
+    checked.map_err(|reason| {
+        let detail = match reason {
+            Reason::ProofElsewhere => made_elsewhere(app, request),
+            _ => None,
+        };
+        let refusal = TokenError {
+            code: dpop_proof::error(reason),
+            reason,
+            detail,
+        };
+        offering_nonce(app, reason, refusal.into(), now).about(&client.client_id, None)
+    })
+}
+
+/// For the log: what a proof was made for, and what it should have been made for.
+fn made_elsewhere(app: &App, request: &Request) -> Option<String> {
+    let headers: Vec<&str> = request.headers.all("dpop").collect();
+    let made_for = UnverifiedProof::read(&headers).ok()?.made_for()?;
+    Some(format!(
+        "for {} {}, not {} {}",
+        made_for.method,
+        made_for.address,
+        request.method.as_str(),
+        address(app, request)
+    ))
+}
+
+fn address(app: &App, request: &Request) -> String {
+    format!("{}{}", app.config.base_url.origin(), request.path)
 }
 
 /// Remembers a proof, so that it is not taken again.
