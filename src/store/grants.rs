@@ -19,7 +19,7 @@ use crate::protocol::token::claims::ClaimNames;
 use crate::protocol::token::grant::Grant;
 use crate::protocol::token::refresh_token::{RefreshHandle, Within};
 use crate::protocol::words::client::RefreshTokenUsage;
-use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
+use crate::protocol::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject};
 use crate::protocol::words::instant::Day;
 
 #[must_use]
@@ -333,6 +333,8 @@ pub struct NewRefresh<'a> {
     pub usage: RefreshTokenUsage,
     /// For how long after a move its predecessor still gets the same successor.
     pub retry_window: Duration,
+    /// The key that a grant of no key is bound to from now on (RFC 9449 §5).
+    pub bind_to: Option<KeyThumbprint>,
 }
 
 impl<'a> NewRefresh<'a> {
@@ -376,7 +378,8 @@ WITH moved AS (
     SET generation = CASE WHEN :reuse::bool THEN g.generation ELSE g.generation + 1 END,
         moved_at = CASE WHEN NOT :reuse::bool THEN clock_timestamp() END,
         used_at = CASE WHEN :reuse::bool THEN clock_timestamp() END,
-        attempt = :attempt::bytea
+        attempt = :attempt::bytea,
+        confirmation = coalesce(g.confirmation, :bind_to::bytea)
     FROM installation i, clients c CROSS JOIN users u
     LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = c.client_id
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
@@ -420,6 +423,7 @@ pub fn move_on(
         attempt = &new.attempt[..],
         reuse = new.usage == RefreshTokenUsage::Reuse,
         confirmation = key_bytes(&within.confirmation),
+        bind_to = key_bytes(&new.bind_to),
     );
     let events = new.events(audit, ["refreshed"]);
     let rows = store.write_once_more(|connection| {
@@ -460,6 +464,8 @@ WITH standing AS (
                        THEN CASE WHEN :reuse::bool THEN clock_timestamp() END ELSE g.used_at END,
         attempt = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4 THEN :attempt::bytea
                        ELSE g.attempt END,
+        confirmation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4
+                            THEN coalesce(g.confirmation, :bind_to::bytea) ELSE g.confirmation END,
         revoked_at = CASE WHEN g.revoked_at IS NOT NULL THEN g.revoked_at
                           WHEN g.generation <= :presented::int4 THEN NULL
                           WHEN g.generation - 1 = :presented::int4
@@ -502,6 +508,7 @@ pub fn refresh(
         attempt = &new.attempt[..],
         reuse = new.usage == RefreshTokenUsage::Reuse,
         window = i64::try_from(new.retry_window.as_secs()).unwrap_or(i64::MAX),
+        bind_to = key_bytes(&new.bind_to),
     );
     let names = ["refreshed", "refresh_repeated", "refresh_token_replayed"];
     let events = new.events(audit, names);

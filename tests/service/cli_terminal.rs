@@ -320,7 +320,7 @@ fn client_test_tells_the_issuer_pkce_and_addresses_out_of_reach() {
         ],
         "",
     );
-    assert!(!allowed.contains("private"), "{allowed}");
+    assert!(!allowed.contains("which is private"), "{allowed}");
     assert!(
         !installation
             .done(&["client", "test", "staff"], "")

@@ -665,6 +665,35 @@ fn a_pushed_request_is_bound_to_the_proof_that_pushed_it() {
 }
 
 #[test]
+fn a_refresh_token_that_was_given_without_a_proof_is_bound_by_the_first_one() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let [key, other] = [Signer::es256("a"), Signer::es256("b")];
+    let proof = |key: &Signer| for_form(&gatepost, key, TOKEN);
+    let refresh = |token: &str, proof: Option<&str>, further: &[(&str, &str)]| {
+        let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
+        post_openly(&gatepost, proof, &[&form, further].concat())
+    };
+    // By the statement that does not read the grant, and by the one that did.
+    for further in [&[][..], &[("scope", "openid")]] {
+        let path = authorize_path("pub1", RPS, &[("scope", OFFLINE)]);
+        let code = code(&mut browser, &path);
+        let given = issued(&post_openly(&gatepost, None, &redemption(&code, RPS)));
+        assert_eq!(text(&given, "token_type"), "Bearer");
+        let unbound = issued(&refresh(text(&given, "refresh_token"), None, further));
+        let unbound = text(&unbound, "refresh_token");
+        let bound = issued(&refresh(unbound, Some(&proof(&key)), further));
+        let bound = text(&bound, "refresh_token");
+        for proof in [None, Some(proof(&other))] {
+            let answer = refresh(bound, proof.as_deref(), further);
+            assert_refused(&answer, 400, "invalid_grant", "another key");
+            assert_eq!(last_reason(&gatepost), "GP1327");
+        }
+        issued(&refresh(bound, Some(&proof(&key)), further));
+    }
+}
+
+#[test]
 fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
     let gatepost = start();
     let mut browser = signed_in(&gatepost);

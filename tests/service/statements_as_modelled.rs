@@ -201,6 +201,7 @@ impl Presented {
             attempt: [OWN; 16],
             usage: RefreshTokenUsage::Rotate,
             retry_window: WINDOW,
+            bind_to: None,
         }
     }
 }

@@ -371,6 +371,7 @@ fn the_same_attempt_twice_is_one_refresh() {
         attempt: random::bytes(),
         usage,
         retry_window: Duration::from_secs(30),
+        bind_to: None,
     };
     for (usage, generation, told) in [
         (RefreshTokenUsage::Reuse, 0, 1),

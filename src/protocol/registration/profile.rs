@@ -78,6 +78,8 @@ pub(super) fn wanted_by_fapi2(client: &Client) -> Vec<String> {
 #[rustfmt::skip]
 fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
     let is_http = |uri: &String| uri.starts_with("http:");
+    // A name that other machines may answer to (RFC 8252 §8.3).
+    let is_localhost = |uri: &String| uri.starts_with("http://localhost");
     let is_web = client.application_type == ApplicationType::Web;
     vec![
         (client.authentication != ClientAuthenticationMethod::PrivateKeyJwt,
@@ -92,6 +94,8 @@ fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
             "response_types", "must be code alone: profile is fapi2"),
         (is_web && client.redirect_uris.iter().any(is_http),
             "redirect_uris", "must be https: profile is fapi2, and http on one's own machine is for application_type native"),
+        (client.redirect_uris.iter().any(is_localhost),
+            "redirect_uris", "must say 127.0.0.1 or [::1] in the place of localhost: profile is fapi2"),
         (!client.requires_pushed_requests,
             "require_pushed_authorization_requests", "must be true: profile is fapi2"),
         (!client.requires_dpop,

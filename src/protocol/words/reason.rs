@@ -205,7 +205,7 @@ reasons! {
     ProofElsewhere "GP1322" "The DPoP proof was made for another request." "Set htm to the method and htu to the address under the base URL; a proxy must not change either.";
     ProofTime "GP1323" "The DPoP proof is too old, or from the future." "Set iat to the time of the request: it may be 60 seconds old and 10 seconds ahead. Correct the device's clock.";
     ProofNonce "GP1324" "The DPoP proof must have a fresh nonce." "Make another proof with the nonce of the header DPoP-Nonce, and send the same request again.";
-    ProofReplayed "GP1325" "The DPoP proof was used before." "Make a proof for each request, with a jti of its own of 1 to 256 bytes.";
+    ProofReplayed "GP1325" "The DPoP proof was used before, or has no jti." "Make a proof for each request, with a jti of its own of 1 to 256 bytes.";
     ProofToken "GP1326" "The DPoP proof was made for another access token." "Set ath to the SHA-256 of the access token, in base64url.";
     ProofKey "GP1327" "The DPoP proof is not of the right key." "Use the key that the code, refresh token or access token is bound to; dpop_jkt is its thumbprint. A token that is bound to none goes as Authorization: Bearer.";
     // JWT bearer grant

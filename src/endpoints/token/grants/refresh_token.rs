@@ -50,6 +50,7 @@ pub fn handle(
         attempt: random::bytes(),
         usage: client.client.refresh_token_usage,
         retry_window: client.client.lifetimes.refresh_token_retry_window,
+        bind_to: context.refresh_key(),
     };
     // The statement chooses the event's name: `refreshed`, `refresh_repeated` or
     // `refresh_token_replayed`.
