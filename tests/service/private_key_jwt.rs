@@ -836,7 +836,7 @@ fn keys_that_cannot_be_had_prove_nothing_and_hold_nobody_up() {
     ));
     clients.push(client(
         "mapped",
-        json!({"jwks_uri": "https://[::ffff:10.0.0.1]/"}),
+        json!({"jwks_uri": "https://[::ffff:a00:1]/"}),
     ));
     clients.push(client(
         "untrusted",

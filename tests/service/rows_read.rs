@@ -121,7 +121,7 @@ const VALUES: &str = "
     upstream_issuer='https://upstream.example' upstream_subject='there-alice' subject='there-alice'
     provider='upstream' identity_provider='upstream' events='{}' acr='1' amr='{pwd}' scopes='{openid,profile}'
     granted_scopes='{openid}' resources='{}' claims='{}' attempt='x' expires_at='2100-01-01' issued_at=now()
-    auth_time=now() created_at=now() consent_epoch='0' offline='false' token_claims='{}' burn='false' presented='0'
+    auth_time=now() created_at=now() consent_epoch='0' offline='false' token_claims='{}' burn='false' presented='0' confirmation=NULL bind_to=NULL
     reuse='false' window='30' letter='x' address='filled-8@example.com' domain=NULL roles='{}' uses='5' tenants='{\"\"}' expires_after=now() used_after='2000-01-01' acrs=NULL limit='100'
     kind='passkey' jti=sha256(int4send(4)) jti_hash=sha256('new') whom=sha256('whom')
     logouts=ARRAY[sha256('a'),sha256('b')] left_at=now() way=sha256('way') source='::1' user_agent='browser'

@@ -146,11 +146,14 @@ fn a_version_that_was_lost_in_a_failover_does_not_come_again() {
         installation::read(store).unwrap().registry_version
     }];
     for change in changes {
-        let lost = change(&store);
-        database.run(&format!(
-            "DELETE FROM clients; UPDATE installation SET registry_version = {before}"
-        ));
-        let next = change(&store);
+        let changed = || {
+            database.run(&format!(
+                "DELETE FROM clients; UPDATE installation SET registry_version = {before}"
+            ));
+            change(&store)
+        };
+        let lost = changed();
+        let next = changed();
         let drawn = before + 1..=before + (1 << 30);
         assert!(drawn.contains(&lost) && drawn.contains(&next));
         assert_ne!(lost, next);
