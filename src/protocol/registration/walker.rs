@@ -16,6 +16,9 @@ use crate::protocol::registration::problem::{DocumentProblem, MOST_MISTAKES, sho
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::scope::{LocalizedText, is_language_tag};
 
+/// For how many unknown keys of an object the nearest known one is looked for, which takes a while.
+const MOST_HINTS: usize = 100;
+
 /// A rule for a text: `Err` says what it must be.
 pub(super) type Check = fn(&str) -> Result<(), &'static str>;
 
@@ -66,8 +69,11 @@ impl<'v> Walker<'v, '_> {
         };
         let unknown = members.keys().filter(|key| !is_asked(key));
         let unknown = unknown.take(MOST_MISTAKES.saturating_sub(problems.len()));
-        let notes = unknown.map(|key| {
-            let nearest = hint(key, asked.iter().map(Cow::as_ref));
+        let notes = unknown.enumerate().map(|(number, key)| {
+            let nearest = match number < MOST_HINTS {
+                true => hint(key, asked.iter().map(Cow::as_ref)),
+                false => String::new(),
+            };
             DocumentProblem::new(path, format!("unknown key {}{nearest}", shown(key)))
         });
         problems.splice(first..first, notes);
