@@ -224,11 +224,13 @@ describe("openid-client", { timeout: 300_000 }, () => {
   test("keeps the FAPI 2.0 profile with its own key, pushed requests and proofs", async () => {
     const pair = await webcrypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
     const { kty, crv, x, y } = await webcrypto.subtle.exportKey("jwk", pair.publicKey);
+    // A name may lead to another machine: FAPI's clients say the address.
+    const redirectUri = provider.redirectUri.replace("localhost", "127.0.0.1");
     const bank = {
       client_id: "bank",
       profile: "fapi2",
       application_type: "native", // plain http is for programs on this machine
-      redirect_uris: [provider.redirectUri],
+      redirect_uris: [redirectUri],
       grant_types: ["authorization_code", "refresh_token"],
       scope: "openid profile offline_access",
       jwks: { keys: [{ kty, crv, x, y, kid: "2026-11" }] },
@@ -240,16 +242,16 @@ describe("openid-client", { timeout: 300_000 }, () => {
     const verifier = library.randomPKCECodeVerifier();
     const state = library.randomState();
     const parameters = {
-      redirect_uri: provider.redirectUri,
+      redirect_uri: redirectUri,
       scope: "openid profile offline_access",
       state,
       code_challenge: await library.calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
     };
-    const direct = await authorizeAsAlice(library.buildAuthorizationUrl(configuration, parameters), provider.redirectUri);
+    const direct = await authorizeAsAlice(library.buildAuthorizationUrl(configuration, parameters), redirectUri);
     assert.equal(direct.searchParams.get("error"), "invalid_request", "what is not pushed is refused");
     const pushed = await library.buildAuthorizationUrlWithPAR(configuration, parameters, { DPoP });
-    const answer = await authorizeAsAlice(pushed, provider.redirectUri);
+    const answer = await authorizeAsAlice(pushed, redirectUri);
     const checks = { pkceCodeVerifier: verifier, expectedState: state };
     const tokens = await library.authorizationCodeGrant(configuration, answer, checks, undefined, { DPoP });
     const info = await library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub, { DPoP });

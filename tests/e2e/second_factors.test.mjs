@@ -374,6 +374,8 @@ describe("second factors", { timeout: 300_000 }, () => {
     assert.equal((await other.page.locator("ul.codes code").allInnerTexts()).length, 10);
     await other.page.getByRole("link", { name: "I have kept them" }).click();
     await other.page.getByText("Your password is set. Sign in with it.").waitFor();
+    // The text stands above the form, which may still be on its way.
+    await other.page.waitForLoadState();
     const ways = await other.page.getByRole("button").allInnerTexts();
     assert.deepEqual(ways, ["Sign in", "Use a passkey", "Cancel"]);
     await enterPassword(other.page, { ...alice, password });
