@@ -150,6 +150,11 @@ pub fn stand_up() {
     SEAT.take();
 }
 
+/// Whether this thread serves with a permit: while it waits, one fewer serves the others.
+pub fn is_seated() -> bool {
+    SEAT.with_borrow(Option::is_some)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,10 +212,12 @@ mod tests {
         let permits: &'static Permits = Box::leak(Box::new(Permits::new(1)));
         permits.sit_down();
         permits.sit_down();
+        assert!(is_seated());
         assert_eq!(permits.free(), 0);
         let other = std::thread::spawn(|| permits.sit_down());
         stand_up();
         stand_up();
+        assert!(!is_seated());
         // It is over, and its seat is free with it.
         other.join().unwrap();
         assert_eq!(permits.free(), 1);

@@ -25,11 +25,13 @@ use super::supply::{CHECK_OUT_PATIENCE, Supplies};
 use super::watchdog::Watchdog;
 use crate::clock::Clock;
 use crate::deadline::{self, GiveUp};
-use crate::permits::Permits;
+use crate::permits::{self, Permits};
 use crate::protocol::audit::audit_chain::Head;
 use crate::protocol::words::secret::SecretText;
 
-/// How long a request waits for its place in the lane.
+/// How long a worker waits for its place in the lane: meanwhile it serves nobody else. Whoever comes
+/// back from an identity provider or from hashing is no worker any more, and cannot come twice: it
+/// waits as long as for a connection.
 const LANE_PATIENCE: Duration = Duration::from_millis(250);
 /// No write is sent for a request that could not wait so long for its answer.
 pub const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);
@@ -397,10 +399,15 @@ impl Store {
             Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy)
         };
         let is_write = !least.is_zero();
+        let patience = if permits::is_seated() {
+            LANE_PATIENCE
+        } else {
+            CHECK_OUT_PATIENCE
+        };
         let _among_writers = is_write
-            .then(|| take(&self.0.writers, LANE_PATIENCE))
+            .then(|| take(&self.0.writers, patience))
             .transpose()?;
-        let _place = take(&self.0.lane, LANE_PATIENCE)?;
+        let _place = take(&self.0.lane, patience)?;
         let _writing = is_write
             .then(|| take(&self.0.writing, CHECK_OUT_PATIENCE))
             .transpose()?;

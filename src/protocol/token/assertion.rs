@@ -142,7 +142,7 @@ pub fn judge(
 }
 
 /// Judges what FAPI 2.0 §5.3.2.1 asks beside [`judge`]: `aud` is the issuer as a text, and neither
-/// `iat` nor `nbf` lies more than [`FAPI2_SKEW`] ahead.
+/// `iat` nor `nbf` lies more than ten seconds ahead.
 pub fn judge_for_fapi2(
     claims: &Map<String, Value>,
     issuer: &str,

@@ -17,7 +17,7 @@ macro_rules! reasons {
     ($($name:ident $code:literal $description:literal $remedy:literal;)*) => {
         /// The code stands in the log line and on the error page.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Reason { $(#[doc = $remedy] $name,)* }
+        pub enum Reason { $(#[doc = $description] $name,)* }
 
         impl Reason {
             pub const ALL: &'static [Reason] = &[$(Reason::$name,)*];
