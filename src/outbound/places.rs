@@ -120,7 +120,8 @@ impl Taken {
     }
 
     /// Whether a request that is not the next may stay in line. No request waits for a slow server,
-    /// and no more wait than there are places.
+    /// and where all places are taken, no more wait than there are. Where one was just given back,
+    /// whoever gets it may not know yet and still stands in line: it counts as if it had the place.
     fn may_wait(&self, number: u64, server: &str, most: usize) -> bool {
         let ahead = || {
             self.line
@@ -128,8 +129,10 @@ impl Taken {
                 .take_while(|waiting| waiting.number != number)
         };
         let ahead_for_server = ahead().filter(|waiting| waiting.server == server).count();
-        let is_too_long = ahead().count() >= most || ahead_for_server >= share(most);
-        !self.is_next(number, most) && !is_too_long && !self.server(server).is_slow
+        let Server { taken, is_slow } = self.server(server);
+        let is_too_long = self.together + ahead().count() >= 2 * most
+            || taken + ahead_for_server >= 2 * share(most);
+        !self.is_next(number, most) && !is_too_long && !is_slow
     }
 
     fn server(&self, server: &str) -> Server {
@@ -292,6 +295,28 @@ mod tests {
             assert!(waiting.into_iter().all(|waiter| waiter.join().unwrap()));
         });
         assert_eq!((places.free(), places.taken().servers.len()), (4, 0));
+    }
+
+    #[test]
+    fn who_was_given_a_place_and_does_not_know_yet_takes_no_other_place_in_line() {
+        let waiting = |number| Waiting {
+            number,
+            server: String::from("a"),
+        };
+        let of_which_taken = |count| Taken {
+            together: count,
+            servers: HashMap::from([(
+                String::from("a"),
+                Server {
+                    taken: count,
+                    is_slow: false,
+                },
+            )]),
+            line: (1..=4).map(waiting).collect(),
+            last_number: 4,
+        };
+        assert!(!of_which_taken(3).may_wait(4, "a", 4));
+        assert!(of_which_taken(2).may_wait(4, "a", 4));
     }
 
     #[test]
