@@ -11,10 +11,14 @@ use crate::app::metadata_documents::undescribed;
 use crate::endpoints::token::dpop::{self, Sender, authenticate_sender};
 use crate::http::{Request, Response};
 use crate::keys::random;
-use crate::protocol::authorize::authorize_request::{self, AuthorizeError};
+use crate::protocol::authorize::authorize_request::{self, AuthorizeError, AuthorizeRefusal};
 use crate::protocol::authorize::pushed_request::{
     LIFETIME, LONGEST, PREFIX, PushedRequest, REQUEST_URI,
 };
+use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::client::Client;
+use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason, TokenErrorCode};
 
@@ -36,25 +40,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let completed = completed(&sender, &parameters);
     let parameters = completed.map_err(|reason| dpop::refused(app, reason, &client.client, now))?;
     let catalogue = &app.registry.snapshot().catalogue;
-    let refused = |code: AuthorizeErrorCode, reason: Reason, detail: Option<&str>| {
-        let mut answer = answers::json_error(&app.config, 400, code.as_str(), (reason, detail));
-        answer.note.client_id = Some(client_id.to_string());
-        answer
-    };
-    let invalid = AuthorizeErrorCode::InvalidRequest;
-    if parameters.was_sent("request_uri") {
-        return Ok(refused(invalid, Reason::RequestUriUnsupported, None));
-    }
-    let judged = authorize_request::validate(&parameters, &client.client, catalogue, now);
-    match judged {
-        Ok(_) => {}
-        Err(AuthorizeError::Page { reason, detail, .. }) => {
-            return Ok(refused(invalid, reason, detail.as_deref()));
-        }
-        Err(AuthorizeError::Redirect(_, refusal)) => {
-            let detail = refusal.detail.as_deref();
-            return Ok(refused(refusal.code, refusal.reason, detail));
-        }
+    let judged = judge(&parameters, &client.client, catalogue, now);
+    if let Err(refusal) = judged {
+        return Ok(refused(app, client_id, &refusal));
     }
     let pushed = PushedRequest {
         id: random::bytes(),
@@ -65,7 +53,9 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let sealed = app.vault.pushed_requests.seal_text(PREFIX, &pushed);
     let request_uri = format!("{REQUEST_URI}{sealed}");
     if request_uri.len() > LONGEST {
-        return Ok(refused(invalid, Reason::PushedRequestTooLong, None));
+        let code = AuthorizeErrorCode::InvalidRequest;
+        let refusal = AuthorizeRefusal::new(code, Reason::PushedRequestTooLong);
+        return Ok(refused(app, client_id, &refusal));
     }
     let mut answer = Map::new();
     answer.insert(String::from("request_uri"), json!(request_uri));
@@ -73,6 +63,36 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let mut response = answers::json(201, &answer);
     response.note.client_id = Some(client_id.to_string());
     Ok(dpop::with_nonce(app, &client.client, response, now))
+}
+
+/// Judges the request as the authorization endpoint does, but for a `request_uri`, which cannot be
+/// pushed (RFC 9126 §2.1). There is no page: each refusal is an answer to the client.
+fn judge(
+    parameters: &Parameters,
+    client: &Client,
+    catalogue: &Catalogue,
+    now: Instant,
+) -> Result<(), AuthorizeRefusal> {
+    let code = AuthorizeErrorCode::InvalidRequest;
+    if parameters.was_sent("request_uri") {
+        return Err(AuthorizeRefusal::new(code, Reason::RequestUriUnsupported));
+    }
+    match authorize_request::validate(parameters, client, catalogue, now) {
+        Ok(_) => Ok(()),
+        Err(AuthorizeError::Page { reason, detail, .. }) => Err(AuthorizeRefusal {
+            code,
+            reason,
+            detail,
+        }),
+        Err(AuthorizeError::Redirect(_, refusal)) => Err(refusal),
+    }
+}
+
+fn refused(app: &App, client_id: &ClientId, refusal: &AuthorizeRefusal) -> Response {
+    let told = (refusal.reason, refusal.detail.as_deref());
+    let mut answer = answers::json_error(&app.config, 400, refusal.code.as_str(), told);
+    answer.note.client_id = Some(client_id.to_string());
+    answer
 }
 
 /// The request with what the form need not say. The header may have named the client; the proof

@@ -217,19 +217,15 @@ impl OpenLink<'_> {
         if let Some(problem) = problem_of(app, new, again) {
             return Ok(self.draw(Some(problem), before, None));
         }
-        let added = match self
-            .enrols()
-            .then(|| new_factor::shown_right(app, user, &form))
-            .transpose()?
-        {
-            None => None,
-            Some(Ok(added)) => Some(added),
-            Some(Err(problem)) => return Ok(self.draw(None, before, Some(problem))),
-        };
-        let (turn, new) = (
-            app.take_hashing_turn(request, None, None)?,
-            SecretText::new(new),
-        );
+        let mut added = None;
+        if self.enrols() {
+            match new_factor::shown_right(app, user, &form)? {
+                Ok(authenticator) => added = Some(authenticator),
+                Err(problem) => return Ok(self.draw(None, before, Some(problem))),
+            }
+        }
+        let new = SecretText::new(new);
+        let turn = app.take_hashing_turn(request, None, None)?;
         let present = user.password_hash.as_ref();
         if present.is_some()
             && !self.enrols()
@@ -247,20 +243,31 @@ impl OpenLink<'_> {
             detail: json!({"by": "user"}),
             ..AuditEvent::default()
         };
-        let Some(added) = added else {
-            let epochs = Some(found.session_epochs());
-            return match users::set_password(
-                &app.store,
-                &link.subject,
-                epochs,
-                &hash,
-                None,
-                &event,
-            )? {
-                true => Ok(answers::see_other(self.sign_in())),
-                false => used(app, self.presentation()),
-            };
-        };
+        match added {
+            Some(authenticator) => self.enrol(authenticator, &hash, &event),
+            None => self.set_password(&hash, &event),
+        }
+    }
+
+    fn set_password(&self, hash: &SecretText, event: &AuditEvent<'_>) -> Result<Response, Failure> {
+        let OpenLink { app, link, .. } = self;
+        let epochs = Some(self.found.session_epochs());
+        if users::set_password(&app.store, &link.subject, epochs, hash, None, event)? {
+            Ok(answers::see_other(self.sign_in()))
+        } else {
+            used(app, self.presentation())
+        }
+    }
+
+    /// Sets the password together with an app and recovery codes, which it shows.
+    fn enrol(
+        &self,
+        added: Authenticator,
+        hash: &SecretText,
+        event: &AuditEvent<'_>,
+    ) -> Result<Response, Failure> {
+        let app = self.app;
+        let user = &self.found.user;
         let codes = RecoveryCodes::new(app, &user.sub);
         let all: Vec<Authenticator> = [added].into_iter().chain(codes.rows).collect();
         let new = NewFactors {
@@ -269,14 +276,13 @@ impl OpenLink<'_> {
             user_handle: None,
             replaces_all: false,
         };
-        if !authenticators::add(&app.store, user, &new, None, Some(&hash), &event)? {
+        if !authenticators::add(&app.store, user, &new, None, Some(hash), event)? {
             return used(app, self.presentation());
         }
         let chrome = self.presentation().chrome("");
-        Ok(answers::form_page(
-            200,
-            pages::second_factor::recovery_page(chrome, Err(&self.sign_in()), &codes.texts),
-        ))
+        let address = self.sign_in();
+        let page = pages::second_factor::recovery_page(chrome, Err(&address), &codes.texts);
+        Ok(answers::form_page(200, page))
     }
 
     /// Tells them that the password is set. Answers where they sign in.

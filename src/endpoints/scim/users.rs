@@ -232,30 +232,7 @@ fn change(
         let before = found(app, admission, subject)?;
         require_version(request, &before)?;
         let attributes = wanted(&before)?;
-        let mut after = before.changed_to(&attributes)?;
-        if is_admin(app, &before) {
-            let only_enabled = ScimProfile {
-                enabled: after.profile.enabled,
-                ..before.profile.clone()
-            };
-            let asks_for_password = admission.scope.contains(SET_PASSWORD)
-                && attributes.contains_key(&UserAttribute::Password);
-            if after.profile != only_enabled
-                || after.external_id != before.external_id
-                || asks_for_password
-            {
-                return Err(of_admin().into());
-            }
-        } else {
-            drop_admin_roles(app, request, &mut after.profile.claims);
-        }
-        if after.profile.verifies_more_than(&before.profile)
-            && !admission.scope.contains(SET_PASSWORD)
-        {
-            // A letter to it would set their password.
-            let rule = "Only a token with scim.password makes an address of somebody verified.";
-            return Err(ScimError::plain(403, rule).into());
-        }
+        let after = after_change(app, request, admission, &before, &attributes)?;
         let takes_password = !before.has_second_factor && after.profile.username.is_some();
         hash = match hash {
             Some(hash) if takes_password => Some(hash),
@@ -281,18 +258,7 @@ fn change(
         let reach = admission.reach();
         let written = scim_users::update(&app.store, &reach, &after, hash.as_ref(), &event);
         if let Some(user) = written.map_err(or_taken)? {
-            if after.profile.claims.get("email") != before.profile.claims.get("email") {
-                let noticed = Noticed {
-                    sub: subject,
-                    name: before
-                        .profile
-                        .username
-                        .as_deref()
-                        .unwrap_or(subject.as_str()),
-                    claims: &before.profile.claims,
-                };
-                notices::tell(app, &asked_by(request), &noticed, AccountChange::Address);
-            }
+            tell_old_address(app, request, &before, &after);
             if after.profile.verifies_more_than(&before.profile) {
                 users::tell_of_sharing(&app.store, subject, "scim", &event)?;
             }
@@ -300,6 +266,53 @@ fn change(
         }
     }
     Err(ScimError::plain(409, "The user was changed meanwhile. Try again.").into())
+}
+
+/// The user as they are after the change, where this client may make it.
+fn after_change(
+    app: &App,
+    request: &Request,
+    admission: &Admission,
+    before: &ScimUser,
+    attributes: &UserAttributes,
+) -> Result<ScimUser, ScimError> {
+    let mut after = before.changed_to(attributes)?;
+    let sets_passwords = admission.scope.contains(SET_PASSWORD);
+    if is_admin(app, before) {
+        let only_enabled = ScimProfile {
+            enabled: after.profile.enabled,
+            ..before.profile.clone()
+        };
+        let asks_for_password = sets_passwords && attributes.contains_key(&UserAttribute::Password);
+        if after.profile != only_enabled
+            || after.external_id != before.external_id
+            || asks_for_password
+        {
+            return Err(of_admin());
+        }
+    } else {
+        drop_admin_roles(app, request, &mut after.profile.claims);
+    }
+    if after.profile.verifies_more_than(&before.profile) && !sets_passwords {
+        // A letter to it would set their password.
+        let rule = "Only a token with scim.password makes an address of somebody verified.";
+        return Err(ScimError::plain(403, rule));
+    }
+    Ok(after)
+}
+
+/// Tells the address that the user had that it is theirs no longer.
+fn tell_old_address(app: &App, request: &Request, before: &ScimUser, after: &ScimUser) {
+    if after.profile.claims.get("email") == before.profile.claims.get("email") {
+        return;
+    }
+    let username = before.profile.username.as_deref();
+    let noticed = Noticed {
+        sub: &before.subject,
+        name: username.unwrap_or(before.subject.as_str()),
+        claims: &before.profile.claims,
+    };
+    notices::tell(app, &asked_by(request), &noticed, AccountChange::Address);
 }
 
 /// The names of what is another than before, for the audit log.
