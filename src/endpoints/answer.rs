@@ -1,5 +1,6 @@
 //! How a sign-in ends: the session begins, and the request is given what it asked for. This is the
-//! one place that begins sessions and the one that grants. A client gets a code, an ID token or an
+//! one place that begins sessions, and the one that grants to a browser (the token endpoint's own
+//! grants are in `token/grants`). A client gets a code, an ID token or an
 //! access token, as its response type names them; a device gets its grant; the account page is
 //! opened.
 
@@ -129,8 +130,8 @@ fn new_session(
         day,
         sid: Sid::of_day(day, random::bytes()),
         subject: found.user.sub.clone(),
-        // A sign-in answers its own request. By the database's clock that may lie a moment ahead of
-        // this process.
+        // A sign-in must not lie before the request that it answers, or that would ask for a fresh
+        // one again. The request may bear a time that lies a moment ahead: another process set it.
         auth_time: proof
             .auth_time
             .unwrap_or_else(|| app.now().max(visit.request.received_at)),

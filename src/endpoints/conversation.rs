@@ -254,7 +254,8 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
                 false => Ok(turn.redirect("/consent")),
             }
         }
-        // The consent page asks nothing here, so nothing shows that the sign-in was a fresh one.
+        // Otherwise whoever opens `/consent` with this request would skip the fresh sign-in that it
+        // asks for: there is nothing to consent to, so nothing else would show that it took place.
         (Interaction::NotOpen | Interaction::Proceed { .. }, _) if is_consent && wants_fresh => {
             Ok(start_again(turn))
         }

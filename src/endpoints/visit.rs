@@ -439,7 +439,7 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// That visit; or the page that it begins on, if this is another one.
+    /// That visit; or a redirect to `/login` if it begins elsewhere than on this page.
     pub fn of(visit: Visit, app: &App, is_elsewhere: bool) -> Opening {
         if is_elsewhere {
             Opening::Answer(answers::see_other(visit.page(app, "/login")))

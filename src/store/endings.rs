@@ -1,4 +1,5 @@
-//! Endings that were there already. When no standby acknowledges a commit the answer is 503, but
+//! Confirms an ending that an earlier request committed. (What ends a refresh token is told in
+//! `protocol/token/refresh_token.rs`.) When no standby acknowledges a commit the answer is 503, but
 //! the row is there. A repeated request finds it, writes nothing, and so waits for no standby. To
 //! answer "it is over" then would promise too much: the next primary may never have heard of it. So
 //! Gatepost commits something before it answers, which waits as the ending did.

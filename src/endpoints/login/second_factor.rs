@@ -35,7 +35,8 @@ use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::users::{self, CurrentUser, UserRow};
 
 pub(super) const PAGE: &str = "/login/second-factor";
-/// The audit event of a wrong second factor. Whoever brings one has shown a password before.
+/// The audit event of a wrong second factor. Whoever brings one has shown a password before, or
+/// opened a link from a letter.
 pub(super) const SECOND_FACTOR_FAILED: &str = "second_factor_failed";
 /// The prefix of a sealed ticket. It is sealed with the ticket, so nothing else that is sealed for
 /// second factors opens as one.
@@ -87,7 +88,7 @@ fn has_code(ticket: &Ticket) -> bool {
     ticket.amr.iter().any(|method| method == "otp")
 }
 
-/// The ticket of this user, who has proved nothing yet.
+/// A ticket of this user, in which nothing is proved: the caller adds what was.
 pub fn ticket(app: &App, user: &UserRow, tie: [u8; 32]) -> Ticket {
     Ticket {
         subject: user.sub.clone(),
@@ -165,7 +166,7 @@ fn enrol(
     })
 }
 
-/// Takes the forms of both pages.
+/// Takes the form of the page that asks for a factor, and of the page that adds one.
 pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
     let Turn {
         app,

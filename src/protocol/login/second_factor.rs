@@ -36,7 +36,8 @@ named! {
 }
 
 impl FactorKind {
-    /// The strength of a sign-in with this factor and a password.
+    /// The strength that a user who has this factor can reach with it. A recovery code stands in
+    /// for a factor that was lost, and makes nothing reachable by itself.
     pub fn reaches(self) -> Strength {
         match self {
             FactorKind::Totp => Strength::TwoFactors,

@@ -12,8 +12,9 @@
 //! The usual way costs one round trip and one commit. It may go wrong on one side only: where the
 //! statement finds nothing, nothing was written, and the long way finds the reason or, if somebody
 //! changed the grant meanwhile, refreshes it after all. Where the statement moved the grant on, its
-//! answer is judged once more from the row that came back, as if that had been read first; only
-//! when it was last used is then of this use. Should the two disagree, the token is spent and
+//! answer is judged once more: the row that came back gets the generation that was presented, and
+//! [`judge`] sees it as if it had been read before. Only its time of last use is already that of
+//! this use. Should the two disagree, the token is spent and
 //! nothing is issued, which is the right trade: the client still has the window in which it may
 //! repeat the refresh.
 //!
@@ -22,8 +23,9 @@
 //! Every event, under what in the code sees it: "read" is a function that judges a grant that was
 //! read, "compared" is the part of the statement `MOVE_ON` that sees the same. A test of
 //! `what_ends_what` takes the events by both ways; `refresh_both_ways` compares what they leave.
-//! What the registration, a role, the master secret or another issuer takes away comes back when
-//! that is undone; everything else has ended for good.
+//! What the registration, a lifetime in it, a role, the master secret or another issuer takes away
+//! comes back when that is undone; and a token from before the database was restored, once the
+//! restored grant has reached its generation. Everything else has ended for good.
 //!
 //! A refresh token does not end with its session, nor when the person signs out, nor when their
 //! account elsewhere is unlinked: `offline_access` means just that.
@@ -33,8 +35,10 @@
 //! - It was used, and its successor is current. Within `refresh_token_retry_window` it still gets
 //!   that successor, as long as nobody has used it. After that it is a replay, which revokes the
 //!   grant. Where the client's `refresh_token_usage` is `reuse`, a token is not used up: its use
-//!   only ends the window in which its predecessor may be repeated.
-//! - The database was restored to before it was issued; or to before its grant, which is not there.
+//!   only ends the window in which its predecessor may be repeated, from a time when the client's
+//!   tokens still were.
+//! - The database was restored to before it was issued. Restored to before its grant, there is no
+//!   row to judge, and the token is unknown.
 //!
 //! Read: `check_key`. Compared: [`Within`].
 //! - It is bound to a key, and came without a proof of it. That ends nothing: with the proof it is
@@ -43,14 +47,16 @@
 //! Read: `check_token`. Compared: `revoked_at`.
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
 //!   `gatepost grant revoke`, or by a replay.
-//! - The code that it came from was sent again, rightly or with another `code_verifier` or
-//!   `redirect_uri`, while it lived or within ten minutes after it was issued.
+//! - The code that it came from was sent again by its client, while it lived or within ten minutes
+//!   after it was issued: rightly; with another `code_verifier`, `redirect_uri` or key; for a
+//!   resource that it cannot get; or when the registration no longer allows what was granted.
 //!
 //! Read: [`ends_at`]. Compared: [`Within`].
 //! - The grant expired, `refresh_token_lifetime` after it was given, as that was then.
 //! - It was not used for `refresh_token_idle_lifetime`, as that is today.
 //!
-//! Read: [`stands`] at introspection, and the token endpoint before everything else.
+//! Read: [`stands`] at introspection. The token endpoint looks at the grant type as soon as it knows
+//! the client, and answers `unauthorized_client`.
 //! - The client lost the grant type `refresh_token`.
 //!
 //! Read: [`check_registration`]. Compared: [`Within`].
@@ -61,7 +67,7 @@
 //!
 //! Read: [`liveness::stands`], at introspection. Compared: `{stands}`, in both statements.
 //! - The user got another epoch: a new password, however it was set; a first second factor, or one
-//!   removed; another tenant; disabled; `gatepost user revoke`. Or the user was removed.
+//!   removed; another tenant; disabled; `gatepost user revoke`, or the same by an administrator. Or the user was removed.
 //! - The client got another epoch: disabled, `gatepost client revoke`. Or it was removed.
 //! - The consent got another epoch: it was withdrawn, or given anew after it had lapsed.
 //! - The installation got another epoch: `gatepost revoke --everything`.
