@@ -23,7 +23,8 @@ use crate::pages::login::LoginProblem;
 use crate::pages::second_factor::FactorProblem;
 use crate::protocol::authorize::interaction::{Step, Stronger};
 use crate::protocol::login::second_factor::{
-    FactorKind, MOST_CODES, TICKET_LIFETIME, Ticket, Typed, step_of, tie, typed, with_factor,
+    CodeLimit, FactorKind, MOST_CODES_OF_A_SOURCE, MOST_CODES_OF_AN_APP, TICKET_LIFETIME, Ticket,
+    Typed, step_of, tie, typed, with_factor,
 };
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
@@ -31,7 +32,7 @@ use crate::protocol::words::secret::SecretBytes;
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::authenticators::{self, Authenticator};
-use crate::store::sign_in_failures::{self, FailureBucket};
+use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, CurrentUser, UserRow};
 
 pub(super) const PAGE: &str = "/login/second-factor";
@@ -380,51 +381,78 @@ enum CodeVerdict {
     TurnedAway(Duration),
 }
 
+/// Codes that were looked at, and how many may be.
+struct Counter {
+    bucket: FailureBucket,
+    most: i32,
+}
+
 fn try_code(turn: Turn<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdict, Failure> {
     let app = turn.app;
     let code = typed(text);
-    let (kind, limits) = match code {
-        Typed::Totp(_) => (FactorKind::Totp, &MOST_CODES[..]),
-        Typed::RecoveryCode(_) => (FactorKind::RecoveryCode, &MOST_CODES[..1]),
+    let (kind, limits_of_all): (FactorKind, &[CodeLimit]) = match code {
+        Typed::Totp(_) => (FactorKind::Totp, &MOST_CODES_OF_AN_APP),
+        Typed::RecoveryCode(_) => (FactorKind::RecoveryCode, &[]),
         Typed::Neither => return Ok(CodeVerdict::Wrong),
     };
     let source = Source::of(turn.request.source).bytes();
-    let bucket = |from: &[u8], seconds: u64| FailureBucket {
-        bucket: app.vault.throttle_buckets.tag(&[
-            b"code",
-            kind.as_str().as_bytes(),
-            found.user.sub.as_str().as_bytes(),
-            &seconds.to_be_bytes(),
-            from,
-        ]),
-        window: Duration::from_secs(seconds),
+    let counter = |from: &[u8], limit: CodeLimit| Counter {
+        most: limit.most,
+        bucket: FailureBucket {
+            bucket: app.vault.throttle_buckets.tag(&[
+                b"code",
+                kind.as_str().as_bytes(),
+                found.user.sub.as_str().as_bytes(),
+                &limit.window.as_secs().to_be_bytes(),
+                from,
+            ]),
+            window: limit.window,
+        },
     };
-    let mut buckets = Vec::new();
-    // One source that is turned away uses up nothing of what everybody has together.
-    let (own, everywhere) = limits.split_at_checked(1).unwrap_or_default();
-    for (from, limits) in [(&source[..], own), (&[][..], everywhere)] {
-        let counted: Vec<FailureBucket> = limits
-            .iter()
-            .map(|(_, seconds)| bucket(from, *seconds))
-            .collect();
-        // Counted before the code is looked at, so that many at once are no way around the limit.
-        let counts = sign_in_failures::record(&app.store, &counted)?;
-        let above = counts.iter().filter(|count| {
-            let mut own = counted.iter().zip(limits);
-            own.any(|(own, (most, _))| own.bucket == count.bucket && count.failures > *most)
-        });
-        if let Some(ends_at) = above.map(|count| count.expires_at).max() {
-            return Ok(CodeVerdict::TurnedAway(ends_at.since(app.now())));
-        }
-        buckets.extend(counted);
+    let mut counters = vec![counter(&source, MOST_CODES_OF_A_SOURCE)];
+    let of_all: Vec<_> = limits_of_all
+        .iter()
+        .map(|limit| counter(&[], *limit))
+        .collect();
+    // Counted before the code is looked at, so that many at once are no way around the limit. One
+    // source that is turned away uses up nothing of what everybody has together.
+    let mut wait = count(app, &counters)?;
+    if wait.is_none() {
+        wait = count(app, &of_all)?;
     }
+    if let Some(wait) = wait {
+        return Ok(CodeVerdict::TurnedAway(wait));
+    }
+    counters.extend(of_all);
     if !spend(turn, &found.user, kind, code)? {
         return Ok(CodeVerdict::Wrong);
     }
     app.note_factor(kind);
     let wrong_passwords = counted_wrong(app, found, turn.request.source);
-    sign_in_failures::take_back(&app.store, &buckets, &wrong_passwords)?;
+    let counted: Vec<_> = counters.into_iter().map(|one| one.bucket).collect();
+    sign_in_failures::take_back(&app.store, &counted, &wrong_passwords)?;
     Ok(CodeVerdict::Right)
+}
+
+/// Counts one more code in each, and says how long to wait where that is too many.
+fn count(app: &App, counters: &[Counter]) -> Result<Option<Duration>, Failure> {
+    if counters.is_empty() {
+        return Ok(None);
+    }
+    let buckets: Vec<_> = counters.iter().map(|one| one.bucket.clone()).collect();
+    let counts = sign_in_failures::record(&app.store, &buckets)?;
+    let is_above = |count: &&FailureCount| {
+        let mut of_bucket = counters
+            .iter()
+            .filter(|one| one.bucket.bucket == count.bucket);
+        of_bucket.any(|one| count.failures > one.most)
+    };
+    let last = counts
+        .iter()
+        .filter(is_above)
+        .map(|count| count.expires_at)
+        .max();
+    Ok(last.map(|ends_at| ends_at.since(app.now())))
 }
 
 /// Whether the code is right. A right one is spent.

@@ -234,6 +234,7 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
         ..
     } = *situation;
     let is_local = session.identity_provider() == LOCAL;
+    // Both the request's essential `acr` and the client's `minimum_acr`.
     let will_do = |acr: &str| {
         request.claims.is_met_by(acr) && Strength::of(request.claims.told(acr)) >= minimum_acr
     };

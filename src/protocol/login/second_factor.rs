@@ -16,10 +16,31 @@ use crate::protocol::words::strength::Strength;
 
 /// How long a user may take from one factor to the next.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(300);
-/// How many codes are checked, each with the seconds over which they are counted: of one account
-/// from one source, and of the account's app from everywhere, in an hour and in a day. The limit
-/// from everywhere does not lock a user out: recovery codes, which cannot be guessed, still work.
-pub const MOST_CODES: [(i32, u64); 3] = [(5, 600), (50, 3_600), (100, 86_400)];
+
+/// How many codes of one account are looked at within a time.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeLimit {
+    pub most: i32,
+    pub window: Duration,
+}
+
+/// From one source.
+pub const MOST_CODES_OF_A_SOURCE: CodeLimit = CodeLimit {
+    most: 5,
+    window: Duration::from_secs(600),
+};
+/// From everywhere, of the account's app. This does not lock a user out: recovery codes, which
+/// cannot be guessed, still work.
+pub const MOST_CODES_OF_AN_APP: [CodeLimit; 2] = [
+    CodeLimit {
+        most: 50,
+        window: Duration::from_secs(3_600),
+    },
+    CodeLimit {
+        most: 100,
+        window: Duration::from_secs(86_400),
+    },
+];
 
 /// How many seconds a code is good for.
 pub const STEP: i64 = 30;

@@ -103,9 +103,13 @@ pub fn narrow_granted(
             .get(name)
             .is_none_or(|scope| scope.resources.is_empty())
     };
-    let scope = match left.is_empty() && !authorized.is_empty() {
-        true => Cow::Owned(scope.retain(of_no_resource)),
-        false => Cow::Borrowed(scope),
+    // Where all that were authorized are gone, so are their scopes: to `narrow`, no resource means
+    // each that the scopes lead to.
+    let all_are_gone = left.is_empty() && !authorized.is_empty();
+    let scope = if all_are_gone {
+        Cow::Owned(scope.retain(of_no_resource))
+    } else {
+        Cow::Borrowed(scope)
     };
     if scope.is_empty() {
         return Err(TokenError::new(
