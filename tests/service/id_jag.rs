@@ -849,6 +849,12 @@ mod taking {
                 "GP1177",
             ),
             ("no iat", json!({"iat": null}), "GP1244"),
+            (
+                "limited by what we do not read",
+                json!({"scope": null, "authorization_details": [{"type": "stock"}]}),
+                "GP1244",
+            ),
+            ("a sign-in at no time", json!({"auth_time": -5}), "GP1244"),
             ("iat ahead", json!({"iat": now() + 200}), "GP1244"),
             (
                 "a scope that is none",

@@ -65,7 +65,14 @@ pub fn propose(
             .and_then(ScopeSet::parse)
             .map(|scope| of_issuer(issuer, client).retain(|name| scope.contains(name))),
     };
-    if scope.is_none() || !claims.contains_key("iat") {
+    // A limit that nobody here understands must not count as none (RFC 9396 §5).
+    let is_limited_otherwise = claims.contains_key("authorization_details");
+    let auth_time = claims.get("auth_time").map(numeric_date);
+    if scope.is_none()
+        || is_limited_otherwise
+        || auth_time == Some(None)
+        || !claims.contains_key("iat")
+    {
         return Err(invalid_grant(Reason::AssertionClaims));
     }
     Ok(Proposal {
@@ -73,7 +80,7 @@ pub fn propose(
         acr: text("acr")
             .and_then(|theirs| issuer.acr_map.get(theirs))
             .cloned(),
-        auth_time: claims.get("auth_time").and_then(numeric_date),
+        auth_time: auth_time.flatten(),
         resources: vec![resource],
         ..Proposal::default()
     })
