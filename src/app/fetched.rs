@@ -12,7 +12,8 @@ use crate::outbound::{Asker, Deadline, OutboundError};
 const SEARCH_AGAIN: Duration = Duration::from_secs(60);
 /// After a fetch that failed.
 pub const TRY_AGAIN: Duration = Duration::from_secs(10);
-/// Documents kept at once. Their addresses are registered: more of them would be a fault.
+/// Documents kept at once. Their addresses are registered, or stand in a document whose address is:
+/// more of them would be a fault.
 const MOST_HELD: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]

@@ -368,7 +368,8 @@ fn a_document_that_turns_bad_during_a_sign_in_does_not_end_it() {
 #[test]
 fn keys_of_the_document_authenticate_the_client() {
     let method = json!({"token_endpoint_auth_method": "private_key_jwt"});
-    let scene = Scene::start(&["/inline.json", "/uri.json", "/away.json"], &method);
+    let paths = ["/inline.json", "/uri.json", "/away.json", "/elsewhere.json"];
+    let scene = Scene::start(&paths, &method);
     let gatepost = &scene.gatepost;
     let (first, second) = (Signer::es256("first"), Signer::es256("second"));
     let jwks = WebServer::start_tls(
@@ -399,6 +400,17 @@ fn keys_of_the_document_authenticate_the_client() {
         "invalid_client",
         "another's",
     );
+    let elsewhere = format!("https://127.0.0.1:{}/keys", jwks.port);
+    scene.serve("/elsewhere.json", &with(json!({"jwks_uri": elsewhere})));
+    assert_refused(
+        &ask("/elsewhere.json", &first),
+        400,
+        "invalid_client",
+        "keys on another host",
+    );
+    let told = gatepost.run(&["client", "test", &scene.url("/elsewhere.json")], "");
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("jwks_uri"), "is left out: {told}");
     scene.serve("/uri.json", &with(json!({"jwks_uri": url(&jwks, "/keys")})));
     assert_refused(
         &ask("/uri.json", &first),
@@ -571,6 +583,23 @@ fn who_is_not_registered_is_sent_to_the_operator_whose_log_has_what_to_apply() {
         let answer = gatepost.get(&authorize_path(other, WEB, &[]));
         answer.assert_error_page(400, "GP1102", other);
         assert!(!answer.text().contains("Ask the operator"), "{other}");
+    }
+}
+
+#[test]
+fn what_the_registered_profile_forbids_is_left_out_of_the_document() {
+    let bank = json!({"profile": "fapi2", "token_endpoint_auth_method": "private_key_jwt"});
+    let scene = Scene::start(&["/bank.json"], &bank);
+    let client_id = scene.url("/bank.json");
+    let keys = key_set(&[&Signer::es256("key")]);
+    let method = json!({"token_endpoint_auth_method": "private_key_jwt", "jwks": keys});
+    scene.serve("/bank.json", &method);
+    let told = scene.gatepost.run_well(&["client", "test", &client_id], "");
+    let taken = "the redirect URIs https://app.example/cb;";
+    assert!(told.contains(taken), "{told}");
+    for left_out in ["http://127.0.0.1/cb", "http://localhost/cb"] {
+        let left_out = format!("the redirect URI \"{left_out}\"");
+        assert!(told.contains(&left_out), "{left_out}: {told}");
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::protocol::keys::key_set::{KeySet, PRIVATE_MEMBERS};
 use crate::protocol::registration::names::is_invisible;
+use crate::protocol::registration::profile;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
 use crate::protocol::words::reason::Reason;
@@ -111,7 +112,8 @@ pub struct DescribedClient {
 }
 
 /// Reads the document that was found at the `client_id`. Members that are not taken are left out,
-/// and so are links and redirect URIs on hosts that are not the client's.
+/// and so are links, a `jwks_uri` and redirect URIs on hosts that are not the client's, and what
+/// the registered `profile` forbids.
 pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Reason> {
     let client_id = registered.client_id.as_str();
     let own = WebUrl::parse(client_id).map_err(|_| Reason::MalformedMetadataDocument)?;
@@ -132,13 +134,15 @@ pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Re
         |text: &&str| WebUrl::parse(text).is_ok_and(|url| url.https && url.host == own.host);
     let text = |key: &str| members.get(key).and_then(Value::as_str);
     let link = |key| text(key).filter(is_own_host).map(str::to_owned);
-    let is_open = |text: &&str| may_answer_at(text, own.host, &registered.redirect_hosts);
+    let is_open = |text: &&str| {
+        may_answer_at(text, own.host, &registered.redirect_hosts)
+            && profile::takes_redirect_uri(registered, text)
+    };
     let redirect_uris = listed.iter().filter_map(Value::as_str).filter(is_open);
     let redirect_uris: Vec<String> = redirect_uris.map(str::to_owned).collect();
     if redirect_uris.is_empty() {
         return Err(Reason::MetadataDocumentRedirectUris);
     }
-    let is_https = |text: &&str| WebUrl::parse(text).is_ok_and(|url| url.https);
     let jwks = members.get("jwks");
     let mut client = Client {
         links: ClientLinks {
@@ -148,7 +152,8 @@ pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Re
             tos_uri: link("tos_uri"),
         },
         jwks: jwks.filter(|jwks| KeySet::parse(jwks).is_some()).cloned(),
-        jwks_uri: text("jwks_uri").filter(is_https).map(str::to_owned),
+        // On no other host: whoever writes a document must not choose what we ask for.
+        jwks_uri: link("jwks_uri"),
         redirect_uris,
         ..registered.clone()
     };

@@ -64,6 +64,24 @@ pub(super) fn contradictions(client: &Client) -> Vec<Contradiction> {
     }
 }
 
+/// Whether the profile lets answers go there, also where the registration does not list it.
+pub(super) fn takes_redirect_uri(client: &Client, uri: &str) -> bool {
+    match client.profile {
+        Some(Profile::Fapi2) => !is_unencrypted(client, uri) && !is_localhost(uri),
+        None => true,
+    }
+}
+
+/// http is for native applications, on the person's own machine.
+fn is_unencrypted(client: &Client, uri: &str) -> bool {
+    client.application_type == ApplicationType::Web && uri.starts_with("http:")
+}
+
+/// A name that other machines may answer to (RFC 8252 §8.3).
+fn is_localhost(uri: &str) -> bool {
+    uri.starts_with("http://localhost")
+}
+
 /// What a client must change before it can have the profile, key by key.
 pub(super) fn wanted_by_fapi2(client: &Client) -> Vec<String> {
     let all = forbidden_by_fapi2(client).into_iter();
@@ -77,10 +95,7 @@ pub(super) fn wanted_by_fapi2(client: &Client) -> Vec<String> {
 
 #[rustfmt::skip]
 fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
-    let is_http = |uri: &String| uri.starts_with("http:");
-    // A name that other machines may answer to (RFC 8252 §8.3).
-    let is_localhost = |uri: &String| uri.starts_with("http://localhost");
-    let is_web = client.application_type == ApplicationType::Web;
+    let has_redirect_uri = |is_such: &dyn Fn(&str) -> bool| client.redirect_uris.iter().any(|uri| is_such(uri));
     vec![
         (client.authentication != ClientAuthenticationMethod::PrivateKeyJwt,
             "token_endpoint_auth_method", "must be private_key_jwt: profile is fapi2"),
@@ -92,9 +107,9 @@ fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
             "grant_types", "must have authorization_code, refresh_token and client_credentials alone: profile is fapi2"),
         (client.response_types.iter().any(|kind| *kind != ResponseType::CODE),
             "response_types", "must be code alone: profile is fapi2"),
-        (is_web && client.redirect_uris.iter().any(is_http),
+        (has_redirect_uri(&|uri| is_unencrypted(client, uri)),
             "redirect_uris", "must be https: profile is fapi2, and http on one's own machine is for application_type native"),
-        (client.redirect_uris.iter().any(is_localhost),
+        (has_redirect_uri(&is_localhost),
             "redirect_uris", "must say 127.0.0.1 or [::1] in the place of localhost: profile is fapi2"),
         (!client.requires_pushed_requests,
             "require_pushed_authorization_requests", "must be true: profile is fapi2"),
