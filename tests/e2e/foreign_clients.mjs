@@ -17,8 +17,6 @@ export const offline = ["jwt", "reference"].map((kind) => ({
 
 export const everyType = { client_id: "every-type", client_secret: "a-secret-of-the-client-of-every-type" };
 
-export const holder = { client_id: "holder", client_secret: "a-secret-of-the-client-with-a-key" };
-
 // Clients that may stay while the person is away, and one for every way of the authorization endpoint.
 function clients(redirectUri) {
   const registered = offline.map(({ client_id, client_secret, kind }) => ({
@@ -37,17 +35,6 @@ function clients(redirectUri) {
     grant_types: ["password", "refresh_token"],
     scope: "openid profile offline_access orders.read",
     secrets: [{ value: direct.client_secret }],
-  });
-  registered.push({
-    client_id: holder.client_id,
-    client_name: holder.client_id,
-    redirect_uris: [redirectUri],
-    response_types: ["code"],
-    grant_types: ["authorization_code", "refresh_token"],
-    scope: "openid profile offline_access orders.read",
-    dpop_bound_access_tokens: true,
-    dpop_nonce: true,
-    secrets: [{ value: holder.client_secret }],
   });
   const { client_id, client_secret } = everyType;
   registered.push({
