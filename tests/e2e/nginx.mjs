@@ -94,7 +94,7 @@ export function ask(at, method, path, headers = {}, body = undefined) {
 export function send(port, bytes) {
   return new Promise((resolve) => {
     let text = "";
-    const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => socket.write(bytes));
+    const socket = connect({ host: "127.0.0.1", port, servername: "localhost", rejectUnauthorized: false }, () => socket.write(bytes));
     socket.setEncoding("latin1").on("data", (part) => (text += part));
     socket.on("error", () => resolve(text));
     socket.on("close", () => resolve(text));

@@ -1,13 +1,16 @@
 // Pushed requests and bound tokens (RFC 9126, RFC 9449) as other people's libraries do them, through each proxy that the
-// project has a configuration for; and what TLS these proxies take.
+// project has a configuration for: openid-client, oauth4webapi and Authlib as servers, oidc-client-ts in a browser. And what
+// TLS these proxies take.
 
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, readFile } from "node:fs/promises";
+import { createServer as createPlainServer } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { createServer } from "node:tls";
+import { enterPassword, launch, visitor } from "./browser.mjs";
 import { alice, authorizeAsAlice } from "./foreign_clients.mjs";
 import { newProject, removeProject, startDev } from "./gatepost.mjs";
 import { ask as askAt, certified, fetchFrom, handshake, takesGoodSuitesAlone } from "./nginx.mjs";
@@ -25,8 +28,21 @@ const bank = {
   redirectUri: "https://bank.example.com/callback",
   privateKey: privateKey.export({ type: "pkcs8", format: "pem" }),
 };
-const document = {
+const document = (origin) => ({
   clients: [
+    {
+      client_id: "page",
+      client_name: "A page",
+      redirect_uris: [`${origin}/callback`],
+      grant_types: ["authorization_code", "refresh_token"],
+      token_endpoint_auth_method: "none",
+      allowed_cors_origins: [origin],
+      scope: "openid profile offline_access",
+      // Said in so many words: any program on this machine can be at a loopback address.
+      require_consent: false,
+      dpop_bound_access_tokens: true,
+      dpop_nonce: true,
+    },
     {
       client_id: holder.client_id,
       client_name: "Shop",
@@ -51,21 +67,38 @@ const document = {
   resource_scopes: [{ name: "orders.read", resources: ["https://orders.example"] }],
   resources: [{ name: "https://orders.example" }],
   users: [{ ...alice, claims: { name: "Alice Liddell" } }],
-};
+});
 
 // Somebody who holds the key at "/connect/token" of a proxy, by hand.
 const form = { "content-type": "application/x-www-form-urlencoded" };
 const own = String(new URLSearchParams({ grant_type: "client_credentials", client_id: holder.client_id, client_secret: holder.secret }));
 
-let directory, dev;
+// A page of another origin, which has the library and does with it what it is told.
+const script = await readFile(new URL("node_modules/oidc-client-ts/dist/browser/oidc-client-ts.min.js", import.meta.url));
+const html = '<!doctype html><title>A page</title><link rel="icon" href="data:,"><script src="/oidc-client-ts.js"></script>';
+
+function servePage(request, response) {
+  const isScript = request.url === "/oidc-client-ts.js";
+  response.setHeader("Content-Type", `text/${isScript ? "javascript" : "html"}; charset=utf-8`);
+  response.end(isScript ? script : html);
+}
+
+let directory, dev, pages, origin, browser;
 
 before(async () => {
   await preparePython();
+  pages = createPlainServer(servePage).listen(0, "127.0.0.1");
+  await once(pages, "listening");
+  origin = `http://127.0.0.1:${pages.address().port}`;
   directory = await newProject();
   dev = await startDev(directory);
+  browser = await launch();
 });
 
 after(async () => {
+  await browser?.close();
+  pages?.close();
+  pages?.closeAllConnections();
   await dev?.stop();
   await removeProject(directory);
 });
@@ -75,7 +108,7 @@ for (const proxy of Object.keys(startProxy)) {
     let behind, browse;
 
     before(async () => {
-      behind = await startBehind(proxy, directory, document);
+      behind = await startBehind(proxy, directory, document(origin));
       browse = fetchFrom(behind.at);
     });
 
@@ -154,6 +187,64 @@ for (const proxy of Object.keys(startProxy)) {
         }
       });
     }
+
+    test("oidc-client-ts does so in a browser, from another origin", async () => {
+      const { page, context } = await visitor(browser, { ignoreHTTPSErrors: true });
+      const requests = [];
+      page.on("response", async (response) => {
+        const { dpop, authorization } = await response.request().allHeaders();
+        const { pathname } = new URL(response.url());
+        if (dpop) requests.push({ path: pathname, dpop, authorization, status: response.status() });
+      });
+      const settings = {
+        authority: behind.issuer,
+        client_id: "page",
+        redirect_uri: `${origin}/callback`,
+        scope: "openid profile offline_access",
+      };
+      const inPage = (act) => page.evaluate(act, settings);
+      const manage = () =>
+        inPage((settings) => {
+          const dpop = { bind_authorization_code: true, store: new oidc.IndexedDbDPoPStore() };
+          globalThis.manager = new oidc.UserManager({ ...settings, dpop });
+        });
+      await page.goto(origin);
+      await manage();
+      const left = page.waitForURL(`${behind.issuer}/**`);
+      await inPage(() => void manager.signinRedirect());
+      await left;
+      await enterPassword(page, alice);
+      await page.waitForURL(`${origin}/callback?**`);
+      await manage();
+      const user = await inPage(async () => ({ ...(await manager.signinRedirectCallback()) }));
+      assert.equal(user.token_type, "DPoP");
+      const renewed = await inPage(async () => ({ ...(await manager.signinSilent()) }));
+      assert.equal(renewed.token_type, "DPoP");
+      assert.notEqual(renewed.access_token, user.access_token);
+      // Of a resource's nonce the library leaves the round to the page.
+      const asked = await inPage(async ({ authority }) => {
+        const address = `${authority}/connect/userinfo`;
+        const user = await manager.getUser();
+        const ask = async (nonce) => {
+          const DPoP = await manager.dpopProof(address, user, "GET", nonce);
+          return fetch(address, { headers: { Authorization: `DPoP ${user.access_token}`, DPoP } });
+        };
+        const first = await ask();
+        const second = await ask(first.headers.get("DPoP-Nonce"));
+        const bearer = await fetch(address, { headers: { Authorization: `Bearer ${user.access_token}` } });
+        const challenges = [first, bearer].map((answer) => answer.headers.get("WWW-Authenticate"));
+        return { statuses: [first.status, second.status, bearer.status], challenges, claims: await second.json() };
+      });
+      assert.deepEqual(asked.statuses, [401, 200, 401]);
+      assert.match(asked.challenges[0], /error="use_dpop_nonce"/);
+      assert.match(asked.challenges[1], /error="invalid_token"/);
+      assert.equal(asked.claims.name, "Alice Liddell");
+      const [token, userinfo] = ["/connect/token", "/connect/userinfo"];
+      const expected = [`${token} 400`, `${token} 200`, `${token} 200`, `${userinfo} 401`, `${userinfo} 200`];
+      assert.deepEqual(requests.map(({ path, status }) => `${path} ${status}`), expected);
+      for (const { path, dpop } of requests) assert.equal(claimsOf(dpop).htu, behind.issuer + path);
+      await context.close();
+    });
 
     test("a request that was not pushed is refused", async () => {
       for (const { client_id, redirectUri } of [holder, bank]) {
