@@ -16,10 +16,9 @@ export function newProver() {
   };
 }
 
-// The claims of a proof that somebody sent.
-export function claimsOf(proof) {
-  return JSON.parse(Buffer.from(proof.split(".")[1], "base64url"));
-}
+// The two parts of a JWT that can be read.
+export const headerOf = (jwt) => JSON.parse(Buffer.from(jwt.split(".")[0], "base64url"));
+export const claimsOf = (jwt) => JSON.parse(Buffer.from(jwt.split(".")[1], "base64url"));
 
 export function thumbprint({ kty, crv, x, y }) {
   const members = y === undefined ? { crv, kty, x } : { crv, kty, x, y };

@@ -14,20 +14,24 @@ import { enterPassword, launch, visitor } from "./browser.mjs";
 import { alice, authorizeAsAlice } from "./foreign_clients.mjs";
 import { newProject, removeProject, startDev } from "./gatepost.mjs";
 import { ask as askAt, certified, fetchFrom, handshake, takesGoodSuitesAlone } from "./nginx.mjs";
-import { claimsOf, newProver } from "./proofs.mjs";
+import { claimsOf, headerOf, newProver } from "./proofs.mjs";
 import { libraries } from "./proving_clients.mjs";
 import { startBehind, startProxy } from "./proxies.mjs";
 import { preparePython } from "./python.mjs";
 
-const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-
-// A client with a secret, and one of the FAPI 2.0 profile with a key.
+// A client with a secret, and two of the FAPI 2.0 profile with a key.
 const holder = { client_id: "holder", redirectUri: "https://shop.example.com/callback", secret: "a-secret-of-the-client-with-a-key" };
-const bank = {
-  client_id: "bank",
+const banks = [
+  { alg: "ES256", keys: generateKeyPairSync("ec", { namedCurve: "P-256" }), signed: "ES256" },
+  { alg: "Ed25519", keys: generateKeyPairSync("ed25519"), signed: "EdDSA" },
+].map(({ alg, keys, signed }) => ({
+  client_id: `bank-${alg}`,
   redirectUri: "https://bank.example.com/callback",
-  privateKey: privateKey.export({ type: "pkcs8", format: "pem" }),
-};
+  alg,
+  signed,
+  jwk: { ...keys.publicKey.export({ format: "jwk" }), kid: "2026-11" },
+  privateKey: keys.privateKey.export({ type: "pkcs8", format: "pem" }),
+}));
 const document = (origin) => ({
   clients: [
     {
@@ -54,15 +58,17 @@ const document = (origin) => ({
       dpop_nonce: true,
       secrets: [{ value: holder.secret }],
     },
-    {
-      client_id: bank.client_id,
+    ...banks.map(({ client_id, redirectUri, alg, signed, jwk }) => ({
+      client_id,
       client_name: "Bank",
       profile: "fapi2",
-      redirect_uris: [bank.redirectUri],
+      redirect_uris: [redirectUri],
       grant_types: ["authorization_code", "refresh_token"],
       scope: "openid profile offline_access",
-      jwks: { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "2026-11" }] },
-    },
+      token_endpoint_auth_signing_alg: alg,
+      id_token_signed_response_alg: signed,
+      jwks: { keys: [jwk] },
+    })),
   ],
   resource_scopes: [{ name: "orders.read", resources: ["https://orders.example"] }],
   resources: [{ name: "https://orders.example" }],
@@ -173,19 +179,22 @@ for (const proxy of Object.keys(startProxy)) {
         }
       });
 
-      test(`${library} keeps the FAPI 2.0 profile with its own key, and a nonce once it has one`, async () => {
-        const client = await start(library, bank, "ES256");
-        try {
-          const first = await goThrough(client, bank, false, () => {});
-          assert.ok(first.refresh_token);
-          const requests = await provenRequests(client);
-          // The push named the key by `dpop_jkt`: the code is the first to come with a proof.
-          const [token, userinfo] = ["/connect/token 200", "/connect/userinfo 200"];
-          assert.deepEqual(requests, ["/connect/token 400", token, userinfo, token, userinfo]);
-        } finally {
-          await client.end();
-        }
-      });
+      for (const bank of banks) {
+        test(`${library} keeps the FAPI 2.0 profile with its own key (${bank.alg}), and a nonce once it has one`, async () => {
+          const client = await start(library, bank, bank.alg);
+          try {
+            const first = await goThrough(client, bank, false, () => {});
+            assert.ok(first.refresh_token);
+            assert.equal(headerOf(first.id_token).alg, bank.signed);
+            const requests = await provenRequests(client);
+            // The push named the key by `dpop_jkt`: the code is the first to come with a proof.
+            const [token, userinfo] = ["/connect/token 200", "/connect/userinfo 200"];
+            assert.deepEqual(requests, ["/connect/token 400", token, userinfo, token, userinfo]);
+          } finally {
+            await client.end();
+          }
+        });
+      }
     }
 
     test("oidc-client-ts does so in a browser, from another origin", async () => {
@@ -250,7 +259,7 @@ for (const proxy of Object.keys(startProxy)) {
     });
 
     test("a request that was not pushed is refused", async () => {
-      for (const { client_id, redirectUri } of [holder, bank]) {
+      for (const { client_id, redirectUri } of [holder, ...banks]) {
         const query = new URLSearchParams({
           client_id, redirect_uri: redirectUri, response_type: "code", scope: "openid", state: "kept",
           code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", code_challenge_method: "S256",

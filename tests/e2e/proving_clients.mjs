@@ -39,7 +39,8 @@ function watched(browse) {
 async function keyOf(registered) {
   if (!registered.privateKey) return undefined;
   const jwk = createPrivateKey(registered.privateKey).export({ format: "jwk" });
-  return { kid, key: await webcrypto.subtle.importKey("jwk", jwk, { name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]) };
+  const kind = registered.alg === "Ed25519" ? { name: "Ed25519" } : { name: "ECDSA", namedCurve: "P-256" };
+  return { kid, key: await webcrypto.subtle.importKey("jwk", jwk, kind, false, ["sign"]) };
 }
 
 const jktOf = async ({ publicKey }) => thumbprint(await webcrypto.subtle.exportKey("jwk", publicKey));
@@ -167,9 +168,10 @@ async function startOauth4webapi({ issuer, registered, browse, alg }) {
 // Proofs and the push are added to the library in `authlib_client.py`.
 async function startAuthlibClient({ issuer, registered, caFile, alg }) {
   const ask = startAuthlib({ REQUESTS_CA_BUNDLE: caFile });
-  const { client_id, secret: client_secret, redirectUri: redirect_uri, privateKey } = registered;
+  const { client_id, secret: client_secret, redirectUri: redirect_uri, privateKey: key } = registered;
   const found = await ask("discover_and_hold", { alg, issuer, client_id, client_secret, redirect_uri, scope });
-  if (privateKey) await ask("sign_for_oneself", { key: privateKey, kind: "ec", kid, alg: "ES256", audience: issuer });
+  const kind = registered.alg === "Ed25519" ? "ed25519" : "ec";
+  if (key) await ask("sign_for_oneself", { key, kind, kid, alg: registered.alg, audience: issuer });
   let state;
   return {
     push: async (withProof) => {
