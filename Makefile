@@ -20,7 +20,7 @@ test: ## Run all Rust tests, against a throw-away Postgres (some: TEST="--test s
 	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} RECORD=$(RECORD) tests/with-postgres cargo test --no-fail-fast $(TEST)
 
 e2e: ## Drive the demo application with a real Chromium, and the provider with other people's clients
-	@tests/need rust compiler postgres chromium node python openssl nginx haproxy systemd curl certutil oathtool zbarimg go java apache php ruby postfix
+	@tests/need rust compiler postgres chromium node python openssl nginx haproxy caddy systemd curl certutil oathtool zbarimg go java apache php ruby postfix
 	@cargo build
 	@cd tests/e2e && npm ci --silent --no-audit --no-fund && npm test --silent
 

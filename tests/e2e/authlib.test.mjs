@@ -1,36 +1,11 @@
 // Authlib (PyPI) against Gatepost, in a Python environment of its own.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { once } from "node:events";
-import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, afterEach, before, describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { startAuthlib } from "./authlib.mjs";
 import { alice, authorizeAsAlice, decideForDevice, demo, device, direct, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
-import { preparePython, python } from "./python.mjs";
-
-const here = dirname(fileURLToPath(import.meta.url));
-
-// Answers a function that has the library do something: (name, arguments) => its answer.
-function startAuthlib() {
-  const library = spawn(python, ["-W", "ignore", join(here, "authlib_client.py")], { stdio: ["pipe", "pipe", "inherit"] });
-  const lines = createInterface({ input: library.stdout })[Symbol.asyncIterator]();
-  const ask = async (name, wish = {}) => {
-    library.stdin.write(`${JSON.stringify({ do: name, ...wish })}\n`);
-    const { value, done } = await lines.next();
-    assert.ok(!done, "the Python process has ended");
-    const answer = JSON.parse(value);
-    assert.equal(answer.exception, undefined);
-    return answer;
-  };
-  ask.end = async () => {
-    library.stdin.end();
-    if (library.exitCode === null) await once(library, "exit");
-  };
-  return ask;
-}
+import { preparePython } from "./python.mjs";
 
 describe("Authlib", { timeout: 300_000 }, () => {
   let provider, ask;

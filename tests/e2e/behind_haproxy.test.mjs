@@ -1,88 +1,30 @@
 // The shipped HAProxy configuration, its first half, with a real HAProxy and TLS, in front of Gatepost on TCP.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
-import { binary, environment, newDatabase, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
-import { ask as askAt, certified, freePorts, send as sendTo, takesGoodSuitesAlone } from "./nginx.mjs";
-
-// Not on everybody's path.
-const program = existsSync("/usr/sbin/haproxy") ? "/usr/sbin/haproxy" : "haproxy";
+import { binary, newProject, removeProject, run, startDev } from "./gatepost.mjs";
+import { send as sendTo } from "./nginx.mjs";
+import { startBehind } from "./proxies.mjs";
 
 describe("behind the shipped HAProxy configuration", { timeout: 180_000 }, () => {
-  let directory, dev, settings, gatepost, haproxy, port, behind, certificate;
+  let directory, dev, behind;
 
   before(async () => {
     directory = await newProject();
     dev = await startDev(directory);
-    [port, behind] = await freePorts(2);
-    certificate = await certified(directory, "localhost");
-    await startGatepost();
-    await startProxy();
-    for (let tries = 0; (await ask("GET", "/healthz").catch(() => ({}))).status !== 200; tries += 1) {
-      assert.ok(tries < 100, "nothing answers");
-      await pause(100);
-    }
+    behind = await startBehind("HAProxy", directory);
   });
 
   after(async () => {
-    for (const child of [haproxy, gatepost]) {
-      if (child && child.exitCode === null) {
-        child.kill("SIGTERM");
-        await once(child, "exit");
-      }
-    }
+    await behind?.stop();
     await dev?.stop();
     await removeProject(directory);
   });
 
-  async function startGatepost() {
-    settings = join(directory, "settings");
-    const secret = join(directory, "master-secret");
-    await writeFile(secret, run(binary, ["secret"]), { mode: 0o600 });
-    const lines = [
-      `GATEPOST_BASE_URL=https://localhost:${port}`,
-      `GATEPOST_DATABASE_URL=${await newDatabase(directory, "behind_haproxy")}`,
-      `GATEPOST_SECRET_FILE=${secret}`,
-      `GATEPOST_LISTEN=127.0.0.1:${behind}`,
-      "GATEPOST_TRUSTED_PROXIES=127.0.0.1/32",
-      "GATEPOST_ADMIN_LISTEN=",
-    ];
-    await writeFile(settings, lines.join("\n"), { mode: 0o600 });
-    const options = { cwd: directory, env: environment() };
-    run(binary, ["migrate", "--env-file", settings], options);
-    gatepost = spawn(binary, ["serve", "--env-file", settings], { ...options, stdio: "ignore" });
-  }
-
-  async function startProxy() {
-    const pem = join(directory, "both.pem");
-    await writeFile(pem, (await readFile(certificate.chain, "utf8")) + (await readFile(certificate.key, "utf8")));
-    const shipped = await readFile(join(root, "deploy/haproxy.cfg"), "utf8");
-    const [before] = shipped.split("# GATEPOST_DATABASE_URL");
-    const changes = [
-      [/bind :443 ssl crt \S+/, `bind 127.0.0.1:${port} ssl crt ${pem}`],
-      [/server login1 \S+/, `server login1 127.0.0.1:${behind}`],
-      [/ +server login2 .*\n/, ""],
-    ];
-    const text = changes.reduce((text, [from, to]) => {
-      assert.match(text, from);
-      return text.replace(from, to);
-    }, before);
-    const file = join(directory, "haproxy.cfg");
-    await writeFile(file, text);
-    haproxy = spawn(program, ["-q", "-db", "-f", file], { stdio: "inherit" });
-  }
-
-  const ask = (...request) => askAt({ port, name: "localhost", ca: certificate.ca }, ...request);
-  const send = (bytes) => sendTo(port, bytes);
+  const send = (bytes) => sendTo(behind.port, bytes);
 
   test("gatepost doctor finds nothing wrong with it", () => {
-    const { findings } = JSON.parse(run(binary, ["doctor", "--json", "--env-file", settings, "--ca-file", certificate.caFile]));
+    const { findings } = JSON.parse(run(binary, ["doctor", "--json", "--env-file", behind.settings, "--ca-file", behind.certificate.caFile]));
     const proxy = findings.filter(({ text }) => text.startsWith("proxy: "));
     assert.deepEqual(proxy.map(({ verdict }) => verdict), ["ok", "ok", "ok"], JSON.stringify(findings));
     assert.match(proxy[0].text, /a body in chunks is answered 411$/);
@@ -107,6 +49,4 @@ describe("behind the shipped HAProxy configuration", { timeout: 180_000 }, () =>
       assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `), field);
     }
   });
-
-  test("of TLS 1.2 it takes ECDHE with AES-GCM, and nothing else", () => takesGoodSuitesAlone(port));
 });

@@ -2,9 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
 import { get as plainGet } from "node:http";
 import { Agent, get } from "node:https";
 import { join } from "node:path";
@@ -12,8 +10,9 @@ import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
 import { launch, visitor } from "./browser.mjs";
-import { binary, environment, newDatabase, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
-import { ask as askAt, certified, freePorts, mainConfiguration, nginxProgram, send as sendTo, shippedConfiguration, takesGoodSuitesAlone } from "./nginx.mjs";
+import { binary, environment, newProject, removeProject, root, run, startDev } from "./gatepost.mjs";
+import { ask as askAt, certified, freePorts, send as sendTo } from "./nginx.mjs";
+import { end, prepareGatepost, startProxy } from "./proxies.mjs";
 
 const password = "through-the-looking-glass";
 
@@ -27,7 +26,7 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     [port, plainPort, tcpPort] = await freePorts(3);
     issuer = `https://localhost:${port}`;
     certificate = await certified(directory, "localhost");
-    await prepareGatepost();
+    await prepare();
     await startBoth(`unix:${join(directory, "http.sock")}`);
     browser = await launch();
   });
@@ -40,27 +39,11 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
   });
 
   async function stopBoth() {
-    for (const [child, signal] of [[nginx, "SIGQUIT"], [gatepost, "SIGTERM"]]) {
-      if (child && child.exitCode === null) {
-        child.kill(signal);
-        await once(child, "exit");
-      }
-    }
+    if (nginx) await end(nginx, "SIGQUIT");
+    if (gatepost) await end(gatepost);
   }
 
-  async function prepareGatepost() {
-    settings = join(directory, "settings");
-    const secret = join(directory, "master-secret");
-    await writeFile(secret, run(binary, ["secret"]), { mode: 0o600 });
-    const lines = [
-      `GATEPOST_BASE_URL=${issuer}`,
-      `GATEPOST_DATABASE_URL=${await newDatabase(directory, "behind_nginx")}`,
-      `GATEPOST_SECRET_FILE=${secret}`,
-      "GATEPOST_ADMIN_LISTEN=",
-    ];
-    await writeFile(settings, lines.join("\n"), { mode: 0o600 });
-    const options = { cwd: directory, env: environment() };
-    run(binary, ["migrate", "--env-file", settings], options);
+  async function prepare() {
     const document = {
       clients: [{
         client_id: "web", client_name: "Web shop", redirect_uris: ["https://shop.example.com/callback"], scope: "openid profile",
@@ -68,31 +51,19 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
       }, {
         client_id: "job", grant_types: ["client_credentials"], response_types: [], scope: "orders.read",
         secrets: [{ value: "a-secret-of-the-nightly-job" }],
-      }, {
-        client_id: "holder", grant_types: ["client_credentials"], response_types: [], scope: "orders.read",
-        dpop_bound_access_tokens: true, dpop_nonce: true, secrets: [{ value: "a-secret-of-the-client-with-a-key" }],
       }],
       resource_scopes: [{ name: "orders.read", resources: ["https://orders.example"] }],
       resources: [{ name: "https://orders.example" }],
       users: [{ username: "alice", password, claims: { name: "Alice" } }],
     };
-    run(binary, ["apply", "-", "--env-file", settings], { ...options, input: JSON.stringify(document) });
+    settings = await prepareGatepost(directory, { issuer, database: "behind_nginx", document });
   }
 
   async function startBoth(upstream) {
     const options = { cwd: directory, env: environment(), stdio: ["ignore", "ignore", "pipe"] };
     gatepost = spawn(binary, ["serve", "--env-file", settings, "--listen", upstream], options);
     gatepost.stderr.setEncoding("utf8").on("data", (text) => (log.gatepost += text));
-    const file = join(directory, "nginx.conf");
-    const shipped = await shippedConfiguration(port, plainPort, [
-      [/server_name login\.example\.com;/g, "server_name localhost;"],
-      [/\/etc\/ssl\/login\.example\.com\/fullchain\.pem/g, certificate.chain],
-      [/\/etc\/ssl\/login\.example\.com\/key\.pem/g, certificate.key],
-      [/unix:\/run\/gatepost\/http\.sock/g, upstream],
-    ]);
-    await writeFile(file, mainConfiguration(directory, "root", shipped));
-    run(nginxProgram, ["-t", "-q", "-p", directory, "-c", file]);
-    nginx = spawn(nginxProgram, ["-p", directory, "-c", file], { stdio: "inherit" });
+    nginx = await startProxy.nginx({ directory, port, plainPort, upstream, certificate });
     for (let tries = 0; ; tries += 1) {
       const answer = await ask("GET", "/healthz").catch(() => undefined);
       if (answer?.status === 200) return;
@@ -208,30 +179,6 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     }
   });
 
-  test("a client holds the key of its token (DPoP), by one line of proof with the nonce of now", async () => {
-    const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-    const encoded = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
-    const proof = (nonce) => {
-      const claims = { jti: randomUUID(), htm: "POST", htu: `${issuer}/connect/token`, iat: Math.floor(Date.now() / 1000), nonce };
-      const { kty, crv, x, y } = publicKey.export({ format: "jwk" });
-      const input = `${encoded({ typ: "dpop+jwt", alg: "ES256", jwk: { kty, crv, x, y } })}.${encoded(claims)}`;
-      const signature = sign("sha256", Buffer.from(input), { key: privateKey, dsaEncoding: "ieee-p1363" });
-      return `${input}.${signature.toString("base64url")}`;
-    };
-    const form = "grant_type=client_credentials&client_id=holder&client_secret=a-secret-of-the-client-with-a-key";
-    const type = { "content-type": "application/x-www-form-urlencoded" };
-    const token = (...dpop) => ask("POST", "/connect/token", { ...type, dpop }, form);
-    const round = await token(proof());
-    assert.equal(JSON.parse(round.text).error, "use_dpop_nonce");
-    const nonce = round.headers["dpop-nonce"];
-    const answer = await token(proof(nonce));
-    assert.equal(JSON.parse(answer.text).token_type, "DPoP", answer.text);
-    assert.ok(answer.headers["dpop-nonce"]);
-    // Two lines arrive as two.
-    const twice = await token(proof(nonce), proof(nonce));
-    assert.equal(JSON.parse(twice.text).error, "invalid_dpop_proof");
-  });
-
   test("what is malformed or too large is refused, and the next request served", async () => {
     const head = "Host: localhost\r\n";
     const form = "Content-Type: application/x-www-form-urlencoded\r\n";
@@ -275,10 +222,6 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
       plainGet({ host: "127.0.0.1", port: plainPort, path: "/x", headers: { host: "evil.example" } }, (got) => resolve(got.resume()));
     });
     assert.equal(forged.headers.location, "https://localhost/x");
-  });
-
-  test("of TLS 1.2 it takes ECDHE with AES-GCM, and nothing else", async () => {
-    await takesGoodSuitesAlone(port);
   });
 
   // New visitors, each with a TLS handshake of its own, until `going` says no; answers the times of all, in milliseconds.

@@ -17,8 +17,6 @@ export const offline = ["jwt", "reference"].map((kind) => ({
 
 export const everyType = { client_id: "every-type", client_secret: "a-secret-of-the-client-of-every-type" };
 
-export const holder = { client_id: "holder", client_secret: "a-secret-of-the-client-with-a-key" };
-
 // Clients that may stay while the person is away, and one for every way of the authorization endpoint.
 function clients(redirectUri) {
   const registered = offline.map(({ client_id, client_secret, kind }) => ({
@@ -37,17 +35,6 @@ function clients(redirectUri) {
     grant_types: ["password", "refresh_token"],
     scope: "openid profile offline_access orders.read",
     secrets: [{ value: direct.client_secret }],
-  });
-  registered.push({
-    client_id: holder.client_id,
-    client_name: holder.client_id,
-    redirect_uris: [redirectUri],
-    response_types: ["code"],
-    grant_types: ["authorization_code", "refresh_token"],
-    scope: "openid profile offline_access orders.read",
-    dpop_bound_access_tokens: true,
-    dpop_nonce: true,
-    secrets: [{ value: holder.client_secret }],
   });
   const { client_id, client_secret } = everyType;
   registered.push({
@@ -82,11 +69,11 @@ export async function startProvider() {
 }
 
 // Goes through the provider's pages as alice; answers where the client is sent, or the form it is sent.
-// `cookies` are those of a browser that goes on.
-export async function authorizeAsAlice(authorizationUrl, redirectUri, cookies = new Map()) {
+// `cookies` are those of a browser that goes on; `browse` is its way to the provider.
+export async function authorizeAsAlice(authorizationUrl, redirectUri, cookies = new Map(), browse = fetch) {
   const goesBack = (url) => url?.startsWith(redirectUri);
   const ends = (step) => goesBack(step.location ?? step.next?.url);
-  const { location, next } = await walkAsAlice(String(authorizationUrl), ends, "allow", cookies);
+  const { location, next } = await walkAsAlice(String(authorizationUrl), ends, "allow", cookies, browse);
   return location ? new URL(location) : new Request(next.url, next.options);
 }
 
@@ -97,12 +84,12 @@ export async function decideForDevice(link, decision = "allow") {
 }
 
 // Fills in one page after the other until `ends` says so of a step: a redirect's location, a page, or the form to send next.
-async function walkAsAlice(start, ends, decision = "allow", cookies = new Map()) {
+async function walkAsAlice(start, ends, decision = "allow", cookies = new Map(), browse = fetch) {
   let next = { url: start, options: {} };
   for (let hop = 0; hop < 10; hop += 1) {
     const { url, options } = next;
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const answer = await fetch(url, { ...options, redirect: "manual", headers: { ...options.headers, cookie } });
+    const answer = await browse(url, { ...options, redirect: "manual", headers: { ...options.headers, cookie } });
     for (const line of answer.headers.getSetCookie()) {
       const [, name, value] = line.match(/^([^=]+)=([^;]*)/);
       cookies.set(name, value);

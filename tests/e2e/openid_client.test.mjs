@@ -1,9 +1,10 @@
-// openid-client (npm) against Gatepost, with nothing set that the library does not ask for.
+// openid-client (npm) against Gatepost, with nothing set that the library does not ask for. Its pushed requests and proofs
+// are in `proofs_behind_proxies.test.mjs`.
 
 import assert from "node:assert/strict";
 import { webcrypto } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { authorizeAsAlice, decideForDevice, demo, device, everyType, holder, offline, service, startProvider } from "./foreign_clients.mjs";
+import { authorizeAsAlice, decideForDevice, demo, device, everyType, offline, service, startProvider } from "./foreign_clients.mjs";
 
 // Node 18, Debian 12's, has them, but not as globals.
 globalThis.crypto ??= webcrypto;
@@ -78,38 +79,6 @@ describe("openid-client", { timeout: 300_000 }, () => {
     assert.deepEqual(info.role, ["admin"]);
     await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, "somebody-else"));
   });
-
-  for (const algorithm of ["ES256", "Ed25519"]) {
-    test(`holds the key of its tokens (DPoP, ${algorithm}), and goes through the round of nonces`, async () => {
-      const configuration = await discover(holder);
-      const { publicKey, privateKey } = await library.randomDPoPKeyPair(algorithm);
-      const DPoP = library.getDPoPHandle(configuration, { publicKey, privateKey });
-      const verifier = library.randomPKCECodeVerifier();
-      const state = library.randomState();
-      const pushed = await library.buildAuthorizationUrlWithPAR(
-        configuration,
-        {
-          redirect_uri: provider.redirectUri,
-          scope: "openid profile offline_access",
-          state,
-          code_challenge: await library.calculatePKCECodeChallenge(verifier),
-          code_challenge_method: "S256",
-        },
-        { DPoP },
-      );
-      const answer = await authorizeAsAlice(pushed, provider.redirectUri);
-      const checks = { pkceCodeVerifier: verifier, expectedState: state };
-      let tokens = await library.authorizationCodeGrant(configuration, answer, checks, undefined, { DPoP });
-      for (const refreshed of [false, true]) {
-        if (refreshed) tokens = await library.refreshTokenGrant(configuration, tokens.refresh_token, undefined, { DPoP });
-        assert.equal(tokens.token_type, "dpop");
-        const { sub } = tokens.claims();
-        const info = await library.fetchUserInfo(configuration, tokens.access_token, sub, { DPoP });
-        assert.equal(info.name, "Alice Liddell");
-        await assert.rejects(library.fetchUserInfo(configuration, tokens.access_token, sub), { status: 401 });
-      }
-    });
-  }
 
   test("is told that a code was used", async () => {
     const configuration = await discover(demo);
@@ -220,45 +189,6 @@ describe("openid-client", { timeout: 300_000 }, () => {
       assert.deepEqual(await library.tokenIntrospection(configuration, tokens.access_token), { active: false });
     });
   }
-
-  test("keeps the FAPI 2.0 profile with its own key, pushed requests and proofs", async () => {
-    const pair = await webcrypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, true, ["sign", "verify"]);
-    const { kty, crv, x, y } = await webcrypto.subtle.exportKey("jwk", pair.publicKey);
-    // A name may lead to another machine: FAPI's clients say the address.
-    const redirectUri = provider.redirectUri.replace("localhost", "127.0.0.1");
-    const bank = {
-      client_id: "bank",
-      profile: "fapi2",
-      application_type: "native", // plain http is for programs on this machine
-      redirect_uris: [redirectUri],
-      grant_types: ["authorization_code", "refresh_token"],
-      scope: "openid profile offline_access",
-      jwks: { keys: [{ kty, crv, x, y, kid: "2026-11" }] },
-    };
-    await provider.register([bank]);
-    const configuration = await discover(bank, library.PrivateKeyJwt({ key: pair.privateKey, kid: "2026-11" }));
-    library.enableNonRepudiationChecks(configuration);
-    const DPoP = library.getDPoPHandle(configuration, await library.randomDPoPKeyPair("ES256"));
-    const verifier = library.randomPKCECodeVerifier();
-    const state = library.randomState();
-    const parameters = {
-      redirect_uri: redirectUri,
-      scope: "openid profile offline_access",
-      state,
-      code_challenge: await library.calculatePKCECodeChallenge(verifier),
-      code_challenge_method: "S256",
-    };
-    const direct = await authorizeAsAlice(library.buildAuthorizationUrl(configuration, parameters), redirectUri);
-    assert.equal(direct.searchParams.get("error"), "invalid_request", "what is not pushed is refused");
-    const pushed = await library.buildAuthorizationUrlWithPAR(configuration, parameters, { DPoP });
-    const answer = await authorizeAsAlice(pushed, redirectUri);
-    const checks = { pkceCodeVerifier: verifier, expectedState: state };
-    const tokens = await library.authorizationCodeGrant(configuration, answer, checks, undefined, { DPoP });
-    const info = await library.fetchUserInfo(configuration, tokens.access_token, tokens.claims().sub, { DPoP });
-    assert.equal(info.name, "Alice Liddell");
-    const next = await library.refreshTokenGrant(configuration, tokens.refresh_token, undefined, { DPoP });
-    assert.ok([undefined, tokens.refresh_token].includes(next.refresh_token), "it does not rotate");
-  });
 
   test("waits for the person in front of a device, and gets tokens that last", async () => {
     const configuration = await discover(device, library.None());

@@ -1,0 +1,132 @@
+// Gatepost behind each proxy that the project has a configuration for: the shipped file, or the block of its page, with
+// nothing changed but names, ports and certificates.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { binary, environment, newDatabase, root, run } from "./gatepost.mjs";
+import { ask, certified, freePorts, mainConfiguration, nginxProgram, shippedConfiguration } from "./nginx.mjs";
+
+// Not on everybody's path.
+const haproxyProgram = existsSync("/usr/sbin/haproxy") ? "/usr/sbin/haproxy" : "haproxy";
+
+// Each takes { directory, port, plainPort, upstream, certificate }; answers its process. `upstream` is where Gatepost
+// listens.
+export const startProxy = { nginx: startNginx, HAProxy: startHaproxy, Caddy: startCaddy };
+
+async function startNginx({ directory, port, plainPort, upstream, certificate }) {
+  const file = join(directory, "nginx.conf");
+  const shipped = await shippedConfiguration(port, plainPort, [
+    [/server_name login\.example\.com;/g, "server_name localhost;"],
+    [/\/etc\/ssl\/login\.example\.com\/fullchain\.pem/g, certificate.chain],
+    [/\/etc\/ssl\/login\.example\.com\/key\.pem/g, certificate.key],
+    [/unix:\/run\/gatepost\/http\.sock/g, upstream],
+  ]);
+  await writeFile(file, mainConfiguration(directory, "root", shipped));
+  run(nginxProgram, ["-t", "-q", "-p", directory, "-c", file]);
+  return spawn(nginxProgram, ["-p", directory, "-c", file], { stdio: "inherit" });
+}
+
+// The first half of the file, which stands before Gatepost.
+async function startHaproxy({ directory, port, upstream, certificate }) {
+  const pem = join(directory, "both.pem");
+  await writeFile(pem, (await readFile(certificate.chain, "utf8")) + (await readFile(certificate.key, "utf8")));
+  const [shipped] = (await readFile(join(root, "deploy/haproxy.cfg"), "utf8")).split("# GATEPOST_DATABASE_URL");
+  const file = join(directory, "haproxy.cfg");
+  await writeFile(file, changed(shipped, [
+    [/bind :443 ssl crt \S+/, `bind 127.0.0.1:${port} ssl crt ${pem}`],
+    [/server login1 \S+/, `server login1 ${upstream}`],
+    [/ +server login2 .*\n/, ""],
+  ]));
+  return spawn(haproxyProgram, ["-q", "-db", "-f", file], { stdio: "inherit" });
+}
+
+async function startCaddy({ directory, port, plainPort, upstream, certificate }) {
+  const page = await readFile(join(root, "docs/operate/proxies/caddy.md"), "utf8");
+  const [, shipped] = page.match(/```text\n(.*?)```/s);
+  // With a certificate of the operator's, Caddy asks nobody for one.
+  const everywhere = `{\n admin off\n auto_https disable_certs\n skip_install_trust\n http_port ${plainPort}\n https_port ${port}\n}\n`;
+  const site = changed(shipped, [
+    [/^login\.example\.com \{/, "localhost {\n bind 127.0.0.1"],
+    [/\btls \{/, `tls ${certificate.chain} ${certificate.key} {`],
+    [/unix\/\/run\/gatepost\/http\.sock/, upstream.replace(/^unix:/, "unix/")],
+  ]);
+  const file = join(directory, "Caddyfile");
+  await writeFile(file, everywhere + site);
+  const places = { HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory };
+  return spawn("caddy", ["run", "--config", file, "--adapter", "caddyfile"], { env: { ...environment(), ...places }, stdio: "ignore" });
+}
+
+// Each change is [pattern, text], and must meet something.
+function changed(text, changes) {
+  return changes.reduce((text, [from, to]) => {
+    assert.match(text, from);
+    return text.replace(from, to);
+  }, text);
+}
+
+// A settings file, a migrated database of its own and a registered `document`; answers the file. `more` are further lines.
+export async function prepareGatepost(directory, { issuer, database, more = [], document }) {
+  const settings = join(directory, "settings");
+  const secret = join(directory, "master-secret");
+  await writeFile(secret, run(binary, ["secret"]), { mode: 0o600 });
+  const lines = [
+    `GATEPOST_BASE_URL=${issuer}`,
+    `GATEPOST_DATABASE_URL=${await newDatabase(directory, database)}`,
+    `GATEPOST_SECRET_FILE=${secret}`,
+    "GATEPOST_ADMIN_LISTEN=",
+    ...more,
+  ];
+  await writeFile(settings, lines.join("\n"), { mode: 0o600 });
+  const options = { cwd: directory, env: environment() };
+  run(binary, ["migrate", "--env-file", settings], options);
+  if (document) run(binary, ["apply", "-", "--env-file", settings], { ...options, input: JSON.stringify(document) });
+  return settings;
+}
+
+// Gatepost behind the proxy of that name. Answers { issuer, at, port, upstream, certificate, settings, useCertificate, stop }:
+// `at` is for `ask`, `useCertificate` starts the proxy again with another certificate.
+export async function startBehind(proxy, directory, document) {
+  const [port, plainPort, tcpPort] = await freePorts(3);
+  const issuer = `https://localhost:${port}`;
+  const certificate = await certified(directory, "localhost");
+  const upstream = proxy === "HAProxy" ? `127.0.0.1:${tcpPort}` : `unix:${join(directory, "http.sock")}`;
+  const more = [`GATEPOST_LISTEN=${upstream}`, "GATEPOST_TRUSTED_PROXIES=127.0.0.1/32"];
+  const database = `behind_${proxy.toLowerCase()}`;
+  const settings = await prepareGatepost(directory, { issuer, database, more, document });
+  const gatepost = spawn(binary, ["serve", "--env-file", settings], { cwd: directory, env: environment(), stdio: "ignore" });
+  const at = { port, name: "localhost", ca: certificate.ca };
+  let standing;
+
+  async function useCertificate(certificate) {
+    if (standing) await end(standing);
+    standing = await startProxy[proxy]({ directory, port, plainPort, upstream, certificate });
+    const healthy = () => ask({ ...at, ca: certificate.ca }, "GET", "/healthz").catch(() => ({}));
+    for (let tries = 0; (await healthy()).status !== 200; tries += 1) {
+      assert.ok(tries < 200, `nothing answers behind ${proxy}`);
+      await pause(100);
+    }
+  }
+
+  const stop = async () => {
+    if (standing) await end(standing);
+    await end(gatepost);
+  };
+  try {
+    await useCertificate(certificate);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { issuer, at, port, upstream, certificate, settings, useCertificate, stop };
+}
+
+export async function end(child, signal = "SIGTERM") {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
+  await once(child, "exit");
+}
