@@ -107,6 +107,7 @@ packages: ## Build all packages, quickly and unoptimised, and start each on its 
 release: ## All packages as they are given out: licences and advisories, built twice and compared, started, signed (RELEASE_KEY=FILE; as root)
 	@tests/need $(packagers) musl-arm64 qemu cargo-deny
 	@[ -z "$$(git status --porcelain)" ] || { echo "release: the files here are not those of the commit"; exit 1; }
+	@packaging/standard-library x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 	@cargo deny --locked check
 	@rm -rf $(dist)
 	@tests/packages --release
@@ -114,6 +115,7 @@ release: ## All packages as they are given out: licences and advisories, built t
 	@packaging/buildinfo $(dist) >$(dist)/gatepost_$(VERSION).buildinfo
 	@packaging/provenance $(dist) >$(dist)/gatepost_$(VERSION).provenance.json
 	@packaging/sums $(dist) $(RELEASE_KEY)
+	@! grep -q "There is no address yet" SECURITY.md || echo "release: a trial, not to be published: SECURITY.md names no address"
 
 clean-dev: ## Remove the private Postgres and secret that `make run` made
 	@if [ -S .gatepost/lock ] && [ -e .gatepost/serve.pid ] && kill -0 "$$(cat .gatepost/serve.pid)" 2>/dev/null; then \

@@ -13,6 +13,8 @@
 mod blocks;
 #[path = "house/floors.rs"]
 mod floors;
+#[path = "house/releases.rs"]
+mod releases;
 #[path = "house/rooms.rs"]
 mod rooms;
 #[path = "house/source.rs"]
