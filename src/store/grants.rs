@@ -457,16 +457,11 @@ WITH standing AS (
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
 ), refreshed AS (
     UPDATE grants g
-    SET generation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4 AND NOT :reuse::bool
-                          THEN g.generation + 1 ELSE g.generation END,
-        moved_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4
-                        THEN CASE WHEN NOT :reuse::bool THEN clock_timestamp() END ELSE g.moved_at END,
-        used_at = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4
-                       THEN CASE WHEN :reuse::bool THEN clock_timestamp() END ELSE g.used_at END,
-        attempt = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4 THEN :attempt::bytea
-                       ELSE g.attempt END,
-        confirmation = CASE WHEN g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4
-                            THEN coalesce(g.confirmation, :bind_to::bytea) ELSE g.confirmation END,
+    SET generation = CASE WHEN {is current} AND NOT :reuse::bool THEN g.generation + 1 ELSE g.generation END,
+        moved_at = CASE WHEN {is current} THEN CASE WHEN NOT :reuse::bool THEN clock_timestamp() END ELSE g.moved_at END,
+        used_at = CASE WHEN {is current} THEN CASE WHEN :reuse::bool THEN clock_timestamp() END ELSE g.used_at END,
+        attempt = CASE WHEN {is current} THEN :attempt::bytea ELSE g.attempt END,
+        confirmation = CASE WHEN {is current} THEN coalesce(g.confirmation, :bind_to::bytea) ELSE g.confirmation END,
         revoked_at = CASE WHEN g.revoked_at IS NOT NULL THEN g.revoked_at
                           WHEN g.generation <= :presented::int4 THEN NULL
                           WHEN g.generation - 1 = :presented::int4

@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 12] = [
+const PIECES: [Piece; 13] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -72,6 +72,11 @@ const PIECES: [Piece; 12] = [
         sql: "CROSS JOIN installation i LEFT JOIN users u ON u.sub = g.sub \
          LEFT JOIN clients c ON c.client_id = g.client_id \
          LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id",
+    },
+    // Whether the grant `g` is at the generation that was presented, and all of `standing` stands.
+    Piece {
+        name: "{is current}",
+        sql: "g.revoked_at IS NULL AND standing.stands AND g.generation = :presented::int4",
     },
     Piece {
         name: "{user}",
