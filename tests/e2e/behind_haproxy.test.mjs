@@ -1,4 +1,4 @@
-// The shipped HAProxy configuration, its first half, with a real HAProxy and TLS, in front of Gatepost on TCP.
+// The shipped HAProxy configuration, its first half, with a real HAProxy and TLS, in front of two Gateposts on TCP.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

@@ -63,7 +63,7 @@ describe("behind the shipped nginx configuration", { timeout: 420_000 }, () => {
     const options = { cwd: directory, env: environment(), stdio: ["ignore", "ignore", "pipe"] };
     gatepost = spawn(binary, ["serve", "--env-file", settings, "--listen", upstream], options);
     gatepost.stderr.setEncoding("utf8").on("data", (text) => (log.gatepost += text));
-    nginx = await startProxy.nginx({ directory, port, plainPort, upstream, certificate });
+    nginx = await startProxy.nginx({ directory, port, plainPort, upstreams: [upstream], certificate });
     for (let tries = 0; ; tries += 1) {
       const answer = await ask("GET", "/healthz").catch(() => undefined);
       if (answer?.status === 200) return;

@@ -282,7 +282,8 @@ for (const proxy of Object.keys(startProxy)) {
       const answer = await token(address, nonce);
       assert.equal(JSON.parse(answer.text).token_type, "DPoP", answer.text);
       // Where Gatepost listens, and what a visitor may claim, is not it.
-      const inside = behind.upstream.startsWith("unix:") ? "localhost" : behind.upstream;
+      const [upstream] = behind.upstreams;
+      const inside = upstream.startsWith("unix:") ? "localhost" : upstream;
       const others = [`http://${inside}/connect/token`, "https://localhost/connect/token", address.replace("https", "http"), address.replace("token", "par")];
       for (const htu of others) {
         const refused = await token(htu, nonce);

@@ -14,11 +14,11 @@ import { ask, certified, freePorts, mainConfiguration, nginxProgram, shippedConf
 // Not on everybody's path.
 const haproxyProgram = existsSync("/usr/sbin/haproxy") ? "/usr/sbin/haproxy" : "haproxy";
 
-// Each takes { directory, port, plainPort, upstream, certificate }; answers its process. `upstream` is where Gatepost
-// listens.
+// Each takes { directory, port, plainPort, upstreams, certificate }; answers its process. `upstreams` is where Gatepost
+// listens: two addresses of two machines for HAProxy, one for the others.
 export const startProxy = { nginx: startNginx, HAProxy: startHaproxy, Caddy: startCaddy };
 
-async function startNginx({ directory, port, plainPort, upstream, certificate }) {
+async function startNginx({ directory, port, plainPort, upstreams: [upstream], certificate }) {
   const file = join(directory, "nginx.conf");
   const shipped = await shippedConfiguration(port, plainPort, [
     [/server_name login\.example\.com;/g, "server_name localhost;"],
@@ -32,20 +32,20 @@ async function startNginx({ directory, port, plainPort, upstream, certificate })
 }
 
 // The first half of the file, which stands before Gatepost.
-async function startHaproxy({ directory, port, upstream, certificate }) {
+async function startHaproxy({ directory, port, upstreams, certificate }) {
   const pem = join(directory, "both.pem");
   await writeFile(pem, (await readFile(certificate.chain, "utf8")) + (await readFile(certificate.key, "utf8")));
   const [shipped] = (await readFile(join(root, "deploy/haproxy.cfg"), "utf8")).split("# GATEPOST_DATABASE_URL");
   const file = join(directory, "haproxy.cfg");
   await writeFile(file, changed(shipped, [
     [/bind :443 ssl crt \S+/, `bind 127.0.0.1:${port} ssl crt ${pem}`],
-    [/server login1 \S+/, `server login1 ${upstream}`],
-    [/ +server login2 .*\n/, ""],
+    [/server login1 \S+/, `server login1 ${upstreams[0]}`],
+    [/server login2 \S+/, `server login2 ${upstreams[1]}`],
   ]));
   return spawn(haproxyProgram, ["-q", "-db", "-f", file], { stdio: "inherit" });
 }
 
-async function startCaddy({ directory, port, plainPort, upstream, certificate }) {
+async function startCaddy({ directory, port, plainPort, upstreams: [upstream], certificate }) {
   const page = await readFile(join(root, "docs/operate/proxies/caddy.md"), "utf8");
   const [, shipped] = page.match(/```text\n(.*?)```/s);
   // With a certificate of the operator's, Caddy asks nobody for one.
@@ -88,41 +88,47 @@ export async function prepareGatepost(directory, { issuer, database, more = [], 
   return settings;
 }
 
-// Gatepost behind the proxy of that name. Answers { issuer, at, port, upstream, certificate, settings, useCertificate, stop }:
+// Gatepost behind the proxy of that name. Answers { issuer, at, port, upstreams, certificate, settings, useCertificate, stop }:
 // `at` is for `ask`, `useCertificate` starts the proxy again with another certificate.
 export async function startBehind(proxy, directory, document) {
-  const [port, plainPort, tcpPort] = await freePorts(3);
+  const [port, plainPort, ...tcpPorts] = await freePorts(4);
   const issuer = `https://localhost:${port}`;
   const certificate = await certified(directory, "localhost");
-  const upstream = proxy === "HAProxy" ? `127.0.0.1:${tcpPort}` : `unix:${join(directory, "http.sock")}`;
-  const more = [`GATEPOST_LISTEN=${upstream}`, "GATEPOST_TRUSTED_PROXIES=127.0.0.1/32"];
+  const twoMachines = tcpPorts.map((port) => `127.0.0.1:${port}`);
+  const upstreams = proxy === "HAProxy" ? twoMachines : [`unix:${join(directory, "http.sock")}`];
+  const more = [`GATEPOST_LISTEN=${upstreams[0]}`, "GATEPOST_TRUSTED_PROXIES=127.0.0.1/32"];
   const database = `behind_${proxy.toLowerCase()}`;
   const settings = await prepareGatepost(directory, { issuer, database, more, document });
-  const gatepost = spawn(binary, ["serve", "--env-file", settings], { cwd: directory, env: environment(), stdio: "ignore" });
+  const options = { cwd: directory, env: environment(), stdio: "ignore" };
+  const gateposts = upstreams.map((listen) => spawn(binary, ["serve", "--env-file", settings, "--listen", listen], options));
   const at = { port, name: "localhost", ca: certificate.ca };
   let standing;
 
   async function useCertificate(certificate) {
     if (standing) await end(standing);
-    standing = await startProxy[proxy]({ directory, port, plainPort, upstream, certificate });
-    const healthy = () => ask({ ...at, ca: certificate.ca }, "GET", "/healthz").catch(() => ({}));
-    for (let tries = 0; (await healthy()).status !== 200; tries += 1) {
-      assert.ok(tries < 200, `nothing answers behind ${proxy}`);
-      await pause(100);
-    }
+    standing = await startProxy[proxy]({ directory, port, plainPort, upstreams, certificate });
+    await untilHealthy(() => ask({ ...at, ca: certificate.ca }, "GET", "/healthz"));
   }
 
   const stop = async () => {
     if (standing) await end(standing);
-    await end(gatepost);
+    await Promise.all(gateposts.map((gatepost) => end(gatepost)));
   };
   try {
+    if (proxy === "HAProxy") for (const listen of twoMachines) await untilHealthy(() => fetch(`http://${listen}/healthz`));
     await useCertificate(certificate);
   } catch (error) {
     await stop();
     throw error;
   }
-  return { issuer, at, port, upstream, certificate, settings, useCertificate, stop };
+  return { issuer, at, port, upstreams, certificate, settings, useCertificate, stop };
+}
+
+async function untilHealthy(asking) {
+  for (let tries = 0; (await asking().catch(() => ({}))).status !== 200; tries += 1) {
+    assert.ok(tries < 200, "nothing answers");
+    await pause(100);
+  }
 }
 
 export async function end(child, signal = "SIGTERM") {
