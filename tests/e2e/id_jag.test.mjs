@@ -22,7 +22,7 @@ const agent = { clientId: "f53f", clientSecret: "a-secret-of-the-wiki-at-the-oth
 const callback = "http://localhost:4711/callback";
 
 describe("ID-JAGs with MCP's SDK", { timeout: 200_000 }, () => {
-  let directories, giving, taking, program, resource;
+  let directories, giving, taking, program, resource, accessFor;
 
   before(async () => {
     directories = [await newProject(), await newProject()];
@@ -30,6 +30,9 @@ describe("ID-JAGs with MCP's SDK", { timeout: 200_000 }, () => {
     const settings = { GATEPOST_ID_JAG: "on", GATEPOST_OUTBOUND_ALLOW: "127.0.0.0/8,::1/128" };
     [giving, taking] = await Promise.all(directories.map((directory) => startDev(directory, [], settings)));
     await startProgram();
+    const addresses = { ISSUER: giving.provider, CHAT_ISSUER: taking.provider };
+    Object.assign(process.env, addresses, { WIKI_SECRET: wiki.clientSecret, CHAT_SECRET: agent.clientSecret });
+    ({ accessFor } = await import("./connect/id-jag/access.mjs"));
     await Promise.all([registerAndSettle(giving.directory, givingSide()), registerAndSettle(taking.directory, takingSide())]);
     const { sub } = opened(await idToken());
     await operate(taking.directory, ["user", "link", alice.username, "--issuer", giving.provider, "--subject", sub]);
@@ -143,9 +146,6 @@ describe("ID-JAGs with MCP's SDK", { timeout: 200_000 }, () => {
   });
 
   test("CrossAppAccessProvider brings a client to the program, from its challenge to its answer", async () => {
-    const settings = { ISSUER: giving.provider, CHAT_ISSUER: taking.provider, WIKI_SECRET: wiki.clientSecret, CHAT_SECRET: agent.clientSecret };
-    Object.assign(process.env, settings);
-    const { accessFor } = await import("./connect/id-jag/access.mjs");
     const authProvider = accessFor(idToken);
     const transport = new sdk.StreamableHTTPClientTransport(new URL(resource), { authProvider });
     const answered = new Promise((done) => (transport.onmessage = done));
@@ -155,6 +155,26 @@ describe("ID-JAGs with MCP's SDK", { timeout: 200_000 }, () => {
     await transport.close();
     const { client_id, aud, scope } = opened(authProvider.tokens().access_token);
     assert.deepEqual([client_id, aud, scope], [agent.clientId, resource, "tools.call"], "the scope of the program's challenge");
+  });
+
+  test("the SDK binds what it gets to a key, and goes through the round of nonces with one ID-JAG", async () => {
+    const { clients } = takingSide();
+    const bound = { ...clients[0], dpop_bound_access_tokens: true, dpop_nonce: true };
+    await registerAndSettle(taking.directory, { clients: [bound] });
+    const session = await sdk.DpopSession.create();
+    const authProvider = Object.assign(accessFor(idToken), { dpop: () => session });
+    const statuses = [];
+    const fetchFn = async (url, options) => {
+      const answer = await fetch(url, options);
+      if (String(url) === tokenEndpoint(taking)) statuses.push(answer.status);
+      return answer;
+    };
+    assert.equal(await sdk.auth(authProvider, { serverUrl: resource, fetchFn }), "AUTHORIZED");
+    assert.deepEqual(statuses, [400, 200]);
+    const { access_token, token_type } = authProvider.tokens();
+    assert.equal(token_type, "DPoP");
+    assert.deepEqual(opened(access_token).cnf, { jkt: session.thumbprint });
+    await registerAndSettle(taking.directory, { clients });
   });
 
   test("what is wrong is refused at the server that has to know", async () => {
