@@ -94,6 +94,36 @@ describe("Authlib", { timeout: 300_000 }, () => {
     assert.equal((await ask("fetch_token", answer)).error, "invalid_grant");
   });
 
+  test("hands its request over before the browser comes (PAR)", async () => {
+    const pushing = { client_id: "pushing", client_secret: "a-secret-of-the-client-that-pushes" };
+    await provider.register([
+      {
+        client_id: pushing.client_id,
+        client_name: pushing.client_id,
+        redirect_uris: [provider.redirectUri],
+        response_types: ["code"],
+        grant_types: ["authorization_code"],
+        scope: "openid profile",
+        require_pushed_authorization_requests: true,
+        secrets: [{ value: pushing.client_secret }],
+      },
+    ]);
+    await discover(pushing, { scope: "openid profile", redirect_uri: provider.redirectUri });
+    const { url, state } = await ask("authorization_url");
+    const direct = await authorizeAsAlice(url, provider.redirectUri);
+    assert.equal(direct.searchParams.get("error"), "invalid_request");
+    const pushed = await ask("push", { url });
+    assert.deepEqual([...new URL(pushed.url).searchParams.keys()], ["client_id", "request_uri"]);
+    const answer = await authorizeAsAlice(pushed.url, provider.redirectUri);
+    const { claims } = await ask("fetch_token", { answer: answer.href, state });
+    assert.equal((await ask("userinfo")).claims.sub, claims.sub);
+    const elsewhere = new URL(url);
+    elsewhere.searchParams.set("redirect_uri", "https://elsewhere.example/callback");
+    assert.equal((await ask("push", { url: elsewhere.href })).error, "invalid_request");
+    await discover({ ...pushing, client_secret: "wrong" }, { scope: "openid", redirect_uri: provider.redirectUri });
+    assert.equal((await ask("push", { url })).error, "invalid_client");
+  });
+
   // What came back by fragment or form, as the library reads it.
   async function cameBack(response_type, response_mode, scope = "openid profile") {
     await discover(everyType, { scope, redirect_uri: provider.redirectUri });
