@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { webcrypto } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -212,7 +213,28 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
     const status = async (token) => (await fetch(`${home}api/orders`, { headers: token ? { Authorization: `Bearer ${token}` } : {} })).status;
     const token = await ownToken("web-spring", { scope: "orders.read" });
     assert.deepEqual([await status(), await status(`${token}x`), await status(token)], [401, 401, 200]);
+    await takesBoundTokens(new URL(`${home}api/orders`));
   });
+
+  // Spring Security as a resource server, openid-client as the client that holds a key.
+  async function takesBoundTokens(url) {
+    globalThis.crypto ??= webcrypto;
+    globalThis.CryptoKey ??= webcrypto.CryptoKey;
+    const library = await import("openid-client");
+    const options = { execute: [library.allowInsecureRequests] };
+    const configuration = await library.discovery(new URL(dev.provider), "web-spring", secret, undefined, options);
+    const [own, others] = [await library.randomDPoPKeyPair("ES256"), await library.randomDPoPKeyPair("ES256")];
+    const holding = (pair) => ({ DPoP: library.getDPoPHandle(configuration, pair) });
+    const { access_token, token_type } = await library.clientCredentialsGrant(configuration, { scope: "orders.read" }, holding(own));
+    assert.equal(token_type, "dpop");
+    const call = async (holder) => {
+      const asked = library.fetchProtectedResource(configuration, access_token, url, "GET", undefined, undefined, holder);
+      return asked.then(({ status }) => status, ({ status, cause }) => `${status} ${cause[0].scheme} ${cause[0].parameters.error}`);
+    };
+    assert.equal(await call(holding(own)), 200);
+    assert.equal(await call(holding(others)), "401 dpop invalid_dpop_proof");
+    assert.equal(await call(undefined), "401 bearer invalid_token");
+  }
 
   test("Apache", async () => {
     const [port] = await freePorts(1);

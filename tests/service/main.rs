@@ -19,6 +19,7 @@ mod admin_applications;
 mod admin_people;
 mod allowed_roles;
 mod anonymous;
+mod aspnet_core;
 mod audit;
 mod authorize;
 mod authorize_bad_input;

@@ -32,7 +32,7 @@ class Api {
         return http
             .securityMatcher("/api/**")
             .authorizeHttpRequests(request -> request.anyRequest().hasAuthority("SCOPE_orders.read"))
-            .oauth2ResourceServer(server -> server.jwt(Customizer.withDefaults()))
+            .oauth2ResourceServer(server -> server.jwt(Customizer.withDefaults()).dPoP(Customizer.withDefaults()))
             .build();
     }
 
