@@ -23,7 +23,8 @@ use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError};
 use crate::registry::RegisteredClient;
 
-const NONCE: &str = "DPoP-Nonce";
+/// The header of an answer that gives a nonce out.
+pub const NONCE: &str = "DPoP-Nonce";
 
 /// Who sent a form: the client, and the proof that came along.
 pub struct Sender {
