@@ -594,6 +594,8 @@ fn a_code_that_is_bound_to_a_key_is_burnt_by_another() {
         assert_eq!(query.contains_key("code"), is_empty, "{malformed}");
         if !is_empty {
             assert_eq!(query["error"], "invalid_request", "{malformed}");
+            let reason = "reason=\"GP1328\"";
+            gatepost.await_log(reason, |log| log.contains(reason));
         }
     }
 }
@@ -633,6 +635,9 @@ fn a_pushed_request_is_bound_to_the_proof_that_pushed_it() {
     assert_refused(&without, 400, "use_dpop_nonce", "without a nonce");
     let both = push(Some(&proof(&other, PAR)), &[("dpop_jkt", &jkt)]);
     assert_no_proof(&gatepost, &both, "GP1327", "two keys");
+    let malformed = push(Some(&proof(&key, PAR)), &[("dpop_jkt", "x")]);
+    assert_refused(&malformed, 400, "invalid_request", "no thumbprint");
+    assert_eq!(last_reason(&gatepost), "GP1328");
     let elsewhere = push(Some(&proof(&key, TOKEN)), &[]);
     assert_no_proof(
         &gatepost,
@@ -640,7 +645,7 @@ fn a_pushed_request_is_bound_to_the_proof_that_pushed_it() {
         "GP1322",
         "made for the token endpoint",
     );
-    for further in [&[][..], &[("dpop_jkt", jkt.as_str())]] {
+    for further in [&[][..], &[("dpop_jkt", jkt.as_str())], &[("dpop_jkt", "")]] {
         for (redeemed_by, is_good) in [(&other, false), (&key, true)] {
             let pushed = push(Some(&proof(&key, PAR)), further);
             assert_eq!(pushed.status, 201, "{}", pushed.text());
