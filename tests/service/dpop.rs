@@ -113,6 +113,27 @@ fn assert_no_proof(gatepost: &Gatepost, answer: &Answer, reason: &str, case: &st
 }
 
 #[test]
+fn explain_tells_that_a_proof_lacks_its_typ() {
+    let gatepost = start();
+    let key = Signer::es256("a");
+    let claims = claims(&gatepost, "POST", TOKEN);
+    for (typ, said) in [
+        (json!("JWT"), "its typ is JWT"),
+        (Value::Null, "it has no typ"),
+    ] {
+        let mut header = with(header(&key), "typ", typ);
+        header
+            .as_object_mut()
+            .unwrap()
+            .retain(|_, value| !value.is_null());
+        let shown = key.sign_under(&header, &claims);
+        let output = gatepost.run(&["explain", "-"], &shown);
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(told.contains("GP1321") && told.contains(said), "{told}");
+    }
+}
+
+#[test]
 fn each_rule_is_broken_once() {
     let gatepost = start();
     let [key, other] = [Signer::es256("a"), Signer::es256("b")];

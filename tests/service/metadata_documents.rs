@@ -665,6 +665,13 @@ fn who_is_not_registered_is_sent_to_the_operator_whose_log_has_what_to_apply() {
         "{}",
         answer.text()
     );
+    let request = authorize_path(client_id, WEB, &[]);
+    let output = gatepost.run(&["explain", &request], "");
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        told.contains("GP1169") && told.contains("to register it, apply"),
+        "{told}"
+    );
     let log = gatepost.log();
     let (_, line) = log.split_once("to register it, apply ").unwrap();
     gatepost.run_well(&["apply", "-"], line.lines().next().unwrap());
