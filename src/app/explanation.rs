@@ -2,6 +2,7 @@
 //! the same judges as the endpoint does, reads only, and shows neither secrets nor values of
 //! claims.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -23,6 +24,7 @@ use crate::protocol::words::client::{Client, CodeBinding};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
+use crate::protocol::words::web_url::check_document_url;
 use crate::registry::RegisteredClient;
 use crate::store::{StoreError, clients};
 
@@ -233,6 +235,11 @@ pub fn authorization_request(
 }
 
 fn unknown(app: &App, named: &ClientId, reach: &[&str]) -> Result<Explained, StoreError> {
+    if check_document_url(named.as_str()).is_ok() {
+        let client = json!({"client_id": named.as_str(), "metadata_document": true});
+        let detail = format!("to register it, apply {}", json!({"clients": [client]}));
+        return Ok(refused(Reason::UnregisteredDocument, Some(&detail)));
+    }
     let near = if reach.contains(&"") {
         near(app, named)?
     } else {
@@ -243,11 +250,14 @@ fn unknown(app: &App, named: &ClientId, reach: &[&str]) -> Result<Explained, Sto
 }
 
 /// The catalogue without the tenants that are out of reach: who they are is not told.
-fn within(catalogue: &Catalogue, reach: &[&str]) -> Catalogue {
+fn within<'a>(catalogue: &'a Catalogue, reach: &[&str]) -> Cow<'a, Catalogue> {
+    if reach.contains(&"") {
+        return Cow::Borrowed(catalogue);
+    }
     let mut catalogue = catalogue.clone();
     let tenants = &mut catalogue.tenants;
-    tenants.retain(|name, _| reach.contains(&"") || reach.contains(&name.as_str()));
-    catalogue
+    tenants.retain(|name, _| reach.contains(&name.as_str()));
+    Cow::Owned(catalogue)
 }
 
 /// The client of that name, if it is within `reach`, with what its metadata document says.

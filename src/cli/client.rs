@@ -14,6 +14,8 @@ use crate::app::metadata_documents::fetch_metadata_document;
 use crate::app::registration::comparison::{opened, sealed_text};
 use crate::app::registration::enactment::remove_clients;
 use crate::app::registration::events::client_event;
+use crate::config::Config;
+use crate::endpoints::scim;
 use crate::keys::random;
 use crate::outbound::{Asker, Deadline, OutboundError};
 use crate::protocol::registration::client_checkup::examine;
@@ -237,12 +239,10 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
-    findings.extend(released_claims(&client, &catalogue(&operator)?));
+    let catalogue = catalogue(&operator)?;
+    findings.extend(released_claims(&client, &catalogue));
     findings.extend(addresses(&client, &operator.config.outbound_allow));
-    if client.requires_pushed_requests && !operator.config.pushed_requests {
-        let told = "it must push its requests, and GATEPOST_PUSHED_REQUESTS is off";
-        findings.push(Finding::broken(told));
-    }
+    findings.extend(switched_off(&client, &catalogue, &operator.config));
     findings.push(Finding::fine(format!(
         "the issuer to copy into its settings: {}",
         operator.config.base_url.as_str()
@@ -257,6 +257,38 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         "try",
         json!(tries),
     )
+}
+
+/// What the client is registered for, and the settings have off.
+fn switched_off(client: &Client, catalogue: &Catalogue, config: &Config) -> Vec<Finding> {
+    let client_id = client.client_id.as_str();
+    let takes_id_jags = catalogue
+        .assertion_issuers
+        .values()
+        .any(|issuer| issuer.id_jag && issuer.clients.contains(client_id));
+    let told = [
+        (
+            client.requires_pushed_requests && !config.pushed_requests,
+            "it must push its requests, and GATEPOST_PUSHED_REQUESTS is off",
+        ),
+        (
+            !client.id_jag.is_empty() && !config.id_jag,
+            "it is registered to get ID-JAGs (id_jag), and GATEPOST_ID_JAG is off",
+        ),
+        (
+            takes_id_jags && !config.id_jag,
+            "an issuer of ID-JAGs names it, and GATEPOST_ID_JAG is off",
+        ),
+        (
+            [scim::READ, scim::WRITE]
+                .iter()
+                .any(|name| client.scope.contains(name))
+                && !config.scim,
+            "it may ask for the scopes of SCIM, and GATEPOST_SCIM is off",
+        ),
+    ];
+    let off = told.into_iter().filter(|(is_off, _)| *is_off);
+    off.map(|(_, text)| Finding::broken(text)).collect()
 }
 
 /// Adds what the client's metadata document says now, and tells what of it does not count.

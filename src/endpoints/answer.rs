@@ -388,7 +388,7 @@ impl Granted<'_> {
         let visit = self.turn.visit;
         visit.noted(answers::error_page_with(
             &self.turn.presentation(),
-            Problem::BadRequest,
+            Problem::RequestUsed,
             (Reason::PushedRequestUsed, None),
             visit.ui_locales(),
             None,

@@ -412,6 +412,8 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             let told = (reason, detail.as_deref());
             let problem = match reason {
                 Reason::UnregisteredDocument => Problem::NotRegistered,
+                Reason::PushedRequestExpired => Problem::RequestExpired,
+                Reason::PushedRequestUsed => Problem::RequestUsed,
                 _ => Problem::BadRequest,
             };
             let mut response = error_page_with(presentation, problem, told, "", None);

@@ -17,7 +17,7 @@ use crate::protocol::authorize::pushed_request::{
 };
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identifiers::{ClientId, KeyThumbprint};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason, TokenErrorCode};
@@ -38,7 +38,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         .map_err(|problem| undescribed(&problem, &sender.client.client.client_id))?;
     let client_id = &client.client.client_id;
     let completed = completed(&sender, &parameters);
-    let parameters = completed.map_err(|reason| dpop::refused(app, reason, &client.client, now))?;
+    let parameters =
+        completed.map_err(|reason| dpop::refused(app, reason, None, &client.client, now))?;
     let catalogue = &app.registry.snapshot().catalogue;
     let judged = judge(&parameters, &client.client, catalogue, now);
     if let Err(refusal) = judged {
@@ -99,14 +100,29 @@ fn refused(app: &App, client_id: &ClientId, refusal: &AuthorizeRefusal) -> Respo
 /// says `dpop_jkt` (RFC 9449 §10.1), and where the form says it as well, both must be one.
 fn completed(sender: &Sender, parameters: &Parameters) -> Result<Parameters, Reason> {
     let proved = sender.proof.as_ref().map(|proof| proof.key.to_text());
-    let said = parameters.all("dpop_jkt").next();
-    if proved.is_some() && said.is_some_and(|said| proved.as_deref() != Some(said)) {
+    // One without a value counts as left out (RFC 6749 §3.1).
+    let said = parameters.all("dpop_jkt").find(|said| !said.is_empty());
+    // What is no thumbprint is refused with the rest of the request.
+    let named = said.and_then(KeyThumbprint::from_text);
+    if sender
+        .proof
+        .as_ref()
+        .zip(named)
+        .is_some_and(|(proof, named)| proof.key != named)
+    {
         return Err(Reason::ProofKey);
     }
     let client_id = sender.client.client.client_id.as_str();
     let key = proved.as_deref().filter(|_| said.is_none());
     let key = key.map(|key| ("dpop_jkt", key));
-    let sent = parameters.iter().filter(|(name, _)| *name != "client_id");
+    let is_kept = |name: &str, value: &str| match name {
+        "client_id" => false,
+        "dpop_jkt" => !value.is_empty(),
+        _ => true,
+    };
+    let sent = parameters
+        .iter()
+        .filter(|(name, value)| is_kept(name, value));
     let own = [("client_id", client_id)].into_iter().chain(key);
     Ok(Parameters::from_pairs(own.chain(sent)))
 }

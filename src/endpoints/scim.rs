@@ -20,8 +20,8 @@ use crate::store::StoreError;
 
 /// The resource that an access token must be for.
 const RESOURCE: &str = "urn:gatepost:scim";
-const READ: &str = "scim.read";
-const WRITE: &str = "scim.write";
+pub const READ: &str = "scim.read";
+pub const WRITE: &str = "scim.write";
 
 const LIST_RESPONSE: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
 

@@ -10,6 +10,10 @@ pub enum Problem {
     BadRequest,
     /// 400: the operator may register the application.
     NotRegistered,
+    /// 400: the way from the application took too long.
+    RequestExpired,
+    /// 400: somebody signed in by this address before.
+    RequestUsed,
     Forbidden,
     NotFound,
     MethodNotAllowed,
@@ -38,6 +42,8 @@ impl Problem {
         match self {
             Problem::BadRequest
             | Problem::NotRegistered
+            | Problem::RequestExpired
+            | Problem::RequestUsed
             | Problem::RoundTripOver
             | Problem::LinkOver
             | Problem::NotBelieved => 400,
@@ -65,6 +71,8 @@ impl Problem {
             }
             Problem::BadRequest => (texts.bad_request, texts.bad_request_advice),
             Problem::NotRegistered => (texts.bad_request, texts.ask_operator),
+            Problem::RequestExpired => (texts.bad_request, texts.request_expired),
+            Problem::RequestUsed => (texts.bad_request, texts.request_used),
             Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
             Problem::NotFound => (texts.not_found, texts.not_found_advice),
             Problem::MethodNotAllowed => {

@@ -350,6 +350,8 @@ texts! {
     bad_request: Text,
     bad_request_advice: Text,
     ask_operator: Text,
+    request_expired: Text,
+    request_used: Text,
     forbidden: Text,
     forbidden_advice: Text,
     not_found: Text,

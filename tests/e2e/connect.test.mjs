@@ -316,7 +316,13 @@ describe("the programs of docs/connect", { timeout: 540_000 }, () => {
     await answers(running, url);
     const refused = await fetch(url, { method: "POST" });
     assert.equal(refused.status, 401);
-    const [, metadataAt] = refused.headers.get("www-authenticate").match(/resource_metadata="([^"]+)"/);
+    const challenge = refused.headers.get("www-authenticate");
+    assert.ok(!challenge.includes("error"), challenge);
+    const [, metadataAt] = challenge.match(/resource_metadata="([^"]+)"/);
+    // Only where a token was sent is there one to call invalid (RFC 6750 §3.1).
+    const nonsense = await fetch(url, { method: "POST", headers: { Authorization: "Bearer nonsense" } });
+    assert.equal(nonsense.status, 401);
+    assert.match(nonsense.headers.get("www-authenticate"), /^Bearer error="invalid_token", resource_metadata="/);
     const { resource, authorization_servers, scopes_supported } = await (await fetch(metadataAt)).json();
     assert.deepEqual([authorization_servers, scopes_supported], [[dev.provider], ["tools.call"]]);
     // Clients refuse a resource that is not the address they called.

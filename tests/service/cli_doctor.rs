@@ -337,6 +337,11 @@ fn pass_on(
         "path" => answer = answer.replace("; Path=/", "; Path=/x"),
         "domain" => answer = answer.replace("; Secure", "; Secure; Domain=localhost"),
         "cookies" => answer = answer.replace("; Secure", "; Sekure"),
+        "drops DPoP-Nonce" => answer = answer.replace("DPoP-Nonce: ", "X-Other: "),
+        "joins challenges" => answer = answer.replace("\r\nWWW-Authenticate: DPoP ", ", DPoP "),
+        "own 401" if answer.starts_with("HTTP/1.1 401") => {
+            answer = String::from("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
+        }
         _ => {}
     }
     visitor.write_all(answer.as_bytes()).ok()?;
@@ -362,9 +367,19 @@ fn spoil(fault: &str, lines: &mut Vec<String>) {
         "drops authorization" => lines.retain(|line| !is(line, "authorization")),
         "cuts" => lines.iter_mut().for_each(|line| line.truncate(4_096)),
         "drops DPoP" => lines.retain(|line| !is(line, "dpop")),
-        "joins" if lines.iter().any(|line| is(line, "dpop")) => {
+        "drops DPoP at PAR" if lines[0].contains("/connect/par") => {
             lines.retain(|line| !is(line, "dpop"));
-            lines.push(String::from("DPoP: doctor, doctor"));
+        }
+        "cuts DPoP" => lines
+            .iter_mut()
+            .filter(|line| is(line, "dpop"))
+            .for_each(|line| line.truncate(1_024)),
+        "joins" if lines.iter().any(|line| is(line, "dpop")) => {
+            let proofs: Vec<String> = lines.extract_if(.., |line| is(line, "dpop")).collect();
+            let [first, second] = &proofs[..] else {
+                panic!("{proofs:?}");
+            };
+            lines.push(format!("{first}, {}", &second["DPoP: ".len()..]));
         }
         _ => {}
     }
@@ -436,7 +451,8 @@ fn a_sound_installation_is_found_sound_with_and_without_what_serves_it() {
         "it answers, and is the issuer",
         "the certificate is good for 59 days",
         "proxy: bodies and cookies pass, /metrics does not; a body in chunks is made whole",
-        "proxy: long addresses and header fields pass, and two lines of one name as two",
+        "proxy: long addresses and header fields pass",
+        "proxy: proofs of possession arrive, two lines as two, and their nonces and challenges",
         "proxy: it sends the address of the visitor, here 192.0.2.7,",
     ] {
         assert_eq!(
@@ -542,8 +558,43 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
             "fails",
             "it drops Authorization: have it pass them on",
         ),
-        ("60", "drops DPoP", "weak", "of two lines of DPoP 0 arrive"),
+        (
+            "60",
+            "drops DPoP",
+            "weak",
+            "proxy: of two lines of DPoP 0 arrive, so clients",
+        ),
+        (
+            "60",
+            "drops DPoP at PAR",
+            "weak",
+            "of two lines of DPoP 0 arrive, so clients",
+        ),
+        (
+            "60",
+            "cuts DPoP",
+            "weak",
+            "of DPoP 2036 of 2399 characters arrive",
+        ),
         ("60", "joins", "weak", "of two lines of DPoP 1 arrive"),
+        (
+            "60",
+            "drops DPoP-Nonce",
+            "weak",
+            "it drops DPoP-Nonce from answers",
+        ),
+        (
+            "60",
+            "joins challenges",
+            "weak",
+            "of two lines of WWW-Authenticate 1 come back with 401",
+        ),
+        (
+            "60",
+            "own 401",
+            "weak",
+            "of two lines of WWW-Authenticate 0 come back with 401",
+        ),
         ("60", "short bodies", "weak", "a body of 64 KiB gets 413"),
         ("60", "no chunks", "weak", "a body in chunks gets 502"),
         ("60", "RSA", "weak", "RSA key exchange is taken"),
@@ -971,7 +1022,9 @@ fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() 
         )
     };
     let third = sealed(42, Purpose::Doctor, 1);
-    let told = at_userinfo(&third).json();
+    let told = at_userinfo(&third);
+    assert_eq!(told.headers_named("dpop-nonce"), ["doctor"]);
+    let told = told.json();
     assert_eq!(
         told["lengths"],
         json!({"Authorization": [13], "Cookie": [8], "DPoP": [3, 3], "If-Match": []})

@@ -113,6 +113,27 @@ fn assert_no_proof(gatepost: &Gatepost, answer: &Answer, reason: &str, case: &st
 }
 
 #[test]
+fn explain_tells_that_a_proof_lacks_its_typ() {
+    let gatepost = start();
+    let key = Signer::es256("a");
+    let claims = claims(&gatepost, "POST", TOKEN);
+    for (typ, said) in [
+        (json!("JWT"), "its typ is JWT"),
+        (Value::Null, "it has no typ"),
+    ] {
+        let mut header = with(header(&key), "typ", typ);
+        header
+            .as_object_mut()
+            .unwrap()
+            .retain(|_, value| !value.is_null());
+        let shown = key.sign_under(&header, &claims);
+        let output = gatepost.run(&["explain", "-"], &shown);
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(told.contains("GP1321") && told.contains(said), "{told}");
+    }
+}
+
+#[test]
 fn each_rule_is_broken_once() {
     let gatepost = start();
     let [key, other] = [Signer::es256("a"), Signer::es256("b")];
@@ -594,6 +615,8 @@ fn a_code_that_is_bound_to_a_key_is_burnt_by_another() {
         assert_eq!(query.contains_key("code"), is_empty, "{malformed}");
         if !is_empty {
             assert_eq!(query["error"], "invalid_request", "{malformed}");
+            let reason = "reason=\"GP1328\"";
+            gatepost.await_log(reason, |log| log.contains(reason));
         }
     }
 }
@@ -633,6 +656,9 @@ fn a_pushed_request_is_bound_to_the_proof_that_pushed_it() {
     assert_refused(&without, 400, "use_dpop_nonce", "without a nonce");
     let both = push(Some(&proof(&other, PAR)), &[("dpop_jkt", &jkt)]);
     assert_no_proof(&gatepost, &both, "GP1327", "two keys");
+    let malformed = push(Some(&proof(&key, PAR)), &[("dpop_jkt", "x")]);
+    assert_refused(&malformed, 400, "invalid_request", "no thumbprint");
+    assert_eq!(last_reason(&gatepost), "GP1328");
     let elsewhere = push(Some(&proof(&key, TOKEN)), &[]);
     assert_no_proof(
         &gatepost,
@@ -640,7 +666,7 @@ fn a_pushed_request_is_bound_to_the_proof_that_pushed_it() {
         "GP1322",
         "made for the token endpoint",
     );
-    for further in [&[][..], &[("dpop_jkt", jkt.as_str())]] {
+    for further in [&[][..], &[("dpop_jkt", jkt.as_str())], &[("dpop_jkt", "")]] {
         for (redeemed_by, is_good) in [(&other, false), (&key, true)] {
             let pushed = push(Some(&proof(&key, PAR)), further);
             assert_eq!(pushed.status, 201, "{}", pushed.text());

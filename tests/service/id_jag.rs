@@ -590,6 +590,16 @@ mod issuing {
                 "id_jag[0].scope",
             ),
             (
+                "no resource",
+                json!({"id_jag": [entry(CHAT, &[], json!({}))]}),
+                "id_jag[0].resources: must name a resource there",
+            ),
+            (
+                "resources left out",
+                json!({"id_jag": [{"audience": CHAT, "client_id": "f53f", "scope": "chat.read"}]}),
+                "id_jag[0].resources: must name a resource there",
+            ),
+            (
                 "a wrong key",
                 json!({"id_jag": [entry(CHAT, &[MCP], json!({"scopes": "a"}))]}),
                 "scopes",
@@ -623,6 +633,165 @@ mod issuing {
         let again = gatepost.run_well(&["apply", "-"], &exported.to_string());
         assert!(again.starts_with("0 added, 0 changed, "), "{again}");
     }
+}
+
+/// What `gatepost explain -` says of that, and whether it is good.
+fn explained(gatepost: &Gatepost, what: &str) -> (bool, String) {
+    let output = gatepost.run(&["explain", "-"], what);
+    let told = String::from_utf8(output.stdout).unwrap();
+    // Its lines are wrapped.
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    (output.status.success(), told)
+}
+
+fn sent(client_id: &str, form: &[(&str, &str)]) -> String {
+    let authorization = basic(client_id, CONF1_SECRET);
+    format!(
+        "Authorization: {authorization}\n\n{}\n",
+        crate::support::http::encode(form)
+    )
+}
+
+#[test]
+fn explain_tells_what_an_exchange_with_an_audience_would_give() {
+    let mut gatepost = Gatepost::start_with(&issuing::registration(), &ON);
+    let mut browser = signed_in(&gatepost);
+    let tokens = issuing::tokens(&gatepost, &mut browser, "openid profile");
+    let usual = [
+        ("grant_type", EXCHANGE),
+        ("requested_token_type", ID_JAG),
+        ("subject_token", text(&tokens, "id_token")),
+        ("subject_token_type", ID_TOKEN),
+        ("audience", CHAT),
+        ("resource", MCP),
+    ];
+    let judged = |gatepost: &Gatepost, changes: &[(&str, &str)]| {
+        let mut form = crate::support::flow::changed(&usual, changes);
+        form.retain(|(_, value)| !value.is_empty());
+        explained(gatepost, &sent("wiki", &form))
+    };
+    let issued_before = gatepost.database.count("audit_events");
+    let (is_good, told) = judged(&gatepost, &[]);
+    let gets =
+        format!("it gets an ID-JAG for {MCP} at {CHAT}, with the scope chat.read chat.write");
+    assert!(is_good && told.contains(&gets), "{told}");
+    for (changes, parts) in [
+        (
+            [("audience", "https://elsewhere.example")],
+            [
+                "GP1218",
+                "registered in id_jag: https://auth.chat.example for",
+            ],
+        ),
+        (
+            [("resource", "https://elsewhere.example")],
+            ["GP1218", "registered in id_jag"],
+        ),
+        (
+            [("scope", "mail.read")],
+            ["GP1217", "for an ID-JAG it must be in the scope"],
+        ),
+        ([("audience", STAFF)], ["GP1139", "allowed_roles"]),
+        ([("audience", VAULT)], ["GP1802", "minimum_acr"]),
+        (
+            [("subject_token", "x.y.z")],
+            ["GP1266", "no ID token that this client got here"],
+        ),
+    ] {
+        let (is_good, told) = judged(&gatepost, &changes);
+        assert!(!is_good, "{changes:?}: {told}");
+        for part in parts {
+            assert!(told.contains(part), "{changes:?}: {told}");
+        }
+    }
+    let ordinary = text(&tokens, "access_token");
+    let exchange = [
+        ("grant_type", EXCHANGE),
+        ("subject_token", ordinary),
+        ("subject_token_type", ACCESS_TOKEN),
+        ("audience", ORDERS),
+    ];
+    let (is_good, told) = explained(&gatepost, &sent("plain", &exchange));
+    assert!(!is_good && told.contains("GP1266"), "{told}");
+    let path = authorize_path("conf1", RP1, &[("scope", "openid orders.read")]);
+    let code = crate::support::flow::code(&mut browser, &path);
+    let tokens = issued(&crate::support::flow::redeem(&gatepost, &code));
+    let mut exchange = exchange;
+    exchange[1].1 = text(&tokens, "access_token");
+    let (_, told) = explained(&gatepost, &sent("plain", &exchange));
+    assert!(
+        told.contains(&format!("for the audience {ORDERS}")),
+        "{told}"
+    );
+    exchange[3].1 = "https://elsewhere.example";
+    let (is_good, told) = explained(&gatepost, &sent("plain", &exchange));
+    assert!(!is_good && told.contains("GP1218"), "{told}");
+    assert!(gatepost.database.count("audit_events") >= issued_before);
+
+    let tested = |gatepost: &Gatepost| {
+        let output = gatepost.run(&["client", "test", "wiki"], "");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(!tested(&gatepost).contains("GATEPOST_ID_JAG is off"));
+    gatepost.set("GATEPOST_ID_JAG", "off");
+    let (is_good, told) = judged(&gatepost, &[]);
+    assert!(
+        !is_good && told.contains("set GATEPOST_ID_JAG=on"),
+        "{told}"
+    );
+    let told = tested(&gatepost);
+    assert!(
+        told.contains("fails it is registered to get ID-JAGs (id_jag), and GATEPOST_ID_JAG is off"),
+        "{told}"
+    );
+}
+
+#[test]
+fn explain_tells_what_is_wrong_with_an_id_jag() {
+    let scene = taking::Scene::start(json!({}));
+    let shown = |changes: Value| {
+        let claims = taking::claims(&scene.gatepost, &changes);
+        explained(&scene.gatepost, &taking::id_jag(&scene.signer, &claims))
+    };
+    let (is_good, told) = shown(json!({}));
+    assert!(
+        is_good && told.contains("it fits the issuer https://idp.example"),
+        "{told}"
+    );
+    assert!(told.contains("its signature"), "{told}");
+    for (changes, parts) in [
+        (
+            json!({"aud": "https://elsewhere.example"}),
+            ["GP1244", "aud is not this issuer alone"],
+        ),
+        (json!({"exp": now() - 90}), ["GP1244", "expired"]),
+        (json!({"iat": null}), ["GP1244", "An ID-JAG needs iat"]),
+        (
+            json!({"iss": "https://other.example"}),
+            ["GP1241", "its iss is https://other.example"],
+        ),
+        (
+            json!({"client_id": "nobody"}),
+            ["GP1176", "no such client: nobody"],
+        ),
+        (
+            json!({"resource": "https://elsewhere.example"}),
+            ["GP1176", "resource must be registered"],
+        ),
+    ] {
+        let (is_good, told) = shown(changes.clone());
+        assert!(!is_good, "{changes}: {told}");
+        for part in parts {
+            assert!(told.contains(part), "{changes}: {told}");
+        }
+    }
+    let other = Signer::es256("x");
+    let foreign = other.sign(&json!({"iss": "https://other.example", "exp": now() + 60}));
+    let (is_good, told) = explained(&scene.gatepost, &foreign);
+    assert!(
+        !is_good && told.contains("its iss is https://other.example"),
+        "{told}"
+    );
 }
 
 mod taking {
@@ -662,7 +831,7 @@ mod taking {
         document
     }
 
-    fn claims(gatepost: &Gatepost, changes: &Value) -> Value {
+    pub(super) fn claims(gatepost: &Gatepost, changes: &Value) -> Value {
         let random = aws_lc_rs::rand::SystemRandom::new();
         let jti = aws_lc_rs::rand::generate::<[u8; 16]>(&random)
             .unwrap()
@@ -679,7 +848,7 @@ mod taking {
         claims
     }
 
-    fn id_jag(signer: &Signer, claims: &Value) -> String {
+    pub(super) fn id_jag(signer: &Signer, claims: &Value) -> String {
         let header = json!({"alg": signer.alg, "kid": signer.kid, "typ": "oauth-id-jag+jwt"});
         signer.sign_under(&header, claims)
     }
@@ -711,13 +880,13 @@ mod taking {
         gatepost.post("/connect/token", &headers, &form)
     }
 
-    struct Scene {
-        gatepost: Gatepost,
-        signer: Signer,
+    pub(super) struct Scene {
+        pub(super) gatepost: Gatepost,
+        pub(super) signer: Signer,
     }
 
     impl Scene {
-        fn start(changes: Value) -> Scene {
+        pub(super) fn start(changes: Value) -> Scene {
             let signer = Signer::rs256("k");
             let gatepost = Gatepost::start_with(&registration(&signer, changes), &ON);
             Scene { gatepost, signer }

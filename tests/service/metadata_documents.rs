@@ -1,6 +1,9 @@
 //! Clients that describe themselves: the operator registers the address of a document, and the
 //! document says the rest (draft-ietf-oauth-client-id-metadata-document).
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,6 +49,26 @@ impl Scene {
             site,
             keys,
         }
+    }
+
+    /// The same, with a file that says by how many seconds the server's machine has aged.
+    fn start_ageing(paths: &[&str], changes: &Value) -> (Scene, PathBuf) {
+        let mut scene = Scene::start(paths, changes);
+        let gatepost = &mut scene.gatepost;
+        let aged = gatepost.private_file("aged", "0");
+        let source = gatepost.private_file("ageing.c", &ageing_by(&aged));
+        let library = source.with_extension("so");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(&source)
+            .status()
+            .unwrap();
+        assert!(built.success());
+        gatepost.stop();
+        gatepost.set("LD_PRELOAD", library.to_str().unwrap());
+        gatepost.serve();
+        (scene, aged)
     }
 
     fn url(&self, path: &str) -> String {
@@ -350,6 +373,90 @@ fn one_request_fetches_and_none_for_a_while_after_a_failure() {
     );
 }
 
+/// A C library that sets the clock of a machine's age forward, by the seconds in a file. Threads
+/// sleep until moments of that clock: the kernel is told of them by its own.
+fn ageing_by(file: &Path) -> String {
+    let file = file.display();
+    format!(
+        r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <linux/futex.h>
+        #include <stdio.h>
+        #include <sys/syscall.h>
+        #include <time.h>
+
+        typedef long call(long, long, long, long, long, long, long);
+
+        static long aged(void) {{
+            long seconds = 0;
+            FILE *file = fopen("{file}", "r");
+            if (file) {{
+                if (fscanf(file, "%ld", &seconds) != 1) seconds = 0;
+                fclose(file);
+            }}
+            return seconds;
+        }}
+
+        static long kernel(long number, long a, long b, long c, long d, long e, long f) {{
+            static call *real;
+            if (!real) real = (call *)dlsym(RTLD_NEXT, "syscall");
+            return real(number, a, b, c, d, e, f);
+        }}
+
+        int clock_gettime(clockid_t clock, struct timespec *now) {{
+            int result = kernel(SYS_clock_gettime, clock, (long)now, 0, 0, 0, 0);
+            if (result == 0 && clock == CLOCK_MONOTONIC) now->tv_sec += aged();
+            return result;
+        }}
+
+        long syscall(long number, long a, long b, long c, long d, long e, long f) {{
+            struct timespec until;
+            int is_wait = number == SYS_futex && (b & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+            if (is_wait && d && !(b & FUTEX_CLOCK_REALTIME)) {{
+                until = *(struct timespec *)d;
+                until.tv_sec -= aged();
+                d = (long)&until;
+            }}
+            return kernel(number, a, b, c, d, e, f);
+        }}
+        "#
+    )
+}
+
+#[test]
+fn a_document_is_asked_for_after_ten_minutes_and_does_for_an_hour_while_it_is_away() {
+    let (scene, aged) = Scene::start_ageing(&["/agent.json"], &json!({}));
+    // In one piece, so that no reader finds half of it.
+    let minutes = |minutes: u64| {
+        let next = aged.with_extension("next");
+        fs::write(&next, (minutes * 60).to_string()).unwrap();
+        fs::rename(&next, &aged).unwrap();
+    };
+    scene.serve("/agent.json", &json!({}));
+    assert_eq!(scene.ask("/agent.json").status, 303);
+    minutes(9);
+    assert_eq!(scene.ask("/agent.json").status, 303);
+    assert_eq!(scene.site.requests().len(), 1, "it is fresh");
+    scene.site.behave(Behaviour::Status(503));
+    for (age, requests) in [(11, 2), (59, 3)] {
+        minutes(age);
+        assert_eq!(scene.ask("/agent.json").status, 303, "{age} minutes");
+        assert_eq!(scene.site.requests().len(), requests, "{age} minutes");
+    }
+    minutes(61);
+    scene
+        .ask("/agent.json")
+        .assert_error_page(503, "GP1170", "61 minutes");
+    minutes(62);
+    scene.serve("/agent.json", &json!({}));
+    assert_eq!(scene.ask("/agent.json").status, 303, "it is there again");
+    // It was one process all the time: another would have begun without a document.
+    assert_eq!(scene.site.requests().len(), 5);
+    let log = scene.gatepost.log();
+    assert_eq!(log.matches("cannot be had").count(), 3, "{log}");
+}
+
 #[test]
 fn a_document_that_turns_bad_during_a_sign_in_does_not_end_it() {
     let scene = Scene::start(&["/agent.json"], &json!({"require_consent": false}));
@@ -569,6 +676,13 @@ fn who_is_not_registered_is_sent_to_the_operator_whose_log_has_what_to_apply() {
         answer.text().contains("Ask the operator"),
         "{}",
         answer.text()
+    );
+    let request = authorize_path(client_id, WEB, &[]);
+    let output = gatepost.run(&["explain", &request], "");
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        told.contains("GP1169") && told.contains("to register it, apply"),
+        "{told}"
     );
     let log = gatepost.log();
     let (_, line) = log.split_once("to register it, apply ").unwrap();

@@ -107,6 +107,8 @@ fn a_pushed_request_leads_to_one_code_and_what_the_browser_adds_counts_for_nothi
     // Once more, in this browser and in another one.
     let again = browser.get(&path("conf1", &uri, &[]));
     again.assert_error_page(400, "GP1154", "used before");
+    let advice = "This link was used before, and is good for one sign-in.";
+    assert!(again.text().contains(advice), "{}", again.text());
     let mut other = signed_in(&gatepost);
     other
         .get(&path("conf1", &uri, &[]))
@@ -126,6 +128,8 @@ fn that_it_was_used_is_said_in_the_language_of_the_request() {
         text.contains("GP1154") && text.contains("lang=\"de\""),
         "{text}"
     );
+    let advice = "Dieser Link wurde schon benutzt";
+    assert!(text.contains(advice), "{text}");
 }
 
 #[test]
@@ -297,6 +301,8 @@ fn a_request_uri_is_its_clients_alone_and_no_other_text_is_one() {
     gatepost.travel(91);
     let late = browser.get(&path("conf1", &uri, &[]));
     late.assert_error_page(400, "GP1153", "after its end");
+    let advice = "It took too long to get here, so this link is no longer good.";
+    assert!(late.text().contains(advice), "{}", late.text());
 }
 
 #[test]

@@ -33,11 +33,18 @@ fn assert_error(answer: &Answer, status: u16, scim_type: Option<&str>, case: &st
 
 #[test]
 fn it_is_not_there_unless_it_is_switched_on() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
-    let hr = Program::hr(&gatepost);
+    let mut gatepost = Gatepost::start_with(&registered(), &[]);
     for path in ["Users", "ServiceProviderConfig", "Schemas", "Bulk"] {
-        assert_error(&hr.get(path), 404, None, path);
+        assert_error(&Program::hr(&gatepost).get(path), 404, None, path);
     }
+    let told = |gatepost: &Gatepost| {
+        let output = gatepost.run(&["client", "test", "hr"], "");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let off = "fails it may ask for the scopes of SCIM, and GATEPOST_SCIM is off";
+    assert!(told(&gatepost).contains(off), "{}", told(&gatepost));
+    gatepost.set("GATEPOST_SCIM", "on");
+    assert!(!told(&gatepost).contains("SCIM"), "{}", told(&gatepost));
 }
 
 #[test]

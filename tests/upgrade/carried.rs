@@ -9,25 +9,27 @@ use super::World;
 use super::passkeys::{Key, attested, data, object};
 use super::support::device::{self, SCOPE, TV, user_code};
 use super::support::flow::{
-    authorize_path, basic, decide, decode_jwt, issued, redeem, sign_in, text, userinfo,
+    VERIFIER, authorize_path, basic, decide, decode_jwt, issued, redeem, sign_in, text, userinfo,
 };
 use super::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, RP1, RP2};
 use super::support::house::as_far_as_upstream;
 use super::support::http::{Answer, Browser};
 use super::support::jwt::verified;
 use super::support::offline::{
-    CONF1, CONF2, ORDERS, access, assert_error, introspect_as, member, refresh,
+    CONF1, CONF2, ORDERS, PUB1, Party, access, assert_error, introspect_as, member, refresh,
 };
 use super::support::phone::{Phone, add_app, recovery_codes, send};
+use super::support::proofs::{for_form, for_token, sign, thumbprint};
+use super::support::signer::Signer;
 use super::support::traveller::Traveller;
 
 /// The rest of it, at the new build.
 pub(crate) type Carried = Box<dyn FnOnce(&World)>;
 
 /// Begins it, for the user of that name.
-type Begin = fn(&World, &str) -> Carried;
+pub(crate) type Begin = fn(&World, &str) -> Carried;
 
-pub(crate) const ALL: [(&str, Begin); 27] = [
+pub(crate) const ALL: [(&str, Begin); 29] = [
     ("session", session),
     ("remembered session", remembered_session),
     ("sign-in page", sign_in_page),
@@ -61,6 +63,18 @@ pub(crate) const ALL: [(&str, Begin); 27] = [
     ("device page", device_page),
     ("device that was allowed", device_that_was_allowed),
     ("way to a provider", way_to_a_provider),
+    ("code for a first proof", code_for_a_first_proof),
+    (
+        "refresh token for a first proof",
+        refresh_token_for_a_first_proof,
+    ),
+];
+
+/// What only a build that knows DPoP can begin: it is bound to a key.
+pub(crate) const BOUND: [(&str, Begin); 3] = [
+    ("bound code", bound_code),
+    ("bound tokens of a public client", bound_tokens),
+    ("bound reference token", bound_reference_token),
 ];
 
 const OFFLINE: &str = "openid profile offline_access";
@@ -671,5 +685,124 @@ fn way_to_a_provider(world: &World, user: &str) -> Carried {
         let answer = person.get(&callback);
         let answer = person.follow(&callback, answer);
         assert_eq!(claims(world, &answer)["nonce"], "the-nonce");
+    })
+}
+
+const TOKEN: &str = "/connect/token";
+
+/// Posts a form to the token endpoint as that client, with a proof by that key.
+fn post_proving(world: &World, party: Party, key: &Signer, form: &[(&str, &str)]) -> Answer {
+    let gatepost = &world.gatepost;
+    let proof = for_form(gatepost, key, TOKEN);
+    let authorization = party.secret.map(|secret| basic(party.client_id, secret));
+    let mut headers = vec![("DPoP", proof.as_str())];
+    headers.extend(
+        authorization
+            .iter()
+            .map(|value| ("Authorization", value.as_str())),
+    );
+    let mut form = form.to_vec();
+    if party.secret.is_none() {
+        form.push(("client_id", party.client_id));
+    }
+    gatepost.post(TOKEN, &headers, &form)
+}
+
+fn redeem_proving(world: &World, party: Party, key: &Signer, code: &str) -> Answer {
+    let form = [
+        ("grant_type", "authorization_code"),
+        ("code", code),
+        ("redirect_uri", party.redirect_uri),
+        ("code_verifier", VERIFIER),
+    ];
+    post_proving(world, party, key, &form)
+}
+
+fn refresh_proving(world: &World, key: &Signer, tokens: &Value) -> Answer {
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", refresh(tokens)),
+    ];
+    post_proving(world, PUB1, key, &form)
+}
+
+/// The refresh token of `tokens` is good with that key, and with nothing else.
+fn is_of_key(world: &World, key: &Signer, tokens: &Value) {
+    assert_error(
+        &PUB1.refresh(&world.gatepost, refresh(tokens)),
+        400,
+        "invalid_grant",
+    );
+    let other = Signer::es256("other");
+    assert_error(
+        &refresh_proving(world, &other, tokens),
+        400,
+        "invalid_grant",
+    );
+    let next = issued(&refresh_proving(world, key, tokens));
+    assert_eq!(next["token_type"], "DPoP");
+}
+
+fn code_for_a_first_proof(world: &World, user: &str) -> Carried {
+    let code = PUB1.code(&mut signed_in(world, user), &[("scope", OFFLINE)]);
+    Box::new(move |world| {
+        let key = Signer::es256("own");
+        let tokens = issued(&redeem_proving(world, PUB1, &key, &code));
+        assert_eq!(tokens["token_type"], "DPoP");
+        is_of_key(world, &key, &tokens);
+    })
+}
+
+fn refresh_token_for_a_first_proof(world: &World, user: &str) -> Carried {
+    let tokens = PUB1.tokens(&world.gatepost, &mut signed_in(world, user), OFFLINE);
+    Box::new(move |world| {
+        let key = Signer::es256("own");
+        let first = issued(&refresh_proving(world, &key, &tokens));
+        is_of_key(world, &key, &first);
+    })
+}
+
+fn bound_code(world: &World, user: &str) -> Carried {
+    let key = Signer::es256("own");
+    let bound = [("scope", OFFLINE), ("dpop_jkt", &thumbprint(&key))];
+    let mut browser = signed_in(world, user);
+    let code = PUB1.code(&mut browser, &bound);
+    let stolen = PUB1.code(&mut browser, &bound);
+    Box::new(move |world| {
+        assert_error(&PUB1.redeem(&world.gatepost, &stolen), 400, "invalid_grant");
+        let tokens = issued(&redeem_proving(world, PUB1, &key, &code));
+        is_of_key(world, &key, &tokens);
+    })
+}
+
+fn bound_tokens(world: &World, user: &str) -> Carried {
+    let key = Signer::es256("own");
+    let code = PUB1.code(&mut signed_in(world, user), &[("scope", OFFLINE)]);
+    let tokens = issued(&redeem_proving(world, PUB1, &key, &code));
+    Box::new(move |world| {
+        let gatepost = &world.gatepost;
+        let token = access(&tokens);
+        assert_eq!(userinfo(gatepost, token).status, 401, "without a proof");
+        let proof = sign(&key, &for_token(gatepost, "/connect/userinfo", token));
+        let authorization = format!("DPoP {token}");
+        let headers = [("Authorization", authorization.as_str()), ("DPoP", &proof)];
+        let answer = gatepost
+            .connect()
+            .send("GET", "/connect/userinfo", &headers, b"");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        is_of_key(world, &key, &tokens);
+    })
+}
+
+fn bound_reference_token(world: &World, user: &str) -> Carried {
+    let key = Signer::es256("own");
+    let scope = [("scope", "openid profile orders.read")];
+    let code = CONF2.code(&mut signed_in(world, user), &scope);
+    let tokens = issued(&redeem_proving(world, CONF2, &key, &code));
+    Box::new(move |world| {
+        let told = introspect_as(&world.gatepost, ORDERS, access(&tokens));
+        assert_eq!(told["active"], true);
+        assert_eq!(told["token_type"], "DPoP");
+        assert_eq!(told["cnf"]["jkt"], thumbprint(&key));
     })
 }

@@ -9,10 +9,13 @@ use super::Nonces;
 use crate::cli::healthcheck;
 use crate::cli::output::Failure;
 use crate::config::{Config, ListenAddress};
+use crate::endpoints::token::dpop;
 use crate::outbound::{
     Outbound, OutboundAnswer, OutboundError, OutboundRequest, days_left, takes_rsa_key_exchange,
 };
-use crate::protocol::discovery::{CONFIGURATION_PATH, TOKEN_PATH, USERINFO_PATH};
+use crate::protocol::discovery::{
+    CONFIGURATION_PATH, PUSHED_REQUEST_PATH, TOKEN_PATH, USERINFO_PATH,
+};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::words::forwarded::{Cidr, is_trusted, source};
 use crate::protocol::words::web_url::WebUrl;
@@ -23,6 +26,8 @@ const CLAIMED: &str = "203.0.113.9";
 const LONG_ADDRESS: usize = 7_000;
 /// Some proxies have room for 4 KiB.
 const LONG_FIELD: usize = 5_000;
+/// A proof with a long `htu`, a nonce and an `ath` has fewer characters.
+const LONG_PROOF: usize = 1_200;
 /// A version that somebody names who changes it.
 const VERSION: &str = "W/\"1\"";
 const HEALTH: &str = "/healthz";
@@ -89,12 +94,7 @@ impl Visitor<'_> {
         fields: Fields<'_>,
     ) -> Result<Value, String> {
         let answer = self.ask(&format!("{path}?doctor={}", nonces.next()), fields);
-        let told = answer
-            .as_ref()
-            .ok()
-            .filter(|answer| answer.status == 200)
-            .and_then(OutboundAnswer::json);
-        told.ok_or_else(|| outcome(answer))
+        told(&answer).ok_or_else(|| outcome(answer))
     }
 
     fn refused(&self, fault: impl fmt::Display) -> Failure {
@@ -246,11 +246,7 @@ impl Visitor<'_> {
         let cookie = format!("__Host-gatepost-doctor={}", "a".repeat(LONG_FIELD));
         let token = format!("Bearer {}", "a".repeat(LONG_FIELD));
         let of_page = [("Cookie", cookie.as_str()), ("If-Match", VERSION)];
-        let of_program = [
-            ("Authorization", token.as_str()),
-            ("DPoP", "doctor"),
-            ("DPoP", "doctor"),
-        ];
+        let of_program = [("Authorization", token.as_str())];
         let at_page = self.arrived(HEALTH, &mut nonces, &of_page);
         let at_program = self.arrived(USERINFO_PATH, &mut nonces, &of_program);
         let long_address =
@@ -289,13 +285,58 @@ impl Visitor<'_> {
         }
         let dropped = dropped.join(" and ");
         let cut = cut.join(", ");
-        let proofs = at_program.map_or(2, |told| lengths(&told, "DPoP").len());
         judge!(findings, "proxy", {
             !dropped.is_empty() => broken "it drops {dropped}: have it pass them on",
             !cut.is_empty() => weak "{cut}, so some sign-ins fail: make room for 16 KiB",
-            proofs != 2
-                => weak "of two lines of DPoP {proofs} arrive: have it pass them on as they are",
-        } else "long addresses and header fields pass, and two lines of one name as two");
+        } else "long addresses and header fields pass");
+        self.judge_proofs(&mut nonces, findings);
+    }
+
+    /// Whether proofs of possession (RFC 9449) come through at each address that takes them, and
+    /// whether what the server answers about them comes back.
+    fn judge_proofs(&self, nonces: &mut Nonces, findings: &mut Vec<Finding>) {
+        let first = "a".repeat(LONG_PROOF);
+        let second = "a".repeat(LONG_PROOF - 1);
+        let sent = [first.len() as u64, second.len() as u64];
+        let mut taken_from_requests = Vec::new();
+        let mut taken_from_answers = false;
+        for path in [TOKEN_PATH, PUSHED_REQUEST_PATH, USERINFO_PATH] {
+            let address = format!("{path}?doctor={}", nonces.next());
+            let answer = self.ask(&address, &[("DPoP", &first), ("DPoP", &second)]);
+            let Some(told) = told(&answer) else {
+                let got = outcome(answer);
+                taken_from_requests.push(format!("a DPoP of {LONG_PROOF} characters gets {got}"));
+                continue;
+            };
+            let arrived = lengths(&told, "DPoP");
+            if arrived.len() != sent.len() {
+                let number = arrived.len();
+                taken_from_requests.push(format!("of two lines of DPoP {number} arrive"));
+            } else if arrived != sent {
+                let length: u64 = arrived.iter().sum();
+                let whole: u64 = sent.iter().sum();
+                taken_from_requests.push(format!("of DPoP {length} of {whole} characters arrive"));
+            }
+            let nonces = answer.map_or(0, |answer| all(&answer, dpop::NONCE).len());
+            taken_from_answers |= nonces != 1;
+        }
+        // The same at every address is told once.
+        taken_from_requests.dedup();
+        let taken_from_requests = taken_from_requests.join(", ");
+        let unadmitted = self.ask(USERINFO_PATH, &[]);
+        let challenges = unadmitted.map_or(0, |answer| all(&answer, "www-authenticate").len());
+        judge!(findings, "proxy", {
+            !taken_from_requests.is_empty()
+                => weak "{taken_from_requests}, so clients that prove their key fail: have it pass \
+                         them on as they are",
+            taken_from_answers
+                => weak "it drops DPoP-Nonce from answers, so clients that need a nonce get none: \
+                         have it pass it on",
+            challenges != 2
+                => weak "of two lines of WWW-Authenticate {challenges} come back with 401: have it \
+                         pass them on as they are",
+        } else "proofs of possession arrive, two lines as two, and their nonces and challenges \
+                come back");
     }
 }
 
@@ -309,6 +350,12 @@ fn is_our_error(answer: &OutboundAnswer) -> bool {
 fn is_kept(cookie: &str) -> bool {
     let has = |attribute: &str| cookie.split("; ").any(|one| one == attribute);
     cookie.starts_with("__Host-") && has("Secure") && has("Path=/") && !cookie.contains("; Domain=")
+}
+
+/// What the server tells `gatepost doctor`; nothing where somebody else answered.
+fn told(answer: &Result<OutboundAnswer, OutboundError>) -> Option<Value> {
+    let answer = answer.as_ref().ok().filter(|answer| answer.status == 200)?;
+    answer.json()
 }
 
 /// A status, or why there is none.

@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 use crate::app::App;
 use crate::app::explanation::{Explained, told};
 use crate::endpoints::token::dpop::{bucket_of, read_verified};
+use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::dpop_proof::{
-    DpopProof, ExpectedProof, MadeFor, NONCE_SECONDS, nonce_buckets,
+    DpopProof, ExpectedProof, MadeFor, NONCE_SECONDS, is_one, nonce_buckets,
 };
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::KeyThumbprint;
@@ -57,7 +58,8 @@ pub(super) fn examine(
     let (proof, made_for) = match read {
         Ok(read) => read,
         Err(reason) => {
-            examined.findings.push(broken(reason, None));
+            let detail = misnamed(lines);
+            examined.findings.push(broken(reason, detail.as_deref()));
             return examined;
         }
     };
@@ -95,6 +97,29 @@ pub(super) fn examine(
     let key = proof.key.thumbprint();
     examined.about.insert(String::from("proof.jkt"), json!(key));
     examined
+}
+
+/// Whether a JWT that does not say so is meant as a proof: it brings its key along, and names a
+/// request.
+pub(super) fn is_meant(jws: &UnverifiedJws) -> bool {
+    let claims = jws.unverified_claims().unwrap_or_default();
+    let names_request = claims.contains_key("htm") && claims.contains_key("htu");
+    names_request && jws.embedded_key().is_some()
+}
+
+/// What is wrong with the `typ` of a proof.
+fn misnamed(lines: &[&str]) -> Option<String> {
+    let [line] = lines else {
+        return None;
+    };
+    let jws = UnverifiedJws::parse(line.trim())?;
+    if is_one(&jws) {
+        return None;
+    }
+    Some(match &jws.typ {
+        Some(typ) => format!("its typ is {}", typ.escape_debug()),
+        None => String::from("it has no typ"),
+    })
 }
 
 /// Tells how old the nonce is, and whether it would still do.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::extension;
 use super::proof;
 use super::standing::{by_word, ended_by, life};
 use crate::app::explanation::{Explained, near, refused, told};
@@ -184,13 +185,13 @@ fn about_client(client: &Client) -> [(String, Value); 3] {
 
 /// Who sent a request, with the key of its proof.
 #[derive(Clone, Copy)]
-struct ProvenSender<'a> {
-    client: &'a Client,
-    key: Option<KeyThumbprint>,
+pub(super) struct ProvenSender<'a> {
+    pub client: &'a Client,
+    pub key: Option<KeyThumbprint>,
 }
 
 /// What it asks for, as far as that can be judged without doing it.
-fn grant(
+pub(super) fn grant(
     app: &App,
     sender: ProvenSender<'_>,
     parameters: &Parameters,
@@ -234,7 +235,7 @@ fn grant(
         }
         Ok(TokenRequest::Password(_)) => left_out("whether user name and password are right"),
         Ok(TokenRequest::DeviceCode(_)) => left_out("whether the person has decided"),
-        Ok(TokenRequest::Extension(_)) => left_out("the assertion or token that it brings"),
+        Ok(TokenRequest::Extension(request)) => extension::request(app, sender, &request),
     }
 }
 
@@ -259,21 +260,26 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
                 return Ok((vec![id_token(app, &claims)?], Map::new()));
             }
             let jws = UnverifiedJws::parse(text.expose());
-            if jws.as_ref().is_some_and(dpop_proof::is_one) {
+            let Some(jws) = jws else {
+                let damaged =
+                    "it does not open: it is another installation's, or was damaged on the way";
+                return Ok((vec![Finding::broken(damaged)], Map::new()));
+            };
+            if dpop_proof::is_one(&jws) || proof::is_meant(&jws) {
                 return Ok(proof::alone(app, text.expose()));
             }
-            let is_ours = jws.as_ref().map(|jws| snapshot.keys.verifies(jws));
-            let finding = match is_ours {
-                Some(true) => Finding::broken(told(
+            if extension::is_id_jag(&jws) {
+                return extension::id_jag_alone(app, &jws, text.expose());
+            }
+            let finding = match snapshot.keys.verifies(&jws) {
+                true => Finding::broken(told(
                     Reason::InvalidIdTokenHint,
                     Some("we signed it, and it is neither an access token nor an ID token"),
                 )),
-                Some(false) => Finding::broken(
-                    "no key of ours signed this JWT: it is another issuer's, or was changed",
-                ),
-                None => Finding::broken(
-                    "it does not open: it is another installation's, or was damaged on the way",
-                ),
+                false => Finding::broken(format!(
+                    "no key of ours signed this JWT: it is another issuer's, or was changed ({})",
+                    extension::named(&jws)
+                )),
             };
             Ok((vec![finding], Map::new()))
         }

@@ -23,7 +23,8 @@ use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError};
 use crate::registry::RegisteredClient;
 
-const NONCE: &str = "DPoP-Nonce";
+/// The header of an answer that gives a nonce out.
+pub const NONCE: &str = "DPoP-Nonce";
 
 /// Who sent a form: the client, and the proof that came along.
 pub struct Sender {
@@ -55,7 +56,7 @@ pub fn authenticate_sender(
     // The header may have been read in another way, and named another client.
     check(app, request, &judged, &client.client, now)?;
     let newly = judged.and_then(|proof| take(app, proof, now));
-    let proof = newly.map_err(|reason| refused(app, reason, &client.client, now))?;
+    let proof = newly.map_err(|reason| refused(app, reason, None, &client.client, now))?;
     let proof = Some(proof);
     Ok(Sender { client, proof })
 }
@@ -122,12 +123,7 @@ fn check(
             Reason::ProofElsewhere => made_elsewhere(app, request),
             _ => None,
         };
-        let refusal = TokenError {
-            code: dpop_proof::error(reason),
-            reason,
-            detail,
-        };
-        offering_nonce(app, reason, refusal.into(), now).about(&client.client_id, None)
+        refused(app, reason, detail, client, now)
     })
 }
 
@@ -156,10 +152,20 @@ fn take(app: &App, proof: DpopProof, now: Instant) -> Result<DpopProof, Reason> 
     }
 }
 
-/// The refusal of a form's proof.
-pub fn refused(app: &App, reason: Reason, client: &Client, now: Instant) -> Failure {
-    let refusal = Failure::refused(400, dpop_proof::error(reason), reason);
-    offering_nonce(app, reason, refusal, now).about(&client.client_id, None)
+/// The refusal of a form's proof. `detail` is for the log.
+pub fn refused(
+    app: &App,
+    reason: Reason,
+    detail: Option<String>,
+    client: &Client,
+    now: Instant,
+) -> Failure {
+    let refusal = TokenError {
+        code: dpop_proof::error(reason),
+        reason,
+        detail,
+    };
+    offering_nonce(app, reason, refusal.into(), now).about(&client.client_id, None)
 }
 
 /// A proof that lacks nothing but a nonce is told one.

@@ -486,6 +486,11 @@ fn id_jag(value: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> Opt
 
 pub(super) fn id_jag_entry(walker: &mut Walker<'_, '_>) -> IdJagEntry {
     let scope = walker.required("scope", scope_names);
+    let rule = "must name a resource there: without one no ID-JAG can be asked for";
+    walker.not_empty("resources", rule);
+    if walker.value("resources").is_none() {
+        walker.problem("resources", rule);
+    }
     IdJagEntry {
         audience: walker.required("audience", issuer),
         client_id: walker.required("client_id", token_name),

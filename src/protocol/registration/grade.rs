@@ -59,6 +59,10 @@ impl Graded {
                     "it uses legacy flows{ends}; OAuth 2.1 wants: {wanted}"
                 ))
             }
+            Grade::OAuth21 if wanted.is_empty() => Finding::fine(
+                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\" alone, which fills in \
+                 the rest",
+            ),
             Grade::OAuth21 => Finding::fine(format!(
                 "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: {wanted}"
             )),
@@ -82,7 +86,7 @@ fn instead(flow: LegacyFlow) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::client::GrantType;
+    use crate::protocol::words::client::{ClientAuthenticationMethod, GrantType};
     use crate::protocol::words::instant::Day;
     use crate::protocol::words::response_type::ResponseType;
     use crate::protocol::words::samples::{NOW, client};
@@ -137,14 +141,32 @@ mod tests {
     fn what_fapi_wants_is_what_its_profile_would_refuse() {
         let (grade, wanted) = wanted(&client());
         assert_eq!(grade, Grade::OAuth21);
-        for rule in [
-            "token_endpoint_auth_method must be private_key_jwt",
-            "require_pushed_authorization_requests must be true",
-            "dpop_bound_access_tokens must be true",
-            "refresh_token_usage must be reuse",
+        let rule = "token_endpoint_auth_method must be private_key_jwt";
+        assert!(wanted.iter().any(|told| told == rule), "{wanted:?}");
+        // The profile fills these in.
+        for key in [
+            "require_pushed_authorization_requests",
+            "dpop_bound_access_tokens",
+            "dpop_nonce",
+            "refresh_token_usage",
+            "id_token_signed_response_alg",
+            "authorization_code_lifetime",
+            "require_pkce",
         ] {
-            assert!(wanted.iter().any(|told| told == rule), "{wanted:?}");
+            assert!(
+                !wanted.iter().any(|told| told.starts_with(key)),
+                "{wanted:?}"
+            );
         }
+        let own_key = Client {
+            authentication: ClientAuthenticationMethod::PrivateKeyJwt,
+            iss_on_error: true,
+            ..client()
+        };
+        let graded = Graded::of(&own_key, NOW);
+        assert_eq!(graded.wanted, Vec::<String>::new());
+        let text = graded.finding(&own_key).text;
+        assert!(text.contains("\"fapi2\" alone"), "{text}");
         let fapi = Client {
             profile: Some(Profile::Fapi2),
             ..client()

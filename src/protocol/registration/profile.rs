@@ -25,10 +25,12 @@ const GRANTS: [GrantType; 3] = [
 /// Fills in what the registration does not say. How the client authenticates is known already.
 pub(super) fn fill_in(walker: &mut Walker<'_, '_>, client: &mut Client) {
     match client.profile {
-        Some(Profile::Fapi2) => {}
-        None => return,
+        Some(Profile::Fapi2) => fill_in_unsaid(client, |key| walker.value(key).is_none()),
+        None => {}
     }
-    let mut is_unsaid = |key| walker.value(key).is_none();
+}
+
+fn fill_in_unsaid(client: &mut Client, mut is_unsaid: impl FnMut(&'static str) -> bool) {
     if is_unsaid("require_pushed_authorization_requests") {
         client.requires_pushed_requests = true;
     }
@@ -82,9 +84,14 @@ fn is_localhost(uri: &str) -> bool {
     uri.starts_with("http://localhost")
 }
 
-/// What a client must change before it can have the profile, key by key.
+/// What a client must change before it can have the profile, key by key. What the profile would
+/// fill in is not among it. That a registration says one of these keys all the same is told when
+/// the profile is applied: here only `require_pkce` shows whether it was said.
 pub(super) fn wanted_by_fapi2(client: &Client) -> Vec<String> {
-    let all = forbidden_by_fapi2(client).into_iter();
+    let mut filled = client.clone();
+    let says_pkce = client.require_pkce.is_some();
+    fill_in_unsaid(&mut filled, |key| key != "require_pkce" || !says_pkce);
+    let all = forbidden_by_fapi2(&filled).into_iter();
     let all = all.filter(|(is_there, ..)| *is_there);
     let told = all.map(|(_, key, rule)| match rule.split_once(": profile") {
         Some((rule, _)) => format!("{key} {rule}"),

@@ -151,8 +151,9 @@ pub fn nonce_buckets(now: Instant) -> [i64; 3] {
     [bucket, bucket - 1, bucket + 1]
 }
 
-/// How RFC 3986 §6.2 compares addresses, by scheme and host without regard to case and without a
-/// default port; here also without query and fragment (RFC 9449 §4.3).
+/// How RFC 3986 §6.2 compares addresses: scheme and host without regard to case, without a default
+/// port, and with the path's characters written in one way. Here also without query and fragment
+/// (RFC 9449 §4.3).
 fn normalised(address: &str) -> Option<String> {
     let address = address.split(['?', '#']).next()?;
     let (scheme, rest) = address.split_once("://")?;
@@ -164,7 +165,42 @@ fn normalised(address: &str) -> Option<String> {
         _ => ":80",
     };
     let authority = authority.strip_suffix(default_port).unwrap_or(&authority);
-    Some(format!("{scheme}://{authority}{path}"))
+    Some(format!(
+        "{scheme}://{authority}{}",
+        written_in_one_way(path)
+    ))
+}
+
+/// A path with unreserved characters as they are, and other percent-encoded ones in capitals
+/// (RFC 3986 §6.2.2.1, §6.2.2.2). A `%` that encodes nothing stays.
+fn written_in_one_way(path: &str) -> String {
+    let mut pieces = path.split('%');
+    let mut written = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let encoded = piece.split_at_checked(2);
+        let decoded = encoded.and_then(|(digits, rest)| Some((byte(digits)?, rest)));
+        match decoded {
+            Some((byte, rest)) if is_unreserved(byte) => {
+                written.push(char::from(byte));
+                written.push_str(rest);
+            }
+            Some((byte, rest)) => written.push_str(&format!("%{byte:02X}{rest}")),
+            None => written.push_str(&format!("%{piece}")),
+        }
+    }
+    written
+}
+
+/// The byte of two hexadecimal digits. `from_str_radix` alone would accept a sign.
+fn byte(digits: &str) -> Option<u8> {
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let read = u8::from_str_radix(digits, 16).ok();
+    read.filter(|_| is_hex)
+}
+
+/// RFC 3986 §2.3
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
 fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
@@ -343,6 +379,32 @@ mod tests {
             let claims = with(name, value);
             assert!(judged(&claims, EXAMPLE_AT).is_ok(), "{claims}");
         }
+    }
+
+    #[test]
+    fn addresses_that_are_written_in_different_ways_are_one() {
+        let path = |path: &str| format!("https://server.example.com{path}");
+        #[rustfmt::skip]
+        let rows = [
+            ("/token", "/%74oken", true), ("/token", "/%74%6F%6b%65n", true),
+            ("/a-b", "/a%2Db", true), ("/a_b", "/a%5fb", true), ("/a~b", "/a%7eb", true),
+            ("/a.b", "/a%2Eb", true), ("/a%2Fb", "/a%2fb", true), ("/%C3%A9", "/%c3%a9", true),
+            // What is reserved means another thing where it is encoded.
+            ("/a/b", "/a%2Fb", false), ("/a;b", "/a%3Bb", false),
+            // Once is enough.
+            ("/a", "/%2561", false), ("/%41", "/%2541", false),
+            // What encodes nothing is only itself.
+            ("/a%", "/a%", true), ("/a%", "/a%25", false), ("/a%2", "/a%2", true),
+            ("/a%zz", "/a%ZZ", false), ("/a%+1", "/a%01", false), ("/é%4", "/é%4", true),
+            ("/token", "/TOKEN", false), ("/token", "/%54oken", false),
+        ];
+        for (one, other, are_one) in rows {
+            let [left, right] = [one, other].map(|text| normalised(&path(text)));
+            assert_eq!(left == right, are_one, "{one} {other}: {left:?} {right:?}");
+        }
+        let mut claims = claims();
+        claims["htu"] = json!("https://SERVER.example.com/%74oken");
+        assert!(judged(&claims, EXAMPLE_AT).is_ok());
     }
 
     #[test]

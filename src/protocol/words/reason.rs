@@ -64,7 +64,7 @@ reasons! {
     RequestUriUnsupported "GP1107" "Requests by reference are not supported." "Send the parameters, or the request_uri that /connect/par gave.";
     MissingResponseType "GP1108" "The parameter response_type is missing." "Send response_type, for instance code.";
     UnsupportedResponseType "GP1109" "The response_type is not supported." "Use a response type that discovery lists.";
-    UnregisteredResponseType "GP1110" "The client may not use this response_type." "Add it to the client's response_types.";
+    UnregisteredResponseType "GP1110" "The client may not use this response_type." "Add it to the client's response_types. Where the log says legacy_until, the client may use this flow no more: use code instead.";
     TokensThroughBrowser "GP1111" "The client may not receive access tokens through the browser." "Use the code flow, or set allow_access_tokens_via_browser.";
     UnknownResponseMode "GP1112" "The response_mode is not supported." "Use query, fragment or form_post.";
     IllegalResponseMode "GP1113" "The response_mode is not allowed for this response_type." "Tokens never travel in a query: use fragment or form_post.";
@@ -73,10 +73,10 @@ reasons! {
     MissingOpenid "GP1116" "Identity scopes need the scope openid." "Add openid to scope.";
     ScopeKind "GP1117" "A requested scope does not fit the response_type." "id_token takes identity scopes, token takes resource scopes.";
     MissingNonce "GP1118" "The parameter nonce is missing." "Send a fresh nonce with response types that return an ID token from this endpoint.";
-    MissingCodeChallenge "GP1119" "The parameter code_challenge or nonce is missing." "Use PKCE with S256. A confidential client may instead send a nonce with the scope openid, unless it is registered with require_pkce true.";
+    MissingCodeChallenge "GP1119" "The parameter code_challenge or nonce is missing." "Use PKCE with S256. A nonce with the scope openid is enough only for a confidential client that nothing obliges to PKCE: neither require_pkce true, nor a profile, nor a legacy_until that is over.";
     MalformedCodeChallenge "GP1120" "The code_challenge is not well-formed." "Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256.";
     UnsupportedCodeChallengeMethod "GP1121" "The code_challenge_method is not supported." "Use S256.";
-    PlainPkce "GP1122" "The client may not use the plain code_challenge_method." "Use S256, or register allow_plain_pkce.";
+    PlainPkce "GP1122" "The client may not use the plain code_challenge_method." "Use S256.";
     MalformedPrompt "GP1123" "The prompt is not supported." "Use none alone, or login, consent, select_account.";
     MalformedMaxAge "GP1124" "The max_age is not a number of seconds." "Send digits only.";
     MalformedClaims "GP1125" "The claims parameter is not well-formed." "Send a JSON object as OpenID Connect Core section 5.5 describes.";
@@ -130,7 +130,7 @@ reasons! {
     // Token endpoint
     MissingGrantType "GP1201" "The parameter grant_type is missing." "Send grant_type.";
     UnsupportedGrantType "GP1202" "The grant_type is not supported." "Use a grant type that discovery lists.";
-    UnregisteredGrantType "GP1203" "The client may not use this grant_type." "Add it to the client's grant_types.";
+    UnregisteredGrantType "GP1203" "The client may not use this grant_type." "Add it to the client's grant_types. Where the log says legacy_until, the client may use this grant no more: use authorization_code instead.";
     MissingCode "GP1204" "The parameter code is missing." "Send the authorization code.";
     MissingTokenRedirectUri "GP1205" "The parameter redirect_uri is missing." "Send the redirect_uri of the authorization request.";
     UnknownCode "GP1206" "The grant is not valid." "The code is not one of this issuer's, or was damaged on the way.";
@@ -146,8 +146,8 @@ reasons! {
     PasswordAlone "GP1803" "The grant is not valid." "The user has a second factor, which the password grant cannot ask for: use the authorization code flow.";
     PublicClientCredentials "GP1215" "The client may not use this grant_type." "client_credentials needs a confidential client.";
     IdentityScopeForClient "GP1216" "A requested scope needs a user." "Ask for resource scopes only with client_credentials.";
-    NoScopeLeft "GP1217" "There is no scope that this grant may carry." "Add a resource scope to the client.";
-    InvalidTarget "GP1218" "The resource is unknown or not allowed." "Ask for resources within what was authorized.";
+    NoScopeLeft "GP1217" "There is no scope that this grant may carry." "Ask for a scope that the client may have. It must be one of a resource; for an ID-JAG it must be in the scope of the id_jag entry.";
+    InvalidTarget "GP1218" "The resource or audience is unknown or not allowed." "Ask for resources within what was authorized. For an ID-JAG send the audience of one id_jag entry, and one of its resources.";
     MissingRefreshToken "GP1219" "The parameter refresh_token is missing." "Send the refresh token.";
     UnknownRefreshToken "GP1220" "The grant is not valid." "The refresh token is not one of this client's, or was damaged on the way.";
     RefreshTokenReplayed "GP1221" "The grant is not valid." "An old refresh token came again; what hangs on its grant is revoked. Keep the newest, and send each once.";
@@ -208,12 +208,13 @@ reasons! {
     ProofReplayed "GP1325" "The DPoP proof was used before, or has no jti." "Make a proof for each request, with a jti of its own of 1 to 256 bytes.";
     ProofToken "GP1326" "The DPoP proof was made for another access token." "Set ath to the SHA-256 of the access token, in base64url.";
     ProofKey "GP1327" "The DPoP proof is not of the right key." "Use the key that the code, refresh token or access token is bound to; dpop_jkt is its thumbprint. A token that is bound to none goes as Authorization: Bearer.";
+    MalformedDpopJkt "GP1328" "The dpop_jkt is not well-formed." "Send the SHA-256 thumbprint of the public key (RFC 7638) in base64url, 43 characters; or leave it out.";
     // JWT bearer grant
     MissingAssertion "GP1240" "The parameter assertion is missing." "Send the JWT as assertion.";
     UnknownAssertionIssuer "GP1241" "The grant is not valid." "Register its issuer under assertion_issuers, and the client among those that may redeem its assertions.";
     AssertionKey "GP1242" "The grant is not valid." "Sign with a registered alg and key; give each key a kid of its own.";
     AssertionSignature "GP1243" "The grant is not valid." "Sign with the private part of the registered key.";
-    AssertionClaims "GP1244" "The grant is not valid." "Set sub, jti, exp at most 10 minutes ahead, and aud to this issuer or its token endpoint alone.";
+    AssertionClaims "GP1244" "The grant is not valid." "Set sub, jti, exp at most 10 minutes ahead, and aud to this issuer or its token endpoint alone. An ID-JAG needs iat as well, and aud of this issuer alone.";
     AssertionReplayed "GP1245" "The grant is not valid." "Get a new assertion for each request.";
     AssertionKeysUnavailable "GP1246" "The grant is not valid." "Let the issuer's jwks_uri answer 200 with a JWK set; the log says what it did instead.";
     AssertionSubject "GP1247" "The grant is not valid." "Link the subject to a user with `gatepost user link`, or check the user name.";
@@ -223,12 +224,12 @@ reasons! {
     ScopeBeyondAssertion "GP1248" "The scope is wider than what such an assertion can give." "Ask for scopes of the issuer's registration, without offline_access.";
     // Client authentication by keys
     MalformedClientAssertion "GP1230" "Client authentication failed." "Send one JWT as client_assertion, signed with RS256, ES256 or EdDSA, its sub the client_id, and client_assertion_type.";
-    ClientAssertionAlgorithm "GP1231" "Client authentication failed." "Sign with the registered token_endpoint_auth_signing_alg.";
+    ClientAssertionAlgorithm "GP1231" "Client authentication failed." "Sign with the registered token_endpoint_auth_signing_alg; without one with ES256 or EdDSA, which are always taken.";
     ClientAssertionKey "GP1232" "Client authentication failed." "Register the key under the kid that the header names; each kid once.";
     ClientAssertionSignature "GP1233" "Client authentication failed." "Sign with the private part of the registered key.";
     ClientAssertionParties "GP1234" "Client authentication failed." "Set iss and sub to the client_id.";
-    ClientAssertionAudience "GP1235" "Client authentication failed." "Set aud to the issuer and to nothing else; in a JWT of the client's own it may be the token endpoint's URL, unless GATEPOST_CLIENT_ASSERTION_AUDIENCE=issuer.";
-    ClientAssertionTimes "GP1236" "Client authentication failed." "Send one that has not ended; set exp at most 10 minutes ahead in a JWT of the client's own; compare the clocks.";
+    ClientAssertionAudience "GP1235" "Client authentication failed." "Set aud to the issuer, as one text and nothing else: that is always taken. A workload's token may have the audience of its federated entry instead.";
+    ClientAssertionTimes "GP1236" "Client authentication failed." "Send one that has not ended and was made now, not ahead of time: leave nbf out, set iat to now, and exp at most 10 minutes ahead; compare the clocks.";
     ClientAssertionWithoutJti "GP1237" "Client authentication failed." "Set jti to a value of its own for each assertion.";
     ClientAssertionReplayed "GP1238" "Client authentication failed." "Make a new assertion for each request.";
     ClientKeysUnavailable "GP1239" "Client authentication failed." "Let jwks_uri answer 200 with a JWK set; the log says what it did instead.";

@@ -71,7 +71,7 @@ pub fn handle(
 }
 
 /// An ID token of ours that a grant can be found by.
-fn id_token(app: &App, shown: &str) -> Option<AccessToken> {
+pub fn id_token(app: &App, shown: &str) -> Option<AccessToken> {
     let jws = UnverifiedJws::parse(shown).filter(|jws| jws.typ.as_deref() == Some(ID_TOKEN_TYP))?;
     let is_ours = app.registry.snapshot().keys.verifies(&jws);
     // The signature was verified just above, so we wrote these claims.

@@ -100,8 +100,8 @@ pub(crate) fn dpop_jkt(
     response_type: ResponseType,
 ) -> Result<Option<KeyThumbprint>, AuthorizeRefusal> {
     let sent = single(parameters, "dpop_jkt")?.filter(|_| response_type.code);
-    let read =
-        |text| KeyThumbprint::from_text(text).ok_or_else(|| invalid_request(Reason::ProofKey));
+    let malformed = || invalid_request(Reason::MalformedDpopJkt);
+    let read = |text| KeyThumbprint::from_text(text).ok_or_else(malformed);
     sent.map(read).transpose()
 }
 

@@ -22,8 +22,9 @@ createServer(async (request, response) => {
     const { payload } = await jwtVerify(token ?? "", keys, { issuer, audience: resource, typ: "at+jwt" });
     scopes = [payload.scope].flat().join(" ").split(" "); // an array, by GATEPOST_SCOPE_CLAIM
   } catch {
-    const challenge = `Bearer resource_metadata="${metadataAt}", scope="tools.call"`;
-    return send(response, 401, { error: "invalid_token" }, { "WWW-Authenticate": challenge });
+    const error = token ? 'error="invalid_token", ' : ""; // only of a token that was sent (RFC 6750 §3.1)
+    const challenge = `Bearer ${error}resource_metadata="${metadataAt}", scope="tools.call"`;
+    return send(response, 401, {}, { "WWW-Authenticate": challenge });
   }
   if (!scopes.includes("tools.call")) {
     const challenge = `Bearer error="insufficient_scope", scope="tools.call", resource_metadata="${metadataAt}"`;
