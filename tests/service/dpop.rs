@@ -312,6 +312,30 @@ fn a_nonce_round_spends_neither_assertion_nor_code_and_counts_against_no_limit()
 }
 
 #[test]
+fn nobody_learns_by_a_bad_proof_which_clients_there_are_and_guesses_count() {
+    let gatepost = start();
+    let guess = |client_id: &str, proof: &str| {
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("client_id", client_id),
+        ];
+        let wrong = ("client_secret", "wrong");
+        let headers = [("DPoP", proof)];
+        gatepost.post(TOKEN, &headers, &[&form[..], &[wrong]].concat())
+    };
+    let good = for_form(&gatepost, &Signer::es256("a"), TOKEN);
+    for proof in ["x", good.as_str()] {
+        let known = guess("nonced", proof);
+        let unknown = guess("no-such-client", proof);
+        assert_refused(&known, 400, "invalid_client", proof);
+        assert_eq!(known.body, unknown.body, "{proof}");
+        assert_eq!(known.headers_named("dpop-nonce").len(), 0, "{proof}");
+    }
+    let statuses: Vec<u16> = (0..40).map(|_| guess("nonced", "x").status).collect();
+    assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+#[test]
 fn a_nonce_outlives_its_bucket_by_one_and_no_more() {
     let gatepost = Gatepost::start_with_a_clock_of_its_own();
     gatepost.apply(&document(&Signer::es256("c")));

@@ -32,9 +32,10 @@ pub struct Sender {
     pub proof: Option<DpopProof>,
 }
 
-/// Authenticates the client of a form, and judges its proof. The proof comes before the
-/// authentication: a client that is asked for a nonce has spent no assertion. Only what makes a
-/// proof new comes after, so that strangers fill no memory.
+/// Authenticates the client of a form, and judges its proof. What is wrong with the proof is told
+/// to whoever has authenticated, so that nobody learns by it which clients there are. One thing is
+/// told before: a client that brings an assertion is asked for a nonce while the assertion is not
+/// spent.
 pub fn authenticate_sender(
     app: &App,
     request: &Request,
@@ -49,11 +50,14 @@ pub fn authenticate_sender(
         });
     }
     let judged = judge(app, request, now);
-    if let Some(named) = named(app, request, parameters)? {
-        check(app, request, &judged, &named.client, now)?;
+    if parameters.was_sent("client_assertion")
+        && let Ok(proof) = &judged
+        && let Some(named) = named(app, request, parameters)?
+    {
+        check_nonce(app, proof, &named.client, now)
+            .map_err(|reason| refused(app, reason, None, &named.client, now))?;
     }
     let client = authenticate(app, request, parameters, now)?;
-    // The header may have been read in another way, and named another client.
     check(app, request, &judged, &client.client, now)?;
     let newly = judged.and_then(|proof| take(app, proof, now));
     let proof = newly.map_err(|reason| refused(app, reason, None, &client.client, now))?;
