@@ -792,7 +792,7 @@ const QUESTIONS: &[(&str, &str, &str, &str)] = &[
         "Does it work behind Traefik?",
         "docs/operate/proxies/traefik.md",
         "Traefik",
-        "has not been tried",
+        "was tried by hand",
     ),
     (
         "How does an API ask for a stronger sign-in?",

@@ -108,8 +108,8 @@ export function fetchFrom(at) {
     const request = new Request(address, options);
     const { pathname, search } = new URL(request.url);
     const body = options?.body && (await request.text());
-    const { host, ...sent } = Object.fromEntries(request.headers);
-    const answer = await ask(at, request.method, pathname + search, { ...sent, host: `${at.name}:${at.port}` }, body);
+    const sent = { ...Object.fromEntries(request.headers), host: `${at.name}:${at.port}` };
+    const answer = await ask(at, request.method, pathname + search, sent, body);
     const headers = new Headers();
     for (const [name, value] of Object.entries(answer.headers)) [value].flat().forEach((one) => headers.append(name, one));
     return new Response(answer.text || null, { status: answer.status, headers });
