@@ -11,12 +11,12 @@ use serde_json::json;
 use crate::app::letters::Letters;
 use crate::app::{App, LogoutCalls, Standing};
 use crate::endpoints::answers;
-use crate::endpoints::token::dpop;
 use crate::http::{Body, Request, Response};
 use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::metrics::{Metrics, ServerStats};
 use crate::protocol::login::letters::Withheld;
 use crate::protocol::login::second_factor::FactorKind;
+use crate::protocol::token::dpop_proof::NONCE_HEADER;
 use crate::store::installation::table_sizes;
 
 /// Alive: the answer itself is the proof.
@@ -56,7 +56,7 @@ pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
         },
     });
     // A proxy may take it from answers, and `gatepost doctor` sees that it does.
-    Some(answers::json(200, &seen).header(dpop::NONCE, "doctor"))
+    Some(answers::json(200, &seen).header(NONCE_HEADER, "doctor"))
 }
 
 /// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough

@@ -9,7 +9,6 @@ use super::Nonces;
 use crate::cli::healthcheck;
 use crate::cli::output::Failure;
 use crate::config::{Config, ListenAddress};
-use crate::endpoints::token::dpop;
 use crate::outbound::{
     Outbound, OutboundAnswer, OutboundError, OutboundRequest, days_left, takes_rsa_key_exchange,
 };
@@ -17,6 +16,7 @@ use crate::protocol::discovery::{
     CONFIGURATION_PATH, PUSHED_REQUEST_PATH, TOKEN_PATH, USERINFO_PATH,
 };
 use crate::protocol::registration::problem::Finding;
+use crate::protocol::token::dpop_proof::NONCE_HEADER;
 use crate::protocol::words::forwarded::{Cidr, is_trusted, source};
 use crate::protocol::words::web_url::WebUrl;
 
@@ -317,7 +317,7 @@ impl Visitor<'_> {
                 let whole: u64 = sent.iter().sum();
                 taken_from_requests.push(format!("of DPoP {length} of {whole} characters arrive"));
             }
-            let nonces = answer.map_or(0, |answer| all(&answer, dpop::NONCE).len());
+            let nonces = answer.map_or(0, |answer| all(&answer, NONCE_HEADER).len());
             taken_from_answers |= nonces != 1;
         }
         // The same at every address is told once.

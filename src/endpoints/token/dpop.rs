@@ -14,7 +14,7 @@ use crate::keys::signing::verify;
 use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::client_authentication::PresentedClient;
 use crate::protocol::token::dpop_proof::{
-    self, DpopProof, ExpectedProof, UnverifiedProof, nonce_buckets,
+    self, DpopProof, ExpectedProof, NONCE_HEADER, UnverifiedProof, nonce_buckets,
 };
 use crate::protocol::token::userinfo::{BearerFailure, SentToken, check_holder, key_to_prove};
 use crate::protocol::words::client::Client;
@@ -22,9 +22,6 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError};
 use crate::registry::RegisteredClient;
-
-/// The header of an answer that gives a nonce out.
-pub const NONCE: &str = "DPoP-Nonce";
 
 /// Who sent a form: the client, and the proof that came along.
 pub struct Sender {
@@ -178,7 +175,7 @@ fn offering_nonce(app: &App, reason: Reason, failure: Failure, now: Instant) -> 
         return failure;
     }
     Failure::WithHeader {
-        name: NONCE,
+        name: NONCE_HEADER,
         value: nonce(app, now),
         failure: Box::new(failure),
     }
@@ -187,7 +184,7 @@ fn offering_nonce(app: &App, reason: Reason, failure: Failure, now: Instant) -> 
 /// A good answer, with the nonce for the next proof where the client needs one.
 pub fn with_nonce(app: &App, client: &Client, response: Response, now: Instant) -> Response {
     match client.requires_dpop_nonce {
-        true => response.header(NONCE, nonce(app, now)),
+        true => response.header(NONCE_HEADER, nonce(app, now)),
         false => response,
     }
 }

@@ -22,6 +22,9 @@ use crate::protocol::words::reason::{Reason, TokenErrorCode};
 /// In metadata and challenges.
 pub const ALGORITHMS: [&str; 3] = ["ES256", "EdDSA", SigningAlgorithm::ED25519];
 
+/// The header of an answer that gives a nonce out (RFC 9449 §8.1).
+pub const NONCE_HEADER: &str = "DPoP-Nonce";
+
 const TYP: &str = "dpop+jwt";
 const OLDEST: Duration = Duration::from_secs(60);
 const FURTHEST_AHEAD: Duration = Duration::from_secs(10);
