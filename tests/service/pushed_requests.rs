@@ -264,6 +264,8 @@ fn a_request_uri_is_its_clients_alone_and_no_other_text_is_one() {
             &[("redirect_uri", RP1), ("state", "s")],
         ));
         answer.assert_error_page(400, code, uri);
+        let error = "(invalid_request_uri)";
+        assert!(answer.text().contains(error), "{code}: {}", answer.text());
         assert_eq!(answer.header("location"), None);
     };
     open("conf2", &uri, "GP1152");

@@ -92,10 +92,10 @@ reasons! {
     NoWayToSignIn "GP1138" "There is no way to sign in for this application." "Allow the client an identity provider that this server has; local is the password login.";
     NotOpenToUser "GP1139" "The application is not open to this user." "Give the user one of the client's allowed_roles, or let somebody who has one sign in.";
     PushedRequestTooLong "GP1150" "The request is too long." "Shorten state, scope or claims: the request_uri, which is the request sealed, may have 7000 characters.";
-    PushedRequestDamaged "GP1151" "The request_uri is not valid." "Send the request_uri as /connect/par gave it.";
-    PushedRequestOfAnother "GP1152" "The request_uri is not valid." "Send the client_id of the client that pushed the request.";
-    PushedRequestExpired "GP1153" "The request_uri is not valid any more." "Send the browser within 90 seconds, or push the request again.";
-    PushedRequestUsed "GP1154" "The request_uri was used before." "Push a request for each sign-in.";
+    PushedRequestDamaged "GP1151" "The request_uri is not valid (invalid_request_uri)." "Send the request_uri as /connect/par gave it.";
+    PushedRequestOfAnother "GP1152" "The request_uri is not valid (invalid_request_uri)." "Send the client_id of the client that pushed the request.";
+    PushedRequestExpired "GP1153" "The request_uri is not valid any more (invalid_request_uri)." "Send the browser within 90 seconds, or push the request again.";
+    PushedRequestUsed "GP1154" "The request_uri was used before (invalid_request_uri)." "Push a request for each sign-in.";
     PushedRequestRequired "GP1155" "The request must be pushed first." "The client registers require_pushed_authorization_requests: send the request to /connect/par.";
     UnregisteredDocument "GP1169" "The application is not registered here." "Whoever runs this service can register it: the log has a line with the document to apply.";
     MetadataDocumentUnavailable "GP1170" "The application's metadata document cannot be read now." "Let the client_id answer 200 with application/json, within 5 seconds and without a redirect; the log says what it did instead.";
