@@ -139,7 +139,7 @@ fn a_failure_is_answered_as_the_header_was_used_and_the_rule_says() {
         detail: None,
     };
     let wrong = invalid_client(Reason::WrongClientSecret);
-    let of_header = failure(true, wrong);
+    let of_header = failure(true, wrong.clone());
     let of_body = failure(false, wrong);
     let contradictory = failure(true, contradiction(Reason::RepeatedParameter));
     for (failure, rule, status) in [
