@@ -47,9 +47,9 @@ model: ## Check the model of codes, refresh tokens and endings by spin, and that
 	@tests/need spin compiler
 	@tests/model/check $(MODEL)
 
-fuzz: ## Run each fuzz target for so long, by coverage (SECONDS=60; some: FUZZ="redirect_uri jws")
+fuzz: ## Run each fuzz target for so long, by coverage (SECONDS=60; some: FUZZ="redirect_uri jws"; RUNS=10000000; JOBS=2)
 	@tests/need rust compiler g++ python
-	@tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
+	@RUNS=$(RUNS) JOBS=$(JOBS) tests/fuzz/run $(or $(SECONDS),$(if $(RUNS),14400,60)) $(FUZZ)
 
 mutants: ## Change one thing after the other in files of the core: a unit test must fail (FILE="src/protocol/token/refresh_token.rs")
 	@tests/need rust compiler python cargo-mutants

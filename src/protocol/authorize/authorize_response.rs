@@ -185,6 +185,79 @@ mod tests {
     }
 
     #[test]
+    fn a_success_names_what_is_issued_in_its_order_and_nothing_else() {
+        let named = |issued: &Issued, state, session_state| {
+            let success = AuthorizeSuccess {
+                issued,
+                state,
+                session_state,
+                issuer: "https://op.example",
+            };
+            let parameters = success.parameters();
+            let parts = parameters
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            parts.collect::<Vec<_>>().join(" ")
+        };
+        let secret = |text: &str| Some(SecretText::new(text));
+        let code_alone = Issued {
+            code: secret("c"),
+            ..Issued::default()
+        };
+        assert_eq!(
+            named(&code_alone, None, None),
+            "code=c iss=https://op.example"
+        );
+        let all = Issued {
+            id_token: secret("i"),
+            access_token: Some(FrontChannelAccessToken {
+                access_token: SecretText::new("a"),
+                expires_in: 60,
+                scope: ScopeSet::parse("openid").unwrap(),
+            }),
+            ..code_alone
+        };
+        assert_eq!(
+            named(&all, Some("s"), Some("x")),
+            "code=c id_token=i access_token=a token_type=Bearer expires_in=60 scope=openid \
+             state=s session_state=x iss=https://op.example"
+        );
+    }
+
+    #[test]
+    fn an_error_names_state_and_issuer_where_the_client_is_told_them() {
+        let named = |state, issuer| {
+            let code = AuthorizeErrorCode::AccessDenied;
+            let parameters = error_parameters(code, String::from("no"), state, issuer);
+            let parts = parameters
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            parts.collect::<Vec<_>>().join(" ")
+        };
+        let error = "error=access_denied error_description=no";
+        assert_eq!(named(None, None), error);
+        let both = named(Some("s"), Some("https://op.example"));
+        assert_eq!(both, format!("{error} state=s iss=https://op.example"));
+    }
+
+    #[test]
+    fn a_form_goes_to_the_target_with_its_parameters_and_shows_nothing_in_logs() {
+        let one = vec![("code", "c0de".to_owned())];
+        let uri = "https://rp1.example/cb?x=1";
+        let form = deliver(&target(uri), ResponseMode::FormPost, one.clone());
+        let expected = Delivery::Form {
+            action: uri.to_owned(),
+            fields: one.clone(),
+        };
+        assert_eq!(form, expected);
+        let redirect = deliver(&target(uri), ResponseMode::Query, one);
+        assert_eq!(
+            format!("{form:?} {redirect:?}"),
+            "Form([redacted]) Redirect([redacted])"
+        );
+    }
+
+    #[test]
     fn an_existing_query_stays_byte_for_byte() {
         let one = vec![("a", "1".to_owned())];
         for (uri, expected) in [

@@ -63,3 +63,62 @@ pub fn judge(
         false => Err(Reason::PushedRequestExpired),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::samples::NOW;
+
+    fn pushed() -> PushedRequest {
+        PushedRequest {
+            id: [0xab; 16],
+            client_id: ClientId::new("web"),
+            expires_at: NOW.plus(LIFETIME),
+            parameters: Parameters::from_pairs([("scope", "openid")]),
+        }
+    }
+
+    #[test]
+    fn it_is_for_the_client_that_pushed_it_until_it_ends() {
+        let judged = |opened, client: &str, now| judge(opened, &ClientId::new(client), now);
+        let end = pushed().expires_at;
+        let tick = Duration::from_micros(1);
+        assert_eq!(judged(Some(pushed()), "web", NOW), Ok(pushed()));
+        assert_eq!(judged(Some(pushed()), "web", end.minus(tick)), Ok(pushed()));
+        let expired = Err(Reason::PushedRequestExpired);
+        assert_eq!(judged(Some(pushed()), "web", end), expired);
+        let of_another = Err(Reason::PushedRequestOfAnother);
+        assert_eq!(judged(Some(pushed()), "app", NOW), of_another);
+        assert_eq!(judged(Some(pushed()), "app", end), of_another);
+        let damaged = Err(Reason::PushedRequestDamaged);
+        assert_eq!(judged(None, "web", NOW), damaged);
+    }
+
+    #[test]
+    fn it_is_remembered_by_its_name_until_nothing_can_come_of_it() {
+        let name = pushed().name();
+        assert_eq!(name, format!("par:{}", "ab".repeat(16)));
+        let pages = Duration::from_secs(600);
+        let end = NOW.plus(LIFETIME).plus(pages).plus(MARGIN);
+        assert_eq!(pushed().forgotten_at(pages), end);
+    }
+
+    #[test]
+    fn only_a_request_uri_of_ours_has_a_sealed_request_in_it() {
+        let sealed_in = |pairs: &[(&str, &str)]| {
+            let parameters = Parameters::from_pairs(pairs.to_vec());
+            sealed(&parameters).map(str::to_owned)
+        };
+        let ours = format!("{REQUEST_URI}gpp_x");
+        let sent = ("request_uri", ours.as_str());
+        assert_eq!(sealed_in(&[sent]).as_deref(), Some("gpp_x"));
+        for pairs in [
+            &[][..],
+            &[sent, sent],
+            &[("request_uri", "https://rp1.example/request")],
+            &[("request", ours.as_str())],
+        ] {
+            assert_eq!(sealed_in(pairs), None, "{pairs:?}");
+        }
+    }
+}

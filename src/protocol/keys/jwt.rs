@@ -416,6 +416,20 @@ mod tests {
         }
 
         #[test]
+        fn a_document_has_each_key_once_under_its_first_name() {
+            let [rsa, p256, ed25519] = keys();
+            let named = [("a", &rsa), ("b", &p256), ("c", &rsa), ("d", &ed25519)];
+            let document = document(named);
+            let listed = document["keys"].as_array().unwrap();
+            let of = |name: &str, key: &PublicKey| {
+                let mut jwk = key.to_jwk();
+                jwk["kid"] = json!(name);
+                jwk
+            };
+            assert_eq!(listed, &[of("a", &rsa), of("b", &p256), of("d", &ed25519)]);
+        }
+
+        #[test]
         fn leading_zeros_change_no_name() {
             let [rsa, ..] = keys();
             let PublicKey::Rsa { n, .. } = &rsa else {

@@ -236,3 +236,6 @@ fn cose_key(key: &Item<'_>) -> Option<PublicKey> {
     };
     key_set::read(&key.to_jwk()).ok()?.map(|named| named.key)
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,25 @@ mod tests {
     use crate::protocol::words::samples::{self, NOW};
 
     #[test]
+    fn an_administrators_link_is_over_with_other_factors_roles_or_address() {
+        let of = |claims| samples::user(claims).claims;
+        let alice = of(serde_json::json!({"email": "a@example.com", "role": ["staff"]}));
+        let made_on = factors_and_roles(3, &alice);
+        assert_eq!(factors_and_roles(3, &alice), made_on);
+        assert_ne!(factors_and_roles(4, &alice), made_on);
+        // Neither the factors nor the rest alone.
+        assert_ne!(made_on, 3);
+        assert_eq!(factors_and_roles(0, &alice) ^ 3, made_on);
+        for others in [
+            serde_json::json!({"email": "a@example.com", "role": ["admin"]}),
+            serde_json::json!({"email": "b@example.com", "role": ["staff"]}),
+            serde_json::json!({}),
+        ] {
+            assert_ne!(factors_and_roles(3, &of(others)), made_on);
+        }
+    }
+
+    #[test]
     fn an_origin_is_written_as_the_bool_before_it() {
         let text = |origin: &PasswordLinkOrigin| postcard::to_allocvec(origin).unwrap();
         let before = |enrols: bool| postcard::to_allocvec(&enrols).unwrap();

@@ -245,6 +245,24 @@ mod tests {
     }
 
     #[test]
+    fn a_factor_reaches_its_strength_and_a_recovery_code_none() {
+        assert_eq!(FactorKind::Totp.reaches(), Strength::TwoFactors);
+        assert_eq!(FactorKind::Passkey.reaches(), Strength::PhishingResistant);
+        assert_eq!(FactorKind::RecoveryCode.reaches(), Strength::SignedIn);
+    }
+
+    #[test]
+    fn a_tie_is_to_one_request_and_one_browser() {
+        let browser = |text: &str| SecretBytes::new(text);
+        let tied = tie("request", &browser("cookie"));
+        assert_eq!(tie("request", &browser("cookie")), tied);
+        assert_ne!(tie("request", &browser("another")), tied);
+        assert_ne!(tie("another", &browser("cookie")), tied);
+        // Where one ends and the other begins is part of it.
+        assert_ne!(tie("requestc", &browser("ookie")), tied);
+    }
+
+    #[test]
     fn a_code_counts_beside_its_own_step_and_once() {
         let secret = SecretBytes::new(*b"12345678901234567890");
         let at = Instant::from_seconds;

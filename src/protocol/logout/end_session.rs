@@ -268,6 +268,58 @@ mod tests {
     }
 
     #[test]
+    fn the_way_back_is_one_that_the_client_registered_with_the_state() {
+        let client = Client {
+            post_logout_redirect_uris: vec![DONE.to_owned()],
+            ..crate::protocol::words::samples::client()
+        };
+        let way_back = |sent: Option<&str>, state: Option<&str>| {
+            let request = EndSessionRequest {
+                unmatched_redirect_uri: sent.map(str::to_owned),
+                state: state.map(str::to_owned),
+                ..EndSessionRequest::default()
+            };
+            request.way_back(&client)
+        };
+        assert_eq!(way_back(Some(DONE), None).as_deref(), Some(DONE));
+        let with_state = way_back(Some(DONE), Some("a b&c"));
+        let expected = format!("{DONE}&state=a%20b%26c");
+        assert_eq!(with_state, Some(expected));
+        for other in [
+            None,
+            Some("https://rp1.example/done"),
+            Some("https://evil.example/"),
+        ] {
+            assert_eq!(way_back(other, Some("s")), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn clients_are_told_of_the_end_by_a_frame_and_by_a_token_that_is_no_id_token() {
+        let sid = Sid::new("a b");
+        assert_eq!(
+            front_channel_address("https://rp1.example/out?x=1", "https://op.example", &sid),
+            "https://rp1.example/out?x=1&iss=https%3A%2F%2Fop.example&sid=a%20b"
+        );
+        let now = crate::protocol::words::samples::NOW;
+        let token = super::claims(
+            "https://op.example",
+            &ClientId::new("web"),
+            &Subject::new("alice"),
+            &sid,
+            "j",
+            now,
+        );
+        assert_eq!(
+            token,
+            json!({
+                "iss": "https://op.example", "aud": "web", "sub": "alice", "sid": "a b", "jti": "j",
+                "iat": now.seconds(), "exp": now.seconds() + 120, "events": {EVENT: {}},
+            })
+        );
+    }
+
+    #[test]
     fn only_an_id_token_of_this_session_or_its_subject_spares_the_question() {
         let session = session();
         let hinted = |subject: &str, sid: Option<&str>| EndSessionRequest {

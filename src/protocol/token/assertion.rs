@@ -370,6 +370,35 @@ mod tests {
     }
 
     #[test]
+    fn a_workload_may_call_its_token_jose() {
+        for typ in [None, Some("JWT"), Some("JOSE"), Some("application/jose")] {
+            assert!(is_workload_typ(typ), "{typ:?}");
+        }
+        for typ in ["at+jwt", "client-authentication+jwt", "", "JOSE+JSON"] {
+            assert!(!is_workload_typ(Some(typ)), "{typ}");
+        }
+    }
+
+    #[test]
+    fn every_problem_has_its_reason_for_the_log() {
+        use AssertionProblem as Problem;
+        for (problem, reason) in [
+            (Problem::Malformed, Reason::MalformedClientAssertion),
+            (Problem::Algorithm, Reason::ClientAssertionAlgorithm),
+            (Problem::Key, Reason::ClientAssertionKey),
+            (Problem::KeysUnavailable, Reason::ClientKeysUnavailable),
+            (Problem::Signature, Reason::ClientAssertionSignature),
+            (Problem::Parties, Reason::ClientAssertionParties),
+            (Problem::Audience, Reason::ClientAssertionAudience),
+            (Problem::Times, Reason::ClientAssertionTimes),
+            (Problem::Jti, Reason::ClientAssertionWithoutJti),
+            (Problem::Replayed, Reason::ClientAssertionReplayed),
+        ] {
+            assert_eq!(reason_for(problem), reason, "{problem:?}");
+        }
+    }
+
+    #[test]
     fn the_header_chooses_no_algorithm() {
         let key = samples::p256(1);
         let keys = KeySet::parse(&json!({ "keys": [key.to_jwk()] })).unwrap();
@@ -425,6 +454,35 @@ mod tests {
         fn read_from(pairs: &[(&str, &str)], client_id: Option<&str>) -> Result<String, Reason> {
             read(&Parameters::from_pairs(pairs.to_vec()), client_id)
                 .map(|(named, _)| named.to_string())
+        }
+
+        #[test]
+        fn a_client_is_named_by_its_id_or_else_by_the_subject() {
+            let good = assertion("JWT", json!("web"));
+            let sent = [
+                ("client_assertion", good.as_str()),
+                ("client_assertion_type", CLIENT_ASSERTION_TYPE),
+            ];
+            assert_eq!(read_from(&sent, None).as_deref(), Ok("web"));
+            assert_eq!(read_from(&sent, Some("other")).as_deref(), Ok("other"));
+            let spiffe = [sent[0], ("client_assertion_type", SPIFFE_ASSERTION_TYPE)];
+            assert_eq!(read_from(&spiffe, None).as_deref(), Ok("web"));
+            let name = "x".repeat(parameters::CLIENT_ID);
+            let longest = assertion("JOSE", json!(name));
+            let sent = [("client_assertion", longest.as_str()), sent[1]];
+            assert_eq!(read_from(&sent, None), Ok(name));
+            // A workload's subject may be longer, where another parameter names the client.
+            let longer = assertion("JWT", json!("x".repeat(parameters::CLIENT_ID + 1)));
+            let sent = [("client_assertion", longer.as_str()), sent[1]];
+            assert_eq!(read_from(&sent, Some("web")).as_deref(), Ok("web"));
+        }
+
+        #[test]
+        fn one_of_both_parameters_is_an_assertion_that_was_sent() {
+            let sent = |pairs: &[(&str, &str)]| is_sent(&Parameters::from_pairs(pairs.to_vec()));
+            assert!(sent(&[("client_assertion", "x")]));
+            assert!(sent(&[("client_assertion_type", "x")]));
+            assert!(!sent(&[("assertion", "x")]) && !sent(&[]));
         }
 
         #[test]

@@ -199,6 +199,48 @@ mod tests {
         ));
     }
 
+    #[test]
+    fn a_secret_is_found_among_others_whatever_its_algorithm_and_however_often() {
+        let now = Instant::from_seconds(1_000);
+        let of = |algorithm, digest: Vec<u8>| SecretDigest {
+            algorithm,
+            digest: SecretBytes::new(digest),
+            expires_at: None,
+        };
+        let sha256 = |text: &str| of(DigestAlgorithm::Sha256, Sha256::digest(text).to_vec());
+        let sha512 = |text: &str| of(DigestAlgorithm::Sha512, Sha512::digest(text).to_vec());
+        let shown = SecretText::new("s3cret");
+        let matches = |registered: &[SecretDigest]| matches_any(Some(&shown), registered, now);
+        assert!(matches(&[sha256("s3cret")]) && matches(&[sha512("s3cret")]));
+        assert!(matches(&[sha256("other"), sha512("s3cret")]));
+        assert!(matches(&[sha512("s3cret"), sha256("other")]));
+        assert!(matches(&[sha256("s3cret"), sha256("s3cret")]));
+        assert!(!matches(&[]) && !matches(&[sha256("other"), sha512("other")]));
+        assert!(!matches(&[of(
+            DigestAlgorithm::Sha512,
+            Sha256::digest("s3cret").to_vec()
+        )]));
+    }
+
+    #[test]
+    fn a_digest_is_stored_with_its_algorithm_and_read_back_by_it() {
+        for (algorithm, length) in [(DigestAlgorithm::Sha256, 32), (DigestAlgorithm::Sha512, 64)] {
+            let digest = SecretDigest {
+                algorithm,
+                digest: SecretBytes::new(vec![7; length]),
+                expires_at: Some(Instant::from_seconds(1_000)),
+            };
+            let stored = digest.encode();
+            assert_eq!(stored.expose().len(), 1 + length);
+            let read = SecretDigest::decode(stored.expose(), digest.expires_at);
+            assert_eq!(read, Some(digest));
+        }
+        let odd: [&[u8]; 7] = [&[], &[1], &[1; 34], &[1; 65], &[2; 33], &[3; 33], &[3; 65]];
+        for bytes in odd {
+            assert_eq!(SecretDigest::decode(bytes, None), None, "{bytes:?}");
+        }
+    }
+
     mod basic_credentials {
         use proptest::prelude::*;
 
@@ -232,6 +274,55 @@ mod tests {
                 readings,
                 owned(&[("we:b", " %&+\u{a3}\u{20ac}"), ("we%3Ab", encoded)])
             );
+        }
+
+        #[test]
+        fn the_raw_pair_is_kept_where_one_half_differs_and_not_where_none_does() {
+            let rows: [(&str, &[(&str, &str)]); 5] = [
+                ("web:s3cret", &[("web", "s3cret")]),
+                ("web:", &[("web", "")]),
+                ("w%65b:s3cret", &[("web", "s3cret"), ("w%65b", "s3cret")]),
+                ("web:a+b", &[("web", "a b"), ("web", "a+b")]),
+                // No form encoding at all: only the raw reading is left.
+                ("web:100%:&=", &[("web", "100%:&=")]),
+            ];
+            for (sent, expected) in rows {
+                assert_eq!(read(&basic(sent)), owned(expected), "{sent}");
+            }
+        }
+
+        #[test]
+        fn the_scheme_is_basic_and_the_header_of_bounded_length() {
+            let encoded = STANDARD.encode("web:s3cret");
+            let read_as = |header: String| !read(&header).is_empty();
+            assert!(read_as(format!("bASIC {encoded}")));
+            assert!(read_as(format!("  Basic   {encoded} ")));
+            for scheme in ["Bearer", "Basi", "Basic:", ""] {
+                assert!(!read_as(format!("{scheme} {encoded}")), "{scheme}");
+            }
+            assert!(!read_as(encoded.clone()) && !read_as(basic("web")));
+            // Blanks count, so that nobody has a longer header read.
+            let padded = |length: usize| format!("Basic {encoded:>length$}");
+            assert!(read_as(padded(MOST_HEADER_BYTES)));
+            assert!(!read_as(padded(MOST_HEADER_BYTES + 1)));
+        }
+
+        #[test]
+        fn halves_have_bounds_and_no_nul_and_the_name_is_not_empty() {
+            let name = "n".repeat(parameters::CLIENT_ID);
+            let secret = "s".repeat(parameters::CLIENT_SECRET);
+            assert_eq!(read(&basic(&format!("{name}:{secret}"))).len(), 1);
+            for sent in [
+                format!("{name}n:{secret}"),
+                format!("{name}:{secret}s"),
+                String::from(":s3cret"),
+                String::from("w\0b:s3cret"),
+                String::from("web:s\0"),
+            ] {
+                assert_eq!(readings(&basic(&sent)), None, "{sent:?}");
+            }
+            // Decoded, it has a NUL; as it stands, it has none.
+            assert_eq!(read(&basic("web:%00")), owned(&[("web", "%00")]));
         }
 
         proptest! {

@@ -376,7 +376,7 @@ mod tests {
         let good = [
             ("htu", json!("HTTPS://Server.Example.COM:443/token?a=b#c")),
             ("iat", json!(EXAMPLE_AT - 60)), ("iat", json!(EXAMPLE_AT + 10)),
-            ("jti", json!("j")), ("nbf", json!(EXAMPLE_AT + 900)), ("exp", json!(1)),
+            ("jti", json!("j")), ("jti", json!("j".repeat(LONGEST_JTI))), ("nbf", json!(EXAMPLE_AT + 900)), ("exp", json!(1)),
         ];
         for (name, value) in good {
             let claims = with(name, value);
@@ -408,6 +408,61 @@ mod tests {
         let mut claims = claims();
         claims["htu"] = json!("https://SERVER.example.com/%74oken");
         assert!(judged(&claims, EXAMPLE_AT).is_ok());
+    }
+
+    #[test]
+    fn a_proof_says_what_it_was_made_for_before_it_is_judged() {
+        let read = |claims: &Value| {
+            let text = proof(&header(&[]), claims);
+            UnverifiedProof::read(&[&text]).unwrap().made_for()
+        };
+        let made_for = MadeFor {
+            method: String::from("POST"),
+            address: EXPECTED.address.to_owned(),
+            at: at(EXAMPLE_AT),
+        };
+        assert_eq!(read(&claims()), Some(made_for));
+        for name in ["htm", "htu", "iat"] {
+            let mut claims = claims();
+            claims[name] = json!([]);
+            assert_eq!(read(&claims), None, "{name}");
+        }
+        assert_eq!(read(&json!([])), None);
+    }
+
+    #[test]
+    fn the_nonce_and_the_hash_of_the_token_are_those_of_the_claims() {
+        let mut claims = claims();
+        claims["nonce"] = json!("n");
+        claims["ath"] = json!("h");
+        let proof = judged(&claims, EXAMPLE_AT).unwrap();
+        assert_eq!(proof.nonce.as_deref(), Some("n"));
+        assert_eq!(proof.token_hash.as_deref(), Some("h"));
+    }
+
+    #[test]
+    fn a_client_that_lacks_a_nonce_is_told_so_and_any_other_that_its_proof_is_bad() {
+        let missing = error(Reason::ProofNonce);
+        assert_eq!(missing, TokenErrorCode::UseDpopNonce);
+        for reason in [Reason::ProofMalformed, Reason::ProofTime] {
+            assert_eq!(error(reason), TokenErrorCode::InvalidDpopProof);
+        }
+    }
+
+    #[test]
+    fn an_address_is_compared_without_case_default_port_and_query() {
+        for (address, same) in [
+            ("HTTP://Op.Example:80/a?b#c", Some("http://op.example/a")),
+            ("https://op.example:443/A", Some("https://op.example/A")),
+            ("https://op.example:80/a", Some("https://op.example:80/a")),
+            ("http://op.example:443/a", Some("http://op.example:443/a")),
+            ("https://op.example", Some("https://op.example")),
+            ("https://op.example#https://b/", Some("https://op.example")),
+            ("op.example/a", None),
+            ("?https://op.example/a", None),
+        ] {
+            assert_eq!(normalised(address).as_deref(), same, "{address}");
+        }
     }
 
     #[test]

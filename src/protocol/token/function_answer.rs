@@ -124,3 +124,118 @@ fn object(members: &Map<String, Value>, name: &str) -> Result<Map<String, Value>
     });
     Ok(object.transpose()?.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::words::samples::{self, scope};
+
+    #[test]
+    fn an_answer_proposes_what_it_names_and_null_is_as_if_it_were_left_out() {
+        let proposed = |answer: Value| match read(&answer) {
+            Ok(GrantAnswer::Propose(proposal)) => *proposal,
+            other => panic!("{other:?}"),
+        };
+        let whole = proposed(json!({
+            "subject": "alice", "scope": "orders.read", "claims": {"tier": "gold"},
+            "parameters": {"account": 7}, "error": null,
+        }));
+        assert_eq!(whole.subject, Some(Subject::new("alice")));
+        assert_eq!(whole.scope, Some(scope("orders.read")));
+        assert_eq!(whole.claims.get("tier"), Some(&json!("gold")));
+        assert_eq!(whole.parameters.get("account"), Some(&json!(7)));
+        let nothing = json!({
+            "subject": null, "scope": null, "claims": null, "parameters": null,
+            "error_description": null,
+        });
+        for empty in [json!({}), nothing] {
+            assert_eq!(proposed(empty), Proposal::default());
+        }
+    }
+
+    #[test]
+    fn an_answer_refuses_with_an_error_that_a_grant_can_have() {
+        let refused = |answer: Value| match read(&answer) {
+            Ok(GrantAnswer::Refuse(refusal)) => refusal,
+            other => panic!("{other:?}"),
+        };
+        for code in [
+            TokenErrorCode::InvalidRequest,
+            TokenErrorCode::InvalidGrant,
+            TokenErrorCode::UnauthorizedClient,
+            TokenErrorCode::InvalidScope,
+            TokenErrorCode::InvalidTarget,
+        ] {
+            let answer = json!({"error": code.as_str(), "error_description": "No \"more\"."});
+            let refusal = refused(answer);
+            let error = TokenError::new(code, Reason::ExtensionRefused);
+            assert_eq!(refusal.error, error);
+            let description = refusal.description.unwrap();
+            assert_eq!(description.as_str(), "No more.");
+        }
+        let silent = refused(json!({"error": "invalid_grant", "subject": null}));
+        assert_eq!(silent.description, None);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_told_without_its_values() {
+        for (answer, told) in [
+            (json!([]), "something else than an object"),
+            (json!(null), "something else than an object"),
+            (json!({"scopes": "s3cret"}), "an unknown member \"scopes\""),
+            (json!({"error": 1}), "a error that is no text"),
+            (
+                json!({"error": "s3cret"}),
+                "an error that no grant can have",
+            ),
+            (
+                json!({"error": "invalid_client"}),
+                "an error that no grant can have",
+            ),
+            (
+                json!({"error": "invalid_grant", "error_description": ["s3cret"]}),
+                "a error_description that is no text",
+            ),
+            (
+                json!({"error_description": "s3cret"}),
+                "an error_description without error",
+            ),
+            (json!({"subject": ["s3cret"]}), "a subject that is no text"),
+            (json!({"scope": "s3cret\u{e9}"}), "a scope that is none"),
+            (json!({"scope": 7}), "a scope that is no text"),
+            (json!({"claims": "s3cret"}), "claims that are no object"),
+            (
+                json!({"parameters": ["s3cret"]}),
+                "parameters that are no object",
+            ),
+        ] {
+            assert_eq!(read(&answer), Err(told.to_owned()), "{answer}");
+        }
+        for name in ["subject", "scope", "claims", "parameters"] {
+            let mut answer = json!({"error": "invalid_grant"});
+            answer[name] = json!("s3cret");
+            let told = Err(String::from("an error and something to issue"));
+            assert_eq!(read(&answer), told, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_function_is_told_the_registration_without_secrets_and_keys() {
+        let client = Client {
+            jwks: Some(json!({"keys": []})),
+            jwks_uri: Some(String::from("https://rp1.example/jwks")),
+            tenants: Some([crate::protocol::words::identifiers::TenantName::new("acme")].into()),
+            ..samples::client()
+        };
+        let told = Value::Object(client_metadata(&client));
+        assert_eq!(
+            told,
+            json!({
+                "client_id": "web", "client_name": "Web shop",
+                "redirect_uris": ["https://shop.example.com/cb"],
+                "grant_types": ["authorization_code", "client_credentials"],
+                "scope": client.scope.to_string(), "tenants": ["acme"], "claims": {},
+            })
+        );
+    }
+}

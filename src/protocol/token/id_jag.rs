@@ -261,54 +261,325 @@ mod tests {
         }
     }
 
-    /// Judged a minute after the ID token was issued.
-    fn judged(change: impl FnOnce(&mut LivenessFacts)) -> Result<String, Reason> {
-        let mut facts = LivenessFacts {
-            token_revoked: false,
-            grant: None,
-            session: Some(SessionFacts { ended: false }),
-            client_enabled: true,
-            epochs: EPOCHS,
-            consent_expires_at: None,
-        };
-        change(&mut facts);
-        let form = [
-            (
-                "grant_type",
-                "urn:ietf:params:oauth:grant-type:token-exchange",
-            ),
-            ("audience", CHAT),
-            ("resource", MCP),
-        ];
-        let client = wiki();
-        let form = Parameters::from_pairs(form);
-        let request = TokenRequest::from_form(&form, &client, |_| false, NOW);
-        let Ok(TokenRequest::Extension(request)) = request else {
-            panic!("{request:?}")
-        };
-        let token = AccessToken {
-            jti: Jti {
-                stands_on: StandsOn::User(EPOCHS),
-                random: [1; 12],
+    /// An exchange of an ID token for an ID-JAG, and all that it is judged by.
+    struct Case {
+        form: Vec<(&'static str, &'static str)>,
+        client: Client,
+        token: AccessToken,
+        user: Option<User>,
+        facts: LivenessFacts,
+    }
+
+    fn case() -> Case {
+        Case {
+            form: vec![("audience", CHAT), ("resource", MCP)],
+            client: wiki(),
+            token: AccessToken {
+                jti: Jti {
+                    stands_on: StandsOn::User(EPOCHS),
+                    random: [1; 12],
+                },
+                scope: scope("openid"),
+                ..samples::access_token()
             },
-            scope: scope("openid"),
-            ..samples::access_token()
-        };
-        let alice = samples::alice();
+            user: Some(samples::alice()),
+            facts: LivenessFacts {
+                token_revoked: false,
+                grant: None,
+                session: Some(SessionFacts { ended: false }),
+                client_enabled: true,
+                epochs: EPOCHS,
+                consent_expires_at: None,
+            },
+        }
+    }
+
+    fn request(form: &[(&'static str, &'static str)]) -> ExtensionRequest {
+        let exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
+        let form = [&[("grant_type", exchange)], form].concat();
+        let form = Parameters::from_pairs(form);
+        match TokenRequest::from_form(&form, &wiki(), |_| false, NOW) {
+            Ok(TokenRequest::Extension(request)) => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Judged a minute after the ID token was issued.
+    fn outcome(change: impl FnOnce(&mut Case)) -> Result<String, TokenError> {
+        let mut case = case();
+        change(&mut case);
+        let request = request(&case.form);
         let catalogue = samples::catalogue();
         let now = NOW.plus(Duration::from_secs(60));
         let granted = judge(
             &request,
-            &token,
-            Some(&alice),
-            &facts,
-            &client,
+            &case.token,
+            case.user.as_ref(),
+            &case.facts,
+            &case.client,
             &catalogue,
             now,
+        )?;
+        assert_eq!(granted.entry.audience, CHAT);
+        assert_eq!(granted.resource, MCP);
+        Ok(granted.scope.to_string())
+    }
+
+    fn judged(change: impl FnOnce(&mut LivenessFacts)) -> Result<String, Reason> {
+        outcome(|case| change(&mut case.facts)).map_err(|error| error.reason)
+    }
+
+    #[test]
+    fn an_id_jag_is_given_as_the_entry_allows_and_no_further() {
+        let refused = |change: fn(&mut Case)| {
+            let error = outcome(change).unwrap_err();
+            (error.code, error.reason)
+        };
+        let target = (TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
+        assert_eq!(refused(|case| case.form = vec![("audience", CHAT)]), target);
+        assert_eq!(refused(|case| case.form = vec![("resource", MCP)]), target);
+        assert_eq!(refused(|case| case.form.push(("audience", MCP))), target);
+        assert_eq!(refused(|case| case.form.push(("resource", CHAT))), target);
+        const ELSEWHERE: &str = "https://other.example";
+        assert_eq!(
+            refused(|case| case.form = vec![("audience", CHAT), ("resource", ELSEWHERE)]),
+            target
         );
-        granted
-            .map(|granted| granted.scope.to_string())
-            .map_err(|error| error.reason)
+        assert_eq!(refused(|case| case.client.id_jag.clear()), target);
+        let no_scope = (TokenErrorCode::InvalidScope, Reason::NoScopeLeft);
+        assert_eq!(
+            refused(|case| case.form.push(("scope", "openid orders.read"))),
+            no_scope
+        );
+        let narrower = outcome(|case| case.form.push(("scope", "openid chat.read")));
+        assert_eq!(narrower, Ok(String::from("chat.read")));
+
+        let unfit = (TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
+        assert_eq!(refused(|case| case.token.user = None), unfit);
+        assert_eq!(refused(|case| case.user = None), unfit);
+        assert_eq!(
+            refused(|case| case.token.scope = scope("openid phone")),
+            unfit
+        );
+        let not_open = (TokenErrorCode::InvalidGrant, Reason::NotOpenToUser);
+        let staff = || Some([String::from("staff")].into());
+        assert_eq!(
+            refused(|case| case.client.allowed_roles = Some([String::from("staff")].into())),
+            not_open
+        );
+        assert_eq!(
+            refused(
+                |case| case.client.id_jag[0].allowed_roles = Some([String::from("staff")].into())
+            ),
+            not_open
+        );
+        assert!(
+            outcome(|case| {
+                case.client.id_jag[0].allowed_roles = staff();
+                let user = case.user.as_mut().unwrap();
+                user.claims.insert(String::from("role"), json!("staff"));
+            })
+            .is_ok()
+        );
+        let weak = (
+            TokenErrorCode::InsufficientUserAuthentication,
+            Reason::AcrBelowMinimum,
+        );
+        assert_eq!(
+            refused(|case| case.client.id_jag[0].minimum_acr = Strength::TwoFactors),
+            weak
+        );
+        assert_eq!(
+            refused(|case| case.client.minimum_acr = Strength::TwoFactors),
+            weak
+        );
+        let strong = outcome(|case| {
+            case.client.id_jag[0].minimum_acr = Strength::TwoFactors;
+            case.token.user.as_mut().unwrap().acr = String::from("2");
+        });
+        assert!(strong.is_ok());
+    }
+
+    #[test]
+    fn only_a_client_with_entries_may_ask_and_only_for_a_user() {
+        let shown = |pairs: &[(&'static str, &'static str)], client: &Client| {
+            let request = request(pairs);
+            read(&request, client)
+                .map(str::to_owned)
+                .map_err(|error| (error.code, error.reason))
+        };
+        let token = [
+            ("subject_token", "t"),
+            ("subject_token_type", ID_TOKEN_TYPE),
+        ];
+        assert_eq!(shown(&token, &wiki()), Ok(String::from("t")));
+        let unregistered = Err((
+            TokenErrorCode::UnauthorizedClient,
+            Reason::ExchangeNotRegistered,
+        ));
+        assert_eq!(shown(&token, &samples::client()), unregistered);
+        let public = Client {
+            authentication: crate::protocol::words::client::ClientAuthenticationMethod::None,
+            ..wiki()
+        };
+        assert_eq!(shown(&token, &public), unregistered);
+        let invalid = |reason| Err((TokenErrorCode::InvalidRequest, reason));
+        let acted = [token[0], token[1], ("actor_token", "a")];
+        let no_actor = invalid(Reason::InvalidActorToken);
+        assert_eq!(shown(&acted, &wiki()), no_actor);
+        let kind = "urn:ietf:params:oauth:token-type:access_token";
+        let other = [token[0], ("subject_token_type", kind)];
+        let unsupported = invalid(Reason::UnsupportedTokenType);
+        assert_eq!(shown(&other, &wiki()), unsupported);
+        let missing = invalid(Reason::MissingSubjectToken);
+        for pairs in [&token[..1], &token[1..], &[]] {
+            assert_eq!(shown(pairs, &wiki()), missing, "{pairs:?}");
+        }
+        let asked = |pairs: &[(&'static str, &'static str)]| is_asked(&request(pairs));
+        assert!(asked(&[("requested_token_type", ID_JAG_TYPE)]));
+        assert!(!asked(&[("requested_token_type", kind)]) && !asked(&[]));
+    }
+
+    #[test]
+    fn the_id_jag_of_another_server_is_for_this_client_and_one_resource() {
+        use crate::protocol::words::catalogue::AssertionSubject;
+        use crate::protocol::words::client::SigningAlgorithm;
+
+        const ORDERS: &str = "https://orders.example.com/";
+        let issuer = AssertionIssuer {
+            issuer: String::from("https://idp.example"),
+            jwks: None,
+            jwks_uri: None,
+            algs: [SigningAlgorithm::Es256].into(),
+            clients: [String::from("web")].into(),
+            scope: Some(scope("openid orders.read stock offline_access")),
+            tenant: None,
+            subject: AssertionSubject::Link,
+            id_jag: true,
+            acr_map: [(String::from("gold"), String::from("2"))].into(),
+        };
+        let key = KeyThumbprint([1; 32]);
+        let proposed = |changes: Value, proved: Option<KeyThumbprint>, client: &Client| {
+            let claims = json!({
+                "client_id": "web", "resource": ORDERS, "scope": "orders.read orders.write",
+                "iat": NOW.seconds(), "acr": "gold", "auth_time": NOW.seconds() - 10,
+            });
+            let claims = samples::changed(claims, changes);
+            let jws = UnverifiedJws {
+                alg: SigningAlgorithm::Es256,
+                kid: None,
+                typ: None,
+                signing_input: String::new(),
+                unverified_payload: claims.to_string().into_bytes(),
+                signature: Vec::new(),
+            };
+            propose(&jws, &issuer, client, &samples::catalogue(), proved)
+        };
+        let client = samples::client();
+        let given = |changes: Value, proved| {
+            let proposal = proposed(changes, proved, &client).unwrap();
+            assert_eq!(proposal.resources, [ORDERS]);
+            proposal
+        };
+        let proposal = given(json!({}), None);
+        let scope_of = |proposal: &Proposal| proposal.scope.as_ref().map(ToString::to_string);
+        assert_eq!(scope_of(&proposal).as_deref(), Some("orders.read"));
+        assert_eq!(proposal.acr.as_deref(), Some("2"));
+        let signed_in_at = NOW.minus(Duration::from_secs(10));
+        assert_eq!(proposal.auth_time, Some(signed_in_at));
+        assert!(proposal.subject.is_none() && proposal.claims.is_empty());
+        let whole = given(json!({"scope": null, "acr": "silver"}), None);
+        let all = Some("openid orders.read stock");
+        assert_eq!(scope_of(&whole).as_deref(), all);
+        assert_eq!(whole.acr, None);
+        // The resource with and without its slash is one, and so is a list with one in it.
+        given(json!({"resource": ["https://orders.example.com"]}), None);
+        let bound = json!({"cnf": {"jkt": key.to_text()}});
+        given(bound.clone(), Some(key));
+        given(json!({}), Some(key));
+
+        let refused = |changes: Value, proved, client: &Client| {
+            let error = proposed(changes, proved, client).unwrap_err();
+            assert_eq!(error.code, TokenErrorCode::InvalidGrant);
+            error.reason
+        };
+        let other = Some(KeyThumbprint([2; 32]));
+        for (cnf, proved) in [
+            (bound.clone(), None),
+            (bound, other),
+            (json!({"cnf": {}}), other),
+            (
+                json!({"cnf": {"jkt": key.to_text(), "kid": "k"}}),
+                Some(key),
+            ),
+        ] {
+            let reason = refused(cnf.clone(), proved, &client);
+            assert_eq!(reason, Reason::IdJagOfKey, "{cnf} {proved:?}");
+        }
+        for changes in [
+            json!({"client_id": "app"}),
+            json!({"client_id": null}),
+            json!({"client_id": ["web"]}),
+            json!({"resource": null}),
+            json!({"resource": "https://elsewhere.example/"}),
+            json!({"resource": [ORDERS, "stock"]}),
+        ] {
+            let reason = refused(changes.clone(), None, &client);
+            assert_eq!(reason, Reason::IdJagNotTaken, "{changes}");
+        }
+        let public = Client {
+            authentication: crate::protocol::words::client::ClientAuthenticationMethod::None,
+            ..samples::client()
+        };
+        let reason = refused(json!({}), None, &public);
+        assert_eq!(reason, Reason::IdJagNotTaken);
+        for changes in [
+            json!({"scope": ["orders.read"]}),
+            json!({"scope": "a\u{e9}"}),
+            json!({"iat": null}),
+        ] {
+            let reason = refused(changes.clone(), None, &client);
+            assert_eq!(reason, Reason::AssertionClaims, "{changes}");
+        }
+    }
+
+    #[test]
+    fn an_id_jag_tells_the_address_only_where_it_is_asked_for_and_verified() {
+        let entry = |email| IdJagEntry {
+            email,
+            ..wiki().id_jag[0].clone()
+        };
+        let claims = |entry: &IdJagEntry, user: &User, proved| {
+            let sign_in = samples::sign_in();
+            let granted = IdJagGrant {
+                entry,
+                resource: String::from(MCP),
+                scope: scope("chat.read"),
+                sign_in: &sign_in,
+                user,
+            };
+            let claims = granted.claims("https://op.example", "j", proved, NOW);
+            serde_json::to_value(&claims).unwrap()
+        };
+        let alice = samples::alice();
+        let told = claims(&entry(true), &alice, Some(KeyThumbprint([1; 32])));
+        assert_eq!(
+            told,
+            json!({
+                "iss": "https://op.example", "sub": "alice-subject", "aud": CHAT, "jti": "j",
+                "iat": NOW.seconds(), "exp": NOW.seconds() + 300, "client_id": "f53f",
+                "resource": MCP, "scope": "chat.read", "auth_time": NOW.seconds() - 10,
+                "acr": "1", "amr": ["pwd"], "tenant": "acme", "email": "alice@example.com",
+                "cnf": {"jkt": KeyThumbprint([1; 32]).to_text()},
+            })
+        );
+        let unasked = claims(&entry(false), &alice, None);
+        assert!(unasked.get("email").is_none() && unasked.get("cnf").is_none());
+        for verified in [json!(false), json!("true"), json!(null)] {
+            let mut user = samples::alice();
+            user.claims.insert(String::from("email_verified"), verified);
+            assert!(claims(&entry(true), &user, None).get("email").is_none());
+        }
     }
 
     #[test]

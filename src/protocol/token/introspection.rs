@@ -103,6 +103,65 @@ mod tests {
     }
 
     #[test]
+    fn a_client_sees_all_of_its_own_and_nothing_of_others() {
+        let token = token("openid orders.read", &[ORDERS]);
+        let seen = |name: &str| {
+            let client_id = ClientId::new(name);
+            seen_by(Caller::Client(&client_id), &token, &samples::catalogue())
+        };
+        assert_eq!(seen("web"), Some(token.clone()));
+        assert_eq!(seen("app"), None);
+    }
+
+    #[test]
+    fn an_answer_keeps_back_what_is_between_us_and_the_client() {
+        use crate::protocol::token::delegation::{Actor, Delegation, TokenOrigin};
+
+        let mut token = token("openid orders.read", &[ORDERS]);
+        token.delegation = Some(Delegation {
+            actors: vec![Actor::Client(ClientId::new("gateway"))],
+            origins: vec![TokenOrigin::of(&samples::access_token())],
+        });
+        token.claims.insert(String::from("tier"), json!("gold"));
+        let answer = access_token_response(
+            &token,
+            &samples::client(),
+            Some(&samples::alice()),
+            &samples::catalogue(),
+            "https://op.example",
+        );
+        for (name, value) in [
+            ("active", json!(true)),
+            ("token_type", json!("Bearer")),
+            ("scope", json!("openid orders.read")),
+            ("aud", json!(ORDERS)),
+            ("client_id", json!("web")),
+            ("sub", json!("alice-subject")),
+            ("acr", json!("1")),
+            ("tier", json!("gold")),
+            ("role", json!(["admin"])),
+            ("email", json!("alice@example.com")),
+        ] {
+            assert_eq!(answer.get(name), Some(&value), "{name}");
+        }
+        assert!(answer.contains_key("act"));
+        for name in ["amr", "userinfo_claims", "grant_claims", "exchanged_from"] {
+            assert!(!answer.contains_key(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_refresh_token_is_told_by_scope_subject_and_end() {
+        let grant = samples::given("openid offline_access");
+        let told = refresh_token_response(&grant, samples::NOW);
+        let expected = json!({
+            "active": true, "scope": "openid offline_access", "sub": "alice-subject",
+            "exp": samples::NOW.seconds(),
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
     fn a_resource_sees_its_own_scopes_and_nobody_elses() {
         let both = token("openid orders.read stock ping", &[ORDERS, "stock"]);
         assert_eq!(resource_sees(ORDERS, &both).as_deref(), Some("orders.read"));

@@ -131,6 +131,14 @@ mod tests {
     }
 
     fn read_as(assertion: &str, clients: &[&str]) -> Result<String, TokenError> {
+        read_of(assertion, issuer(clients), true)
+    }
+
+    fn read_of(
+        assertion: &str,
+        issuer: AssertionIssuer,
+        takes_id_jags: bool,
+    ) -> Result<String, TokenError> {
         let mut client = client();
         client.grant_types.insert(GrantType::JwtBearer);
         let form = [
@@ -143,12 +151,13 @@ mod tests {
         let TokenRequest::Extension(request) = request else {
             panic!("{request:?}")
         };
-        let issuers = [(String::from(ISSUER), issuer(clients))].into();
+        let issuers = [(String::from(ISSUER), issuer)].into();
         let catalogue = Catalogue {
             assertion_issuers: issuers,
             ..Catalogue::default()
         };
-        read(&request, &client.client_id, &catalogue, true).map(|(_, issuer)| issuer.issuer.clone())
+        let read = read(&request, &client.client_id, &catalogue, takes_id_jags);
+        read.map(|(_, issuer)| issuer.issuer.clone())
     }
 
     #[test]
@@ -186,6 +195,49 @@ mod tests {
     }
 
     #[test]
+    fn an_issuer_sends_either_id_jags_or_assertions() {
+        let of_id_jags = |id_jag| AssertionIssuer {
+            id_jag,
+            ..issuer(&["web"])
+        };
+        let sent = |typ: &str, id_jag, takes| {
+            let text = assertion(typ, json!(ISSUER));
+            read_of(&text, of_id_jags(id_jag), takes).map_err(|error| error.reason)
+        };
+        let taken = Ok(String::from(ISSUER));
+        let unknown = Err(Reason::UnknownAssertionIssuer);
+        assert_eq!(sent("oauth-id-jag+jwt", true, true), taken);
+        assert_eq!(sent("oauth-id-jag+jwt", false, true), unknown);
+        assert_eq!(sent("JWT", true, true), unknown);
+        for id_jag in [true, false] {
+            let refused = sent("oauth-id-jag+jwt", id_jag, false);
+            assert_eq!(refused, Err(Reason::IdJagNotTaken));
+        }
+        // Whoever takes none takes ordinary ones as before.
+        assert_eq!(sent("JWT", false, false), taken);
+    }
+
+    #[test]
+    fn every_problem_is_an_invalid_grant_with_its_reason_for_the_log() {
+        use AssertionProblem as Problem;
+        for (problem, reason) in [
+            (Problem::Malformed, Reason::UnknownAssertionIssuer),
+            (Problem::Algorithm, Reason::AssertionKey),
+            (Problem::Key, Reason::AssertionKey),
+            (Problem::KeysUnavailable, Reason::AssertionKeysUnavailable),
+            (Problem::Signature, Reason::AssertionSignature),
+            (Problem::Parties, Reason::AssertionClaims),
+            (Problem::Audience, Reason::AssertionClaims),
+            (Problem::Times, Reason::AssertionClaims),
+            (Problem::Jti, Reason::AssertionClaims),
+            (Problem::Replayed, Reason::AssertionReplayed),
+        ] {
+            let expected = TokenError::new(TokenErrorCode::InvalidGrant, reason);
+            assert_eq!(refused(problem), expected, "{problem:?}");
+        }
+    }
+
+    #[test]
     fn an_assertion_reaches_as_far_as_its_issuer_and_never_offline() {
         let reach = |requested: Option<&ScopeSet>| reach(&issuer(&[]), &client(), requested);
         assert_eq!(reach(None).unwrap().to_string(), "openid orders.read");
@@ -208,6 +260,7 @@ mod tests {
     #[test]
     fn subjects_that_no_column_can_hold_are_nobodys() {
         assert!(is_possible_subject("248289761001") && is_possible_subject("alice@example.com"));
+        assert!(is_possible_subject(&"x".repeat(parameters::USERNAME)));
         for subject in ["a\0b", "a\nb", "\u{7f}", &"x".repeat(257)] {
             assert!(!is_possible_subject(subject));
         }

@@ -175,6 +175,51 @@ mod tests {
     }
 
     #[test]
+    fn the_log_tells_the_nearest_entry_and_what_differs() {
+        let other = WorkloadIdentity {
+            issuer: Some(String::from("https://gitlab.example")),
+            claims: BTreeMap::new(),
+            ..entry()
+        };
+        let entries = [other.clone(), entry()];
+        let place = |changes: Value| {
+            let token = token(&changes);
+            nearest(&entries, &token).map(|(place, _)| place)
+        };
+        // A whole fit, wherever it stands.
+        assert_eq!(place(json!({})), Some(1));
+        assert_eq!(place(json!({"iss": "https://gitlab.example"})), Some(0));
+        // Of the same issuer, though the other has fewer claims that differ.
+        let changes = json!({"sub": "other", "repository_id": "35"});
+        assert_eq!(place(changes.clone()), Some(1));
+        assert_eq!(
+            differing(&entry(), &token(&changes)),
+            ["sub", "repository_id"]
+        );
+        // Of neither: the one that differs least.
+        assert_eq!(
+            place(json!({"iss": "https://elsewhere.example", "repository_id": "35"})),
+            Some(0)
+        );
+        assert_eq!(differing(&other, &token(&json!({}))), ["iss"]);
+        assert_eq!(differing(&entry(), &token(&json!({}))), [""; 0]);
+        assert_eq!(nearest(&[], &token(&json!({}))), None);
+    }
+
+    #[test]
+    fn the_log_names_whose_token_it_is_and_not_at_any_length() {
+        assert_eq!(
+            whose(&token(&json!({}))),
+            format!("iss {ISSUER}, sub {SUBJECT}")
+        );
+        let odd = token(&json!({"iss": null, "sub": 7}));
+        assert_eq!(whose(&odd), "iss none, sub none");
+        let fits = "\u{e9}".repeat(LONGEST_SHOWN);
+        let told = whose(&token(&json!({"iss": fits, "sub": format!("{fits}x")})));
+        assert_eq!(told, format!("iss {fits}, sub {fits}..."));
+    }
+
+    #[test]
     fn a_spiffe_id_needs_no_issuer() {
         let subject = "spiffe://acme.example/ns/shop/sa/orders";
         let entries = [WorkloadIdentity {

@@ -235,6 +235,59 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_address_of_a_document_has_one_reading_and_a_path() {
+        for good in [
+            "https://app.example/client.json",
+            "https://app.example:8443/a/b",
+            "https://app.example/a.b/..c",
+            "https://app.example/x/",
+        ] {
+            assert_eq!(check_document_url(good), Ok(()), "{good}");
+        }
+        let dots = "must not have a . or .. segment";
+        for (bad, rule) in [
+            ("http://app.example/a", "must begin with https://"),
+            ("https://app.example", "must have a path other than /"),
+            ("https://app.example/", "must have a path other than /"),
+            ("https://app.example/a?b", "must not have a query"),
+            ("https://app.example/./a", dots),
+            ("https://app.example/a/..", dots),
+            ("https://app.example/%2e/a", dots),
+            ("https://app.example/a/.%2E/b", dots),
+            ("https://app.example/a#b", "must not have a fragment"),
+        ] {
+            assert_eq!(check_document_url(bad), Err(rule), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_host_stands_alone() {
+        for good in ["app.example", "localhost", "127.0.0.1", "[::1]"] {
+            assert_eq!(check_host_name(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "app.example:443",
+            "app.example/",
+            "app.example?x",
+            "https://app.example",
+            "a@app.example",
+            "APP.example",
+            "*.example",
+        ] {
+            assert!(check_host_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn two_thousand_characters_are_read_and_no_more() {
+        let of_length =
+            |length: usize| format!("https://a.example/{length:0>width$}", width = length - 18);
+        assert!(WebUrl::parse(&of_length(2_000)).is_ok());
+        assert!(WebUrl::parse(&of_length(2_001)).is_err());
+    }
+
     mod cors {
         use std::collections::BTreeSet;
 

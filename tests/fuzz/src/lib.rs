@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use gatepost::protocol::registration::client::from_json;
 use gatepost::protocol::registration::client_rules::ClientDefaults;
+use gatepost::protocol::registration::document::Document;
+use gatepost::protocol::registration::import::Import;
+use gatepost::protocol::registration::references::Stored;
+use gatepost::protocol::registration::walker::parse;
 use gatepost::protocol::token::claims::built_in_scopes;
 use gatepost::protocol::words::catalogue::{Catalogue, RegisteredResource, RegisteredScope};
 use gatepost::protocol::words::client::Client;
@@ -48,7 +52,8 @@ pub fn public_client(redirect_uris: &[&str]) -> Client {
     }))
 }
 
-fn read_client(metadata: Value) -> Client {
+/// What is registered with this metadata.
+pub fn read_client(metadata: Value) -> Client {
     from_json(&metadata, "", &ClientDefaults::default()).expect("the client is in order")
 }
 
@@ -146,6 +151,18 @@ pub fn assert_untold(lines: &[String], sent: &Value, names: &[&str]) {
             assert!(!is_told, "{secret:?} is told: {line}");
         }
     }
+}
+
+/// What comes of the export of another program: a document that can be judged. No line tells one of
+/// its secrets, neither of what is left out nor of what is wrong with the document.
+pub fn assert_importable(import: Import, sent: &Value, secrets: &[&str]) {
+    let (document, lines) = import.finish();
+    assert_untold(&lines, sent, secrets);
+    let document = parse(&document.to_string()).expect("it is JSON");
+    let judged = Document::judge(&document, &ClientDefaults::default(), &Stored::default());
+    let problems = judged.problems.iter();
+    let told: Vec<String> = problems.map(|problem| problem.to_string()).collect();
+    assert_untold(&told, sent, secrets);
 }
 
 /// Every text and every name in a value.

@@ -180,3 +180,51 @@ fn an_empty_scope_stays_empty() {
         Some(token)
     );
 }
+
+#[test]
+fn a_token_ends_after_its_lifetime_and_with_its_grant_in_whole_seconds() {
+    let now = samples::NOW.plus(Duration::from_micros(999_999));
+    let minute = Duration::from_secs(60);
+    let end = samples::NOW.plus(minute);
+    assert_eq!(expiry(now, minute, None), end);
+    let later = end.plus(minute);
+    assert_eq!(expiry(now, minute, Some(later)), end);
+    let sooner = samples::NOW.plus(Duration::from_micros(30_500_000));
+    let thirty = samples::NOW.plus(Duration::from_secs(30));
+    assert_eq!(expiry(now, minute, Some(sooner)), thirty);
+}
+
+#[test]
+fn a_token_tells_its_type_and_what_is_left() {
+    let token = samples::access_token();
+    assert_eq!(token.token_type(), "Bearer");
+    let bound = AccessToken {
+        confirmation: Some(KeyThumbprint([7; 32])),
+        ..token.clone()
+    };
+    assert_eq!(bound.token_type(), "DPoP");
+    assert_eq!(token.expires_in(samples::NOW), 3_600);
+    let late = token.expires_at.plus(Duration::from_secs(5));
+    assert_eq!(token.expires_in(late), 0);
+    assert!(token.is_expired(token.expires_at) && token.is_expired(late));
+    assert!(!token.is_expired(token.expires_at.minus(Duration::from_micros(1))));
+}
+
+#[test]
+fn claims_of_a_grant_travel_by_name_and_survive_a_seal() {
+    let mut token = samples::access_token();
+    token.claims.insert(String::from("tier"), json!("gold"));
+    let claims = token.jwt_claims(form(ScopeClaim::Text, false));
+    assert_eq!(claims.get("grant_claims"), Some(&json!(["tier"])));
+    assert_eq!(claims.get("tier"), Some(&json!("gold")));
+    let again = AccessToken::from_verified_claims(&claims, ISSUER);
+    assert_eq!(again.as_ref(), Some(&token));
+    let mut lost = claims;
+    lost.remove("tier");
+    assert_eq!(AccessToken::from_verified_claims(&lost, ISSUER), None);
+    let mut grant = samples::given("openid");
+    grant.token_claims = token.claims;
+    let sealed = postcard::to_allocvec(&grant).unwrap();
+    let opened: super::super::grant::Grant = postcard::from_bytes(&sealed).unwrap();
+    assert_eq!(opened, grant);
+}

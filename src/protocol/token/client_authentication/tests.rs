@@ -92,6 +92,91 @@ fn each_way_names_its_client() {
 }
 
 #[test]
+fn what_names_no_client_or_two_is_refused() {
+    let several = ("invalid_request", Reason::SeveralAuthenticationMethods, 400);
+    let named = ("client_id", "web");
+    let in_body = [named, ("client_secret", "s3cret")];
+    assert_eq!(refusal(Some(&basic("web:s3cret")), &in_body), several);
+    let header = basic("web:s3cret");
+    let twice =
+        PresentedClient::from_request(&[&header, &header], &Parameters::from_pairs(vec![named]));
+    let twice = twice.unwrap_err();
+    assert_eq!(twice.error.reason, Reason::SeveralAuthenticationMethods);
+    assert!(twice.header_used);
+    let mismatch = ("invalid_client", Reason::ClientIdMismatch, 401);
+    assert_eq!(refusal(Some(&header), &[("client_id", "app")]), mismatch);
+    let nobody = ("invalid_client", Reason::NoClientAuthentication, 400);
+    assert_eq!(refusal(None, &[]), nobody);
+    let repeated = ("invalid_request", Reason::RepeatedParameter, 400);
+    assert_eq!(refusal(None, &[named, named]), repeated);
+    assert_eq!(refusal(None, &[named, in_body[1], in_body[1]]), repeated);
+    let long = "n".repeat(parameters::CLIENT_ID + 1);
+    let (code, _, status) = refusal(None, &[("client_id", &long)]);
+    assert_eq!((code, status), ("invalid_client", 400));
+}
+
+#[test]
+fn a_resource_shows_its_secret() {
+    let judged = |presented: &PresentedClient| {
+        let verdict = presented.judge_resource(&[secret("s3cret")], NOW);
+        verdict.map_err(|failure| (failure.error.reason, failure.header_used))
+    };
+    let sent = |user_pass: &str| presented(Some(&basic(user_pass)), &[]).unwrap();
+    assert_eq!(judged(&sent("web:s3cret")), Ok(()));
+    let wrong = Err((Reason::WrongClientSecret, true));
+    assert_eq!(judged(&sent("web:other")), wrong);
+    let nothing = presented(None, &[("client_id", "web")]).unwrap();
+    let missing = Err((Reason::MissingClientSecret, false));
+    assert_eq!(judged(&nothing), missing);
+}
+
+#[test]
+fn a_failure_is_answered_as_the_header_was_used_and_the_rule_says() {
+    use InvalidClientStatus::{Always400, Standard};
+    let failure = |header_used, error| AuthenticationFailure {
+        error,
+        header_used,
+        detail: None,
+    };
+    let wrong = invalid_client(Reason::WrongClientSecret);
+    let of_header = failure(true, wrong.clone());
+    let of_body = failure(false, wrong);
+    let contradictory = failure(true, contradiction(Reason::RepeatedParameter));
+    for (failure, rule, status) in [
+        (&of_header, Standard, 401),
+        (&of_header, Always400, 400),
+        (&of_body, Standard, 400),
+        (&of_body, Always400, 400),
+        (&contradictory, Standard, 400),
+    ] {
+        assert_eq!(failure.status(rule), status, "{failure:?} {rule:?}");
+        let challenge = (status == 401).then_some("Basic realm=\"gatepost\"");
+        assert_eq!(failure.challenge(rule), challenge);
+    }
+    let introspected = of_body.clone().at_introspection();
+    assert_eq!(introspected.status(Standard), 401);
+    assert_eq!(introspected.error, of_body.error);
+}
+
+#[test]
+fn only_a_wrong_secret_and_an_unknown_client_may_be_guesses() {
+    for (reason, may_be) in [
+        (Reason::WrongClientSecret, true),
+        (Reason::UnknownClientAtToken, true),
+        (Reason::MissingClientSecret, false),
+        (Reason::WrongAuthenticationMethod, false),
+        (Reason::DisabledClientAtToken, false),
+    ] {
+        let failure = presented(None, &[("client_id", "web")]).unwrap();
+        assert_eq!(
+            failure.failure(reason).counts_as_guess(),
+            may_be,
+            "{reason:?}"
+        );
+    }
+}
+
+#[test]
 fn a_pinned_method_refuses_the_others() {
     use ClientAuthenticationMethod::{
         AnySecret, ClientSecretBasic, ClientSecretPost, None as Public, PrivateKeyJwt,

@@ -25,10 +25,15 @@ fn gateway() -> Client {
 
 fn request(pairs: &[(&str, &str)]) -> ExtensionRequest {
     let own = [
-        ("grant_type", NAME),
         ("subject_token", "t"),
         ("subject_token_type", ACCESS_TOKEN_TYPE),
     ];
+    let pairs: Vec<(&str, &str)> = own.into_iter().chain(pairs.iter().copied()).collect();
+    request_of(&pairs)
+}
+
+fn request_of(pairs: &[(&str, &str)]) -> ExtensionRequest {
+    let own = [("grant_type", NAME)];
     let pairs: Vec<(&str, &str)> = own.into_iter().chain(pairs.iter().copied()).collect();
     match TokenRequest::from_form(
         &Parameters::from_pairs(pairs),
@@ -108,6 +113,114 @@ fn only_tokens_that_the_registration_names_are_taken() {
         exchanged(&[], |_, client| client.authentication = public).map(drop),
         unregistered
     );
+}
+
+#[test]
+fn tokens_are_shown_with_their_types() {
+    let read = |pairs: &[(&str, &str)]| {
+        read(&request_of(pairs)).map_err(|error| (error.code.as_str(), error.reason))
+    };
+    let token = |text: &str, must_be_jwt| ShownToken {
+        token: SecretText::new(text),
+        must_be_jwt,
+    };
+    let subject = [
+        ("subject_token", "t"),
+        ("subject_token_type", ACCESS_TOKEN_TYPE),
+    ];
+    let and = |pairs: &[(&'static str, &'static str)]| [&subject[..], pairs].concat();
+    let alone = ShownTokens {
+        subject: token("t", false),
+        actor: None,
+    };
+    assert_eq!(read(&subject), Ok(alone.clone()));
+    let as_jwt = [subject[0], ("subject_token_type", JWT_TYPE)];
+    assert_eq!(read(&as_jwt).unwrap().subject, token("t", true));
+    let asked = and(&[("requested_token_type", ACCESS_TOKEN_TYPE)]);
+    assert_eq!(read(&asked), Ok(alone));
+    let actor = and(&[("actor_token", "a"), ("actor_token_type", JWT_TYPE)]);
+    assert_eq!(read(&actor).unwrap().actor, Some(token("a", true)));
+    let kind = "urn:ietf:params:oauth:token-type:refresh_token";
+    let missing = Err(("invalid_request", Reason::MissingSubjectToken));
+    let unsupported = Err(("invalid_request", Reason::UnsupportedTokenType));
+    let no_actor = Err(("invalid_request", Reason::InvalidActorToken));
+    for (pairs, refused) in [
+        (vec![], &missing),
+        (vec![subject[0]], &missing),
+        (vec![subject[1]], &missing),
+        (vec![subject[0], ("subject_token_type", kind)], &unsupported),
+        (and(&[("requested_token_type", JWT_TYPE)]), &unsupported),
+        (and(&[("actor_token", "a")]), &no_actor),
+        (and(&[("actor_token_type", ACCESS_TOKEN_TYPE)]), &no_actor),
+        (
+            and(&[("actor_token", "a"), ("actor_token_type", kind)]),
+            &unsupported,
+        ),
+    ] {
+        assert_eq!(&read(&pairs), refused, "{pairs:?}");
+    }
+}
+
+#[test]
+fn a_scope_is_narrowed_to_what_client_subject_and_catalogue_share() {
+    let narrowed = |pairs: &[(&str, &str)], change: fn(&mut AccessToken, &mut Client)| {
+        let exchanged = exchanged(pairs, change)?;
+        Ok((
+            exchanged.narrowed.scope.to_string(),
+            exchanged.narrowed.audience,
+        ))
+    };
+    let to = |scope: &str, audience: &[&str]| {
+        let audience = audience.iter().map(ToString::to_string).collect();
+        Ok((scope.to_owned(), audience))
+    };
+    let beyond = Err(("invalid_scope", Reason::ScopeBeyondSubjectToken));
+    let nowhere = Err(("invalid_target", Reason::InvalidTarget));
+    let reaching = |_: &mut AccessToken, client: &mut Client| {
+        client.scope = scope("openid offline_access orders.read stock ping orders.write");
+    };
+    let both = to("orders.read stock ping", &[ORDERS, "stock"]);
+    assert_eq!(narrowed(&[], reaching), both);
+    // `ping` is not the gateway's.
+    let own = to("orders.read stock", &[ORDERS, "stock"]);
+    assert_eq!(narrowed(&[], |_, _| {}), own);
+    let stock = to("stock", &["stock"]);
+    assert_eq!(narrowed(&[("scope", "stock")], reaching), stock);
+    assert_eq!(narrowed(&[("audience", "stock")], |_, _| {}), stock);
+    let orders = to("orders.read", &[ORDERS]);
+    assert_eq!(narrowed(&[("resource", ORDERS)], |_, _| {}), orders);
+    let twice = [("resource", ORDERS), ("audience", ORDERS)];
+    assert_eq!(narrowed(&twice, |_, _| {}), orders);
+    for name in ["openid", "offline_access", "orders.write", "phone", "gone"] {
+        let asked = [("scope", name)];
+        assert_eq!(narrowed(&asked, reaching), beyond, "{name}");
+    }
+    assert_eq!(narrowed(&[("scope", "ping")], |_, _| {}), beyond);
+    let unregistered = |subject: &mut AccessToken, client: &mut Client| {
+        subject.scope = scope("gone stock");
+        client.scope = scope("gone stock");
+    };
+    assert_eq!(narrowed(&[("scope", "gone")], unregistered), beyond);
+    assert_eq!(narrowed(&[], unregistered), stock);
+    for pairs in [
+        [("resource", "stock")],
+        [("resource", "https://elsewhere.example/")],
+        [("audience", "gone")],
+    ] {
+        assert_eq!(narrowed(&pairs, |_, _| {}), nowhere, "{pairs:?}");
+    }
+    // Registered and allowed, but not behind the scope that is asked for.
+    let other = [("scope", "stock"), ("resource", ORDERS)];
+    assert_eq!(narrowed(&other, |_, _| {}), nowhere);
+    let to_stock_alone = |_: &mut AccessToken, client: &mut Client| {
+        client.token_exchange = Some(json!({"from_clients": ["web"], "to_resources": ["stock"]}));
+    };
+    assert_eq!(narrowed(&[], to_stock_alone), stock);
+    assert_eq!(narrowed(&[("resource", ORDERS)], to_stock_alone), nowhere);
+    let asked = [("scope", "orders.read stock")];
+    assert_eq!(narrowed(&asked, to_stock_alone), nowhere);
+    let aimed = [("scope", "orders.read stock"), ("audience", "stock")];
+    assert_eq!(narrowed(&aimed, to_stock_alone), stock);
 }
 
 #[test]
@@ -208,4 +321,50 @@ fn an_actor_of_another_tenant_is_none() {
     assert_eq!(acting(&of_bob(), |_| {}), Ok(json!({"sub": "bob"})));
     let elsewhere = |token: &mut AccessToken| token.user.as_mut().unwrap().tenant = None;
     assert_eq!(acting(&of_bob(), elsewhere), Err(Reason::InvalidActorToken));
+}
+
+#[test]
+fn an_actor_is_a_user_or_a_client_that_may_be_taken_over() {
+    let itself = json!({"sub": "gateway", "client_id": "gateway"});
+    let alone = exchanged(&[], |_, _| {}).unwrap();
+    assert_eq!(alone.delegation.act(), itself);
+    let of = |client_id: &str, user: Option<SignIn>| AccessToken {
+        client_id: ClientId::new(client_id),
+        user,
+        ..subject()
+    };
+    assert_eq!(acting(&of("gateway", None), |_| {}), Ok(itself));
+    let web = json!({"sub": "web", "client_id": "web"});
+    assert_eq!(acting(&of("web", None), |_| {}), Ok(web));
+    let bob = of_bob().user;
+    let acting_for = |client_id: &str| acting(&of(client_id, bob.clone()), |_| {});
+    assert_eq!(acting_for("gateway"), Ok(json!({"sub": "bob"})));
+    assert_eq!(acting_for("other"), Err(Reason::InvalidActorToken));
+}
+
+#[test]
+fn an_exchange_says_what_it_was_made_from_and_how_deep() {
+    let exchanged_after = |before: usize| {
+        exchanged(&[], |subject, _| {
+            let origin = TokenOrigin::of(subject);
+            subject.delegation = Some(Delegation {
+                actors: vec![Actor::Client(ClientId::new("first")); before],
+                origins: vec![origin; before],
+            });
+            drop(subject.claims.insert(String::from("tier"), json!("gold")));
+        })
+    };
+    let deepest = exchanged_after(DEEPEST - 1).unwrap();
+    assert_eq!(deepest.delegation.actors.len(), DEEPEST);
+    assert_eq!(
+        deepest.delegation.actors.first(),
+        Some(&Actor::Client(ClientId::new("gateway")))
+    );
+    let last = deepest.delegation.origins.last();
+    assert_eq!(last, Some(&TokenOrigin::of(&subject())));
+    assert_eq!(deepest.claims["tier"], "gold");
+    assert_eq!(deepest.ends_at, subject().expires_at);
+    let deeper = exchanged_after(DEEPEST).map(drop);
+    let refused = Err(("invalid_request", Reason::DelegationTooDeep));
+    assert_eq!(deeper, refused);
 }
