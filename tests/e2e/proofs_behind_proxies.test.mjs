@@ -3,7 +3,7 @@
 // TLS these proxies take.
 
 import assert from "node:assert/strict";
-import { generateKeyPairSync } from "node:crypto";
+import { createHash, generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, readFile } from "node:fs/promises";
 import { createServer as createPlainServer } from "node:http";
@@ -58,6 +58,14 @@ const document = (origin) => ({
       dpop_nonce: true,
       secrets: [{ value: holder.secret }],
     },
+    {
+      client_id: "pipeline",
+      client_name: "Pipeline",
+      grant_types: ["client_credentials"],
+      scope: "registration.read",
+      dpop_bound_access_tokens: true,
+      secrets: [{ value: holder.secret }],
+    },
     ...banks.map(({ client_id, redirectUri, alg, signed, jwk }) => ({
       client_id,
       client_name: "Bank",
@@ -70,8 +78,11 @@ const document = (origin) => ({
       jwks: { keys: [jwk] },
     })),
   ],
-  resource_scopes: [{ name: "orders.read", resources: ["https://orders.example"] }],
-  resources: [{ name: "https://orders.example" }],
+  resource_scopes: [
+    { name: "orders.read", resources: ["https://orders.example"] },
+    { name: "registration.read", resources: ["urn:gatepost:admin"] },
+  ],
+  resources: [{ name: "https://orders.example" }, { name: "urn:gatepost:admin" }],
   users: [{ ...alice, claims: { name: "Alice Liddell" } }],
 });
 
@@ -293,6 +304,24 @@ for (const proxy of Object.keys(startProxy)) {
       const forged = { "x-forwarded-host": "evil.example", "x-forwarded-proto": "http", forwarded: "host=evil.example;proto=http" };
       assert.equal((await token("http://evil.example/connect/token", nonce, forged)).status, 400);
       assert.equal((await token(address, nonce, forged)).status, 200);
+    });
+
+    test("a proof reaches the registration over HTTP", async () => {
+      const prove = newProver();
+      const secret = { client_id: "pipeline", client_secret: holder.secret };
+      const body = String(new URLSearchParams({ grant_type: "client_credentials", ...secret }));
+      const dpop = prove({ htm: "POST", htu: `${behind.issuer}/connect/token` });
+      const { access_token } = JSON.parse((await askAt(behind.at, "POST", "/connect/token", { ...form, dpop }, body)).text);
+      const ath = createHash("sha256").update(access_token).digest("base64url");
+      const bound = (htm, path) => ({
+        authorization: `DPoP ${access_token}`,
+        "content-type": "application/json",
+        dpop: prove({ htm, htu: behind.issuer + path, ath }),
+      });
+      const exported = await askAt(behind.at, "GET", "/admin/export", bound("GET", "/admin/export"));
+      assert.equal(exported.status, 200, exported.text);
+      const planned = await askAt(behind.at, "POST", "/admin/plan", bound("POST", "/admin/plan"), "{}");
+      assert.equal(planned.status, 200, planned.text);
     });
 
     test("two lines of proof arrive as two", async () => {

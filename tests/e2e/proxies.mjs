@@ -96,7 +96,7 @@ export async function startBehind(proxy, directory, document) {
   const certificate = await certified(directory, "localhost");
   const twoMachines = tcpPorts.map((port) => `127.0.0.1:${port}`);
   const upstreams = proxy === "HAProxy" ? twoMachines : [`unix:${join(directory, "http.sock")}`];
-  const more = [`GATEPOST_LISTEN=${upstreams[0]}`, "GATEPOST_TRUSTED_PROXIES=127.0.0.1/32"];
+  const more = [`GATEPOST_LISTEN=${upstreams[0]}`, "GATEPOST_TRUSTED_PROXIES=127.0.0.1/32", "GATEPOST_ADMIN_API=on"];
   const database = `behind_${proxy.toLowerCase()}`;
   const settings = await prepareGatepost(directory, { issuer, database, more, document });
   const options = { cwd: directory, env: environment(), stdio: "ignore" };
