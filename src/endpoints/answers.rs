@@ -265,13 +265,10 @@ pub fn json_error(
     error: &str,
     told: (Reason, Option<&str>),
 ) -> Response {
-    noted(
-        json(
-            status,
-            &error_members(error, &explained(config, told.0.description(), told)),
-        ),
-        told.0,
-    )
+    let description = explained(config, told.0.description(), told);
+    let mut response = noted(json(status, &error_members(error, &description)), told.0);
+    response.note.detail = told.1.map(str::to_owned);
+    response
 }
 
 /// What an extension grant refused: its own words where it has some.

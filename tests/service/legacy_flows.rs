@@ -292,7 +292,7 @@ fn a_day_that_is_none_is_refused_and_client_test_tells_the_grade() {
         (
             "strict",
             String::from(
-                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\" alone, which fills in the rest",
+                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", which fills in what the registration leaves out",
             ),
         ),
     ] {

@@ -60,8 +60,8 @@ impl Graded {
                 ))
             }
             Grade::OAuth21 if wanted.is_empty() => Finding::fine(
-                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\" alone, which fills in \
-                 the rest",
+                "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", which fills in what \
+                 the registration leaves out",
             ),
             Grade::OAuth21 => Finding::fine(format!(
                 "it keeps to OAuth 2.1; FAPI 2.0 wants \"profile\": \"fapi2\", and: {wanted}"

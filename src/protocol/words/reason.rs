@@ -64,7 +64,7 @@ reasons! {
     RequestUriUnsupported "GP1107" "Requests by reference are not supported." "Send the parameters, or the request_uri that /connect/par gave.";
     MissingResponseType "GP1108" "The parameter response_type is missing." "Send response_type, for instance code.";
     UnsupportedResponseType "GP1109" "The response_type is not supported." "Use a response type that discovery lists.";
-    UnregisteredResponseType "GP1110" "The client may not use this response_type." "Add it to the client's response_types. Where the log says legacy_until, the client may use this flow no more: use code instead.";
+    UnregisteredResponseType "GP1110" "The client may not use this response_type." "Add it to the client's response_types, unless its profile forbids it. Where the log says legacy_until, the client may use this flow no more: use code instead.";
     TokensThroughBrowser "GP1111" "The client may not receive access tokens through the browser." "Use the code flow, or set allow_access_tokens_via_browser.";
     UnknownResponseMode "GP1112" "The response_mode is not supported." "Use query, fragment or form_post.";
     IllegalResponseMode "GP1113" "The response_mode is not allowed for this response_type." "Tokens never travel in a query: use fragment or form_post.";
@@ -73,7 +73,7 @@ reasons! {
     MissingOpenid "GP1116" "Identity scopes need the scope openid." "Add openid to scope.";
     ScopeKind "GP1117" "A requested scope does not fit the response_type." "id_token takes identity scopes, token takes resource scopes.";
     MissingNonce "GP1118" "The parameter nonce is missing." "Send a fresh nonce with response types that return an ID token from this endpoint.";
-    MissingCodeChallenge "GP1119" "The parameter code_challenge or nonce is missing." "Use PKCE with S256. A nonce with the scope openid is enough only for a confidential client that nothing obliges to PKCE: neither require_pkce true, nor a profile, nor a legacy_until that is over.";
+    MissingCodeChallenge "GP1119" "The parameter code_challenge or nonce is missing." "Use PKCE with S256. A nonce with the scope openid is enough only for a confidential client that neither require_pkce true nor a profile obliges to PKCE. Where the log says legacy_until, the client may no longer leave out both.";
     MalformedCodeChallenge "GP1120" "The code_challenge is not well-formed." "Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256.";
     UnsupportedCodeChallengeMethod "GP1121" "The code_challenge_method is not supported." "Use S256.";
     PlainPkce "GP1122" "The client may not use the plain code_challenge_method." "Use S256.";
@@ -134,7 +134,7 @@ reasons! {
     MissingCode "GP1204" "The parameter code is missing." "Send the authorization code.";
     MissingTokenRedirectUri "GP1205" "The parameter redirect_uri is missing." "Send the redirect_uri of the authorization request.";
     UnknownCode "GP1206" "The grant is not valid." "The code is not one of this issuer's, or was damaged on the way.";
-    CodeReplayed "GP1207" "The grant is not valid." "The code was redeemed before; what the first redemption gave is revoked. Send each code once.";
+    CodeReplayed "GP1207" "The grant is not valid." "The code was used before, and what it gave is revoked. Send each code once, with its own code_verifier, redirect_uri and key.";
     CodeExpired "GP1208" "The grant is not valid." "Redeem the code at once; its lifetime is authorization_code_lifetime.";
     CodeOfAnotherClient "GP1209" "The grant is not valid." "Redeem the code with the client that asked for it.";
     RedirectUriMismatch "GP1210" "The grant is not valid." "Send the same redirect_uri as in the authorization request.";
@@ -146,7 +146,7 @@ reasons! {
     PasswordAlone "GP1803" "The grant is not valid." "The user has a second factor, which the password grant cannot ask for: use the authorization code flow.";
     PublicClientCredentials "GP1215" "The client may not use this grant_type." "client_credentials needs a confidential client.";
     IdentityScopeForClient "GP1216" "A requested scope needs a user." "Ask for resource scopes only with client_credentials.";
-    NoScopeLeft "GP1217" "There is no scope that this grant may carry." "Ask for a scope that the client may have. It must be one of a resource; for an ID-JAG it must be in the scope of the id_jag entry.";
+    NoScopeLeft "GP1217" "There is no scope that this grant may carry." "Ask for a scope that the client may have. It must be one of a resource; for an ID-JAG it must be in the scope of the id_jag entry that gives it, or of the assertion_issuers entry that takes it.";
     InvalidTarget "GP1218" "The resource or audience is unknown or not allowed." "Ask for resources within what was authorized. For an ID-JAG send the audience of one id_jag entry, and one of its resources.";
     MissingRefreshToken "GP1219" "The parameter refresh_token is missing." "Send the refresh token.";
     UnknownRefreshToken "GP1220" "The grant is not valid." "The refresh token is not one of this client's, or was damaged on the way.";
@@ -194,7 +194,7 @@ reasons! {
     WrongClientSecret "GP1305" "Client authentication failed." "Check client_secret; add one with `gatepost client secret`.";
     WrongAuthenticationMethod "GP1306" "Client authentication failed." "Use the registered token_endpoint_auth_method.";
     SecretOfPublicClient "GP1307" "Client authentication failed." "A public client has no secret: leave it out.";
-    ClientIdMismatch "GP1308" "Client authentication failed." "client_id in body and header must be the same.";
+    ClientIdMismatch "GP1308" "Client authentication failed." "The client_id of the body must be that of the Authorization header, and the sub of the client's own assertion.";
     TooManyClientFailures "GP1309" "Too many failed attempts." "Wait as long as Retry-After says.";
     DisabledClientAtToken "GP1310" "Client authentication failed." "The client is disabled; enable it with `gatepost apply`.";
     MissingClientSecret "GP1311" "Client authentication failed." "Send client_secret; an empty one counts as none.";
@@ -211,10 +211,10 @@ reasons! {
     MalformedDpopJkt "GP1328" "The dpop_jkt is not well-formed." "Send the SHA-256 thumbprint of the public key (RFC 7638) in base64url, 43 characters; or leave it out.";
     // JWT bearer grant
     MissingAssertion "GP1240" "The parameter assertion is missing." "Send the JWT as assertion.";
-    UnknownAssertionIssuer "GP1241" "The grant is not valid." "Register its issuer under assertion_issuers, and the client among those that may redeem its assertions.";
+    UnknownAssertionIssuer "GP1241" "The grant is not valid." "Register its issuer under assertion_issuers, and the client among those that may redeem its assertions. An issuer with id_jag true is taken for ID-JAGs alone.";
     AssertionKey "GP1242" "The grant is not valid." "Sign with a registered alg and key; give each key a kid of its own.";
     AssertionSignature "GP1243" "The grant is not valid." "Sign with the private part of the registered key.";
-    AssertionClaims "GP1244" "The grant is not valid." "Set sub, jti, exp at most 10 minutes ahead, and aud to this issuer or its token endpoint alone. An ID-JAG needs iat as well, and aud of this issuer alone.";
+    AssertionClaims "GP1244" "The grant is not valid." "Set sub, jti, exp at most 10 minutes ahead, and aud to this issuer or its token endpoint alone. An ID-JAG needs iat as well, aud of this issuer alone, and no authorization_details.";
     AssertionReplayed "GP1245" "The grant is not valid." "Get a new assertion for each request.";
     AssertionKeysUnavailable "GP1246" "The grant is not valid." "Let the issuer's jwks_uri answer 200 with a JWK set; the log says what it did instead.";
     AssertionSubject "GP1247" "The grant is not valid." "Link the subject to a user with `gatepost user link`, or check the user name.";
@@ -223,7 +223,7 @@ reasons! {
     IdJagForBrowser "GP1178" "This token type is not given to browsers." "Ask for it from the client's server: a request with Origin comes from a script.";
     ScopeBeyondAssertion "GP1248" "The scope is wider than what such an assertion can give." "Ask for scopes of the issuer's registration, without offline_access.";
     // Client authentication by keys
-    MalformedClientAssertion "GP1230" "Client authentication failed." "Send one JWT as client_assertion, signed with RS256, ES256 or EdDSA, its sub the client_id, and client_assertion_type.";
+    MalformedClientAssertion "GP1230" "Client authentication failed." "Send one JWT as client_assertion, signed with ES256, EdDSA or, where no profile forbids it, RS256, its sub the client_id, and client_assertion_type.";
     ClientAssertionAlgorithm "GP1231" "Client authentication failed." "Sign with the registered token_endpoint_auth_signing_alg; without one with ES256 or EdDSA, which are always taken.";
     ClientAssertionKey "GP1232" "Client authentication failed." "Register the key under the kid that the header names; each kid once.";
     ClientAssertionSignature "GP1233" "Client authentication failed." "Sign with the private part of the registered key.";
@@ -236,10 +236,10 @@ reasons! {
     UnknownWorkload "GP1174" "Client authentication failed." "Register an entry in federated with exactly this issuer, subject and claims; the log has the first two.";
     WorkloadTokenTooLong "GP1175" "Client authentication failed." "Let the platform give out tokens that end sooner, or register max_lifetime, up to 86400.";
     // UserInfo
-    NoAccessToken "GP1401" "An access token is required." "Send Authorization: Bearer.";
+    NoAccessToken "GP1401" "An access token is required." "Send Authorization: Bearer, or DPoP with a token that is bound to a key.";
     SeveralAccessTokens "GP1402" "The access token must be sent in one way only." "Use the Authorization header alone.";
     AccessTokenInQuery "GP1403" "Access tokens are not accepted in the URL." "Send Authorization: Bearer.";
-    InvalidAccessToken "GP1404" "The access token is not valid." "It expired, was revoked, or is not one of this issuer's access tokens.";
+    InvalidAccessToken "GP1404" "The access token is not valid." "It expired, was revoked, is not one of this issuer's access tokens, or is not for this resource.";
     InsufficientScope "GP1405" "The access token does not have the scope openid." "Ask for openid.";
     MalformedBearer "GP1406" "The Authorization header is not well-formed." "Send Authorization: Bearer and one token.";
     TokenNotOfProgram "GP1407" "The access token must be one without a user, with the scope" "Get it by client_credentials, with the scope that the answer names, and register that at the client.";
