@@ -167,7 +167,10 @@ fn normalised(address: &str) -> Option<String> {
         "https" => ":443",
         _ => ":80",
     };
-    let authority = authority.strip_suffix(default_port).unwrap_or(&authority);
+    // Behind another port it is none, and what has two is no address.
+    let is_host = |rest: &&str| !rest.contains(':') || rest.ends_with(']');
+    let bare = authority.strip_suffix(default_port).filter(is_host);
+    let authority = bare.unwrap_or(&authority);
     Some(format!(
         "{scheme}://{authority}{}",
         written_in_one_way(path)
@@ -457,6 +460,12 @@ mod tests {
             ("https://op.example:80/a", Some("https://op.example:80/a")),
             ("http://op.example:443/a", Some("http://op.example:443/a")),
             ("https://op.example", Some("https://op.example")),
+            ("https://[::1]:443/a", Some("https://[::1]/a")),
+            ("http://[::80]/a", Some("http://[::80]/a")),
+            (
+                "http://op.example:8080:80/a",
+                Some("http://op.example:8080:80/a"),
+            ),
             ("https://op.example#https://b/", Some("https://op.example")),
             ("op.example/a", None),
             ("?https://op.example/a", None),

@@ -22,6 +22,9 @@ const TOKEN_URL: &str = "https://login.example/connect/token";
 const THEIRS: &str = "https://idp.example";
 const SUBJECT: &str = "repo:acme/shop";
 
+/// Times are kept in microseconds, and what is finer is cut off.
+const TICK: f64 = 1e-6;
+
 fn now() -> f64 {
     NOW.seconds() as f64
 }
@@ -39,7 +42,7 @@ fn is_only(audience: &Value, wanted: &str) -> bool {
 fn assert_begun(claims: &Map<String, Value>, skew: f64) {
     for name in ["nbf", "iat"] {
         if claims.contains_key(name) {
-            assert!(seconds(claims, name) <= now() + skew);
+            assert!(seconds(claims, name) <= now() + skew + TICK);
         }
     }
 }
@@ -60,7 +63,7 @@ fn of_a_client(claims: &Map<String, Value>) {
         );
         assert!(!taken.jti.is_empty() && claims["jti"] == json!(taken.jti));
         let expires_at = seconds(claims, "exp");
-        assert!(now() - 60.0 < expires_at && expires_at <= now() + 660.0);
+        assert!(now() - 60.0 < expires_at && expires_at <= now() + 660.0 + TICK);
         assert!(
             taken.forgotten_at > NOW && taken.forgotten_at <= NOW.plus(Duration::from_secs(720))
         );
@@ -91,7 +94,7 @@ fn of_a_workload(claims: &Map<String, Value>) {
     if workload_identity::judge(claims, entry, OURS, NOW).is_ok() {
         assert!(is_only(&claims["aud"], OURS));
         let expires_at = seconds(claims, "exp");
-        assert!(now() < expires_at + 60.0 && expires_at <= now() + 60.0 + 3_600.0);
+        assert!(now() < expires_at + 60.0 && expires_at <= now() + 3_660.0 + TICK);
         assert_begun(claims, 60.0);
     }
 }
