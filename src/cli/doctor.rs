@@ -99,11 +99,11 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
         unread.is_some() => weak "new passwords are taken without a look at {no_list}",
     } else "every name is known, every value fits");
     letters(&config, findings)?;
-    let nonces = installed(invocation, findings).unwrap_or_else(|failure| {
+    let inside = installed(invocation, findings).unwrap_or_else(|failure| {
         findings.push(Finding::broken(failure.to_string()));
         None
     });
-    outside::examine(&config, nonces, findings)
+    outside::examine(&config, inside, findings)
 }
 
 /// Whether letters can go out. Nothing where there is no e-mail.
@@ -138,12 +138,25 @@ impl Nonces {
     }
 }
 
-/// The database and what is in it. Returns nonces that the server will believe; `None` after a
-/// fault that was told.
+/// Enabled clients that cannot do without proofs of possession (RFC 9449).
+#[derive(Default)]
+struct Proving {
+    all: Vec<String>,
+    with_nonce: Vec<String>,
+}
+
+/// What the look from outside needs from the database.
+struct Inside {
+    /// The server will believe them.
+    nonces: Nonces,
+    proving: Proving,
+}
+
+/// The database and what is in it; `None` after a fault that was told.
 fn installed(
     invocation: &Invocation,
     findings: &mut Vec<Finding>,
-) -> Result<Option<Nonces>, Failure> {
+) -> Result<Option<Inside>, Failure> {
     let operator = Operator::open(invocation)?;
     let examined = examination::examine(&operator.store, operator.config.database_connections)?;
     findings.extend(examined.findings);
@@ -208,10 +221,32 @@ fn installed(
                          and sign in none of them: `address_shared` in the audit log names them",
         } else "no two users of a tenant have the same verified e-mail address");
     }
-    Ok(Some(Nonces {
+    let nonces = Nonces {
         sealer: Sealer::new(&derived, Purpose::Doctor),
         latest: now,
-    }))
+    };
+    let proving = proving(&operator)?;
+    Ok(Some(Inside { nonces, proving }))
+}
+
+fn proving(operator: &Operator) -> Result<Proving, Failure> {
+    let defaults = &operator.config.client_defaults;
+    let mut proving = Proving::default();
+    let rows = clients::list(&operator.store)?;
+    for row in rows.iter().filter(|row| row.enabled) {
+        // One that is not served was told.
+        let metadata = parse_own(&row.metadata);
+        let Ok(client) = registration::client::from_json(&metadata, "", defaults) else {
+            continue;
+        };
+        if client.requires_dpop || client.requires_dpop_nonce {
+            proving.all.push(row.client_id.to_string());
+        }
+        if client.requires_dpop_nonce {
+            proving.with_nonce.push(row.client_id.to_string());
+        }
+    }
+    Ok(proving)
 }
 
 fn some(names: &[String]) -> String {
