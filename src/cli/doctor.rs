@@ -27,11 +27,14 @@ use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, client_checkup};
-use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::client::{Client, SigningAlgorithm};
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
 use crate::store::{clients, examination, partitions, signing_keys, users};
+
+/// So many metadata documents are fetched: each may take seconds.
+const MOST_DOCUMENTS: usize = 5;
 
 /// The faults of a part: those whose condition holds. Without any, one line says that the part is
 /// sound.
@@ -267,6 +270,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
     let outbound = operator.outbound()?;
     let mut all = Vec::new();
     let unread = || vec![Finding::broken("it is not served")];
+    let mut documents = 0;
     for row in clients::list(&operator.store)?
         .iter()
         .filter(|row| row.enabled)
@@ -274,11 +278,18 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
         let secrets: Vec<_> = row.secrets.iter().map(|one| opened(one, sealer)).collect();
         let client =
             registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
-        let judge = |client| client_checkup::examine(&client, &secrets, &signing, &providers, now);
-        all.push((
-            format!("`gatepost client test {}`", row.client_id),
-            client.map_or_else(|_| unread(), judge),
-        ));
+        let judge =
+            |client: &Client| client_checkup::examine(client, &secrets, &signing, &providers, now);
+        let found = match client {
+            Ok(mut client) if client.metadata_document && documents < MOST_DOCUMENTS => {
+                documents += 1;
+                let of_document = client::describe(operator, &mut client)?;
+                judge(&client).into_iter().chain([of_document]).collect()
+            }
+            Ok(client) => judge(&client),
+            Err(_) => unread(),
+        };
+        all.push((format!("`gatepost client test {}`", row.client_id), found));
     }
     for row in &idp::registered(operator)? {
         let tried = |provider: &IdentityProvider| idp::tried(&outbound, sealer, row, provider);

@@ -863,6 +863,19 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
     );
     scene.gatepost.run_well(&["client", "remove", "weak"], "");
     let dead = format!("https://localhost:{}", free_port());
+    let described = format!("{dead}/agent.json");
+    let agent = |enabled: bool| {
+        json!({"client_id": described, "metadata_document": true, "scope": "openid",
+            "redirect_hosts": ["app.example"], "enabled": enabled})
+    };
+    scene.gatepost.apply(&json!({"clients": [agent(true)]}));
+    scene.assert_alone(
+        "metadata document",
+        &[],
+        "fails",
+        &format!("these say what fails: `gatepost client test {described}`"),
+    );
+    scene.gatepost.apply(&json!({"clients": [agent(false)]}));
     let provider = json!({"name": "dead", "client_id": "gatepost", "client_secret": "x".repeat(32), "issuer": dead});
     scene
         .gatepost
