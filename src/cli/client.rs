@@ -292,7 +292,7 @@ fn switched_off(client: &Client, catalogue: &Catalogue, config: &Config) -> Vec<
 }
 
 /// Adds what the client's metadata document says now, and tells what of it does not count.
-fn describe(operator: &Operator, client: &mut Client) -> Result<Finding, Failure> {
+pub(super) fn describe(operator: &Operator, client: &mut Client) -> Result<Finding, Failure> {
     let outbound = operator.outbound()?;
     let asker = Asker::Worker(&outbound);
     let found = fetch_metadata_document(asker, client, Deadline::usual());

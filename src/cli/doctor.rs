@@ -27,11 +27,14 @@ use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{self, client_checkup};
-use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::client::{Client, SigningAlgorithm};
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
 use crate::store::{clients, examination, partitions, signing_keys, users};
+
+/// So many metadata documents are fetched: each may take seconds.
+const MOST_DOCUMENTS: usize = 5;
 
 /// The faults of a part: those whose condition holds. Without any, one line says that the part is
 /// sound.
@@ -99,11 +102,11 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
         unread.is_some() => weak "new passwords are taken without a look at {no_list}",
     } else "every name is known, every value fits");
     letters(&config, findings)?;
-    let nonces = installed(invocation, findings).unwrap_or_else(|failure| {
+    let inside = installed(invocation, findings).unwrap_or_else(|failure| {
         findings.push(Finding::broken(failure.to_string()));
         None
     });
-    outside::examine(&config, nonces, findings)
+    outside::examine(&config, inside, findings)
 }
 
 /// Whether letters can go out. Nothing where there is no e-mail.
@@ -138,12 +141,25 @@ impl Nonces {
     }
 }
 
-/// The database and what is in it. Returns nonces that the server will believe; `None` after a
-/// fault that was told.
+/// Enabled clients that cannot do without proofs of possession (RFC 9449).
+#[derive(Default)]
+struct Proving {
+    all: Vec<String>,
+    with_nonce: Vec<String>,
+}
+
+/// What the look from outside needs from the database.
+struct Inside {
+    /// The server will believe them.
+    nonces: Nonces,
+    proving: Proving,
+}
+
+/// The database and what is in it; `None` after a fault that was told.
 fn installed(
     invocation: &Invocation,
     findings: &mut Vec<Finding>,
-) -> Result<Option<Nonces>, Failure> {
+) -> Result<Option<Inside>, Failure> {
     let operator = Operator::open(invocation)?;
     let examined = examination::examine(&operator.store, operator.config.database_connections)?;
     findings.extend(examined.findings);
@@ -208,10 +224,32 @@ fn installed(
                          and sign in none of them: `address_shared` in the audit log names them",
         } else "no two users of a tenant have the same verified e-mail address");
     }
-    Ok(Some(Nonces {
+    let nonces = Nonces {
         sealer: Sealer::new(&derived, Purpose::Doctor),
         latest: now,
-    }))
+    };
+    let proving = proving(&operator)?;
+    Ok(Some(Inside { nonces, proving }))
+}
+
+fn proving(operator: &Operator) -> Result<Proving, Failure> {
+    let defaults = &operator.config.client_defaults;
+    let mut proving = Proving::default();
+    let rows = clients::list(&operator.store)?;
+    for row in rows.iter().filter(|row| row.enabled) {
+        // One that is not served was told.
+        let metadata = parse_own(&row.metadata);
+        let Ok(client) = registration::client::from_json(&metadata, "", defaults) else {
+            continue;
+        };
+        if client.requires_dpop || client.requires_dpop_nonce {
+            proving.all.push(row.client_id.to_string());
+        }
+        if client.requires_dpop_nonce {
+            proving.with_nonce.push(row.client_id.to_string());
+        }
+    }
+    Ok(proving)
 }
 
 fn some(names: &[String]) -> String {
@@ -232,6 +270,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
     let outbound = operator.outbound()?;
     let mut all = Vec::new();
     let unread = || vec![Finding::broken("it is not served")];
+    let mut documents = 0;
     for row in clients::list(&operator.store)?
         .iter()
         .filter(|row| row.enabled)
@@ -239,11 +278,18 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
         let secrets: Vec<_> = row.secrets.iter().map(|one| opened(one, sealer)).collect();
         let client =
             registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
-        let judge = |client| client_checkup::examine(&client, &secrets, &signing, &providers, now);
-        all.push((
-            format!("`gatepost client test {}`", row.client_id),
-            client.map_or_else(|_| unread(), judge),
-        ));
+        let judge =
+            |client: &Client| client_checkup::examine(client, &secrets, &signing, &providers, now);
+        let found = match client {
+            Ok(mut client) if client.metadata_document && documents < MOST_DOCUMENTS => {
+                documents += 1;
+                let of_document = client::describe(operator, &mut client)?;
+                judge(&client).into_iter().chain([of_document]).collect()
+            }
+            Ok(client) => judge(&client),
+            Err(_) => unread(),
+        };
+        all.push((format!("`gatepost client test {}`", row.client_id), found));
     }
     for row in &idp::registered(operator)? {
         let tried = |provider: &IdentityProvider| idp::tried(&outbound, sealer, row, provider);

@@ -26,12 +26,18 @@ pub fn live() -> Response {
 
 /// Prefix of the nonces of `gatepost doctor`. The time is sealed in them.
 pub const DOCTOR: &str = "gpd_";
+/// Behind such a nonce: it asks for an answer with 400.
+pub const AS_REFUSAL: &str = "&refuse";
 
 /// `gatepost doctor` proves itself by a nonce, at any address, and learns which header fields
 /// arrived there; of secret ones, how long each line is. A nonce is good for a minute, and once in
-/// each process.
+/// each process. With [`AS_REFUSAL`] the answer is one of those that some proxies change.
 pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
-    let nonce = request.query.strip_prefix("doctor=")?;
+    let asked = request.query.strip_prefix("doctor=")?;
+    let (nonce, status) = match asked.strip_suffix(AS_REFUSAL) {
+        Some(nonce) => (nonce, 400),
+        None => (asked, 200),
+    };
     let app = app?;
     let asked: i64 = app.vault.doctor.open_text(DOCTOR, nonce)?;
     let is_fresh = |asked: &i64| app.now().micros().abs_diff(*asked) <= 60_000_000;
@@ -56,7 +62,7 @@ pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
         },
     });
     // A proxy may take it from answers, and `gatepost doctor` sees that it does.
-    Some(answers::json(200, &seen).header(NONCE_HEADER, "doctor"))
+    Some(answers::json(status, &seen).header(NONCE_HEADER, "doctor"))
 }
 
 /// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough

@@ -338,6 +338,19 @@ fn pass_on(
         "domain" => answer = answer.replace("; Secure", "; Secure; Domain=localhost"),
         "cookies" => answer = answer.replace("; Secure", "; Sekure"),
         "drops DPoP-Nonce" => answer = answer.replace("DPoP-Nonce: ", "X-Other: "),
+        "drops DPoP-Nonce of 4xx" if answer.starts_with("HTTP/1.1 4") => {
+            answer = answer.replace("DPoP-Nonce: ", "X-Other: ");
+        }
+        "drops DPoP-Nonce of 200" if answer.starts_with("HTTP/1.1 200") => {
+            answer = answer.replace("DPoP-Nonce: ", "X-Other: ");
+        }
+        "changes DPoP-Nonce" => answer = answer.replace("DPoP-Nonce: ", "DPoP-Nonce: no-"),
+        "repeats DPoP-Nonce" => {
+            answer = answer.replace("DPoP-Nonce: ", "DPoP-Nonce: doctor\r\nDPoP-Nonce: ");
+        }
+        "own 400" if answer.starts_with("HTTP/1.1 400") => {
+            answer = String::from("HTTP/1.1 400 No\r\nContent-Length: 4\r\n\r\nOops");
+        }
         "joins challenges" => answer = answer.replace("\r\nWWW-Authenticate: DPoP ", ", DPoP "),
         "own 401" if answer.starts_with("HTTP/1.1 401") => {
             answer = String::from("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
@@ -369,6 +382,17 @@ fn spoil(fault: &str, lines: &mut Vec<String>) {
         "drops DPoP" => lines.retain(|line| !is(line, "dpop")),
         "drops DPoP at PAR" if lines[0].contains("/connect/par") => {
             lines.retain(|line| !is(line, "dpop"));
+        }
+        "drops DPoP below /scim/" if lines[0].contains(" /scim/") => {
+            lines.retain(|line| !is(line, "dpop"));
+        }
+        "drops DPoP below /admin/" if lines[0].contains(" /admin/") => {
+            lines.retain(|line| !is(line, "dpop"));
+        }
+        "reverses" => lines[1..].reverse(),
+        "passes one" => {
+            let second = lines.iter().rposition(|line| is(line, "dpop"));
+            second.map(|index| lines.remove(index));
         }
         "cuts DPoP" => lines
             .iter_mut()
@@ -562,13 +586,13 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
             "60",
             "drops DPoP",
             "weak",
-            "proxy: of two lines of DPoP 0 arrive, so clients",
+            "proxy: of two lines of DPoP 0 arrive at /connect/token, /connect/par, /connect/userinfo, so clients",
         ),
         (
             "60",
             "drops DPoP at PAR",
             "weak",
-            "of two lines of DPoP 0 arrive, so clients",
+            "proxy: of two lines of DPoP 0 arrive at /connect/par, so clients",
         ),
         (
             "60",
@@ -576,7 +600,13 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
             "weak",
             "of DPoP 2036 of 2399 characters arrive",
         ),
-        ("60", "joins", "weak", "of two lines of DPoP 1 arrive"),
+        ("60", "joins", "weak", "of two lines of DPoP 1 arrives at "),
+        (
+            "60",
+            "own 400",
+            "fails",
+            "a POST to /connect/token gets 400, and not from Gatepost: have the proxy pass answers on",
+        ),
         (
             "60",
             "drops DPoP-Nonce",
@@ -833,6 +863,19 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
     );
     scene.gatepost.run_well(&["client", "remove", "weak"], "");
     let dead = format!("https://localhost:{}", free_port());
+    let described = format!("{dead}/agent.json");
+    let agent = |enabled: bool| {
+        json!({"client_id": described, "metadata_document": true, "scope": "openid",
+            "redirect_hosts": ["app.example"], "enabled": enabled})
+    };
+    scene.gatepost.apply(&json!({"clients": [agent(true)]}));
+    scene.assert_alone(
+        "metadata document",
+        &[],
+        "fails",
+        &format!("these say what fails: `gatepost client test {described}`"),
+    );
+    scene.gatepost.apply(&json!({"clients": [agent(false)]}));
     let provider = json!({"name": "dead", "client_id": "gatepost", "client_secret": "x".repeat(32), "issuer": dead});
     scene
         .gatepost
@@ -842,6 +885,143 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
         &[],
         "fails",
         "these say what fails: `gatepost idp test dead`",
+    );
+}
+
+const PROVED_AT: &str = "/connect/token, /connect/par, /connect/userinfo";
+
+#[test]
+fn where_proofs_and_their_nonces_get_lost_is_told() {
+    let scene = Scene::start("proofs");
+    let sound = |fault, arguments: &[&str]| {
+        scene.stand("60", fault);
+        let (code, findings) = scene.examined(arguments);
+        assert!(
+            code == 0 && findings.iter().all(|(verdict, _)| verdict == "ok"),
+            "{fault}: {findings:#?}"
+        );
+    };
+    let both = ["--scim", "on", "--admin-api", "on"];
+    sound("", &both);
+    sound("reverses", &both);
+    // What is off is not asked.
+    sound("drops DPoP below /scim/", &["--admin-api", "on"]);
+    sound("drops DPoP below /admin/", &["--scim", "on"]);
+    for (fault, words) in [
+        (
+            "drops DPoP below /scim/",
+            String::from("proxy: of two lines of DPoP 0 arrive at /scim/v2/Users, so clients"),
+        ),
+        (
+            "drops DPoP below /admin/",
+            String::from("proxy: of two lines of DPoP 0 arrive at /admin/export, so clients"),
+        ),
+        (
+            "cuts DPoP",
+            format!(
+                "of DPoP 2036 of 2399 characters arrive at {PROVED_AT}, /scim/v2/Users, \
+                 /admin/export, so clients"
+            ),
+        ),
+    ] {
+        scene.stand("60", fault);
+        scene.assert_alone(fault, &both, "weak", &words);
+    }
+    for (fault, words) in [
+        (
+            "passes one",
+            format!("of two lines of DPoP 1 arrives at {PROVED_AT}, so a request with two proofs"),
+        ),
+        (
+            "drops DPoP-Nonce",
+            format!("it drops DPoP-Nonce from answers at {PROVED_AT}, so clients"),
+        ),
+        (
+            "drops DPoP-Nonce of 4xx",
+            format!("it drops DPoP-Nonce from answers with 400 at {PROVED_AT}, so clients"),
+        ),
+        (
+            "drops DPoP-Nonce of 200",
+            format!("it drops DPoP-Nonce from answers with 200 at {PROVED_AT}, so clients"),
+        ),
+        (
+            "changes DPoP-Nonce",
+            format!("it changes DPoP-Nonce in answers at {PROVED_AT}, so clients"),
+        ),
+        (
+            "repeats DPoP-Nonce",
+            format!("it repeats DPoP-Nonce in answers at {PROVED_AT}, so clients"),
+        ),
+    ] {
+        scene.stand("60", fault);
+        scene.assert_alone(fault, &[], "weak", &words);
+    }
+}
+
+#[test]
+fn what_proofs_suffer_fails_where_a_client_cannot_do_without() {
+    let scene = Scene::start("provers");
+    let client = |client_id: &str, member: &str, enabled: bool| {
+        json!({"client_id": client_id, "redirect_uris": ["https://prover.example/cb"], "response_types": ["code"],
+            "grant_types": ["authorization_code"], "scope": "openid", "token_endpoint_auth_method": "none",
+            "enabled": enabled, member: true})
+    };
+    let apply = |client: Value| scene.gatepost.apply(&json!({"clients": [client]}));
+    apply(client("bound", "dpop_bound_access_tokens", false));
+    apply(client("renewing", "dpop_nonce", false));
+    let bank = json!({"client_id": "bank", "profile": "fapi2", "redirect_uris": ["https://bank.example/cb"],
+        "scope": "openid", "jwks_uri": "https://bank.example/jwks", "enabled": false});
+    apply(bank.clone());
+    let told = |fault, verdict: &str, words: &str| {
+        scene.stand("60", fault);
+        scene.assert_alone(fault, &[], verdict, words);
+    };
+    told(
+        "drops DPoP",
+        "weak",
+        "so clients that prove their key fail: have",
+    );
+    told(
+        "drops DPoP-Nonce of 4xx",
+        "weak",
+        "so clients that need a nonce get no good one: have",
+    );
+    apply(client("bound", "dpop_bound_access_tokens", true));
+    told(
+        "drops DPoP",
+        "fails",
+        "so clients that prove their key fail, here bound: have",
+    );
+    told(
+        "cuts DPoP",
+        "fails",
+        "so clients that prove their key fail, here bound: have",
+    );
+    told(
+        "drops DPoP-Nonce",
+        "weak",
+        "so clients that need a nonce get no good one: have",
+    );
+    apply(client("renewing", "dpop_nonce", true));
+    let mut enabled = bank;
+    enabled["enabled"] = json!(true);
+    apply(enabled);
+    let provers = "so clients that prove their key fail, here bank, bound, renewing: have";
+    told("drops DPoP at PAR", "fails", provers);
+    let with_nonce = "so clients that need a nonce get no good one, here bank, renewing: have";
+    told("drops DPoP-Nonce", "fails", with_nonce);
+    told("drops DPoP-Nonce of 4xx", "fails", with_nonce);
+    told("repeats DPoP-Nonce", "fails", with_nonce);
+    // These work nevertheless.
+    told(
+        "drops DPoP-Nonce of 200",
+        "weak",
+        "get the next one by a refusal",
+    );
+    told(
+        "joins",
+        "weak",
+        "so a request with two proofs is not seen to have two",
     );
 }
 
@@ -1031,6 +1211,18 @@ fn a_process_tells_what_it_saw_to_a_nonce_of_its_secret_once_and_for_a_minute() 
     );
     for refused in [&third, &other_secret] {
         assert_eq!(at_userinfo(refused).status, 401);
+    }
+    let fourth = sealed(42, Purpose::Doctor, 2);
+    let refusal = at_userinfo(&format!("{fourth}&refuse"));
+    assert_eq!(refusal.status, 400);
+    assert_eq!(refusal.headers_named("dpop-nonce"), ["doctor"]);
+    assert_eq!(refusal.json()["lengths"]["DPoP"], json!([3, 3]));
+    for refused in [
+        fourth.clone(),
+        format!("{fourth}&refuse"),
+        format!("{other_secret}&refuse"),
+    ] {
+        assert_eq!(at_userinfo(&refused).status, 401);
     }
     for used in [&second, &first] {
         assert_eq!(asked(used), "ok\n", "answered before");

@@ -5,20 +5,19 @@ use std::net::{IpAddr, ToSocketAddrs};
 
 use serde_json::Value;
 
-use super::Nonces;
+use super::{Inside, Nonces};
 use crate::cli::healthcheck;
 use crate::cli::output::Failure;
 use crate::config::{Config, ListenAddress};
 use crate::outbound::{
     Outbound, OutboundAnswer, OutboundError, OutboundRequest, days_left, takes_rsa_key_exchange,
 };
-use crate::protocol::discovery::{
-    CONFIGURATION_PATH, PUSHED_REQUEST_PATH, TOKEN_PATH, USERINFO_PATH,
-};
+use crate::protocol::discovery::{CONFIGURATION_PATH, TOKEN_PATH, USERINFO_PATH};
 use crate::protocol::registration::problem::Finding;
-use crate::protocol::token::dpop_proof::NONCE_HEADER;
 use crate::protocol::words::forwarded::{Cidr, is_trusted, source};
 use crate::protocol::words::web_url::WebUrl;
+
+mod proofs;
 
 /// No machine has this address (RFC 5737).
 const CLAIMED: &str = "203.0.113.9";
@@ -26,8 +25,6 @@ const CLAIMED: &str = "203.0.113.9";
 const LONG_ADDRESS: usize = 7_000;
 /// Some proxies have room for 4 KiB.
 const LONG_FIELD: usize = 5_000;
-/// A proof with a long `htu`, a nonce and an `ath` has fewer characters.
-const LONG_PROOF: usize = 1_200;
 /// A version that somebody names who changes it.
 const VERSION: &str = "W/\"1\"";
 const HEALTH: &str = "/healthz";
@@ -43,7 +40,7 @@ struct Visitor<'a> {
 
 pub(super) fn examine(
     config: &Config,
-    nonces: Option<Nonces>,
+    inside: Option<Inside>,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
     let base = config.base_url.as_str();
@@ -70,8 +67,8 @@ pub(super) fn examine(
     }
     visitor.judge_tls(&document, findings)?;
     visitor.judge_bodies(findings)?;
-    if let Some(nonces) = nonces {
-        visitor.judge_fields(nonces, findings);
+    if let Some(inside) = inside {
+        visitor.judge_fields(inside, findings);
     }
     Ok(())
 }
@@ -183,6 +180,8 @@ impl Visitor<'_> {
         let small = self.outbound.send_to_ourselves(&small);
         let takes_posts = small.as_ref().is_ok_and(is_our_error);
         let small = outcome(small);
+        // What we, and a page in place of our answer, have; who refuses a method has another.
+        let is_replaced = !takes_posts && ["200", "400", "401"].contains(&small.as_str());
         // That address takes no POST: 405 says that the body came through, and nothing has changed.
         let address = format!("{}{HEALTH}", self.base);
         let form = "a".repeat(65_529);
@@ -206,7 +205,10 @@ impl Visitor<'_> {
             .send_to_ourselves(&OutboundRequest::get(&metrics));
         let metrics = metrics.map(|answer| answer.body).unwrap_or_default();
         judge!(findings, "proxy", {
-            !takes_posts
+            is_replaced
+                => broken "a POST to {TOKEN_PATH} gets {small}, and not from Gatepost: have the \
+                           proxy pass answers on, errors too, and put none in their place",
+            !takes_posts && !is_replaced
                 => broken "a POST to {TOKEN_PATH} gets {small}, and not from Gatepost: have the \
                            proxy pass every method on",
             takes_posts && whole != "405" => weak "a body of 64 KiB gets {whole}: let it pass",
@@ -222,7 +224,8 @@ impl Visitor<'_> {
         Ok(())
     }
 
-    fn judge_fields(&self, mut nonces: Nonces, findings: &mut Vec<Finding>) {
+    fn judge_fields(&self, inside: Inside, findings: &mut Vec<Finding>) {
+        let mut nonces = inside.nonces;
         let claims = [
             ("X-Forwarded-For", CLAIMED),
             ("X-Forwarded-For", CLAIMED),
@@ -289,54 +292,7 @@ impl Visitor<'_> {
             !dropped.is_empty() => broken "it drops {dropped}: have it pass them on",
             !cut.is_empty() => weak "{cut}, so some sign-ins fail: make room for 16 KiB",
         } else "long addresses and header fields pass");
-        self.judge_proofs(&mut nonces, findings);
-    }
-
-    /// Whether proofs of possession (RFC 9449) come through at each address that takes them, and
-    /// whether what the server answers about them comes back.
-    fn judge_proofs(&self, nonces: &mut Nonces, findings: &mut Vec<Finding>) {
-        let first = "a".repeat(LONG_PROOF);
-        let second = "a".repeat(LONG_PROOF - 1);
-        let sent = [first.len() as u64, second.len() as u64];
-        let mut taken_from_requests = Vec::new();
-        let mut taken_from_answers = false;
-        for path in [TOKEN_PATH, PUSHED_REQUEST_PATH, USERINFO_PATH] {
-            let address = format!("{path}?doctor={}", nonces.next());
-            let answer = self.ask(&address, &[("DPoP", &first), ("DPoP", &second)]);
-            let Some(told) = told(&answer) else {
-                let got = outcome(answer);
-                taken_from_requests.push(format!("a DPoP of {LONG_PROOF} characters gets {got}"));
-                continue;
-            };
-            let arrived = lengths(&told, "DPoP");
-            if arrived.len() != sent.len() {
-                let number = arrived.len();
-                taken_from_requests.push(format!("of two lines of DPoP {number} arrive"));
-            } else if arrived != sent {
-                let length: u64 = arrived.iter().sum();
-                let whole: u64 = sent.iter().sum();
-                taken_from_requests.push(format!("of DPoP {length} of {whole} characters arrive"));
-            }
-            let nonces = answer.map_or(0, |answer| all(&answer, NONCE_HEADER).len());
-            taken_from_answers |= nonces != 1;
-        }
-        // The same at every address is told once.
-        taken_from_requests.dedup();
-        let taken_from_requests = taken_from_requests.join(", ");
-        let unadmitted = self.ask(USERINFO_PATH, &[]);
-        let challenges = unadmitted.map_or(0, |answer| all(&answer, "www-authenticate").len());
-        judge!(findings, "proxy", {
-            !taken_from_requests.is_empty()
-                => weak "{taken_from_requests}, so clients that prove their key fail: have it pass \
-                         them on as they are",
-            taken_from_answers
-                => weak "it drops DPoP-Nonce from answers, so clients that need a nonce get none: \
-                         have it pass it on",
-            challenges != 2
-                => weak "of two lines of WWW-Authenticate {challenges} come back with 401: have it \
-                         pass them on as they are",
-        } else "proofs of possession arrive, two lines as two, and their nonces and challenges \
-                come back");
+        proofs::judge(self, &mut nonces, &inside.proving, findings);
     }
 }
 
