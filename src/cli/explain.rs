@@ -1,6 +1,7 @@
 //! `gatepost explain`: what a request or a token is judged by, and which rule it breaks. It asks
 //! the same judges as the server does, reads only, and shows neither secrets nor values of claims.
 
+mod client_assertion;
 mod extension;
 mod proof;
 mod standing;

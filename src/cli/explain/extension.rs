@@ -268,7 +268,7 @@ pub(super) fn named(jws: &UnverifiedJws) -> String {
     format!("its iss is {issuer}, its typ {typ}")
 }
 
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     let told: String = text.chars().take(LONGEST_TOLD).collect();
     told.escape_debug().to_string()
 }
