@@ -250,10 +250,17 @@ fn id_token(app: &App, claims: &Map<String, Value>) -> Result<Finding, Failure> 
     let reason = match app.registry.client(&ClientId::new(audience))? {
         None => Reason::UnknownClient,
         Some(client) if !client.client.enabled => Reason::DisabledClient,
-        Some(_) => {
-            return Ok(Finding::weak(
-                "we signed it, and it is no access token: it is good as an id_token_hint alone",
-            ));
+        Some(client) => {
+            let client = &client.client;
+            let gets_id_jags =
+                app.config.id_jag && client.is_confidential() && !client.id_jag.is_empty();
+            let use_of_it = match gets_id_jags {
+                true => "it is good as an id_token_hint, and its client gets ID-JAGs by it",
+                false => "it is good as an id_token_hint alone",
+            };
+            return Ok(Finding::weak(format!(
+                "we signed it, and it is no access token: {use_of_it}"
+            )));
         }
     };
     Ok(Finding::broken(told(reason, Some(audience))))
