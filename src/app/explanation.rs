@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::metadata_documents::reason_for;
 use super::{App, id_tokens};
 use crate::config::Config;
+use crate::outbound::OutboundError;
 use crate::protocol::authorize::authorize_request::{
     AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, client_id, validate,
 };
@@ -148,6 +149,17 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
     format!("{who} is sent to {to}{others}{silently}")
 }
 
+/// A pushed request leads to one answer.
+fn good(text: String, was_pushed: bool) -> Finding {
+    match was_pushed {
+        true => Finding::weak(format!(
+            "{text}; each request_uri is good once (GP1154), and whether this one was used before \
+             is not looked at"
+        )),
+        false => Finding::fine(text),
+    }
+}
+
 /// Judges it as the endpoint does. With `all` it goes on with what is refused put right, where that
 /// is plain. A client that is not within `reach` counts as unknown.
 pub fn authorization_request(
@@ -200,10 +212,8 @@ pub fn authorization_request(
                 } else {
                     "the rest is good"
                 };
-                findings.push(Finding::fine(format!(
-                    "{otherwise}: {}",
-                    outcome(&request, client)
-                )));
+                let text = format!("{otherwise}: {}", outcome(&request, client));
+                findings.push(good(text, was_pushed));
                 break;
             }
             Err(AuthorizeError::Page { reason, detail, .. }) => {
@@ -272,7 +282,12 @@ fn within_reach(
     };
     Ok(app.described(&registered).map_err(|problem| {
         let reason = reason_for(&problem).unwrap_or(Reason::Overloaded);
-        refused(reason, Some(&problem.to_string()))
+        // What is unfit is told by its reason alone.
+        let detail = match problem {
+            OutboundError::Unfit(_) => None,
+            _ => Some(problem.to_string()),
+        };
+        refused(reason, detail.as_deref())
     }))
 }
 

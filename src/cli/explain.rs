@@ -1,6 +1,7 @@
 //! `gatepost explain`: what a request or a token is judged by, and which rule it breaks. It asks
 //! the same judges as the server does, reads only, and shows neither secrets nor values of claims.
 
+mod client_assertion;
 mod extension;
 mod proof;
 mod standing;
@@ -49,8 +50,17 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
                 return Err(Failure::Refused(String::from(rule)));
             }
             let text = SecretText::new(text.trim());
+            let is_request = text.expose().contains("grant_type=");
+            if !is_request && !may_be_token(text.expose()) {
+                return Err(Failure::Usage(String::from(
+                    "this is neither a token nor a request to /connect/token, and nothing else is \
+                     judged here: no request to /connect/par, UserInfo or others, and no header \
+                     alone. Give one token, code or DPoP proof without the name of its header; or \
+                     the form with grant_type, below its headers Authorization and DPoP",
+                )));
+            }
             let app = app(invocation)?;
-            match text.expose().contains("grant_type=") {
+            match is_request {
                 true => (token::request(&app, text.expose())?, "the request"),
                 false => (token::token(&app, &text)?, "the token"),
             }
@@ -86,6 +96,15 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
         "about",
         about,
     )
+}
+
+/// Headers and forms have spaces, colons or equals signs; tokens have none, unless they were
+/// damaged.
+fn may_be_token(text: &str) -> bool {
+    let is_one_word = !text.contains(|character: char| {
+        character.is_whitespace() || matches!(character, ':' | '=' | '&')
+    });
+    is_one_word || is_secret(text)
 }
 
 /// `gatepost explain request ID`

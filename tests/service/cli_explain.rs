@@ -507,6 +507,26 @@ fn codes_and_requests_are_found_and_tokens_kept_off_the_command_line() {
                 && String::from_utf8_lossy(&output.stderr).contains("128 KiB")
         );
     }
+    // What is judged elsewhere is not called damaged.
+    let userinfo = format!(
+        "GET /connect/userinfo HTTP/1.1\nAuthorization: Bearer {}",
+        access(&tokens)
+    );
+    for input in [
+        "client_id=conf1&response_type=code&scope=openid",
+        &userinfo,
+        "DPoP: eyJhbGciOiJFUzI1NiJ9.e30.AAAA",
+    ] {
+        let output = gatepost.run(&["explain", "-"], input);
+        assert_eq!(output.status.code(), Some(2), "{input}");
+        let (_, text) = said(&output);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.contains("neither a token nor a request to /connect/token")
+                && !text.contains("damaged"),
+            "{text}"
+        );
+    }
     for (what, rule) in [
         (access(&tokens), "standard input"),
         (refresh(&tokens), "standard input"),

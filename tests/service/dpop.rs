@@ -1081,3 +1081,75 @@ fn explain_tells_of_a_proof_what_it_is_for_how_old_it_is_and_of_which_key() {
     let told = gatepost.run_well(&["client", "test", "keyed"], "");
     assert!(told.contains("DPoP proofs with a nonce"), "{told}");
 }
+
+#[test]
+fn explain_gives_the_servers_verdict_on_a_proof_alone() {
+    let gatepost = start();
+    let key = Signer::es256("a");
+    let explain = |input: &str| {
+        let output = gatepost.run(&["explain", "-"], input);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        (output.status.success(), told)
+    };
+    let claims = || claims(&gatepost, "POST", TOKEN);
+    let without = |name: &str| {
+        let mut claims = claims();
+        claims.as_object_mut().unwrap().remove(name);
+        sign(&key, &claims)
+    };
+    let changed = |name: &str, value: Value| sign(&key, &with(claims(), name, value));
+    for (proof, reason, detail) in [
+        (without("iat"), "GP1323", "it has no iat"),
+        (
+            changed("iat", json!("now")),
+            "GP1323",
+            "its iat is no number of seconds",
+        ),
+        (
+            changed("iat", json!(now() * 1_000)),
+            "GP1323",
+            "its iat is no number of seconds",
+        ),
+        (
+            changed("iat", json!(now() + 500)),
+            "GP1323",
+            "s ahead of now",
+        ),
+        (without("htu"), "GP1322", "it has no htu"),
+        (without("htm"), "GP1322", "it has no htm"),
+        (without("jti"), "GP1325", "it is for POST"),
+    ] {
+        let (is_good, told) = explain(&proof);
+        assert!(
+            !is_good && told.contains(reason) && told.contains(detail),
+            "{reason}: {told}"
+        );
+        let answer = post(&gatepost, TOKEN, "bound", &[&proof], SERVICE);
+        assert_no_proof(&gatepost, &answer, reason, detail);
+    }
+    let address = format!("{}{TOKEN}", gatepost.base_url);
+    let (origin, path) = address.split_once("/connect").unwrap();
+    let loud = format!("{}/connect{path}", origin.to_uppercase());
+    let proof = changed("htu", json!(loud));
+    let (is_good, told) = explain(&proof);
+    assert!(is_good && told.contains("its proof is good"), "{told}");
+    issued(&post(&gatepost, TOKEN, "bound", &[&proof], SERVICE));
+    let elsewhere = changed("htu", json!(address.replace("/connect", "9/connect")));
+    let (is_good, told) = explain(&elsewhere);
+    assert!(!is_good && told.contains("GP1322"), "{told}");
+
+    let at_userinfo = with(
+        with(claims(), "htm", json!("GET")),
+        "htu",
+        json!(format!("{}{USERINFO}", gatepost.base_url)),
+    );
+    let (is_good, told) = explain(&sign(&key, &at_userinfo));
+    assert!(
+        !is_good && told.contains("GP1326") && told.contains("it needs ath"),
+        "{told}"
+    );
+    let with_hash = sign(&key, &for_token(&gatepost, USERINFO, "any"));
+    let (is_good, told) = explain(&with_hash);
+    assert!(is_good && told.contains("its proof is good"), "{told}");
+}

@@ -704,6 +704,8 @@ fn explain_tells_what_an_exchange_with_an_audience_would_give() {
             assert!(told.contains(part), "{changes:?}: {told}");
         }
     }
+    let (_, told) = explained(&gatepost, text(&tokens, "id_token"));
+    assert!(told.contains("its client gets ID-JAGs by it"), "{told}");
     let ordinary = text(&tokens, "access_token");
     let exchange = [
         ("grant_type", EXCHANGE),
@@ -784,6 +786,33 @@ fn explain_tells_what_is_wrong_with_an_id_jag() {
         for part in parts {
             assert!(told.contains(part), "{changes}: {told}");
         }
+    }
+    let (is_good, told) = shown(json!({"scope": "stock.read"}));
+    assert!(!is_good && told.contains("GP1217"), "{told}");
+    // With its request, the server says the same.
+    for (changes, further, reason) in [
+        (json!({"scope": "stock.read"}), vec![], "GP1217"),
+        (json!({}), vec![("scope", "stock.read")], "GP1217"),
+        (json!({}), vec![("scope", "api.read")], "GP1115"),
+        (
+            json!({}),
+            vec![("resource", "https://elsewhere.example")],
+            "GP1218",
+        ),
+    ] {
+        let id_jag = taking::id_jag(&scene.signer, &taking::claims(&scene.gatepost, &changes));
+        let form = [("grant_type", JWT_BEARER), ("assertion", &*id_jag)];
+        let request = sent("agent", &[&form, &*further].concat());
+        let (is_good, told) = explained(&scene.gatepost, &request);
+        assert!(!is_good && told.contains(reason), "{reason}: {told}");
+        let answer = taking::redeem(&scene.gatepost, "agent", &id_jag, &further);
+        assert_eq!(answer.status, 400, "{reason}: {}", answer.text());
+        let named = format!("reason=\"{reason}\"");
+        let log = scene.gatepost.log();
+        let last = log
+            .lines()
+            .rfind(|line| line.contains("path=/connect/token"));
+        assert!(last.unwrap().contains(&named), "{reason}: {last:?}");
     }
     let other = Signer::es256("x");
     let foreign = other.sign(&json!({"iss": "https://other.example", "exp": now() + 60}));

@@ -296,6 +296,12 @@ fn a_faulty_document_is_refused_for_what_is_wrong_with_it() {
         let path = next.next().unwrap();
         scene.serve(path, &changes);
         scene.ask(path).assert_error_page(400, code, case);
+        if case == "a secret" {
+            let request = authorize_path(&scene.url(path), WEB, &[]);
+            let output = scene.gatepost.run(&["explain", &request], "");
+            let told = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(told.matches(code).count(), 1, "{told}");
+        }
     }
     for (case, behaviour, code) in others {
         scene.site.behave(behaviour);

@@ -646,6 +646,108 @@ fn assert_introspection_challenges(gatepost: &Gatepost, foreign: &Signer) {
 }
 
 #[test]
+fn explain_gives_the_servers_verdict_on_an_assertion() {
+    let (own, fetched, foreign) = (
+        Signer::es256("own"),
+        Signer::es256("far"),
+        Signer::es256("own"),
+    );
+    let rsa = Signer::rs256("rsa");
+    let mut bank = client(
+        "bank",
+        json!({"profile": "fapi2", "jwks": key_set(&[&own, &rsa])}),
+    );
+    bank.as_object_mut().unwrap().remove("access_token_type");
+    let keys = WebServer::start(Behaviour::Json(key_set(&[&fetched])));
+    let clients = [
+        bank,
+        client("plain", json!({"jwks": key_set(&[&own])})),
+        client(
+            "far",
+            json!({"jwks_uri": keys.url("/keys.json"), "token_endpoint_auth_signing_alg": "ES256"}),
+        ),
+    ];
+    let issuer_alone = [("GATEPOST_CLIENT_ASSERTION_AUDIENCE", "issuer")];
+    let settings = [&OUTBOUND[..], &issuer_alone].concat();
+    let gatepost = Gatepost::start_with(&with(&clients), &settings);
+    let told = |assertion: &str| {
+        let form = [
+            GRANT,
+            ("client_assertion_type", ASSERTION_TYPE),
+            ("client_assertion", assertion),
+        ];
+        let output = gatepost.run(&["explain", "-"], &crate::support::http::encode(&form));
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        (output.status.success(), told)
+    };
+    let token_url = format!("{}/connect/token", gatepost.base_url);
+    let with = |client_id: &str, name: &str, value: Value| {
+        changed(claims(&gatepost, client_id), name, value)
+    };
+    let bank = |name: &str, value: Value| own.sign(&with("bank", name, value));
+    let plain = |name: &str, value: Value| own.sign(&with("plain", name, value));
+    let unknown = json!({"alg": "ES256", "kid": "unknown"});
+    for (code, detail, assertion) in [
+        ("GP1235", &*token_url, plain("aud", json!(token_url))),
+        (
+            "GP1235",
+            "as a text",
+            bank("aud", json!([gatepost.base_url])),
+        ),
+        ("GP1235", &token_url, bank("aud", json!(token_url))),
+        ("GP1236", "its iat is", bank("iat", json!(now() + 20))),
+        ("GP1236", "s ago", plain("exp", json!(now() - 100))),
+        ("GP1236", "its exp is", plain("exp", json!(now() + 3_600))),
+        ("GP1236", "it has no exp", plain("exp", Value::Null)),
+        ("GP1237", "jti", plain("jti", Value::Null)),
+        ("GP1234", "its iss is bank", plain("iss", json!("bank"))),
+        (
+            "GP1231",
+            "its alg is RS256",
+            rsa.sign(&claims(&gatepost, "bank")),
+        ),
+        (
+            "GP1232",
+            "its kid is unknown",
+            own.sign_under(&unknown, &claims(&gatepost, "plain")),
+        ),
+        (
+            "GP1233",
+            "does not verify",
+            foreign.sign(&claims(&gatepost, "plain")),
+        ),
+        (
+            "GP1231",
+            "its alg is RS256",
+            rsa.sign(&claims(&gatepost, "far")),
+        ),
+    ] {
+        let (is_good, told) = told(&assertion);
+        assert!(!is_good && !told.contains(" gets "), "{code}: {told}");
+        assert!(
+            told.contains(code) && told.contains(detail),
+            "{code}, {detail}: {told}"
+        );
+        assert_unproven(&gatepost, &ask(&gatepost, &assertion), code, detail);
+    }
+    // It is not used up, and the server takes it.
+    let good = own.sign(&claims(&gatepost, "plain"));
+    let (is_good, said) = told(&good);
+    assert!(is_good && said.contains("its signature verifies"), "{said}");
+    assert!(said.contains("it gets the scope orders.read"), "{said}");
+    assert_eq!(ask(&gatepost, &good).status, 200);
+    // Nobody is asked for keys.
+    let asked_before = keys.requests().len();
+    let (is_good, said) = told(&fetched.sign(&claims(&gatepost, "far")));
+    assert!(is_good && said.contains("are at jwks_uri"), "{said}");
+    let late = changed(claims(&gatepost, "far"), "exp", json!(now() - 100));
+    let (is_good, said) = told(&fetched.sign(&late));
+    assert!(!is_good && said.contains("GP1236"), "{said}");
+    assert_eq!(keys.requests().len(), asked_before);
+}
+
+#[test]
 fn an_assertion_is_good_once_over_all_processes_and_endpoints() {
     let (one, other) = (Signer::es256("k"), Signer::es256("k"));
     let clients = [

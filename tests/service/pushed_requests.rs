@@ -381,6 +381,10 @@ fn explain_judges_what_was_pushed_and_says_who_must_push() {
     let uri = request_uri(&push(&gatepost, "pushing", &[]));
     let (is_good, told) = explained(&path("pushing", &uri, &[]));
     assert!(is_good && told.contains("it is good"), "{told}");
+    assert!(
+        told.starts_with("weak") && told.contains("GP1154"),
+        "{told}"
+    );
     let (is_good, told) = explained(&path("conf1", &uri, &[]));
     assert!(!is_good && told.contains("GP1152"), "{told}");
     let direct = parameters(&[("client_id", "pushing")]);

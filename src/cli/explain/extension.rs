@@ -13,13 +13,17 @@ use crate::endpoints::token::introspection::access_token;
 use crate::protocol::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::assertion::{self, ExpectedAssertion, is_type, numeric_date};
+use crate::protocol::token::audience::{narrow, requested_scope};
+use crate::protocol::token::extension_grant::Proposal;
 use crate::protocol::token::token_exchange::{self, ExchangeCircumstances, check_client};
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::token::{id_jag, jwt_bearer};
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, KeyThumbprint};
 use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::{Reason, TokenError};
+use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::strength::Strength;
 use crate::store::tokens;
 
 /// A text of somebody else's is cut at so many characters.
@@ -148,9 +152,13 @@ fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Result<Ex
 
 /// An assertion, as far as it can be judged without its issuer's keys.
 fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Explained {
-    let ProvenSender { client, key } = sender;
+    let client = sender.client;
     let snapshot = app.registry.snapshot();
     let catalogue = &snapshot.catalogue;
+    let asked = match requested_scope(request.scope.as_ref(), client, catalogue) {
+        Ok(asked) => asked,
+        Err(error) => return of_error(&error),
+    };
     let read = jwt_bearer::read(request, &client.client_id, catalogue, app.config.id_jag);
     let (jws, issuer) = match read {
         Ok(read) => read,
@@ -161,20 +169,20 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
             return refused(error.reason, detail.as_deref());
         }
     };
-    let (scope, audiences) = match issuer.id_jag {
-        true => {
-            let proposal = id_jag::propose(&jws, issuer, client, catalogue, key);
-            let scope = proposal.map(|proposal| proposal.scope.unwrap_or_default());
-            (scope, vec![app.issuer().to_owned()])
-        }
-        false => {
-            let scope = jwt_bearer::reach(issuer, client, request.scope.as_ref());
-            (scope, app.assertion_audiences())
-        }
+    let proposal = match issuer.id_jag {
+        true => id_jag::propose(&jws, issuer, client, catalogue, sender.key),
+        false => jwt_bearer::reach(issuer, client, request.scope.as_ref()).map(|scope| Proposal {
+            scope: Some(scope),
+            ..Proposal::default()
+        }),
     };
-    let scope = match scope {
-        Ok(scope) => scope,
+    let proposal = match proposal {
+        Ok(proposal) => proposal,
         Err(error) => return refused(error.reason, Some(&named(&jws))),
+    };
+    let audiences = match issuer.id_jag {
+        true => vec![app.issuer().to_owned()],
+        false => app.assertion_audiences(),
     };
     let expected = ExpectedAssertion {
         issuer: &issuer.issuer,
@@ -182,12 +190,12 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
         audiences: &audiences,
     };
     let claims = jws.unverified_claims().unwrap_or_default();
-    match assertion::judge(&claims, expected, app.now()) {
-        Err(problem) => {
-            let reason = jwt_bearer::refused(problem).reason;
-            refused(reason, Some(problem.as_str()))
-        }
-        Ok(_) => {
+    if let Err(problem) = assertion::judge(&claims, expected, app.now()) {
+        let reason = jwt_bearer::refused(problem).reason;
+        return refused(reason, Some(problem.as_str()));
+    }
+    match given(app, client, request, &proposal, &asked) {
+        Ok(scope) => {
             let fits = format!(
                 "it fits the issuer {}, and gives at most the scope {scope}; its signature, its \
                  user, and whether it was used before are not looked at",
@@ -195,7 +203,39 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
             );
             (vec![Finding::weak(fits)], Map::new())
         }
+        Err(error) => {
+            let asked = match issuer.id_jag {
+                true => "what the ID-JAG, its issuer and the client allow together",
+                false => "what the issuer of the assertion and the client allow together",
+            };
+            let detail = (error.reason == Reason::NoScopeLeft).then_some(asked);
+            refused(error.reason, error.detail.as_deref().or(detail))
+        }
     }
+}
+
+/// What of the scope that was asked for a proposal gives to a user.
+fn given(
+    app: &App,
+    client: &Client,
+    request: &ExtensionRequest,
+    proposal: &Proposal,
+    asked: &ScopeSet,
+) -> Result<ScopeSet, TokenError> {
+    let acr = proposal.acr.as_deref();
+    if !client.takes(acr.unwrap_or(Strength::SignedIn.as_str())) {
+        let code = TokenErrorCode::InvalidGrant;
+        return Err(TokenError::new(code, Reason::AcrBelowMinimum));
+    }
+    let scope = asked.retain(|name| proposal.allows_scope(name));
+    if scope.is_empty() {
+        let code = TokenErrorCode::InvalidScope;
+        return Err(TokenError::new(code, Reason::NoScopeLeft));
+    }
+    let catalogue = &app.registry.snapshot().catalogue;
+    let (requested, proposed) = (&request.resources, &proposal.resources);
+    let narrowed = narrow(&scope, requested, proposed, catalogue, app.issuer())?;
+    Ok(narrowed.scope)
 }
 
 /// An ID-JAG that came without the request it is for.
@@ -268,7 +308,7 @@ pub(super) fn named(jws: &UnverifiedJws) -> String {
     format!("its iss is {issuer}, its typ {typ}")
 }
 
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     let told: String = text.chars().take(LONGEST_TOLD).collect();
     told.escape_debug().to_string()
 }

@@ -5,10 +5,12 @@ use serde_json::{Map, Value, json};
 use crate::app::App;
 use crate::app::explanation::{Explained, told};
 use crate::endpoints::token::dpop::{bucket_of, read_verified};
+use crate::protocol::discovery::{USERINFO_PATH, endpoint_url};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::problem::Finding;
+use crate::protocol::token::assertion::numeric_date;
 use crate::protocol::token::dpop_proof::{
-    DpopProof, ExpectedProof, MadeFor, NONCE_SECONDS, is_one, nonce_buckets,
+    DpopProof, ExpectedProof, NONCE_SECONDS, is_one, nonce_buckets, normalised, text,
 };
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::KeyThumbprint;
@@ -26,8 +28,8 @@ pub(super) struct ExaminedProof {
 }
 
 /// A proof that came without the request it is for: it is judged for the request it names.
-pub(super) fn alone(app: &App, text: &str) -> Explained {
-    let mut examined = examine(app, &[text], "", None);
+pub(super) fn alone(app: &App, shown: &str) -> Explained {
+    let mut examined = examine(app, &[shown], "", None);
     examined
         .about
         .insert(String::from("kind"), json!("DPoP proof"));
@@ -50,43 +52,57 @@ pub(super) fn examine(
         return examined;
     }
     let broken = |reason, detail: Option<&str>| Finding::broken(told(reason, detail));
-    let read = read_verified(lines);
-    let read = read.and_then(|proof| match proof.made_for() {
-        Some(made_for) => Ok((proof, made_for)),
-        None => Err(Reason::ProofMalformed),
-    });
-    let (proof, made_for) = match read {
-        Ok(read) => read,
+    let proof = match read_verified(lines) {
+        Ok(proof) => proof,
         Err(reason) => {
             let detail = misnamed(lines);
             examined.findings.push(broken(reason, detail.as_deref()));
             return examined;
         }
     };
-    let MadeFor {
-        method,
-        address: named,
-        at,
-    } = &made_for;
-    let below = named.starts_with(app.issuer()).then_some(named.as_str());
+    let key = proof.key.thumbprint();
+    examined.about.insert(String::from("proof.jkt"), json!(key));
+    let claims = proof.jws.unverified_claims().unwrap_or_default();
+    let method = text(&claims, "htm").unwrap_or_default();
+    let named = text(&claims, "htu").unwrap_or_default();
     let expected = match address {
         "" => ExpectedProof {
             method,
-            address: below.unwrap_or(app.issuer()),
+            address: match is_below(app, named) {
+                true => named,
+                false => app.issuer(),
+            },
         },
         address => ExpectedProof {
             method: "POST",
             address,
         },
     };
+    let Some(made_for) = proof.made_for() else {
+        let judged = proof.judge(expected, app.now());
+        let reason = judged.err().unwrap_or(Reason::ProofMalformed);
+        let detail = lacking(&claims);
+        examined.findings.push(broken(reason, Some(&detail)));
+        return examined;
+    };
+    let at = made_for.at;
     let age = app.now().seconds() - at.seconds();
-    let made_for = format!("it is for {method} {named}, and {age} s old");
+    let age = match age < 0 {
+        true => format!("made {} s ahead of now", -age),
+        false => format!("{age} s old"),
+    };
+    let made_for = format!("it is for {method} {named}, and {age}");
     // Whoever asks is later than whoever sent it: all but the age is judged as of then.
-    match proof.judge(expected, *at) {
+    match proof.judge(expected, at) {
         Ok(judged) => {
-            let age = proof.judge(expected, app.now()).err();
-            examined.findings.push(match age {
+            let late = proof.judge(expected, app.now()).err();
+            let of_none = judged.token_hash.is_none() && goes_with_token(app, named);
+            examined.findings.push(match late {
                 Some(reason) => broken(reason, Some(&made_for)),
+                None if of_none => {
+                    let detail = format!("{made_for}; there it needs ath, and has none");
+                    broken(Reason::ProofToken, Some(&detail))
+                }
                 None => Finding::fine(format!("its proof is good: {made_for}")),
             });
             examined.findings.extend(nonce(app, &judged, client));
@@ -94,9 +110,39 @@ pub(super) fn examine(
         }
         Err(reason) => examined.findings.push(broken(reason, Some(&made_for))),
     }
-    let key = proof.key.thumbprint();
-    examined.about.insert(String::from("proof.jkt"), json!(key));
     examined
+}
+
+/// Whether an address is one below the base URL, however scheme and host are written.
+fn is_below(app: &App, address: &str) -> bool {
+    let base = normalised(app.issuer().trim_end_matches('/'));
+    let below = normalised(address).zip(base);
+    let below = below.and_then(|(address, base)| address.strip_prefix(&base).map(str::to_owned));
+    below.is_some_and(|path| path.is_empty() || path.starts_with('/'))
+}
+
+/// Whether a proof for this address must name the access token that it goes with.
+fn goes_with_token(app: &App, address: &str) -> bool {
+    normalised(address) == normalised(&endpoint_url(app.issuer(), USERINFO_PATH))
+}
+
+/// Which claims a proof lacks, or has in another form than it must.
+fn lacking(claims: &Map<String, Value>) -> String {
+    let texts = ["htm", "htu"];
+    let texts = texts
+        .into_iter()
+        .filter(|name| text(claims, name).is_none());
+    let texts = texts.map(|name| match claims.contains_key(name) {
+        true => format!("its {name} is no text"),
+        false => format!("it has no {name}"),
+    });
+    let time = match claims.get("iat") {
+        None => Some("it has no iat"),
+        Some(at) if numeric_date(at).is_none() => Some("its iat is no number of seconds"),
+        Some(_) => None,
+    };
+    let lacking: Vec<String> = texts.chain(time.map(str::to_owned)).collect();
+    lacking.join(", ")
 }
 
 /// Whether a JWT that does not say so is meant as a proof: it brings its key along, and names a

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::client_assertion;
 use super::extension;
 use super::proof;
 use super::standing::{by_word, ended_by, life};
@@ -18,7 +19,6 @@ use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::registration::client::METHODS;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::token::access_token::AccessToken;
-use crate::protocol::token::assertion::is_workload_typ;
 use crate::protocol::token::audience::{
     granted_scope, narrow, narrow_granted, with_registered_names,
 };
@@ -28,7 +28,6 @@ use crate::protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, ju
 use crate::protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
-use crate::protocol::token::workload_identity;
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, KeyThumbprint, Subject};
 use crate::protocol::words::parameters::Parameters;
@@ -89,7 +88,7 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
                 "the client {} is proven",
                 reading.client_id
             ))),
-            ClientVerdict::ByAssertion(jws) => Ok(assertion(app, client, &jws)),
+            ClientVerdict::ByAssertion(jws) => client_assertion::judge(app, found.as_ref(), &jws),
         };
         registered.extend(client.map(about_client).into_iter().flatten());
         match said {
@@ -119,50 +118,6 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
     about.append(&mut examined.about);
     let findings = [said].into_iter().chain(examined.findings).chain(findings);
     Ok((findings.collect(), about))
-}
-
-/// The assertion of a client, as far as it can be judged without its keys: one of its own, or a
-/// token of a workload.
-fn assertion(app: &App, client: Option<&Client>, jws: &UnverifiedJws) -> Finding {
-    let claims = jws.unverified_claims().unwrap_or_default();
-    let is_own = |client: &&Client| {
-        let name = client.client_id.as_str();
-        client.federated.is_empty() || claims.get("iss").is_some_and(|issuer| issuer == name)
-    };
-    let Some(client) = client.filter(|client| !is_own(client)) else {
-        return Finding::weak("the signature of the client's assertion is not looked at");
-    };
-    let unknown = |detail: String| {
-        let whose = workload_identity::whose(&claims);
-        Finding::broken(told(
-            Reason::UnknownWorkload,
-            Some(&format!("{whose}; {detail}")),
-        ))
-    };
-    if claims
-        .get("iss")
-        .is_some_and(|issuer| issuer == app.issuer())
-    {
-        return unknown(String::from("it is a token of this issuer"));
-    }
-    let Some((index, nearest)) = workload_identity::nearest(&client.federated, &claims) else {
-        return unknown(String::from("federated is empty"));
-    };
-    let names = workload_identity::differing(nearest, &claims);
-    if !names.is_empty() {
-        let names = names.join(", ");
-        return unknown(format!(
-            "federated[{index}] is nearest, and differs in {names}"
-        ));
-    }
-    if !is_workload_typ(jws.typ.as_deref()) {
-        return unknown(String::from("its typ is that of no such token"));
-    }
-    let place = format!("federated[{index}], {}", nearest.subject);
-    match workload_identity::judge(&claims, nearest, app.issuer(), app.now()) {
-        Ok(()) => Finding::weak(format!("it fits {place}; its signature is not looked at")),
-        Err(reason) => Finding::broken(told(reason, Some(&place))),
-    }
 }
 
 fn about_client(client: &Client) -> [(String, Value); 3] {
@@ -295,10 +250,17 @@ fn id_token(app: &App, claims: &Map<String, Value>) -> Result<Finding, Failure> 
     let reason = match app.registry.client(&ClientId::new(audience))? {
         None => Reason::UnknownClient,
         Some(client) if !client.client.enabled => Reason::DisabledClient,
-        Some(_) => {
-            return Ok(Finding::weak(
-                "we signed it, and it is no access token: it is good as an id_token_hint alone",
-            ));
+        Some(client) => {
+            let client = &client.client;
+            let gets_id_jags =
+                app.config.id_jag && client.is_confidential() && !client.id_jag.is_empty();
+            let use_of_it = match gets_id_jags {
+                true => "it is good as an id_token_hint, and its client gets ID-JAGs by it",
+                false => "it is good as an id_token_hint alone",
+            };
+            return Ok(Finding::weak(format!(
+                "we signed it, and it is no access token: {use_of_it}"
+            )));
         }
     };
     Ok(Finding::broken(told(reason, Some(audience))))

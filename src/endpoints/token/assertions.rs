@@ -145,7 +145,7 @@ pub fn fetch_key_set(
 }
 
 /// The claims, if the one key that fits made the signature.
-fn verify_by(
+pub fn verify_by(
     jws: &UnverifiedJws,
     keys: &KeySet,
     algs: &[SigningAlgorithm],

@@ -157,7 +157,7 @@ pub fn nonce_buckets(now: Instant) -> [i64; 3] {
 /// How RFC 3986 §6.2 compares addresses: scheme and host without regard to case, without a default
 /// port, and with the path's characters written in one way. Here also without query and fragment
 /// (RFC 9449 §4.3).
-fn normalised(address: &str) -> Option<String> {
+pub fn normalised(address: &str) -> Option<String> {
     let address = address.split(['?', '#']).next()?;
     let (scheme, rest) = address.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
@@ -209,7 +209,7 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+pub fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     claims.get(name).and_then(Value::as_str)
 }
 

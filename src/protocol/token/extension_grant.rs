@@ -110,6 +110,13 @@ impl fmt::Debug for Description {
     }
 }
 
+impl Proposal {
+    pub fn allows_scope(&self, name: &str) -> bool {
+        let scope = self.scope.as_ref();
+        scope.is_none_or(|scope| scope.contains(name))
+    }
+}
+
 impl GrantRefusal {
     /// A refusal with our own description.
     pub fn of(error: TokenError) -> GrantRefusal {
@@ -266,15 +273,9 @@ fn granted_scope(
     {
         return Err(Reason::IdentityScopeForClient);
     }
-    let proposed = |name: &str| {
-        proposal
-            .scope
-            .as_ref()
-            .is_none_or(|scope| scope.contains(name))
-    };
     let scope = circumstances
         .asked
-        .retain(|name| proposed(name) && !(without_user && is_identity(name)));
+        .retain(|name| proposal.allows_scope(name) && !(without_user && is_identity(name)));
     if scope.is_empty() {
         Err(Reason::NoScopeLeft)
     } else {
