@@ -389,6 +389,9 @@ fn spoil(fault: &str, lines: &mut Vec<String>) {
         "drops DPoP below /admin/" if lines[0].contains(" /admin/") => {
             lines.retain(|line| !is(line, "dpop"));
         }
+        "drops If-Match below /scim/" if lines[0].contains(" /scim/") => {
+            lines.retain(|line| !is(line, "if-match"));
+        }
         "reverses" => lines[1..].reverse(),
         "passes one" => {
             let second = lines.iter().rposition(|line| is(line, "dpop"));
@@ -907,6 +910,13 @@ fn where_proofs_and_their_nonces_get_lost_is_told() {
     // What is off is not asked.
     sound("drops DPoP below /scim/", &["--admin-api", "on"]);
     sound("drops DPoP below /admin/", &["--scim", "on"]);
+    sound("drops If-Match below /scim/", &["--admin-api", "on"]);
+    scene.assert_alone(
+        "drops If-Match below /scim/",
+        &both,
+        "fails",
+        "it drops If-Match: have it pass them on",
+    );
     for (fault, words) in [
         (
             "drops DPoP below /scim/",

@@ -28,6 +28,7 @@ const LONG_FIELD: usize = 5_000;
 /// A version that somebody names who changes it.
 const VERSION: &str = "W/\"1\"";
 const HEALTH: &str = "/healthz";
+const SCIM_USERS: &str = "/scim/v2/Users";
 
 type Fields<'a> = &'a [(&'static str, &'a str)];
 
@@ -248,7 +249,7 @@ impl Visitor<'_> {
         judge_source(&told, seen, self.config, findings);
         let cookie = format!("__Host-gatepost-doctor={}", "a".repeat(LONG_FIELD));
         let token = format!("Bearer {}", "a".repeat(LONG_FIELD));
-        let of_page = [("Cookie", cookie.as_str()), ("If-Match", VERSION)];
+        let of_page = [("Cookie", cookie.as_str())];
         let of_program = [("Authorization", token.as_str())];
         let at_page = self.arrived(HEALTH, &mut nonces, &of_page);
         let at_program = self.arrived(USERINFO_PATH, &mut nonces, &of_program);
@@ -282,9 +283,12 @@ impl Visitor<'_> {
             }
         }
         // SCIM clients name the version that they change.
-        let versions = at_page.map(|told| lengths(&told, "If-Match"));
-        if self.config.scim && versions.is_ok_and(|lines| lines != [VERSION.len() as u64]) {
-            dropped.push("If-Match");
+        if self.config.scim {
+            let told = self.arrived(SCIM_USERS, &mut nonces, &[("If-Match", VERSION)]);
+            let versions = told.map(|told| lengths(&told, "If-Match"));
+            if versions.is_ok_and(|lines| lines != [VERSION.len() as u64]) {
+                dropped.push("If-Match");
+            }
         }
         let dropped = dropped.join(" and ");
         let cut = cut.join(", ");

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Visitor, all, lengths, outcome, told};
+use super::{SCIM_USERS, Visitor, all, lengths, outcome, told};
 use crate::cli::doctor::{Nonces, Proving, some};
 use crate::endpoints::metrics::AS_REFUSAL;
 use crate::endpoints::registration::EXPORT;
@@ -16,7 +16,6 @@ use crate::protocol::token::dpop_proof::NONCE_HEADER;
 
 /// A proof with a long `htu`, a nonce and an `ath` has fewer characters.
 const LONG_PROOF: usize = 1_200;
-const SCIM_USERS: &str = "/scim/v2/Users";
 
 /// What happened, and the addresses at which it did.
 struct Fault {
