@@ -57,10 +57,10 @@ fn public(signer: &Ed25519KeyPair) -> [u8; 32] {
 }
 
 fn coordinates(key: &PublicKey) -> ([u8; 32], [u8; 32]) {
-    match key {
-        PublicKey::P256 { x, y } => (*x, *y),
-        other => panic!("{other:?}"),
-    }
+    let PublicKey::P256 { x, y } = key else {
+        panic!("{key:?}")
+    };
+    (*x, *y)
 }
 
 fn registered(flags: u8, attested: &[u8]) -> Result<Passkey, Reason> {
