@@ -283,7 +283,7 @@ fn a_resource_has_a_bound_of_its_own() {
     let longest = "x".repeat(parameters::RESOURCE);
     assert_eq!(
         code_accepted(&[("resource", &longest)]).resources,
-        [longest.clone()]
+        std::slice::from_ref(&longest)
     );
     let longer = format!("{longest}x");
     let overlong = ("invalid_request", Reason::OverlongParameter);
