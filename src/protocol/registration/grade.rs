@@ -166,7 +166,7 @@ mod tests {
         let graded = Graded::of(&own_key, NOW);
         assert_eq!(graded.wanted, Vec::<String>::new());
         let text = graded.finding(&own_key).text;
-        assert!(text.contains("\"fapi2\" alone"), "{text}");
+        assert!(text.contains("\"fapi2\", which fills in"), "{text}");
         let fapi = Client {
             profile: Some(Profile::Fapi2),
             ..client()
