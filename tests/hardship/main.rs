@@ -20,6 +20,7 @@ mod http_edge;
 mod log_reader;
 mod outage;
 mod processes;
+mod pushed_requests;
 mod restarts;
 mod scim_writes;
 mod server_connections;
