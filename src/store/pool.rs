@@ -29,9 +29,9 @@ use crate::permits::{self, Permits};
 use crate::protocol::audit::audit_chain::Head;
 use crate::protocol::words::secret::SecretText;
 
-/// How long a worker waits for its place in the lane: meanwhile it serves nobody else. Whoever comes
-/// back from an identity provider or from hashing is no worker any more, and cannot come twice: it
-/// waits as long as for a connection.
+/// How long a worker waits for its place in the lane. Meanwhile it serves nobody else. A request
+/// that comes back from an identity provider or from hashing keeps no worker, and cannot be sent
+/// again: it waits as long as for a connection.
 const LANE_PATIENCE: Duration = Duration::from_millis(250);
 /// No write is sent for a request that could not wait so long for its answer.
 pub const LEAST_FOR_A_WRITE: Duration = Duration::from_millis(1_500);

@@ -180,10 +180,7 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
         Ok(proposal) => proposal,
         Err(error) => return refused(error.reason, Some(&named(&jws))),
     };
-    let audiences = match issuer.id_jag {
-        true => vec![app.issuer().to_owned()],
-        false => app.assertion_audiences(),
-    };
+    let audiences = app.grant_audiences(issuer);
     let expected = ExpectedAssertion {
         issuer: &issuer.issuer,
         subject: None,

@@ -16,6 +16,7 @@ use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::token::assertion::{
     Assertion, AssertionProblem, ExpectedAssertion, judge, verifying_key,
 };
+use crate::protocol::words::catalogue::AssertionIssuer;
 use crate::protocol::words::client::SigningAlgorithm;
 use crate::protocol::words::instant::Instant;
 use crate::store::tokens;
@@ -40,9 +41,17 @@ impl<'a> KeySource<'a> {
 
 impl App {
     /// What `aud` of an assertion may be: the issuer or the token endpoint (RFC 7523 §3).
-    pub fn assertion_audiences(&self) -> Vec<String> {
+    fn assertion_audiences(&self) -> Vec<String> {
         let token_endpoint = endpoint_url(self.issuer(), TOKEN_PATH);
         vec![self.issuer().to_owned(), token_endpoint]
+    }
+
+    /// The same of an assertion as a grant. An ID-JAG names the issuer alone.
+    pub fn grant_audiences(&self, issuer: &AssertionIssuer) -> Vec<String> {
+        match issuer.id_jag {
+            true => vec![self.issuer().to_owned()],
+            false => self.assertion_audiences(),
+        }
     }
 
     /// The same of a client's authentication: the issuer alone where the setting says so (RFC

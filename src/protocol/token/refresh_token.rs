@@ -55,8 +55,8 @@
 //! - The grant expired, `refresh_token_lifetime` after it was given, as that was then.
 //! - It was not used for `refresh_token_idle_lifetime`, as that is today.
 //!
-//! Read: [`stands`] at introspection. The token endpoint looks at the grant type as soon as it knows
-//! the client, and answers `unauthorized_client`.
+//! Read: [`stands`] at introspection. The token endpoint looks at the grant type once it knows the
+//! client, and answers `unauthorized_client`.
 //! - The client lost the grant type `refresh_token`.
 //!
 //! Read: [`check_registration`]. Compared: [`Within`].
@@ -67,7 +67,8 @@
 //!
 //! Read: [`liveness::stands`], at introspection. Compared: `{stands}`, in both statements.
 //! - The user got another epoch: a new password, however it was set; a first second factor, or one
-//!   removed; another tenant; disabled; `gatepost user revoke`, or the same by an administrator. Or the user was removed.
+//!   removed; another tenant; disabled; `gatepost user revoke`, or the same by an administrator.
+//!   Or the user was removed.
 //! - The client got another epoch: disabled, `gatepost client revoke`. Or it was removed.
 //! - The consent got another epoch: it was withdrawn, or given anew after it had lapsed.
 //! - The installation got another epoch: `gatepost revoke --everything`.

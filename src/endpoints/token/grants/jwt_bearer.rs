@@ -50,10 +50,7 @@ pub fn handle(
         Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),
     };
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
-    let audiences = match issuer.id_jag {
-        true => vec![app.issuer().to_owned()],
-        false => app.assertion_audiences(),
-    };
+    let audiences = app.grant_audiences(issuer);
     let expected = ExpectedAssertion {
         issuer: &issuer.issuer,
         subject: None,

@@ -199,8 +199,8 @@ fn signed_in(known: i64, eligible_before: bool, flags: u8, count: u32) -> Result
     verify(PARTY, &known, CLIENT_DATA, &data, signature.as_ref())
 }
 
-/// Made once by the private key 1 over [`message`] of the data below: signing takes randomness, which
-/// has no place here.
+/// A signature of the private key 1 over [`message`] of the data below. It was made once: signing
+/// takes randomness, which has no place here.
 const BY_P256: &[u8] = &[
     0x30, 0x45, 0x02, 0x20, 0x20, 0x6a, 0x8f, 0x5e, 0x3f, 0x34, 0x37, 0x1e, 0xb4, 0x8a, 0x6e, 0x3f,
     0x6a, 0xe8, 0xd4, 0x59, 0x6c, 0xe3, 0x89, 0xfa, 0x41, 0xf2, 0x02, 0x42, 0x0a, 0xd7, 0x79, 0xb4,
