@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{self, Location, PanicHookInfo};
 use std::process;
@@ -74,6 +75,8 @@ struct State {
     draining: AtomicBool,
     /// Whether tiny_http still takes connections out of the socket's queue.
     accepting: AtomicBool,
+    /// The descriptor that tiny_http accepts from.
+    listening: RawFd,
     successor_not_before: Mutex<Instant>,
 }
 
@@ -151,6 +154,7 @@ fn start(
         doubtful: AtomicBool::new(false),
         draining: AtomicBool::new(false),
         accepting: AtomicBool::new(true),
+        listening: listener.descriptor(),
         successor_not_before: Mutex::new(Instant::now() + LEAST_LIFE),
     };
     let state: &'static State = Box::leak(Box::new(state));

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
@@ -62,6 +62,11 @@ impl Inherited {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error),
             Ok(_) | Err(_) => Ok(()),
         }
+    }
+
+    /// The number by which tiny_http accepts.
+    pub fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 
     pub fn into_listener(self) -> tiny_http::Listener {

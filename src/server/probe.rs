@@ -5,16 +5,18 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::unistd::dup2;
 use socket2::{SockAddr, Socket, Type};
 
 use super::State;
 use super::control::Report;
 use super::listener::connect;
-use super::resources::{Limits, OneDescriptorLeft, connection_threads, open_connections};
+use super::resources::{Limits, connection_threads, open_connections};
 
 const KNOCK_EVERY: Duration = Duration::from_millis(50);
 /// The same while every open connection has a thread and few requests come. In a busy time a
@@ -260,17 +262,17 @@ pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     }
 }
 
-/// tiny_http accepts until it fails to. It waits with one descriptor in hand and opens a second one
-/// for each connection. So with one left it still takes the connection that comes next, and fails
-/// before it takes another out of the queue.
+/// tiny_http accepts until it fails to. So the descriptor that it accepts from becomes a socket that
+/// does not listen. The `accept` that waits already takes one more connection, which is served as
+/// any other; the next `accept` fails before it takes another out of the queue.
 fn stop_accepting(state: &State, address: &SockAddr) -> io::Result<()> {
-    // The successor takes its share of them.
-    let knocks: Vec<Socket> = (0..LAST_KNOCKS)
-        .map(|_| Socket::new(address.domain(), Type::STREAM, None))
-        .collect::<io::Result<_>>()?;
-    let _one_left = OneDescriptorLeft::from_now()?;
-    for knock in &knocks {
-        knock.connect_timeout(address, PATIENCE)?;
+    let deaf = Socket::new(address.domain(), Type::STREAM, None)?;
+    dup2(deaf.as_raw_fd(), state.listening)?;
+    // Kept until the end: tiny_http panics where a connection is gone before it looks at it.
+    let mut knocks = Vec::new();
+    while knocks.len() < LAST_KNOCKS {
+        // The successor takes its share of them.
+        knocks.push(connect(address, PATIENCE)?);
         thread::sleep(LAST_KNOCK_EVERY);
         if !state.accepting.load(Ordering::SeqCst) {
             return Ok(());

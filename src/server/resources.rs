@@ -2,12 +2,8 @@
 //! nothing is known, and the process is never recycled.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::fs;
 use std::path::Path;
-
-use rlimit::Resource;
 
 /// tiny_http's threads have this name.
 pub const HTTP_THREAD: &str = "http";
@@ -42,7 +38,7 @@ pub fn connection_threads() -> Option<usize> {
     Some(threads.saturating_sub(1))
 }
 
-/// The limits that leaked connections run into. They do not change until the drain.
+/// The limits that leaked connections run into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     descriptors: Option<u64>,
@@ -97,30 +93,6 @@ fn cgroup_task_limit(cgroup: &str) -> Option<u64> {
         .trim()
         .parse()
         .ok()
-}
-
-/// While this stands, this process can open one descriptor, and no second one.
-pub struct OneDescriptorLeft {
-    soft: u64,
-    hard: u64,
-}
-
-impl OneDescriptorLeft {
-    pub fn from_now() -> io::Result<OneDescriptorLeft> {
-        let (soft, hard) = Resource::NOFILE.get()?;
-        // The kernel gives the lowest number that is free, and none from the limit on.
-        let lowest_free = File::open("/dev/null")?.as_raw_fd().unsigned_abs();
-        Resource::NOFILE.set(u64::from(lowest_free) + 1, hard)?;
-        Ok(OneDescriptorLeft { soft, hard })
-    }
-}
-
-impl Drop for OneDescriptorLeft {
-    fn drop(&mut self) {
-        if let Err(error) = Resource::NOFILE.set(self.soft, self.hard) {
-            log::error!("the limit on descriptors cannot be raised again: {error}");
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 //! started again with `SERVER_PROCESS` set, one of its tests serves and never returns.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use gatepost::http::{Body, Refused, Request, Response};
@@ -60,6 +61,10 @@ fn answer(request: &Request, stats: &ServerStats) -> Response {
         "/source" => request.source.to_string(),
         "/id" => request.id.clone(),
         "/length" => request.body.len().to_string(),
+        "/restless" => {
+            thread::spawn(open_and_close_files);
+            String::from("restless")
+        }
         "/in-flight" => stats.in_flight.load(Ordering::SeqCst).to_string(),
         "/large" => "a".repeat(200_000),
         other => format!(
@@ -72,6 +77,16 @@ fn answer(request: &Request, stats: &ServerStats) -> Response {
     Response::with_body(200, "text/plain", Body::Owned(text.into_bytes()))
 }
 
+/// As connections to the database do while it fails over.
+fn open_and_close_files() {
+    loop {
+        let files = [File::open("/dev/null"), File::open("/dev/null")];
+        sleep(Duration::from_micros(200));
+        drop(files);
+        sleep(Duration::from_micros(50));
+    }
+}
+
 struct ServerProcess {
     child: Child,
     control: BufReader<UnixStream>,
@@ -80,7 +95,10 @@ struct ServerProcess {
 
 impl ServerProcess {
     fn start() -> ServerProcess {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        ServerProcess::start_on(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    fn start_on(listener: TcpListener) -> ServerProcess {
         let address = listener.local_addr().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
@@ -277,6 +295,47 @@ fn a_drained_process_finishes_its_request_and_ends() {
     assert!(answer.text() == "slower" && answer.says_close());
     drop(wire);
     assert_eq!(wait_for(&mut process.child).code(), Some(0));
+}
+
+#[test]
+fn nobody_is_cut_off_where_a_process_ends_whatever_else_it_opens_meanwhile() {
+    for _ in 0..10 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // As the supervisor and the successor do, this holds whoever comes too late.
+        let queue = listener.try_clone().unwrap();
+        let mut process = ServerProcess::start_on(listener);
+        process.connect().get("/restless");
+        process.control.get_mut().write_all(b"drain\n").unwrap();
+        let address = process.address;
+        let is_over = AtomicBool::new(false);
+        let [asked, answered] = [(); 2].map(|()| AtomicUsize::new(0));
+        let mut waiting = 0;
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::SeqCst) {
+                        asked.fetch_add(1, Ordering::SeqCst);
+                        let mut wire = Wire::over(connect(address));
+                        wire.send("GET /length HTTP/1.1\r\nHost: a\r\n\r\n");
+                        let answer = wire.read_answer(true);
+                        answered.fetch_add(usize::from(answer.is_some()), Ordering::SeqCst);
+                        sleep(Duration::from_millis(3));
+                    }
+                });
+            }
+            wait_for(&mut process.child);
+            is_over.store(true, Ordering::SeqCst);
+            sleep(Duration::from_millis(100));
+            queue.set_nonblocking(true).unwrap();
+            // The process knocks at its own socket, too, and says nothing.
+            waiting = std::iter::from_fn(|| queue.accept().ok())
+                .filter(|(stream, _)| stream.peek(&mut [0]).is_ok_and(|count| count > 0))
+                .count();
+        });
+        let [asked, answered] = [asked, answered].map(AtomicUsize::into_inner);
+        assert!(answered > 0, "nobody came meanwhile");
+        assert_eq!(answered + waiting, asked, "{waiting} waited in the queue");
+    }
 }
 
 #[test]

@@ -29,11 +29,10 @@ fn hang_up(gatepost: &Gatepost) {
     assert!(sent.success());
 }
 
-/// Asks until `is_over`; every answer must be 200. At most one connection may be cut: the last that
-/// a process takes.
+/// Asks until `is_over`; every answer must be 200.
 fn ask_until(gatepost: &Gatepost, mut is_over: impl FnMut() -> bool) {
     let deadline = Instant::now() + SOON;
-    let (mut asked, mut cut) = (0, 0);
+    let mut asked = 0;
     // Processes are listed by /proc, which may miss one while others come and go: one look is not
     // believed.
     while asked <= 10 || !is_over() {
@@ -42,15 +41,10 @@ fn ask_until(gatepost: &Gatepost, mut is_over: impl FnMut() -> bool) {
             "not in time:\n{}",
             gatepost.log()
         );
-        match Connection::open(gatepost.port)
-            .and_then(|mut connection| connection.try_send("GET", DISCOVERY, &[], b""))
-        {
-            Ok(answer) => assert_eq!(answer.status, 200, "{}", answer.text()),
-            Err(_) => cut += 1,
-        }
+        let answer = gatepost.get(DISCOVERY);
+        assert_eq!(answer.status, 200, "{}", answer.text());
         asked += 1;
     }
-    assert!(cut <= 1, "{cut} of {asked} were cut");
 }
 
 fn is_succeeded(gatepost: &Gatepost, old: &[u32]) -> bool {
