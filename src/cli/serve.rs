@@ -382,8 +382,12 @@ fn watch(stores: &[Store]) -> ! {
         else {
             continue;
         };
-        thread::sleep(REFRESH);
-        if store.is_stuck() {
+        // A database that froze and goes on needs a moment for everything that hung.
+        let hangs_on = (0..3).all(|_| {
+            thread::sleep(REFRESH);
+            store.is_stuck()
+        });
+        if hangs_on {
             log::error!("a statement cannot be cancelled: asking for a successor");
             // The server process answers this signal by asking its supervisor.
             let _ = signal_hook::low_level::raise(SIGTERM);
