@@ -9,11 +9,13 @@ use gatepost::protocol::token::client_authentication::PresentedClient;
 use gatepost::protocol::token::token_exchange;
 use gatepost::protocol::token::token_request::{PARAMETERS, TokenRequest};
 use gatepost::protocol::words::client::Client;
+use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::parameters::Parameters;
 use gatepost::protocol::words::reason::TokenErrorCode;
 use gatepost_fuzz::client;
 use libfuzzer_sys::fuzz_target;
 
+const NOW: Instant = Instant::from_seconds(1_800_000_000);
 static CLIENT: LazyLock<Client> = LazyLock::new(client);
 
 fuzz_target!(|data: &[u8]| {
@@ -41,8 +43,9 @@ fuzz_target!(|data: &[u8]| {
             assert!(codes.contains(&failure.error.code), "{failure:?}");
         }
     }
+    let is_extension = |name: &str| name == "urn:example:own";
     if let Ok(TokenRequest::Extension(request)) =
-        TokenRequest::from_form(&parameters, &CLIENT, |name| name == "urn:example:own")
+        TokenRequest::from_form(&parameters, &CLIENT, is_extension, NOW)
     {
         let _ = token_exchange::read(&request);
     }
