@@ -586,6 +586,15 @@ fn what_broke_others_is_told_with_number_address_and_tests_that_are_there() {
         .filter(|line| line.starts_with("| ") && !line.starts_with("| number |"))
         .collect();
     assert!(rows.len() > 200, "{}", rows.len());
+    let with_tests = rows
+        .iter()
+        .filter(|row| row.contains("`tests/") || row.contains("`src/"))
+        .count();
+    let told = [
+        format!("({with_tests} rows)"),
+        format!("({} rows)", rows.len() - with_tests),
+    ];
+    assert!(told.iter().all(|told| page.contains(told)), "{told:?}");
     let mut numbers = BTreeSet::new();
     let mut wrong = Vec::new();
     for row in rows {

@@ -4,6 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::registration_over_http;
 use crate::support::device;
 use crate::support::flow::{
     VERIFIER, assert_refused, authorize_path, basic, code, decode_jwt, issued, signed_in, text,
@@ -920,36 +921,58 @@ fn an_exchanged_token_is_bound_to_the_exchangers_proof_or_to_nothing() {
     assert_eq!(cnf["jkt"], json!(thumbprint(&own)));
 }
 
+/// A program's bound token, at one of the program's own addresses.
+fn assert_bound_token_needs_its_proof(
+    gatepost: &Gatepost,
+    client_id: &str,
+    scope: &str,
+    path: &str,
+) {
+    let key = Signer::es256("a");
+    let form = [("grant_type", "client_credentials"), ("scope", scope)];
+    let proof = for_form(gatepost, &key, TOKEN);
+    let tokens = issued(&post(gatepost, TOKEN, client_id, &[&proof], &form));
+    let token = text(&tokens, "access_token");
+    let proof = || sign(&key, &for_token(gatepost, path, token));
+    let ask = |scheme: &str, proofs: &[&str]| {
+        get(gatepost, &format!("{path}?count=1"), scheme, token, proofs)
+    };
+    assert_eq!(ask("DPoP", &[&proof()]).status, 200, "{client_id}");
+    for (scheme, proofs) in [
+        ("Bearer", vec![proof()]),
+        ("DPoP", vec![]),
+        ("DPoP", vec![proof(), proof()]),
+    ] {
+        let proofs: Vec<&str> = proofs.iter().map(String::as_str).collect();
+        let answer = ask(scheme, &proofs);
+        assert_eq!(answer.status, 401, "{}", answer.text());
+        assert!(
+            answer
+                .header("www-authenticate")
+                .unwrap()
+                .starts_with("DPoP ")
+        );
+    }
+}
+
 #[test]
 fn scim_takes_a_bound_token_with_its_proof_alone() {
     let gatepost = scim::start();
-    let key = Signer::es256("a");
-    let form = [("grant_type", "client_credentials"), ("scope", "scim.read")];
     for client_id in ["hr", "byref"] {
-        let proof = for_form(&gatepost, &key, TOKEN);
-        let tokens = issued(&post(&gatepost, TOKEN, client_id, &[&proof], &form));
-        let token = text(&tokens, "access_token");
-        let path = "/scim/v2/Users";
-        let proof = || sign(&key, &for_token(&gatepost, path, token));
-        let ask = |scheme: &str, proofs: &[&str]| {
-            get(&gatepost, &format!("{path}?count=1"), scheme, token, proofs)
-        };
-        assert_eq!(ask("DPoP", &[&proof()]).status, 200, "{client_id}");
-        for (scheme, proofs) in [
-            ("Bearer", vec![proof()]),
-            ("DPoP", vec![]),
-            ("DPoP", vec![proof(), proof()]),
-        ] {
-            let proofs: Vec<&str> = proofs.iter().map(String::as_str).collect();
-            let answer = ask(scheme, &proofs);
-            assert_eq!(answer.status, 401, "{}", answer.text());
-            assert!(
-                answer
-                    .header("www-authenticate")
-                    .unwrap()
-                    .starts_with("DPoP ")
-            );
-        }
+        assert_bound_token_needs_its_proof(&gatepost, client_id, "scim.read", "/scim/v2/Users");
+    }
+}
+
+#[test]
+fn the_registration_over_http_takes_a_bound_token_with_its_proof_alone() {
+    let gatepost = registration_over_http::start();
+    for client_id in ["pipeline", "byref"] {
+        assert_bound_token_needs_its_proof(
+            &gatepost,
+            client_id,
+            "registration.read",
+            "/admin/export",
+        );
     }
 }
 

@@ -46,7 +46,7 @@ fn registered() -> Value {
     with_clients(registered, &clients)
 }
 
-fn start() -> Gatepost {
+pub fn start() -> Gatepost {
     Gatepost::start_with(&registered(), &ON)
 }
 
