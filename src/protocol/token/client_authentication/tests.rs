@@ -83,6 +83,9 @@ fn each_way_names_its_client() {
     assert!(!body.header_used && body.secret == header.secret);
     let public = presented(None, &[("client_id", "web"), ("client_secret", "")]).unwrap();
     assert!(!public.header_used && public.secret.is_none());
+    // What is sent empty is not sent (RFC 6749 §3.2).
+    let beside = presented(Some(&basic("web:s3cret")), &[("client_secret", "")]).unwrap();
+    assert!(beside.header_used && beside.secret == header.secret);
     let empty = ("invalid_client", Reason::MalformedAuthorizationHeader, 401);
     assert_eq!(
         refusal(Some(""), &[("client_id", "web")]),
