@@ -262,9 +262,9 @@ pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
     }
 }
 
-/// tiny_http accepts until it fails to. So the descriptor that it accepts from becomes a socket that
-/// does not listen. The `accept` that waits already takes one more connection, which is served as
-/// any other; the next `accept` fails before it takes another out of the queue.
+/// tiny_http accepts until it fails to. So the descriptor that it accepts from becomes a socket
+/// that does not listen. The `accept` that waits already takes one more connection, which is served
+/// as any other; the next `accept` fails before it takes another out of the queue.
 fn stop_accepting(state: &State, address: &SockAddr) -> io::Result<()> {
     let deaf = Socket::new(address.domain(), Type::STREAM, None)?;
     dup2(deaf.as_raw_fd(), state.listening)?;
