@@ -1,8 +1,6 @@
 //! Client secrets. Only digests are stored. A comparison takes the same time whether and whichever
 //! secret matches.
 
-use std::borrow::Cow;
-
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -137,20 +135,11 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
 }
 
 /// Decodes a form value; `None` when the text is not one (RFC 6749 §2.3.1).
-fn form_decoded(text: &str) -> Option<Cow<'_, str>> {
-    if text
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'))
-    {
-        return Some(Cow::Borrowed(text));
-    }
+fn form_decoded(text: &str) -> Option<String> {
     // Behind a name and with separators masked, the strict form parser reads the one value.
     let masked = text.replace('&', "%26").replace('=', "%3D");
     let parameters = Parameters::parse(format!("value={masked}").as_bytes()).ok()?;
-    parameters
-        .all("value")
-        .next()
-        .map(|value| Cow::Owned(value.to_owned()))
+    parameters.all("value").next().map(str::to_owned)
 }
 
 /// The credentials; `None` when a half is too long or has a NUL in it, or the name is empty.
