@@ -346,6 +346,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_token_has_sixteen_kibibytes_at_most() {
+        let long = |payload: usize| jws(r#"{"alg":"RS256"}"#, &"x".repeat(payload));
+        assert_eq!(long(12_262).len(), 16_384);
+        assert!(UnverifiedJws::parse(&long(12_262)).is_some());
+        assert_eq!(UnverifiedJws::parse(&long(12_263)), None);
+    }
+
+    #[test]
+    fn a_key_in_the_header_is_told_to_whoever_asks_for_it() {
+        let with_key = jws(r#"{"alg":"EdDSA","jwk":{"kty":"OKP"}}"#, "{}");
+        let key = UnverifiedJws::parse(&with_key).unwrap().embedded_key();
+        assert_eq!(key, Some(json!({"kty": "OKP"})));
+        let without = jws(r#"{"alg":"EdDSA"}"#, "{}");
+        assert_eq!(UnverifiedJws::parse(&without).unwrap().embedded_key(), None);
+    }
+
+    #[test]
+    fn what_is_signed_is_header_and_claims() {
+        let text = signing_input(
+            SigningAlgorithm::Es256,
+            r#"a "key""#,
+            "at+jwt",
+            &json!({"iss": "joe"}),
+        );
+        let parts: Vec<Vec<u8>> = text
+            .split('.')
+            .map(|part| URL_SAFE_NO_PAD.decode(part).unwrap())
+            .collect();
+        let header = br#"{"alg":"ES256","kid":"a \"key\"","typ":"at+jwt"}"#;
+        assert_eq!(parts, [&header[..], br#"{"iss":"joe"}"#]);
+    }
+
     proptest! {
         #[test]
         fn no_parts_make_it_panic(header in ".{0,40}", payload in prop::collection::vec(any::<u8>(), 0..40)) {
