@@ -52,6 +52,51 @@ fn the_refusal_names_the_rule() {
     }
 }
 
+#[test]
+fn a_uri_has_two_thousand_characters_at_most() {
+    let of_length = |length: usize| format!("https://rp1.example/{}", "x".repeat(length - 20));
+    assert_eq!(check_registered(&of_length(2_000), true), Ok(()));
+    assert!(check_registered(&of_length(2_001), true).is_err());
+}
+
+#[test]
+fn after_a_sign_out_only_what_is_registered_for_it_is_gone_to() {
+    let registered = ["https://rp1.example/out", "com.example.app:/out"].map(str::to_owned);
+    let mut app = public_client(&["https://rp1.example/cb"]);
+    app.post_logout_redirect_uris = registered.to_vec();
+    let mut web = client();
+    web.post_logout_redirect_uris = registered.to_vec();
+    let matched = |sent: &str, client: &Client| {
+        RedirectTarget::match_post_logout(sent, client).map(|target| target.uri().to_owned())
+    };
+    for sent in &registered {
+        assert_eq!(matched(sent, &app).as_ref(), Some(sent));
+    }
+    for sent in [
+        "https://rp1.example/cb",
+        "https://rp1.example/out/",
+        "com.example.app:/",
+    ] {
+        assert_eq!(matched(sent, &app), None, "{sent}");
+    }
+    // A client with a secret is on a server, which no custom scheme leads to.
+    assert_eq!(matched(&registered[0], &web).as_ref(), Some(&registered[0]));
+    assert_eq!(matched(&registered[1], &web), None);
+}
+
+#[test]
+fn a_target_has_the_origin_that_browsers_write() {
+    for (registered, origin) in [
+        ("https://RP1.example:443/cb", Some("https://rp1.example")),
+        ("http://localhost:3000/cb", Some("http://localhost:3000")),
+        ("com.example.app:/cb", None),
+    ] {
+        let app = public_client(&[registered]);
+        let target = RedirectTarget::match_registered(registered, &app).unwrap();
+        assert_eq!(target.origin().as_deref(), origin, "{registered}");
+    }
+}
+
 fn refused_for_everyone(uri: &str) {
     assert!(check_registered(uri, true).is_err(), "public: {uri:?}");
     assert!(
