@@ -80,7 +80,9 @@ pub(super) fn note_unread(
     let Some(object) = TABLES.get(title).filter(|_| !skips(title, row)) else {
         return Ok(());
     };
-    let name = row.members.get(object.name_key);
+    // A row of some tables has no name. What stands under an empty one may be anything.
+    let name_key = Some(object.name_key).filter(|key| !key.is_empty());
+    let name = name_key.and_then(|key| row.members.get(key));
     let name = name.and_then(|name| plain("", name).ok());
     let of = match name {
         Some(name) => format!("{} {name}", object.called),

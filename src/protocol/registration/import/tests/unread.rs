@@ -211,6 +211,18 @@ fn default_scopes_roles_and_mappers_of_a_client_become_scopes() {
 }
 
 #[test]
+fn what_stands_under_an_empty_name_names_no_row() {
+    let (_, lines) = read(json!({
+        "AspNetUsers": [{"Id": "u", "UserName": "ada"}],
+        "AspNetUserTokens": [{"UserId": "u", "LoginProvider": "x", "Name": "y", "": CANARY, "New": "z"}],
+    }));
+    assert!(
+        !lines.iter().any(|line| line.contains(CANARY)),
+        "{lines:#?}"
+    );
+}
+
+#[test]
 fn an_app_of_identity_moves_where_it_is_in_use_and_a_short_lockout_does_not() {
     let token = |user: &str, name: &str, value: &str| json!({"UserId": user, "LoginProvider": "[AspNetUserStore]", "Name": name, "Value": value});
     let key = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
