@@ -1,7 +1,7 @@
 // What the tests with other people's client libraries share: a provider to ask, and a person who signs in by plain HTTP,
 // because no library does that.
 
-import { execFileSync } from "node:child_process";
+import { appCode } from "./app_code.mjs";
 import { newProject, operate, registerAndSettle, removeProject, startDev } from "./gatepost.mjs";
 
 export const alice = { username: "alice", password: "looking-glass" };
@@ -107,8 +107,7 @@ async function walkAsAlice(start, ends, decision = "allow", cookies = new Map(),
 const phone = { key: undefined, steps: -1 };
 
 function shownCode() {
-  const at = `@${Math.floor(Date.now() / 1000) + 30 * phone.steps++}`;
-  return execFileSync("oathtool", ["--totp", "--base32", `--now=${at}`, phone.key], { encoding: "utf8" }).trim();
+  return appCode(phone.key, phone.steps++);
 }
 
 // The page's main form, as alice would send it.

@@ -7,6 +7,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, test } from "node:test";
+import { appCode } from "./app_code.mjs";
 import { alice, beginSignIn, decide, decodedToken, enterPassword, looked, screenshot, visitor } from "./browser.mjs";
 import { operate } from "./gatepost.mjs";
 import { browser, dev, directory, letSomebodyIn, setScene, someone } from "./scene.mjs";
@@ -24,10 +25,7 @@ async function phone(page) {
   assert.equal(secret, typed);
   // A code counts once: each call shows that of the next step.
   let steps = -1;
-  return () => {
-    const at = `@${Math.floor(Date.now() / 1000) + 30 * steps++}`;
-    return execFileSync("oathtool", ["--totp", "--base32", `--now=${at}`, secret], { encoding: "utf8" }).trim();
-  };
+  return () => appCode(secret, steps++);
 }
 
 async function withPassword(page) {
