@@ -1,10 +1,14 @@
 //! A phone with an app that shows codes (RFC 6238), written apart from the code under test.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
 
 use super::http::{Answer, Browser};
+
+const STEP_SECONDS: u64 = 30;
+const NEAR_SECONDS: u64 = 2;
 
 pub struct Phone {
     /// As it is typed.
@@ -49,19 +53,25 @@ impl Phone {
         }
     }
 
-    /// The code of the step so many away from the present one.
+    /// The code of the step so many away from the present one. Near the end of a step the one before
+    /// would be two away when it arrives, and not be taken: then this waits for the next.
     pub fn code(&self, steps: i64) -> String {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_secs()
-            + self.ahead;
-        let step = i64::try_from(now / 30).unwrap() + steps;
+        let left = STEP_SECONDS - self.seconds() % STEP_SECONDS;
+        if steps < 0 && left <= NEAR_SECONDS {
+            sleep(Duration::from_secs(left));
+        }
+        let step = i64::try_from(self.seconds() / STEP_SECONDS).unwrap() + steps;
         let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &self.secret);
         let tag = hmac::sign(&key, &step.to_be_bytes());
         let at = usize::from(tag.as_ref()[19] & 15);
         let number = u32::from_be_bytes(tag.as_ref()[at..at + 4].try_into().unwrap()) & 0x7fff_ffff;
         format!("{:06}", number % 1_000_000)
+    }
+
+    /// By its clock, since 1970.
+    fn seconds(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        now.as_secs() + self.ahead
     }
 }
 
