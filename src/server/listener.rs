@@ -64,7 +64,7 @@ impl Inherited {
         }
     }
 
-    /// The number by which tiny_http accepts.
+    /// The number of the descriptor that tiny_http will accept from.
     pub fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }

@@ -106,10 +106,6 @@ async function walkAsAlice(start, ends, decision = "allow", cookies = new Map(),
 // The app on her phone. A code counts once: each is of the next step.
 const phone = { key: undefined, steps: -1 };
 
-function shownCode() {
-  return appCode(phone.key, phone.steps++);
-}
-
 // The page's main form, as alice would send it.
 function filledIn(page, url, decision) {
   const form = page.match(/<form method="post" action="([^"]*)">(.*?)<\/form>/s);
@@ -125,7 +121,7 @@ function filledIn(page, url, decision) {
   } else if (content.includes('autocomplete="one-time-code"')) {
     const key = page.match(/<code class="key">([^<]*)</)?.[1];
     if (key) Object.assign(phone, { key: key.replaceAll(" ", ""), steps: -1 });
-    fields.set("code", shownCode());
+    fields.set("code", appCode(phone.key, phone.steps++));
     if (key) fields.append("decision", "add_app");
   } else {
     fields.append("decision", content.includes('value="continue"') ? "continue" : decision);

@@ -98,11 +98,11 @@ pub fn secrets<'v>(value: &'v Value, names: &[&str]) -> Vec<&'v str> {
 fn collect<'v>(value: &'v Value, names: &[&str], is_secret: bool, found: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => {
-            // libFuzzer learns our own sentences, and they may tell themselves. None has a word
-            // with two digits in it.
+            // libFuzzer learns our own sentences and paths, and they may tell themselves. These have
+            // spaces, brackets, or fewer than two digits.
             let digits = text.bytes().filter(u8::is_ascii_digit).count();
-            let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            let is_telling = text.len() >= 12 && is_word && digits >= 2;
+            let is_ours = text.contains([' ', '[']) || digits < 2;
+            let is_telling = text.len() >= 12 && !is_ours;
             if is_secret && is_telling {
                 found.push(text);
             }

@@ -80,10 +80,11 @@ pub(super) fn note_unread(
     let Some(object) = TABLES.get(title).filter(|_| !skips(title, row)) else {
         return Ok(());
     };
-    // A row of some tables has no name. What stands under an empty one may be anything.
-    let name_key = Some(object.name_key).filter(|key| !key.is_empty());
-    let name = name_key.and_then(|key| row.members.get(key));
-    let name = name.and_then(|name| plain("", name).ok());
+    let name = match object.name_key {
+        // The rows of this table have no name, and a member that is called so may be anything.
+        "" => None,
+        key => row.members.get(key).and_then(|name| plain("", name).ok()),
+    };
     let of = match name {
         Some(name) => format!("{} {name}", object.called),
         None if parent.is_empty() => object.called.to_owned(),
