@@ -442,7 +442,8 @@ fn credentials(client: &Client, client_id: &str) -> String {
             format!("-d client_id={client_id} -d client_secret=SECRET")
         }
         ClientAuthenticationMethod::PrivateKeyJwt => format!(
-            "-d client_id={client_id} -d client_assertion_type={CLIENT_ASSERTION_TYPE} -d client_assertion=JWT"
+            "-d client_id={client_id} -d client_assertion_type={CLIENT_ASSERTION_TYPE} \
+             -d client_assertion=JWT"
         ),
     }
 }

@@ -87,8 +87,8 @@ settings! {
         "where people get help who cannot sign in, linked from the pages about signing in: a web \
          address, or `mailto:` and an e-mail address";
     SMTP_URL: Text, Described("none: no e-mail at all"),
-        "the mail server: `smtps://user@host:465`, `smtp://user@host:587` (STARTTLS or nothing), or \
-         `smtp://localhost:25` without a user, in the clear, for this machine alone";
+        "the mail server: `smtps://user@host:465`, `smtp://user@host:587` (STARTTLS or nothing), \
+         or `smtp://localhost:25` without a user, in the clear, for this machine alone";
     SMTP_PASSWORD_FILE: Text, Described("the systemd credential `gatepost-smtp-password`"),
         "file that holds the password of that user";
     MAIL_FROM: Text, Described("required with `GATEPOST_SMTP_URL`"),
@@ -122,11 +122,11 @@ settings! {
         "`off`: clients cannot push their requests (RFC 9126), and discovery does not name the \
          endpoint; for an upgrade with several machines";
     ID_JAG: Text, Is("off"),
-        "`on`: clients may redeem and get ID-JAGs (identity assertion authorization grants), as far \
-         as the registration says";
+        "`on`: clients may redeem and get ID-JAGs (identity assertion authorization grants), as \
+         far as the registration says";
     CLIENT_ASSERTION_AUDIENCE: Text, Is("any"),
-        "`aud` of the JWTs that clients authenticate with: `issuer` (RFC 10070), or `any`: also the \
-         token endpoint's URL";
+        "`aud` of the JWTs that clients authenticate with: `issuer` (RFC 10070), or `any`: also \
+         the token endpoint's URL";
     SCIM: Text, Is("off"),
         "`on`: programs may look after users over SCIM, at `/scim/v2/`";
     ADMIN_API: Text, Is("off"),

@@ -477,7 +477,8 @@ fn form_post_page(markup: Markup, framed_by: Option<&str>) -> Response {
     let page = html(200, markup).header("Referrer-Policy", "no-referrer");
     let policy = |ancestors: &str| {
         format!(
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors {ancestors}"
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+             base-uri 'none'; frame-ancestors {ancestors}"
         )
     };
     match framed_by {

@@ -294,7 +294,8 @@ fn factors(text: &mut Exposition, app: &App) {
 }
 
 fn logout_calls(text: &mut Exposition, calls: &LogoutCalls) {
-    let help = "Calls that told clients of a session's end; failed ones are repeated until they are given up.";
+    let help = "Calls that told clients of a session's end; failed ones are repeated until they \
+                are given up.";
     text.family("gatepost_backchannel_logouts_total", Kind::Counter, help);
     for (outcome, count) in calls.by_outcome() {
         text.sample("", &[("outcome", outcome)], count);

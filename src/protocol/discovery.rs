@@ -140,12 +140,17 @@ pub fn document(provider: &Provider<'_>) -> Value {
         "claims_supported": PROTOCOL_CLAIMS.into_iter().chain(released).collect::<Vec<&str>>(),
         "claim_types_supported": ["normal"],
         "subject_types_supported": ["public"],
-        "response_types_supported": ResponseType::ALL.map(|response_type| response_type.to_string()),
+        "response_types_supported":
+            ResponseType::ALL.map(|response_type| response_type.to_string()),
         "response_modes_supported": ResponseMode::ALL.map(ResponseMode::as_str),
         "grant_types_supported": grant_types,
         "prompt_values_supported": PROMPT_VALUES,
         "code_challenge_methods_supported":
-            if catalogue.plain_pkce { vec![CodeChallengeMethod::Plain.as_str(), s256] } else { vec![s256] },
+            if catalogue.plain_pkce {
+                vec![CodeChallengeMethod::Plain.as_str(), s256]
+            } else {
+                vec![s256]
+            },
         "id_token_signing_alg_values_supported":
             signing_algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<&str>>(),
         "token_endpoint_auth_methods_supported": AUTHENTICATION_METHODS,
@@ -155,7 +160,8 @@ pub fn document(provider: &Provider<'_>) -> Value {
         "introspection_endpoint_auth_methods_supported": CONFIDENTIAL_METHODS,
         "introspection_endpoint_auth_signing_alg_values_supported": assertions,
         "dpop_signing_alg_values_supported": dpop_proof::ALGORITHMS,
-        "acr_values_supported": acr_values::supported(catalogue).into_iter().filter(reached).collect::<Vec<&str>>(),
+        "acr_values_supported":
+            acr_values::supported(catalogue).into_iter().filter(reached).collect::<Vec<&str>>(),
         "ui_locales_supported": ui_locales,
         "authorization_response_iss_parameter_supported": true,
         "claims_parameter_supported": true,

@@ -21,12 +21,17 @@ pub type AdminReach<'a> = &'a [&'a str];
 const SEARCH: &str = "
 WITH typed AS MATERIALIZED (SELECT lower(normalize(:typed::text, NFKC)) COLLATE \"C\" AS first),
 found AS (
-    (SELECT a.sub FROM users a WHERE a.tenant = ANY(:reach::text[])
-       AND a.username_key COLLATE \"C\" BETWEEN (SELECT first FROM typed) AND (SELECT first || chr(1114111) FROM typed) LIMIT :most::int8)
+    (SELECT a.sub FROM users a
+     WHERE a.tenant = ANY(:reach::text[])
+       AND a.username_key COLLATE \"C\"
+           BETWEEN (SELECT first FROM typed) AND (SELECT first || chr(1114111) FROM typed)
+     LIMIT :most::int8)
     UNION
-    (SELECT a.sub FROM users a WHERE a.tenant = ANY(:reach::text[]) AND a.claims ? 'email'
+    (SELECT a.sub FROM users a
+     WHERE a.tenant = ANY(:reach::text[]) AND a.claims ? 'email'
        AND (left(lower(normalize(a.claims->>'email', NFKC)), 254)) COLLATE \"C\"
-           BETWEEN (SELECT first FROM typed) AND (SELECT first || chr(1114111) FROM typed) LIMIT :most::int8)
+           BETWEEN (SELECT first FROM typed) AND (SELECT first || chr(1114111) FROM typed)
+     LIMIT :most::int8)
     UNION
     SELECT a.sub FROM users a WHERE a.sub = :typed::text
 )
@@ -154,7 +159,8 @@ const END_OF_PERSON: &str = "
 WITH ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM users u
-    WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = u.sub) IS TRUE AND s.ended_at IS NULL AND {acted on}
+    WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = u.sub) IS TRUE
+      AND s.ended_at IS NULL AND {acted on}
     RETURNING s.day, s.sid
 ), {called}, {audited ended} FROM ended";
 

@@ -21,7 +21,9 @@ pub const MOST_GRANTS: i64 = 10_000;
 // Many processes write: each in the order of names, so that none waits for another in a circle.
 const NOTE_USES: &str = "
 INSERT INTO client_uses (client_id, day)
-SELECT n.client_id, n.day FROM unnest(:client_ids::text[], :days::int4[]) AS n (client_id, day) JOIN clients USING (client_id)
+SELECT n.client_id, n.day
+FROM unnest(:client_ids::text[], :days::int4[]) AS n (client_id, day)
+JOIN clients USING (client_id)
 WHERE NOT EXISTS (SELECT FROM client_uses u WHERE u.client_id = n.client_id AND u.day >= n.day)
 ORDER BY n.client_id
 ON CONFLICT (client_id) DO UPDATE SET day = excluded.day WHERE client_uses.day < excluded.day";
@@ -46,7 +48,8 @@ pub struct UsedClient {
 }
 
 const LIST_APPLICATIONS: &str = "
-SELECT i.epoch AS installation_epoch, c.client_id, c.metadata::text AS metadata, c.enabled, c.epoch, u.day AS used_on,
+SELECT i.epoch AS installation_epoch,
+       c.client_id, c.metadata::text AS metadata, c.enabled, c.epoch, u.day AS used_on,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i CROSS JOIN (
     SELECT * FROM clients
@@ -54,7 +57,9 @@ FROM installation i CROSS JOIN (
       AND ('' = ANY(:reach::text[]) OR jsonb_typeof(metadata -> 'tenants') IS DISTINCT FROM 'array'
            OR metadata -> 'tenants' ?| :reach::text[])
     ORDER BY client_id LIMIT :limit::int8
-) AS c LEFT JOIN client_uses u ON u.client_id = c.client_id LEFT JOIN client_secrets s ON s.client_id = c.client_id
+) AS c
+LEFT JOIN client_uses u ON u.client_id = c.client_id
+LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY c.client_id, s.created_at, s.id";
 
 /// Clients behind a name, by their names, at most `limit`; or the one of a name. They are open to
@@ -85,7 +90,8 @@ fn use_of(row: &Row) -> Result<(ClientId, Option<Day>), StoreError> {
 const COUNT_GRANTS: &str = "
 SELECT count(*) AS grants FROM (
     SELECT FROM grants g
-    WHERE g.client_id = :client_id::text AND ('' = ANY(:reach::text[]) OR g.tenant = ANY(:reach::text[]))
+    WHERE g.client_id = :client_id::text
+      AND ('' = ANY(:reach::text[]) OR g.tenant = ANY(:reach::text[]))
       AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
       AND g.client_epoch = (SELECT epoch FROM clients WHERE client_id = :client_id::text)
       AND g.installation_epoch = (SELECT epoch FROM installation)

@@ -207,7 +207,12 @@ impl Chain {
     fn opening(&self) -> AuditEvent<'static> {
         let mut detail = json!({"process": process::id(), "version": env!("CARGO_PKG_VERSION")});
         if let (Some(after), Some(detail)) = (&self.head, detail.as_object_mut()) {
-            let after = json!({"chain": after.chain, "seq": after.seq, "hash": identifiers::encode(&after.hash), "until": after.until.0});
+            let after = json!({
+                "chain": after.chain,
+                "seq": after.seq,
+                "hash": identifiers::encode(&after.hash),
+                "until": after.until.0
+            });
             detail.insert(String::from("after"), after);
         }
         AuditEvent {
@@ -342,7 +347,8 @@ fn hash(row: &Row, name: &'static str) -> Result<Hash, StoreError> {
 
 /// A row with the hash stored beside it, and the head that an opening row goes on from.
 pub(super) fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>), StoreError> {
-    let read: AuditRow = read!(row, AuditRow { day, at, chain, seq, event, client_id, sub, sid, source, request_id, detail;
+    let read: AuditRow = read!(row, AuditRow {
+        day, at, chain, seq, event, client_id, sub, sid, source, request_id, detail;
         previous: hash(row, "previous")?,
     })?;
     let after = (read.event == OPENED)

@@ -43,8 +43,11 @@ impl RegistryWriter<'_> {
 pub type StoredEvent = (AuditRow, Hash, Option<Head>);
 
 const PAGE: &str = "
-SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id, detail::text AS detail
-FROM audit_events WHERE (day, chain, seq) > (:day::int4, :chain::text, :seq::int8) ORDER BY day, chain, seq LIMIT :limit::int8";
+SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id,
+       detail::text AS detail
+FROM audit_events
+WHERE (day, chain, seq) > (:day::int4, :chain::text, :seq::int8)
+ORDER BY day, chain, seq LIMIT :limit::int8";
 
 const PAGE_ROWS: usize = 5_000;
 
@@ -93,11 +96,16 @@ pub struct EventFilter {
 }
 
 const LIST: &str = "
-SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id, detail::text AS detail
+SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id,
+       detail::text AS detail
 FROM audit_events
-WHERE (event = :event::text OR :event::text IS NULL AND event <> 'chain_opened') AND (:client_id::text IS NULL OR client_id = :client_id::text)
-  AND (:sub::text IS NULL OR sub = :sub::text) AND at >= :since::timestamptz AND at < :until::timestamptz
-  AND (:word::text IS NULL OR strpos(lower(concat_ws(' ', event, client_id, sub, sid, source, request_id, detail)), :word::text) > 0)
+WHERE (event = :event::text OR :event::text IS NULL AND event <> 'chain_opened')
+  AND (:client_id::text IS NULL OR client_id = :client_id::text)
+  AND (:sub::text IS NULL OR sub = :sub::text)
+  AND at >= :since::timestamptz AND at < :until::timestamptz
+  AND (:word::text IS NULL
+       OR strpos(lower(concat_ws(' ', event, client_id, sub, sid, source, request_id, detail)),
+                 :word::text) > 0)
   AND (:request_id::text IS NULL OR request_id = :request_id::text)
 ORDER BY at DESC, chain DESC, seq DESC LIMIT :limit::int8";
 
@@ -159,26 +167,32 @@ pub struct SeenEvent {
 const OF_DAY: &str = "
 WITH asked AS MATERIALIZED (
     SELECT :person::text AS sub WHERE :person::text IS NOT NULL
-    UNION SELECT sub FROM users WHERE tenant = ANY(:reach::text[]) AND username_key = lower(normalize(:person::text, NFKC))
+    UNION
+    SELECT sub FROM users
+    WHERE tenant = ANY(:reach::text[]) AND username_key = lower(normalize(:person::text, NFKC))
 ), caused AS MATERIALIZED (
     SELECT a.day, a.chain, a.seq FROM audit_events a
-    WHERE a.detail ->> 'admin' = ANY(ARRAY(SELECT sub FROM asked)) AND a.at >= :since::timestamptz AND a.at <= :at::timestamptz
+    WHERE a.detail ->> 'admin' = ANY(ARRAY(SELECT sub FROM asked))
+      AND a.at >= :since::timestamptz AND a.at <= :at::timestamptz
 ), found AS (
     SELECT a.* FROM audit_events a
-    LEFT JOIN users w ON '' <> ALL(:reach::text[]) AND w.sub = a.sub AND w.tenant = ANY(:reach::text[])
+    LEFT JOIN users w
+      ON '' <> ALL(:reach::text[]) AND w.sub = a.sub AND w.tenant = ANY(:reach::text[])
     LEFT JOIN clients c ON '' <> ALL(:reach::text[]) AND c.client_id = a.client_id
-    WHERE a.at >= :since::timestamptz AND a.at <= :at::timestamptz AND (a.at, a.chain, a.seq) < (:at::timestamptz, :chain::text, :seq::int8)
+    WHERE a.at >= :since::timestamptz AND a.at <= :at::timestamptz
+      AND (a.at, a.chain, a.seq) < (:at::timestamptz, :chain::text, :seq::int8)
       AND a.event <> 'chain_opened' AND (:event::text IS NULL OR a.event = :event::text)
       AND (:person::text IS NULL OR a.sub = ANY(ARRAY(SELECT sub FROM asked))
            OR (a.day, a.chain, a.seq) IN (SELECT day, chain, seq FROM caused))
       AND ('' = ANY(:reach::text[])
            OR w.sub IS NOT NULL
               AND (a.client_id IS NULL OR c.client_id IS NOT NULL AND (
-                  jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array' OR c.metadata -> 'tenants' ?| :reach::text[])))
+                  jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
+                  OR c.metadata -> 'tenants' ?| :reach::text[])))
     ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT :limit::int8
 )
-SELECT f.day, f.at, f.chain, f.seq, f.previous, f.hash, f.event, f.client_id, f.sub, f.sid, f.source, f.request_id,
-       f.detail::text AS detail, u.username
+SELECT f.day, f.at, f.chain, f.seq, f.previous, f.hash, f.event, f.client_id, f.sub, f.sid,
+       f.source, f.request_id, f.detail::text AS detail, u.username
 FROM found f LEFT JOIN users u ON u.sub = f.sub ORDER BY f.at DESC, f.chain DESC, f.seq DESC";
 
 /// How far back it is looked for the newest events: mostly they are found in a little time, and a
@@ -231,7 +245,8 @@ fn seen(row: &Row) -> Result<SeenEvent, StoreError> {
 
 const COMMAND_HEADS: &str = "
 SELECT DISTINCT ON (day, chain) day, chain, seq, hash FROM audit_events
-WHERE at >= :since::timestamptz AND chain LIKE '%/' || :command::text || '%' ORDER BY day, chain, seq DESC";
+WHERE at >= :since::timestamptz AND chain LIKE '%/' || :command::text || '%'
+ORDER BY day, chain, seq DESC";
 
 /// How far the chains of commands have come that wrote something since then: a command has no log
 /// to tell it to.
@@ -245,10 +260,14 @@ WITH RECURSIVE chains AS (
     (SELECT day, chain FROM audit_events ORDER BY day, chain LIMIT 1)
     UNION ALL
     SELECT next.day, next.chain FROM chains AS c CROSS JOIN LATERAL (
-        SELECT day, chain FROM audit_events WHERE (day, chain) > (c.day, c.chain) ORDER BY day, chain LIMIT 1) AS next
+        SELECT day, chain FROM audit_events
+        WHERE (day, chain) > (c.day, c.chain)
+        ORDER BY day, chain LIMIT 1) AS next
 )
 SELECT e.day, e.chain, e.seq, e.hash, e.at FROM chains AS c CROSS JOIN LATERAL (
-    SELECT day, chain, seq, hash, at FROM audit_events WHERE day = c.day AND chain = c.chain ORDER BY seq DESC LIMIT 1) AS e";
+    SELECT day, chain, seq, hash, at FROM audit_events
+    WHERE day = c.day AND chain = c.chain
+    ORDER BY seq DESC LIMIT 1) AS e";
 
 /// How far every chain there is has come, and when. Takes longer than a request may.
 pub fn chain_ends(store: &Store) -> Result<Vec<(Head, Instant)>, StoreError> {
@@ -259,9 +278,11 @@ pub fn chain_ends(store: &Store) -> Result<Vec<(Head, Instant)>, StoreError> {
 }
 
 const UNDER_WAY: &str = "
-SELECT coalesce(max(extract(epoch FROM clock_timestamp() - a.xact_start)) * 1000000, 0)::int8 AS micros
+SELECT coalesce(max(extract(epoch FROM clock_timestamp() - a.xact_start)) * 1000000, 0)::int8
+       AS micros
 FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
-WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.relation = to_regclass('audit_events')
+WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock'
+  AND l.relation = to_regclass('audit_events')
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// For how long the oldest transaction has been under way that has written events: they show when
@@ -274,7 +295,9 @@ pub fn under_way(store: &Store) -> Result<Duration, StoreError> {
 }
 
 /// A day's chains go together, so that none shows without its beginning.
-const REMOVE_EXPIRED: &str = "DELETE FROM audit_events WHERE day = (SELECT min(day) FROM audit_events WHERE day < :today::int4)";
+const REMOVE_EXPIRED: &str = "
+DELETE FROM audit_events
+WHERE day = (SELECT min(day) FROM audit_events WHERE day < :today::int4)";
 
 /// Removes what was kept until before `today`: partitions are wide, and go later. Answers how many
 /// rows.

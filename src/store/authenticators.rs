@@ -72,7 +72,8 @@ pub fn strongest(factors: &[Authenticator]) -> Strength {
 }
 
 const LIST: &str = "
-SELECT a.* FROM authenticators a WHERE a.sub = :sub::text AND (a.kind <> 'recovery_code' OR :with_codes::bool)
+SELECT a.* FROM authenticators a
+WHERE a.sub = :sub::text AND (a.kind <> 'recovery_code' OR :with_codes::bool)
 ORDER BY a.created_at, a.id";
 
 /// A user's factors, the oldest first; with their recovery codes where asked for.
@@ -106,7 +107,9 @@ pub fn use_step(
 
 const USE_RECOVERY_CODE: &str = "
 WITH used AS (
-    DELETE FROM authenticators WHERE sub = :sub::text AND kind = 'recovery_code' AND id = :id::bytea RETURNING sub
+    DELETE FROM authenticators
+    WHERE sub = :sub::text AND kind = 'recovery_code' AND id = :id::bytea
+    RETURNING sub
 ), {audited used} FROM used";
 
 /// Takes a recovery code; `false` when it was taken before.
@@ -130,34 +133,42 @@ pub fn use_recovery_code(
 const ADD: &str = "
 WITH {own session}, changed AS (
     UPDATE users
-    SET factors = factors + 1, strongest_acr = :strongest::text, 
-        password_hash = CASE WHEN :replaces_all::bool THEN NULL ELSE coalesce(:password_hash::text, password_hash) END,
+    SET factors = factors + 1, strongest_acr = :strongest::text,
+        password_hash = CASE WHEN :replaces_all::bool THEN NULL
+                             ELSE coalesce(:password_hash::text, password_hash) END,
         user_handle = coalesce(user_handle, :user_handle::bytea),
-        epoch = CASE WHEN :ends_all_else::bool THEN new_epoch() ELSE epoch END, updated_at = clock_timestamp()
+        epoch = CASE WHEN :ends_all_else::bool THEN new_epoch() ELSE epoch END,
+        updated_at = clock_timestamp()
     WHERE sub = :sub::text AND enabled AND epoch = :epoch::int8 AND factors = :factors::int8
       AND (:sid::text IS NULL OR EXISTS (SELECT FROM own))
-      AND NOT EXISTS (SELECT FROM authenticators known WHERE known.kind = 'passkey' AND known.id = ANY (:ids::bytea[]))
+      AND NOT EXISTS (SELECT FROM authenticators known
+                      WHERE known.kind = 'passkey' AND known.id = ANY (:ids::bytea[]))
     RETURNING sub, epoch
 ), dropped AS (
     DELETE FROM authenticators a USING changed
     WHERE a.sub = changed.sub AND NOT (a.kind = 'totp' AND 'totp' = ANY (:kinds::text[]))
-      AND (:password_hash::text IS NOT NULL OR :replaces_all::bool OR (a.kind = 'recovery_code' AND 'recovery_code' = ANY (:kinds::text[])))
+      AND (:password_hash::text IS NOT NULL OR :replaces_all::bool
+           OR (a.kind = 'recovery_code' AND 'recovery_code' = ANY (:kinds::text[])))
 ), added AS (
-    INSERT INTO authenticators (sub, kind, id, name, secret, public_key, sign_count, last_step, backup_eligible)
+    INSERT INTO authenticators (sub, kind, id, name, secret, public_key, sign_count, last_step,
+                                backup_eligible)
     SELECT changed.sub, n.* FROM changed, unnest(
-        :kinds::text[], :ids::bytea[], :names::text[], :secrets::bytea[], :public_keys::bytea[], :sign_counts::int8[], :last_steps::int8[], :backups::bool[]) AS n
+        :kinds::text[], :ids::bytea[], :names::text[], :secrets::bytea[], :public_keys::bytea[],
+        :sign_counts::int8[], :last_steps::int8[], :backups::bool[]) AS n
     ON CONFLICT (sub, kind, id) DO UPDATE
-    SET name = excluded.name, secret = excluded.secret, public_key = excluded.public_key, sign_count = excluded.sign_count,
-        last_step = excluded.last_step, backup_eligible = excluded.backup_eligible, created_at = clock_timestamp(), used_at = NULL
+    SET name = excluded.name, secret = excluded.secret, public_key = excluded.public_key,
+        sign_count = excluded.sign_count, last_step = excluded.last_step,
+        backup_eligible = excluded.backup_eligible, created_at = clock_timestamp(), used_at = NULL
 ), raised AS (
     UPDATE sessions s
-    SET acr = :acr::text, amr = :amr::text[], user_epoch = changed.epoch, handle_hash = coalesce(:handle_hash::bytea, s.handle_hash)
+    SET acr = :acr::text, amr = :amr::text[], user_epoch = changed.epoch,
+        handle_hash = coalesce(:handle_hash::bytea, s.handle_hash)
     FROM changed WHERE s.day = :day::int4 AND s.sid = :sid::text
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM changed
-    WHERE :ends_all_else::bool AND s.sub = changed.sub AND s.sid IS DISTINCT FROM :sid::text AND s.ended_at IS NULL
-      AND s.expires_at > clock_timestamp()
+    WHERE :ends_all_else::bool AND s.sub = changed.sub AND s.sid IS DISTINCT FROM :sid::text
+      AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
 ), {called}, {audited changed} FROM changed";
 
@@ -240,18 +251,24 @@ fn of_each<'a, T>(factors: &'a [Authenticator], field: fn(&'a Authenticator) -> 
 /// With the last factor the recovery codes go.
 const REMOVE: &str = "
 WITH {own session}, changed AS (
-    UPDATE users SET factors = factors + 1, strongest_acr = :strongest::text, epoch = new_epoch(), updated_at = clock_timestamp()
-    WHERE sub = :sub::text AND epoch = :epoch::int8 AND factors = :factors::int8 AND (:sid::text IS NULL OR EXISTS (SELECT FROM own))
+    UPDATE users
+    SET factors = factors + 1, strongest_acr = :strongest::text, epoch = new_epoch(),
+        updated_at = clock_timestamp()
+    WHERE sub = :sub::text AND epoch = :epoch::int8 AND factors = :factors::int8
+      AND (:sid::text IS NULL OR EXISTS (SELECT FROM own))
     RETURNING sub, epoch
 ), removed AS (
     DELETE FROM authenticators a USING changed
-    WHERE a.sub = changed.sub AND (:strongest::text = '1' OR (a.kind = :kind::text AND a.id = :id::bytea))
+    WHERE a.sub = changed.sub
+      AND (:strongest::text = '1' OR (a.kind = :kind::text AND a.id = :id::bytea))
 ), kept AS (
-    UPDATE sessions s SET user_epoch = changed.epoch FROM changed WHERE s.day = :day::int4 AND s.sid = :sid::text
+    UPDATE sessions s SET user_epoch = changed.epoch
+    FROM changed WHERE s.day = :day::int4 AND s.sid = :sid::text
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM changed
-    WHERE s.sub = changed.sub AND s.sid IS DISTINCT FROM :sid::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
+    WHERE s.sub = changed.sub AND s.sid IS DISTINCT FROM :sid::text
+      AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
 ), {called}, {audited changed} FROM changed";
 
@@ -305,9 +322,12 @@ pub fn find_passkey(
 const USE_PASSKEY: &str = "
 WITH used AS (
     UPDATE authenticators SET sign_count = :next_sign_count::int8, used_at = clock_timestamp()
-    WHERE sub = :sub::text AND kind = 'passkey' AND id = :id::bytea AND sign_count = :sign_count::int8 RETURNING sub
+    WHERE sub = :sub::text AND kind = 'passkey' AND id = :id::bytea
+      AND sign_count = :sign_count::int8
+    RETURNING sub
 ), forgotten AS (
-    DELETE FROM sign_in_failures WHERE bucket = ANY(:forgotten::bytea[]) AND EXISTS (SELECT FROM used)
+    DELETE FROM sign_in_failures
+    WHERE bucket = ANY(:forgotten::bytea[]) AND EXISTS (SELECT FROM used)
 ), {audited used} FROM used";
 
 /// Moves a passkey's counter on, and forgets the failures of those buckets of `sign_in_failures`;
@@ -350,7 +370,8 @@ const LIST_SEALED: &str =
     "SELECT a.* FROM authenticators a WHERE a.secret IS NOT NULL ORDER BY a.sub, a.kind, a.id";
 
 const RESEAL: &str = "
-UPDATE authenticators SET secret = :secret::bytea WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea";
+UPDATE authenticators SET secret = :secret::bytea
+WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea";
 
 const DROP: &str =
     "DELETE FROM authenticators WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea";
@@ -360,7 +381,8 @@ const ADD_APP: &str = "
 WITH changed AS (
     UPDATE users SET factors = factors + 1, strongest_acr = '2' WHERE sub = :sub::text RETURNING sub
 ), added AS (
-    INSERT INTO authenticators (sub, kind, id, secret, last_step) SELECT changed.sub, 'totp', '', :secret::bytea, 0 FROM changed
+    INSERT INTO authenticators (sub, kind, id, secret, last_step)
+    SELECT changed.sub, 'totp', '', :secret::bytea, 0 FROM changed
 ), {audited changed} FROM changed";
 
 impl RegistryWriter<'_> {
@@ -402,7 +424,8 @@ impl RegistryWriter<'_> {
 
 fn authenticator(row: &Row) -> Result<Authenticator, StoreError> {
     let kind = FactorKind::from_name(column(row, "kind")?);
-    read!(row, Authenticator { id, name, public_key, sign_count, last_step, backup_eligible, created_at, used_at;
+    read!(row, Authenticator {
+        id, name, public_key, sign_count, last_step, backup_eligible, created_at, used_at;
         kind: kind.ok_or_else(|| unreadable("kind"))?,
         secret: column::<Option<Vec<u8>>>(row, "secret")?.map(SecretBytes::new),
     })

@@ -48,15 +48,20 @@ pub struct CatalogueRows {
 }
 
 const LOAD: &str = "
-SELECT i.registry_version, p.plain_pkce, p.metadata_documents, e.kind, e.name, e.document, e.sealed_secret,
+SELECT i.registry_version, p.plain_pkce, p.metadata_documents,
+       e.kind, e.name, e.document, e.sealed_secret,
        e.kind = 'identity_provider' AND NOT EXISTS (
            SELECT FROM clients c WHERE c.enabled AND (
                jsonb_typeof(c.metadata -> 'identity_providers') IS DISTINCT FROM 'array'
                OR c.metadata -> 'identity_providers' ? e.name)) AS idle,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i
-CROSS JOIN (SELECT EXISTS (SELECT FROM clients c WHERE c.enabled AND c.metadata @> '{\"allow_plain_pkce\": true}') AS plain_pkce,
-    EXISTS (SELECT FROM clients c WHERE c.enabled AND c.metadata @> '{\"metadata_document\": true}') AS metadata_documents) AS p
+CROSS JOIN (
+    SELECT EXISTS (SELECT FROM clients c WHERE c.enabled
+                   AND c.metadata @> '{\"allow_plain_pkce\": true}') AS plain_pkce,
+           EXISTS (SELECT FROM clients c WHERE c.enabled
+                   AND c.metadata @> '{\"metadata_document\": true}') AS metadata_documents
+) AS p
 LEFT JOIN catalogue_entries e ON true
 LEFT JOIN resource_secrets s ON e.kind = 'resource' AND s.resource = e.name
 ORDER BY e.kind, e.name, s.created_at, s.id";
@@ -116,17 +121,22 @@ fn entry(row: &Row, kind: ObjectKind) -> Result<CatalogueRow, StoreError> {
 }
 
 const UPSERT_ENTRY: &str = "
-INSERT INTO catalogue_entries (kind, name, document, sealed_secret) VALUES (:kind::text, :name::text, :document::jsonb, :sealed_secret::bytea)
+INSERT INTO catalogue_entries (kind, name, document, sealed_secret)
+VALUES (:kind::text, :name::text, :document::jsonb, :sealed_secret::bytea)
 ON CONFLICT (kind, name) DO UPDATE
-SET document = excluded.document, sealed_secret = coalesce(excluded.sealed_secret, catalogue_entries.sealed_secret),
+SET document = excluded.document,
+    sealed_secret = coalesce(excluded.sealed_secret, catalogue_entries.sealed_secret),
     updated_at = clock_timestamp()";
 
 const REMOVE_ENTRY: &str = "
-WITH secrets AS (DELETE FROM resource_secrets WHERE :kind::text = 'resource' AND resource = :name::text)
+WITH secrets AS (
+    DELETE FROM resource_secrets WHERE :kind::text = 'resource' AND resource = :name::text
+)
 DELETE FROM catalogue_entries WHERE kind = :kind::text AND name = :name::text RETURNING document";
 
 const ERASE_ENTRY_SECRET: &str = "
-UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp() WHERE kind = :kind::text AND name = :name::text";
+UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp()
+WHERE kind = :kind::text AND name = :name::text";
 
 impl RegistryWriter<'_> {
     pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
@@ -179,7 +189,8 @@ pub enum FoundFunction {
 const LOOK_UP: &str = "
 SELECT has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE') AS callable
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE n.nspname = :schema::text AND p.proname = :function::text AND p.prokind = 'f' AND NOT p.proretset
+WHERE n.nspname = :schema::text AND p.proname = :function::text
+  AND p.prokind = 'f' AND NOT p.proretset
   AND p.prorettype = 'jsonb'::regtype AND p.pronargs = 2
   AND p.proargtypes[0] = 'jsonb'::regtype AND p.proargtypes[1] = 'jsonb'::regtype";
 

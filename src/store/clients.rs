@@ -54,7 +54,8 @@ pub struct Versioned<T> {
 }
 
 const FIND: &str = "
-SELECT i.registry_version, i.epoch AS installation_epoch, c.client_id, c.metadata::text AS metadata, c.enabled, c.epoch,
+SELECT i.registry_version, i.epoch AS installation_epoch,
+       c.client_id, c.metadata::text AS metadata, c.enabled, c.epoch,
        s.id AS secret_id, s.sealed_digest, s.description, s.expires_at
 FROM installation i
 LEFT JOIN clients c ON c.client_id = :client_id::text
@@ -106,7 +107,10 @@ pub(super) fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
 }
 
 fn client(row: &Row) -> Result<ClientRow, StoreError> {
-    read!(row, ClientRow { client_id, metadata, enabled, epoch, installation_epoch; secrets: Vec::new() })
+    read!(row, ClientRow {
+        client_id, metadata, enabled, epoch, installation_epoch;
+        secrets: Vec::new()
+    })
 }
 
 /// The secret of a joined row; `None` where the owner has none.
@@ -188,12 +192,16 @@ WITH revoked AS (
 const UPSERT_CLIENTS: &str = "
 WITH put AS MATERIALIZED (
     SELECT c.client_id, c.metadata, c.enabled, string_to_array(c.origins, ' ') AS origins
-    FROM unnest(:client_ids::text[], :metadata::jsonb[], :enabled::boolean[], :origins::text[]) AS c (client_id, metadata, enabled, origins)
+    FROM unnest(:client_ids::text[], :metadata::jsonb[], :enabled::boolean[], :origins::text[])
+      AS c (client_id, metadata, enabled, origins)
 ), written AS (
-    INSERT INTO clients (client_id, metadata, enabled, origins) SELECT client_id, metadata, enabled, origins FROM put
+    INSERT INTO clients (client_id, metadata, enabled, origins)
+    SELECT client_id, metadata, enabled, origins FROM put
     ON CONFLICT (client_id) DO UPDATE
-    SET metadata = excluded.metadata, enabled = excluded.enabled, origins = excluded.origins, updated_at = clock_timestamp(),
-        epoch = CASE WHEN clients.enabled AND NOT excluded.enabled THEN new_epoch() ELSE clients.epoch END
+    SET metadata = excluded.metadata, enabled = excluded.enabled, origins = excluded.origins,
+        updated_at = clock_timestamp(),
+        epoch = CASE WHEN clients.enabled AND NOT excluded.enabled THEN new_epoch()
+                     ELSE clients.epoch END
 )
 SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
 
@@ -204,15 +212,19 @@ DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_
 
 const PUT_CLIENT_SECRETS: &str = "
 INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[], :expiries::timestamptz[])
+SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
+                     :expiries::timestamptz[])
 ON CONFLICT (client_id, id) DO UPDATE
-SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
+SET sealed_digest = excluded.sealed_digest, description = excluded.description,
+    expires_at = excluded.expires_at";
 
 const PUT_RESOURCE_SECRETS: &str = "
 INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[], :expiries::timestamptz[])
+SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
+                     :expiries::timestamptz[])
 ON CONFLICT (resource, id) DO UPDATE
-SET sealed_digest = excluded.sealed_digest, description = excluded.description, expires_at = excluded.expires_at";
+SET sealed_digest = excluded.sealed_digest, description = excluded.description,
+    expires_at = excluded.expires_at";
 
 const REMOVE_CLIENT_SECRETS: &str = "
 DELETE FROM client_secrets s USING unnest(:owners::text[], :ids::bytea[]) AS g (client_id, id)
@@ -357,15 +369,17 @@ CROSS JOIN LATERAL (VALUES
               ELSE coalesce(c.metadata->'grant_types' ? 'authorization_code', true) END, false),
     (4, 'neither PKCE nor nonce', c.metadata @> '{\"require_pkce\": false}', true),
     (5, 'plain PKCE', c.metadata @> '{\"allow_plain_pkce\": true}', true),
-    (6, 'refresh tokens that are reused', c.metadata @> '{\"refresh_token_usage\": \"reuse\"}' AND NOT c.metadata ? 'profile', false),
+    (6, 'refresh tokens that are reused',
+     c.metadata @> '{\"refresh_token_usage\": \"reuse\"}' AND NOT c.metadata ? 'profile', false),
     (7, 'registration.write, which changes everything',
      'registration.write' = ANY(string_to_array(c.metadata->>'scope', ' ')), false),
     (8, 'tokens that were made for somebody else',
-     jsonb_path_exists(c.metadata, '$.federated[*].audience ? (@ != $issuer)', jsonb_build_object('issuer', i.issuer)), false),
+     jsonb_path_exists(c.metadata, '$.federated[*].audience ? (@ != $issuer)',
+                       jsonb_build_object('issuer', i.issuer)), false),
     (9, 'tokens of long life', c.metadata ? 'client_credentials_token_lifetime', false),
     (10, 'client assertions for the token endpoint''s URL',
-     c.metadata @> '{\"token_endpoint_auth_method\": \"private_key_jwt\"}' AND c.metadata ?| '{jwks, jwks_uri}'
-     AND NOT c.metadata ? 'profile', false)
+     c.metadata @> '{\"token_endpoint_auth_method\": \"private_key_jwt\"}'
+     AND c.metadata ?| '{jwks, jwks_uri}' AND NOT c.metadata ? 'profile', false)
 ) AS w (place, setting, is_so, ends)
 LEFT JOIN flow_uses f ON f.client_id = c.client_id AND f.flow = w.setting
 WHERE c.enabled AND w.is_so

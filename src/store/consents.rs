@@ -78,10 +78,13 @@ pub(super) fn consent_if_there(row: &Row) -> Result<Option<ConsentRow>, StoreErr
 const GIVE: &str = "
 WITH given AS (
     INSERT INTO consents (sub, client_id, scopes, claims, expires_at)
-    VALUES (:sub::text, :client_id::text, :scopes::text[], :claims::text[], :expires_at::timestamptz)
+    VALUES (:sub::text, :client_id::text, :scopes::text[], :claims::text[],
+            :expires_at::timestamptz)
     ON CONFLICT (sub, client_id) DO UPDATE
-    SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at, granted_at = clock_timestamp(),
-        epoch = CASE WHEN :is_required::bool AND consents.expires_at <= clock_timestamp() THEN new_epoch() ELSE consents.epoch END
+    SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at,
+        granted_at = clock_timestamp(),
+        epoch = CASE WHEN :is_required::bool AND consents.expires_at <= clock_timestamp()
+                     THEN new_epoch() ELSE consents.epoch END
 )
 INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
@@ -138,8 +141,10 @@ pub fn end_lapsed(
 
 const WITHDRAW: &str = "
 WITH withdrawn AS (
-    INSERT INTO consents (sub, client_id, scopes, claims, epoch) VALUES (:sub::text, :client_id::text, '{}', '{}', new_epoch())
-    ON CONFLICT (sub, client_id) DO UPDATE SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = excluded.epoch
+    INSERT INTO consents (sub, client_id, scopes, claims, epoch)
+    VALUES (:sub::text, :client_id::text, '{}', '{}', new_epoch())
+    ON CONFLICT (sub, client_id) DO UPDATE
+    SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = excluded.epoch
 )
 INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";

@@ -48,17 +48,21 @@ const INSERT: &str = "
 WITH pending AS (
     SELECT count(*) AS devices FROM (
         SELECT FROM device_authorizations
-        WHERE client_id = :client_id::text AND decided_at IS NULL AND expires_at > clock_timestamp() LIMIT :most::int8) AS waiting
+        WHERE client_id = :client_id::text AND decided_at IS NULL
+          AND expires_at > clock_timestamp()
+        LIMIT :most::int8) AS waiting
 ), entered AS (
-    INSERT INTO device_authorizations (device_code_hash, user_code_hash, client_id, scopes, resources, acr_values,
-                                       poll_interval, expires_at)
-    SELECT :device_code_hash::bytea, :user_code_hash::bytea, :client_id::text, :scopes::text[], :resources::text[], :acr_values::text, :interval::int4,
+    INSERT INTO device_authorizations (device_code_hash, user_code_hash, client_id, scopes,
+                                       resources, acr_values, poll_interval, expires_at)
+    SELECT :device_code_hash::bytea, :user_code_hash::bytea, :client_id::text, :scopes::text[],
+           :resources::text[], :acr_values::text, :interval::int4,
            clock_timestamp() + :lifetime::int4 * interval '1 second'
     FROM pending WHERE pending.devices < :most::int8
     ON CONFLICT DO NOTHING
     RETURNING client_id
 )
-SELECT pending.devices < :most::int8 AS has_room, entered.client_id IS NOT NULL AS entered FROM pending LEFT JOIN entered ON true";
+SELECT pending.devices < :most::int8 AS has_room, entered.client_id IS NOT NULL AS entered
+FROM pending LEFT JOIN entered ON true";
 
 /// Enters a device.
 pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError> {
@@ -96,7 +100,8 @@ pub struct WaitingDevice {
 
 const FIND_WAITING: &str = "
 SELECT client_id, scopes, acr_values FROM device_authorizations
-WHERE user_code_hash = ANY(:user_code_hashes::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()";
+WHERE user_code_hash = ANY(:user_code_hashes::bytea[])
+  AND decided_at IS NULL AND expires_at > clock_timestamp()";
 
 /// Finds the device behind a user code, while it waits.
 pub fn find_waiting(
@@ -125,17 +130,22 @@ const DECIDE: &str = "
 WITH lapsed AS (
     UPDATE consents k SET scopes = '{}', claims = '{}', expires_at = NULL, epoch = new_epoch()
     FROM device_authorizations d
-    WHERE d.user_code_hash = ANY(:user_code_hashes::bytea[]) AND d.decided_at IS NULL AND d.expires_at > clock_timestamp() AND :ends_lapsed_consent::bool
-          AND k.sub = :sub::text AND k.client_id = d.client_id AND k.expires_at <= clock_timestamp()
+    WHERE d.user_code_hash = ANY(:user_code_hashes::bytea[]) AND d.decided_at IS NULL
+      AND d.expires_at > clock_timestamp() AND :ends_lapsed_consent::bool
+      AND k.sub = :sub::text AND k.client_id = d.client_id AND k.expires_at <= clock_timestamp()
     RETURNING k.epoch
 ), decided AS (
     UPDATE device_authorizations d
-    SET decided_at = clock_timestamp(), allowed = :allowed::bool, sub = :sub::text, granted_scopes = :scopes::text[], tenant = :tenant::text,
-        identity_provider = :identity_provider::text, auth_time = :auth_time::timestamptz, amr = :amr::text[], acr = :acr::text,
-        installation_epoch = :installation_epoch::int8, client_epoch = :client_epoch::int8, user_epoch = :user_epoch::int8,
+    SET decided_at = clock_timestamp(), allowed = :allowed::bool, sub = :sub::text,
+        granted_scopes = :scopes::text[], tenant = :tenant::text,
+        identity_provider = :identity_provider::text, auth_time = :auth_time::timestamptz,
+        amr = :amr::text[], acr = :acr::text, installation_epoch = :installation_epoch::int8,
+        client_epoch = :client_epoch::int8, user_epoch = :user_epoch::int8,
         consent_epoch = coalesce((SELECT epoch FROM lapsed),
-                                 (SELECT k.epoch FROM consents k WHERE k.sub = :sub::text AND k.client_id = d.client_id), 0)
-    WHERE user_code_hash = ANY(:user_code_hashes::bytea[]) AND decided_at IS NULL AND expires_at > clock_timestamp()
+                                 (SELECT k.epoch FROM consents k
+                                  WHERE k.sub = :sub::text AND k.client_id = d.client_id), 0)
+    WHERE user_code_hash = ANY(:user_code_hashes::bytea[])
+      AND decided_at IS NULL AND expires_at > clock_timestamp()
     RETURNING client_id
 ), {audited decided} FROM decided";
 
@@ -190,12 +200,15 @@ pub struct GrantedDevice {
 const POLL: &str = "
 UPDATE device_authorizations
 SET polled_at = clock_timestamp(),
-    polled_early = (decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second') IS TRUE,
-    poll_interval = CASE WHEN decided_at IS NULL AND polled_at > clock_timestamp() - poll_interval * interval '1 second'
+    polled_early = (decided_at IS NULL
+        AND polled_at > clock_timestamp() - poll_interval * interval '1 second') IS TRUE,
+    poll_interval = CASE WHEN decided_at IS NULL
+                           AND polled_at > clock_timestamp() - poll_interval * interval '1 second'
                          THEN least(poll_interval + 5, 86400) ELSE poll_interval END
 WHERE device_code_hash = ANY(:device_code_hashes::bytea[]) AND client_id = :client_id::text
-RETURNING redeemed_by IS NOT NULL AS redeemed, expires_at <= clock_timestamp() AS expired, allowed, polled_early,
-          sub, NULL::text AS sid, granted_scopes, resources, tenant, identity_provider, auth_time, amr, acr,
+RETURNING redeemed_by IS NOT NULL AS redeemed, expires_at <= clock_timestamp() AS expired,
+          allowed, polled_early, sub, NULL::text AS sid, granted_scopes, resources, tenant,
+          identity_provider, auth_time, amr, acr,
           installation_epoch, client_epoch, user_epoch, consent_epoch";
 
 /// Polls as this client; somebody else's device counts as absent.
@@ -246,26 +259,33 @@ WITH standing AS (
     UPDATE device_authorizations d SET redeemed_by = :attempt::bytea
     FROM standing
     WHERE d.device_code_hash = standing.device_code_hash AND d.allowed
-          AND (d.redeemed_by IS NULL OR d.redeemed_by = :attempt::bytea)
+      AND (d.redeemed_by IS NULL OR d.redeemed_by = :attempt::bytea)
     RETURNING d.*, standing.stands
 ), redeemed AS (
-    INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, tenant, auth_time, amr, acr, issued_at,
-                        expires_at, offline, claims, identity_provider,
-                        installation_epoch, client_epoch, user_epoch, consent_epoch, confirmation, revoked_at)
-    SELECT :day::int4, :id::bytea, :attempt::bytea, spent.client_id, spent.sub, spent.granted_scopes, spent.resources, spent.tenant,
-           spent.auth_time, spent.amr, spent.acr, spent.decided_at, :expires_at::timestamptz, :offline::bool, '{}'::jsonb,
-           spent.identity_provider, spent.installation_epoch, spent.client_epoch, spent.user_epoch, spent.consent_epoch, :confirmation::bytea,
-           CASE WHEN spent.stands IS NOT TRUE THEN clock_timestamp() END
+    INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, tenant,
+                        auth_time, amr, acr, issued_at, expires_at,
+                        offline, claims, identity_provider,
+                        installation_epoch, client_epoch, user_epoch, consent_epoch,
+                        confirmation, revoked_at)
+    SELECT :day::int4, :id::bytea, :attempt::bytea, spent.client_id, spent.sub,
+           spent.granted_scopes, spent.resources, spent.tenant,
+           spent.auth_time, spent.amr, spent.acr, spent.decided_at, :expires_at::timestamptz,
+           :offline::bool, '{}'::jsonb, spent.identity_provider,
+           spent.installation_epoch, spent.client_epoch, spent.user_epoch, spent.consent_epoch,
+           :confirmation::bytea, CASE WHEN spent.stands IS NOT TRUE THEN clock_timestamp() END
     FROM spent
     ON CONFLICT (day, id) DO UPDATE SET attempt = grants.attempt
     RETURNING revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
     SELECT a.* FROM redeemed, standing, unnest(:events::audit_events[]) AS a
-    WHERE standing.told IS NOT TRUE AND a.event IN ('chain_opened', CASE WHEN redeemed.issued THEN 'device_code_redeemed' ELSE 'grant_refused' END)
+    WHERE standing.told IS NOT TRUE
+      AND a.event IN ('chain_opened', CASE WHEN redeemed.issued THEN 'device_code_redeemed'
+                                           ELSE 'grant_refused' END)
     RETURNING hash
 )
-SELECT redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.* FROM redeemed, standing";
+SELECT redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.*
+FROM redeemed, standing";
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
@@ -315,7 +335,9 @@ pub fn redeem(
 const CLEAN: &str = "
 DELETE FROM device_authorizations WHERE device_code_hash IN (
     SELECT device_code_hash FROM device_authorizations
-    WHERE expires_at <= clock_timestamp() - interval '1 hour' ORDER BY expires_at LIMIT 500 FOR UPDATE SKIP LOCKED)";
+    WHERE expires_at <= clock_timestamp() - interval '1 hour'
+    ORDER BY expires_at LIMIT 500
+    FOR UPDATE SKIP LOCKED)";
 
 /// Removes up to 500 that are long over; answers how many. Called until it answers less than 500.
 pub fn clean(store: &Store) -> Result<u64, StoreError> {

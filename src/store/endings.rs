@@ -48,8 +48,8 @@ const MOST: usize = 10_000;
 
 /// Commits something that is no row, where commits wait for standbys; otherwise it writes nothing.
 pub(super) const CONFIRM: &str = "
-SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_logical_emit_message(true, 'gatepost', '') END
-       IS NOT NULL AS waits";
+SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'gatepost', '') END IS NOT NULL AS waits";
 
 /// Endings that this process has seen confirmed, by what names each for good. A token or cookie
 /// that is sent again and again makes one commit, not one each.

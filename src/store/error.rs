@@ -203,8 +203,8 @@ fn denial(sqlstate: &str) -> Option<&'static str> {
         "53200" => Some("it is out of memory"),
         "58030" => Some("its disk fails"),
         "26000" | "42P05" => Some(
-            "a pooler gave it another connection than its statements were prepared on: in PgBouncer set pool_mode = \
-             session, or from 1.21 on max_prepared_statements = 200",
+            "a pooler gave it another connection than its statements were prepared on: in \
+             PgBouncer set pool_mode = session, or from 1.21 on max_prepared_statements = 200",
         ),
         _ => None,
     }

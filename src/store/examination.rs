@@ -14,23 +14,48 @@ use crate::protocol::registration::problem::{Finding, Verdict};
 /// `:connections` is the size of the pool. During a reload each machine has two processes.
 const EXAMINE: &str = "
 SELECT f.verdict, 'database: ' || f.text FROM pg_stat_archiver AS a,
-    (SELECT sum(CASE name WHEN 'max_connections' THEN setting::int8 ELSE -setting::int8 END)::int8 AS most FROM pg_settings
-     WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')) AS c,
-    (SELECT :connections::int8 * 2 * greatest(1, count(DISTINCT coalesce(client_addr::text, ''))) AS wanted FROM pg_stat_activity
-     WHERE (usename, datname, application_name) = (current_user, current_database(), current_setting('application_name'))) AS m,
+    (SELECT sum(CASE name WHEN 'max_connections' THEN setting::int8
+                          ELSE -setting::int8 END)::int8 AS most
+     FROM pg_settings
+     WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')
+    ) AS c,
+    (SELECT :connections::int8 * 2
+            * greatest(1, count(DISTINCT coalesce(client_addr::text, ''))) AS wanted
+     FROM pg_stat_activity
+     WHERE (usename, datname, application_name)
+           = (current_user, current_database(), current_setting('application_name'))
+    ) AS m,
 LATERAL (VALUES
-    (true, 'ok', format('Postgres %s answers role %s', current_setting('server_version'), current_user)),
+    (true, 'ok',
+     format('Postgres %s answers role %s', current_setting('server_version'), current_user)),
     (current_setting('server_version_num')::int4 < 140000, 'fails', 'Postgres must be 14 or newer'),
-    (current_setting('is_superuser') = 'on', 'weak', format('role %s is a superuser: let it own its tables and nothing else', current_user)),
-    (current_schema() IS NULL, 'fails', format('search_path is %s, and there is no such schema that role %s may use: make it, or mend the role or the URL', current_setting('search_path'), current_user)),
-    (NOT has_schema_privilege(current_schema(), 'CREATE') OR EXISTS (SELECT FROM pg_class
-        WHERE relnamespace = to_regnamespace(current_schema()) AND relkind IN ('r', 'p') AND NOT pg_has_role(relowner, 'USAGE')), 'fails', format('role %s must own every table of schema %s and may CREATE there: partitions come and go', current_user, current_schema())),
-    ('off' IN (current_setting('fsync'), current_setting('synchronous_commit')), 'weak', 'fsync or synchronous_commit is off: when the server dies, a used code or refresh token may be good again'),
-    (current_setting('default_transaction_isolation') <> 'read committed', 'fails', 'transactions must be read committed: look at the role, the URL and the pooler'),
-    (wanted > most, 'weak', format('a reload may need %s connections, and there are %s: raise max_connections', wanted, most)),
-    (last_failed_time > coalesce(last_archived_time, '-infinity'), 'weak', 'archiving fails: the log of Postgres says why'),
-    (true, 'ok', CASE WHEN last_archived_time IS NOT NULL THEN format('its log was archived last at %s', last_archived_time)
-        WHEN EXISTS (SELECT FROM pg_replication_slots WHERE active) THEN 'a replica or an archive follows it' ELSE 'nothing archives or follows it; whether pg_dump runs cannot be seen from here' END)
+    (current_setting('is_superuser') = 'on', 'weak',
+     format('role %s is a superuser: let it own its tables and nothing else', current_user)),
+    (current_schema() IS NULL, 'fails',
+     format('search_path is %s, and there is no such schema that role %s may use: make it, or mend the role or the URL',
+            current_setting('search_path'), current_user)),
+    (NOT has_schema_privilege(current_schema(), 'CREATE') OR EXISTS (
+         SELECT FROM pg_class
+         WHERE relnamespace = to_regnamespace(current_schema()) AND relkind IN ('r', 'p')
+           AND NOT pg_has_role(relowner, 'USAGE')), 'fails',
+     format(
+         'role %s must own every table of schema %s and may CREATE there: partitions come and go',
+         current_user, current_schema())),
+    ('off' IN (current_setting('fsync'), current_setting('synchronous_commit')), 'weak',
+     'fsync or synchronous_commit is off: when the server dies, a used code or refresh token may be good again'),
+    (current_setting('default_transaction_isolation') <> 'read committed', 'fails',
+     'transactions must be read committed: look at the role, the URL and the pooler'),
+    (wanted > most, 'weak',
+     format('a reload may need %s connections, and there are %s: raise max_connections',
+            wanted, most)),
+    (last_failed_time > coalesce(last_archived_time, '-infinity'), 'weak',
+     'archiving fails: the log of Postgres says why'),
+    (true, 'ok', CASE
+         WHEN last_archived_time IS NOT NULL
+         THEN format('its log was archived last at %s', last_archived_time)
+         WHEN EXISTS (SELECT FROM pg_replication_slots WHERE active)
+         THEN 'a replica or an archive follows it'
+         ELSE 'nothing archives or follows it; whether pg_dump runs cannot be seen from here' END)
 ) AS f(is_so, verdict, text) WHERE f.is_so";
 
 /// A commit that flushes the log and leaves no row.

@@ -17,7 +17,8 @@ const BATCH: usize = 500;
 // Many processes write: each in the order of names, so that none waits for another in a circle.
 const NOTE: &str = "
 INSERT INTO flow_uses (client_id, flow, day)
-SELECT n.client_id, n.flow, n.day FROM unnest(:client_ids::text[], :flows::text[], :days::int4[]) AS n (client_id, flow, day)
+SELECT n.client_id, n.flow, n.day
+FROM unnest(:client_ids::text[], :flows::text[], :days::int4[]) AS n (client_id, flow, day)
 JOIN clients USING (client_id)
 ORDER BY n.client_id, n.flow
 ON CONFLICT (client_id, flow) DO UPDATE SET day = excluded.day WHERE flow_uses.day < excluded.day";

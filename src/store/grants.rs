@@ -45,34 +45,46 @@ pub enum CodeRedemption {
 /// answer was lost, not that somebody else redeemed the code; then the event was written before.
 const REDEEM: &str = "
 WITH given AS (
-    SELECT :sub::text AS sub, :client_id::text AS client_id, :session_day::int4 AS session_day, :sid::text AS sid,
+    SELECT :sub::text AS sub, :client_id::text AS client_id,
+           :session_day::int4 AS session_day, :sid::text AS sid,
            :issued_at::timestamptz AS issued_at, :installation_epoch::int8 AS installation_epoch,
-           :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch, :consent_epoch::int8 AS consent_epoch
+           :client_epoch::int8 AS client_epoch, :user_epoch::int8 AS user_epoch,
+           :consent_epoch::int8 AS consent_epoch
 ), standing AS (
-    SELECT {stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)) AS stands, {user}
+    SELECT {stands} AND (g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL)) AS stands,
+           {user}
     FROM given g {grounds}
     LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid AND (s.sub = g.sub) IS TRUE
 ), redeemed AS (
-    INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid, tenant, auth_time, amr, acr,
-                        issued_at, expires_at, offline, claims, identity_provider, token_claims,
-                        installation_epoch, client_epoch, user_epoch, consent_epoch, confirmation, revoked_at)
-    SELECT :day::int4, :id::bytea, :attempt::bytea, g.client_id, g.sub, :scopes::text[], :resources::text[], g.session_day,
-           g.sid, :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text, g.issued_at, :expires_at::timestamptz,
+    INSERT INTO grants (day, id, attempt, client_id, sub, scopes, resources, session_day, sid,
+                        tenant, auth_time, amr, acr, issued_at, expires_at,
+                        offline, claims, identity_provider, token_claims,
+                        installation_epoch, client_epoch, user_epoch, consent_epoch,
+                        confirmation, revoked_at)
+    SELECT :day::int4, :id::bytea, :attempt::bytea, g.client_id, g.sub, :scopes::text[],
+           :resources::text[], g.session_day, g.sid,
+           :tenant::text, :auth_time::timestamptz, :amr::text[], :acr::text, g.issued_at,
+           :expires_at::timestamptz,
            :offline::bool, :claims::jsonb, :identity_provider::text, :token_claims::jsonb,
-           g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch, :confirmation::bytea,
+           g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch,
+           :confirmation::bytea,
            CASE WHEN :burn::bool OR standing.stands IS NOT TRUE THEN clock_timestamp() END
     FROM given g CROSS JOIN standing
     ON CONFLICT (day, id) DO UPDATE
-    SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at ELSE clock_timestamp() END
+    SET revoked_at = CASE WHEN grants.attempt = excluded.attempt THEN grants.revoked_at
+                          ELSE clock_timestamp() END
     WHERE grants.attempt = excluded.attempt OR grants.revoked_at IS NULL
     RETURNING attempt = :attempt::bytea AS own, revoked_at IS NULL AS issued
 ), audited AS (
     INSERT INTO audit_events
     SELECT a.* FROM redeemed, unnest(:events::audit_events[]) AS a
-    WHERE CASE WHEN redeemed.issued THEN a.event NOT IN ('grant_refused', 'code_refused', 'code_replayed')
+    WHERE CASE WHEN redeemed.issued
+               THEN a.event NOT IN ('grant_refused', 'code_refused', 'code_replayed')
                WHEN redeemed.own THEN a.event IN ('chain_opened', 'grant_refused', 'code_refused')
                ELSE a.event IN ('chain_opened', 'grant_refused', 'code_replayed') END
-          AND NOT EXISTS (SELECT FROM grants g WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.attempt = :attempt::bytea)
+      AND NOT EXISTS (SELECT FROM grants g
+                      WHERE g.day = :day::int4 AND g.id = :id::bytea
+                        AND g.attempt = :attempt::bytea)
     RETURNING hash
 )
 SELECT redeemed.own, redeemed.issued, array(SELECT hash FROM audited) AS audited, standing.*
@@ -200,10 +212,13 @@ fn enter(
 const REVOKE: &str = "
 WITH revoked AS (
     UPDATE grants SET revoked_at = clock_timestamp()
-    WHERE day = :day::int4 AND id = :id::bytea AND (:client_id::text IS NULL OR client_id = :client_id::text) AND revoked_at IS NULL
+    WHERE day = :day::int4 AND id = :id::bytea
+      AND (:client_id::text IS NULL OR client_id = :client_id::text) AND revoked_at IS NULL
     RETURNING id
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended
-FROM grants WHERE day = :day::int4 AND id = :id::bytea AND (:client_id::text IS NULL OR client_id = :client_id::text)";
+FROM grants
+WHERE day = :day::int4 AND id = :id::bytea
+  AND (:client_id::text IS NULL OR client_id = :client_id::text)";
 
 /// Revokes a grant: of this client, or of any. `true` when there was a live one. The event names
 /// its user and client.
@@ -235,7 +250,9 @@ pub fn revoke_replayed(
 }
 
 const FIND: &str = "
-SELECT {grant} FROM grants g WHERE g.day = :day::int4 AND g.id = :id::bytea AND (:client_id::text IS NULL OR g.client_id = :client_id::text)";
+SELECT {grant} FROM grants g
+WHERE g.day = :day::int4 AND g.id = :id::bytea
+  AND (:client_id::text IS NULL OR g.client_id = :client_id::text)";
 
 /// Reads a grant of this client, or of any. A grant of another client counts as absent.
 pub fn find(
@@ -278,7 +295,8 @@ JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client
 LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid
 LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
 WHERE (g.day, g.id) > (:after_day::int4, :after_id::bytea)
-  AND (:sub::text IS NULL OR g.sub = :sub::text) AND (:client_id::text IS NULL OR g.client_id = :client_id::text)
+  AND (:sub::text IS NULL OR g.sub = :sub::text)
+  AND (:client_id::text IS NULL OR g.client_id = :client_id::text)
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND (g.offline OR g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
   AND coalesce(k.epoch, 0) = g.consent_epoch
@@ -309,7 +327,8 @@ pub fn list(
 }
 
 fn grant(row: &Row) -> Result<Grant, StoreError> {
-    read!(row, Grant { client_id, resources, generation, issued_at, last_used_at, expires_at, revoked_at;
+    read!(row, Grant {
+        client_id, resources, generation, issued_at, last_used_at, expires_at, revoked_at;
         id: GrantId { day: column(row, "day")?, random: id(row, "id")? },
         user: sign_in(row, "grant_tenant")?,
         scope: column(row, "scopes")?,
@@ -393,7 +412,10 @@ WITH moved AS (
       AND (g.confirmation IS NULL OR g.confirmation = :confirmation::bytea)
     RETURNING g.sub AS of_sub, g.sid AS of_sid, {grant}, {user}
 ), audited AS (
-    INSERT INTO audit_events SELECT {event of its user} FROM moved, unnest(:events::audit_events[]) AS a RETURNING hash
+    INSERT INTO audit_events
+    SELECT {event of its user}
+    FROM moved, unnest(:events::audit_events[]) AS a
+    RETURNING hash
 )
 SELECT array(SELECT hash FROM audited) AS audited, moved.* FROM moved";
 
@@ -457,31 +479,42 @@ WITH standing AS (
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
 ), refreshed AS (
     UPDATE grants g
-    SET generation = CASE WHEN {is current} AND NOT :reuse::bool THEN g.generation + 1 ELSE g.generation END,
-        moved_at = CASE WHEN {is current} THEN CASE WHEN NOT :reuse::bool THEN clock_timestamp() END ELSE g.moved_at END,
-        used_at = CASE WHEN {is current} THEN CASE WHEN :reuse::bool THEN clock_timestamp() END ELSE g.used_at END,
+    SET generation = CASE WHEN {is current} AND NOT :reuse::bool THEN g.generation + 1
+                          ELSE g.generation END,
+        moved_at = CASE WHEN {is current}
+                        THEN CASE WHEN NOT :reuse::bool THEN clock_timestamp() END
+                        ELSE g.moved_at END,
+        used_at = CASE WHEN {is current}
+                       THEN CASE WHEN :reuse::bool THEN clock_timestamp() END
+                       ELSE g.used_at END,
         attempt = CASE WHEN {is current} THEN :attempt::bytea ELSE g.attempt END,
-        confirmation = CASE WHEN {is current} THEN coalesce(g.confirmation, :bind_to::bytea) ELSE g.confirmation END,
+        confirmation = CASE WHEN {is current} THEN coalesce(g.confirmation, :bind_to::bytea)
+                            ELSE g.confirmation END,
         revoked_at = CASE WHEN g.revoked_at IS NOT NULL THEN g.revoked_at
                           WHEN g.generation <= :presented::int4 THEN NULL
                           WHEN g.generation - 1 = :presented::int4
-                               AND (g.attempt = :attempt::bytea OR g.moved_at > clock_timestamp() - :window::int8 * interval '1 second')
+                               AND (g.attempt = :attempt::bytea
+                                    OR g.moved_at > clock_timestamp()
+                                                    - :window::int8 * interval '1 second')
                           THEN NULL
                           ELSE clock_timestamp() END
     FROM standing
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
-    RETURNING g.generation AS now_at, g.attempt = :attempt::bytea AS own, g.revoked_at IS NOT NULL AS revoked,
-              g.sub AS of_sub, g.sid AS of_sid
+    RETURNING g.generation AS now_at, g.attempt = :attempt::bytea AS own,
+              g.revoked_at IS NOT NULL AS revoked, g.sub AS of_sub, g.sid AS of_sid
 ), audited AS (
     INSERT INTO audit_events
     SELECT {event of its user}
     FROM refreshed, standing, unnest(:events::audit_events[]) AS a
-    WHERE standing.told IS NOT TRUE AND (refreshed.revoked OR (standing.stands AND refreshed.now_at >= :presented::int4))
+    WHERE standing.told IS NOT TRUE
+      AND (refreshed.revoked OR (standing.stands AND refreshed.now_at >= :presented::int4))
       AND a.event IN ('chain_opened', CASE WHEN refreshed.revoked THEN 'refresh_token_replayed'
-                                           WHEN refreshed.own THEN 'refreshed' ELSE 'refresh_repeated' END)
+                                           WHEN refreshed.own THEN 'refreshed'
+                                           ELSE 'refresh_repeated' END)
     RETURNING hash
 )
-SELECT of_sub AS sub, of_sid AS sid, now_at, own, revoked, array(SELECT hash FROM audited) AS audited, standing.*
+SELECT of_sub AS sub, of_sid AS sid, now_at, own, revoked,
+       array(SELECT hash FROM audited) AS audited, standing.*
 FROM refreshed, standing";
 
 /// Refreshes a grant that was read and judged. All requests that present one generation, at once or

@@ -63,7 +63,9 @@ pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
     store.find(bind!(FIND), installation)
 }
 
-const CREATE: &str = "INSERT INTO installation (id, issuer) VALUES (:id::bytea, :issuer::text) ON CONFLICT (only_row) DO NOTHING";
+const CREATE: &str = "
+INSERT INTO installation (id, issuer) VALUES (:id::bytea, :issuer::text)
+ON CONFLICT (only_row) DO NOTHING";
 
 /// Makes the row where there is none; answers the row that stands. Refused when that one has
 /// another issuer: tokens, codes and wrapped keys are bound to it.
@@ -84,8 +86,8 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
         return Ok(());
     }
     Err(StoreError::Refused(format!(
-        "this database belongs to issuer {}, but GATEPOST_BASE_URL is {issuer}: use the one, or a database of its own for the other, \
-         or move it with `gatepost migrate --rename-issuer`",
+        "this database belongs to issuer {}, but GATEPOST_BASE_URL is {issuer}: use the one, or a \
+         database of its own for the other, or move it with `gatepost migrate --rename-issuer`",
         installation.issuer
     )))
 }
@@ -104,7 +106,10 @@ impl RegistryWriter<'_> {
 // memory. It goes up by a step that is drawn, as at every change of the registry.
 const REVOKE_EVERYTHING: &str = "
 WITH revoked AS (
-    UPDATE installation SET epoch = new_epoch(), registry_version = registry_version + 1 + floor(random() * 1073741824)::int8 RETURNING id
+    UPDATE installation
+    SET epoch = new_epoch(),
+        registry_version = registry_version + 1 + floor(random() * 1073741824)::int8
+    RETURNING id
 ), called AS (
     UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )
@@ -132,9 +137,11 @@ pub struct TableSize {
 
 const SIZES: &str = "
 SELECT t.relname::text AS name, count(i.inhrelid) AS partitions,
-       (pg_total_relation_size(t.oid) + coalesce(sum(pg_total_relation_size(i.inhrelid)), 0))::int8 AS bytes
+       (pg_total_relation_size(t.oid)
+        + coalesce(sum(pg_total_relation_size(i.inhrelid)), 0))::int8 AS bytes
 FROM pg_class ours
-JOIN pg_class t ON t.relnamespace = ours.relnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+JOIN pg_class t
+  ON t.relnamespace = ours.relnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition
 LEFT JOIN pg_inherits i ON i.inhparent = t.oid
 WHERE ours.oid = to_regclass('installation')
 GROUP BY t.oid, t.relname

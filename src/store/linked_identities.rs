@@ -42,7 +42,8 @@ pub struct LinkedUser {
 }
 
 const FIND_USER: &str = "
-SELECT l.provider, l.claims AS upstream_claims, u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
+SELECT l.provider, l.claims AS upstream_claims, u.*, i.epoch AS installation_epoch,
+       coalesce(k.epoch, 0) AS consent_epoch
 FROM linked_identities l
 JOIN users u ON u.sub = l.sub
 CROSS JOIN installation i
@@ -65,7 +66,8 @@ pub fn find_user(
 }
 
 const OF_USER: &str = "
-SELECT issuer, upstream_subject, sub, provider, claims, linked_at FROM linked_identities WHERE sub = :sub::text
+SELECT issuer, upstream_subject, sub, provider, claims, linked_at
+FROM linked_identities WHERE sub = :sub::text
 ORDER BY issuer, upstream_subject";
 
 /// Every identity of a user.
@@ -97,12 +99,16 @@ const LINK: &str = "
 WITH added AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider)
     SELECT :issuer::text, :upstream_subject::text, :sub::text, coalesce(:provider::text, (
-        SELECT e.name FROM catalogue_entries e WHERE e.kind = 'identity_provider'
-            AND :issuer::text = coalesce(e.document ->> 'issuer', e.document ->> 'userinfo_endpoint') LIMIT 1))
+        SELECT e.name FROM catalogue_entries e
+        WHERE e.kind = 'identity_provider'
+          AND :issuer::text = coalesce(e.document ->> 'issuer', e.document ->> 'userinfo_endpoint')
+        LIMIT 1))
     ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
 ), {audited added} FROM added";
 
-const OWNER: &str = "SELECT sub FROM linked_identities WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text";
+const OWNER: &str = "
+SELECT sub FROM linked_identities
+WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text";
 
 /// The statements that a store and a change of the registry both run.
 impl Link<'_> {
@@ -162,10 +168,13 @@ pub fn link(store: &Store, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<Lin
 
 const PROVISION: &str = "
 WITH added AS (
-    INSERT INTO users (sub, tenant, claims) VALUES (:sub::text, :tenant::text, :claims::jsonb) RETURNING sub, epoch
+    INSERT INTO users (sub, tenant, claims)
+    VALUES (:sub::text, :tenant::text, :claims::jsonb)
+    RETURNING sub, epoch
 ), linked AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider, claims)
-    SELECT :issuer::text, :upstream_subject::text, added.sub, :provider::text, :claims::jsonb FROM added
+    SELECT :issuer::text, :upstream_subject::text, added.sub, :provider::text, :claims::jsonb
+    FROM added
 ), {audited added}, added.epoch, i.epoch AS installation_epoch
 FROM added CROSS JOIN installation i";
 
@@ -202,13 +211,20 @@ pub fn provision(
 
 const UPDATE_CLAIMS: &str = "
 WITH noted AS (
-    UPDATE linked_identities SET claims = :said::jsonb,
+    UPDATE linked_identities
+    SET claims = :said::jsonb,
         verified_email = CASE WHEN :set::jsonb ?| '{email,email_verified}'
-            THEN CASE WHEN :said::jsonb -> 'email_verified' = 'true' THEN :said::jsonb ->> 'email' ELSE '' END
-            ELSE coalesce(verified_email, CASE WHEN claims -> 'email_verified' = 'true' THEN claims ->> 'email' END, '') END
-    WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text AND sub = :sub::text RETURNING sub
+            THEN CASE WHEN :said::jsonb -> 'email_verified' = 'true'
+                      THEN :said::jsonb ->> 'email' ELSE '' END
+            ELSE coalesce(verified_email,
+                          CASE WHEN claims -> 'email_verified' = 'true'
+                               THEN claims ->> 'email' END, '') END
+    WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text
+      AND sub = :sub::text
+    RETURNING sub
 ), changed AS (
-    UPDATE users u SET claims = (u.claims - :removed::text[]) || :set::jsonb, updated_at = clock_timestamp()
+    UPDATE users u
+    SET claims = (u.claims - :removed::text[]) || :set::jsonb, updated_at = clock_timestamp()
     FROM noted WHERE u.sub = noted.sub RETURNING u.sub
 ), {audited changed} FROM changed";
 
@@ -238,7 +254,8 @@ pub fn update_claims(
 }
 
 const OWNERS: &str = "
-SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l WHERE l.sub = ANY (:subs::text[])
+SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
+WHERE l.sub = ANY (:subs::text[])
 UNION
 SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
 JOIN unnest(:issuers::text[], :subjects::text[]) AS given (issuer, subject)
@@ -294,7 +311,8 @@ pub enum Unlinked {
 
 const SESSIONS_THROUGH: &str = "
 SELECT sid FROM sessions
-WHERE sub = :sub::text AND upstream_subject = :upstream_subject::text AND upstream_issuer = :issuer::text
+WHERE sub = :sub::text AND upstream_subject = :upstream_subject::text
+  AND upstream_issuer = :issuer::text
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
@@ -308,33 +326,44 @@ fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreErr
 // somebody here has changed it since; an address goes with whether it is verified.
 const UNLINK: &str = "
 WITH own AS MATERIALIZED (
-    SELECT issuer, upstream_subject FROM linked_identities WHERE sub = :sub::text ORDER BY issuer, upstream_subject FOR UPDATE
+    SELECT issuer, upstream_subject FROM linked_identities
+    WHERE sub = :sub::text
+    ORDER BY issuer, upstream_subject
+    FOR UPDATE
 ), removed AS (
     DELETE FROM linked_identities l USING own
     WHERE l.issuer = own.issuer AND l.upstream_subject = own.upstream_subject
       AND own.issuer = :issuer::text AND own.upstream_subject = :upstream_subject::text
       AND (:usable_issuers::text[] IS NULL
-           OR EXISTS (SELECT FROM users u WHERE u.sub = :sub::text AND (u.password_hash IS NOT NULL OR u.strongest_acr = 'phr'))
-           OR EXISTS (SELECT FROM own other WHERE other.issuer = ANY (:usable_issuers::text[])
-                      AND (other.issuer, other.upstream_subject) <> (:issuer::text, :upstream_subject::text)))
+           OR EXISTS (SELECT FROM users u
+                      WHERE u.sub = :sub::text
+                        AND (u.password_hash IS NOT NULL OR u.strongest_acr = 'phr'))
+           OR EXISTS (SELECT FROM own other
+                      WHERE other.issuer = ANY (:usable_issuers::text[])
+                        AND (other.issuer, other.upstream_subject)
+                            <> (:issuer::text, :upstream_subject::text)))
     RETURNING l.sub, l.claims
 ), unsaid AS (
     SELECT removed.sub, array_agg(said.key) AS names
     FROM removed CROSS JOIN jsonb_each(removed.claims) AS said JOIN users u ON u.sub = removed.sub
     WHERE u.claims -> said.key = said.value
       AND NOT EXISTS (SELECT FROM linked_identities other
-                      WHERE other.sub = removed.sub AND (other.issuer, other.upstream_subject) <> (:issuer::text, :upstream_subject::text)
+                      WHERE other.sub = removed.sub
+                        AND (other.issuer, other.upstream_subject)
+                            <> (:issuer::text, :upstream_subject::text)
                         AND other.claims -> said.key = said.value)
     GROUP BY removed.sub
 ), changed AS (
     UPDATE users u SET claims = u.claims - unsaid.names
         - CASE WHEN 'email' = ANY (unsaid.names) THEN '{email_verified}'::text[] ELSE '{}' END
-        - CASE WHEN 'phone_number' = ANY (unsaid.names) THEN '{phone_number_verified}'::text[] ELSE '{}' END,
+        - CASE WHEN 'phone_number' = ANY (unsaid.names)
+               THEN '{phone_number_verified}'::text[] ELSE '{}' END,
         updated_at = clock_timestamp() FROM unsaid WHERE u.sub = unsaid.sub
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM removed
-    WHERE s.sub = removed.sub AND s.upstream_subject = :upstream_subject::text AND s.upstream_issuer = :issuer::text
+    WHERE s.sub = removed.sub AND s.upstream_subject = :upstream_subject::text
+      AND s.upstream_issuer = :issuer::text
       AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
 ), {called}, {audited removed} FROM removed";

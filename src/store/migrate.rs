@@ -83,8 +83,8 @@ const TRIES: usize = 300;
 /// `installation`, which every statement joins, for 690. Nobody waits for this, and it waits for
 /// nobody: it leaves out a table that is locked.
 const ANALYZE: &str = "
-ANALYZE (SKIP_LOCKED) installation, leader, schema_migrations, signing_keys, clients, client_secrets, catalogue_entries,
-        resource_secrets";
+ANALYZE (SKIP_LOCKED) installation, leader, schema_migrations, signing_keys, clients,
+        client_secrets, catalogue_entries, resource_secrets";
 
 /// How each transaction here begins. Whoever comes to a table while a statement waits for a lock on
 /// it waits behind that statement: so none waits for long.
@@ -163,8 +163,8 @@ fn alone<T>(
         sleep(Duration::from_millis(100));
     }
     Err(StoreError::Refused(String::from(
-        "another `gatepost migrate` is at work in this database, maybe making an index: wait until it is done, and run \
-         this again",
+        "another `gatepost migrate` is at work in this database, maybe making an index: wait until \
+         it is done, and run this again",
     )))
 }
 
@@ -187,19 +187,23 @@ fn make_index(client: &mut Client, statement: &str) -> Result<(), StoreError> {
 const INDEXES: &str = "
 WITH wanted AS (
     SELECT part[1] AS make, part[2] AS name, part[3] AS home, part[4] AS columns,
-           EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = to_regclass(part[3])) AS in_partitions
-    FROM regexp_match($1, '(CREATE (?:UNIQUE )?INDEX) CONCURRENTLY ([a-z0-9_]+) ON ([a-z0-9_]+) (.*)') AS part
+           EXISTS (SELECT FROM pg_partitioned_table
+                   WHERE partrelid = to_regclass(part[3])) AS in_partitions
+    FROM regexp_match(
+        $1, '(CREATE (?:UNIQUE )?INDEX) CONCURRENTLY ([a-z0-9_]+) ON ([a-z0-9_]+) (.*)') AS part
 ), pieces AS (
     SELECT 1 AS place, make || ' CONCURRENTLY' AS make, relid::regclass || '_' || name AS name,
            relid::regclass::text AS home, columns
     FROM wanted, pg_partition_tree(to_regclass(home)) WHERE isleaf
   UNION ALL
-    SELECT 2, CASE WHEN in_partitions THEN 'SET LOCAL lock_timeout = ''500ms''; ' || make ELSE make || ' CONCURRENTLY' END,
+    SELECT 2, CASE WHEN in_partitions THEN 'SET LOCAL lock_timeout = ''500ms''; ' || make
+                   ELSE make || ' CONCURRENTLY' END,
            name, home, columns
     FROM wanted
 )
 SELECT name, make || ' IF NOT EXISTS ' || name || ' ON ' || home || ' ' || columns AS statement,
-       EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(name) AND NOT indisvalid) AS is_invalid
+       EXISTS (SELECT FROM pg_index
+               WHERE indexrelid = to_regclass(name) AND NOT indisvalid) AS is_invalid
 FROM pieces ORDER BY place, name";
 
 /// A lock that did not come in time says so in words.
@@ -208,7 +212,8 @@ fn undone(error: StoreError) -> StoreError {
         return error;
     };
     StoreError::Conflict(format!(
-        "{cause}: a table was in use for longer than half a second, as by a backup; this level is undone: run it again"
+        "{cause}: a table was in use for longer than half a second, as by a backup; this level is \
+         undone: run it again"
     ))
 }
 
@@ -299,18 +304,22 @@ fn first_line(statement: &str) -> &str {
 /// All but our own table of levels, which serving processes read only when they start.
 const TABLES: &str = "
 SELECT coalesce(array_agg(oid), '{}') AS present FROM pg_class
-WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_migrations'";
+WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+  AND relname <> 'schema_migrations'";
 
 /// Locks of this transaction that others wait for, and tables that it has read from end to end:
 /// that takes the longer, the more rows there are, and to rewrite a table is to read it.
 const EFFECTS: &str = "
 SELECT effect FROM (
     SELECT 1 AS place, l.relation::regclass || ': ' || CASE l.mode
-               WHEN 'AccessExclusiveLock' THEN 'everybody' WHEN 'RowExclusiveLock' THEN 'who changes the same rows'
+               WHEN 'AccessExclusiveLock' THEN 'everybody'
+               WHEN 'RowExclusiveLock' THEN 'who changes the same rows'
                ELSE 'writers' END || ' would wait meanwhile (' || l.mode || ')' AS effect
     FROM pg_locks l
-    WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.relation = ANY($1::oid[])
-      AND l.mode IN ('RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted
+      AND l.relation = ANY($1::oid[])
+      AND l.mode IN ('RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+                     'AccessExclusiveLock')
   UNION ALL
     SELECT 2, present::regclass || ': all of it would be read' FROM unnest($1::oid[]) AS present
     WHERE pg_stat_get_xact_numscans(present) > 0
@@ -352,7 +361,8 @@ fn check_fitness(transaction: &mut Transaction<'_>) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Refused(String::from(
-        "the database must be created with ENCODING 'UTF8' and an LC_CTYPE that knows all letters, such as C.UTF-8",
+        "the database must be created with ENCODING 'UTF8' and an LC_CTYPE that knows all letters, \
+         such as C.UTF-8",
     )))
 }
 
@@ -388,7 +398,8 @@ pub fn check_level(store: &Store) -> Result<(), StoreError> {
             ""
         };
         let cause = format!(
-            "the database stands at schema level {newest} of {own}: run `gatepost migrate`{elsewhere}"
+            "the database stands at schema level {newest} of {own}: \
+             run `gatepost migrate`{elsewhere}"
         );
         return Err(StoreError::Refused(cause));
     }
@@ -415,7 +426,8 @@ fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<(),
             .find(|migration| migration.level == level.level);
         if known.is_some_and(|migration| Sha256::digest(migration.sql).as_slice() != level.sha256) {
             return Err(StoreError::Refused(format!(
-                "schema level {} was applied with another text than this gatepost has: it comes from another build; use that one",
+                "schema level {} was applied with another text than this gatepost has: it comes \
+                 from another build; use that one",
                 level.level
             )));
         }

@@ -139,9 +139,12 @@ impl Range {
 }
 
 const LIST: &str = "
-SELECT c.relname::text AS name, i.inhparent IS NOT NULL AS attached, coalesce(i.inhdetachpending, false) AS detaching
+SELECT c.relname::text AS name, i.inhparent IS NOT NULL AS attached,
+       coalesce(i.inhdetachpending, false) AS detaching
 FROM pg_class p
-JOIN pg_class c ON c.relnamespace = p.relnamespace AND c.relkind = 'r' AND c.relname ~ ('^' || p.relname || '_[0-9]+_[0-9]+$')
+JOIN pg_class c
+  ON c.relnamespace = p.relnamespace AND c.relkind = 'r'
+     AND c.relname ~ ('^' || p.relname || '_[0-9]+_[0-9]+$')
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = p.oid
 WHERE p.oid = to_regclass(:table::text)";
 

@@ -26,7 +26,8 @@ use crate::protocol::words::identifiers::{ClientId, Subject};
 const BUMP: &str = "
 WITH drawn AS (SELECT 1 + floor(random() * 1073741824)::int8 AS step)
 UPDATE installation SET registry_version = registry_version + step FROM drawn
-RETURNING registry_version - step AS version, registry_version AS version_afterwards, clock_timestamp() AS now";
+RETURNING registry_version - step AS version, registry_version AS version_afterwards,
+          clock_timestamp() AS now";
 
 /// A change under way. Dropped without having written, or after an error, it leaves nothing behind.
 pub struct RegistryWriter<'a> {
@@ -95,7 +96,8 @@ impl Store {
 
 const CALL_CLIENTS: &str = "
 UPDATE session_clients SET due_at = clock_timestamp()
-WHERE (sub = ANY(:subs::text[]) OR client_id = ANY(:client_ids::text[])) AND due_at IS NULL AND tries = 0";
+WHERE (sub = ANY(:subs::text[]) OR client_id = ANY(:client_ids::text[]))
+  AND due_at IS NULL AND tries = 0";
 
 impl RegistryWriter<'_> {
     /// For a change that finds its work done: where commits wait for standbys it commits all the

@@ -21,7 +21,8 @@ use crate::protocol::words::strength::Strength;
 pub type Reach<'a> = &'a [&'a str];
 
 const FIND_SCIM: &str = "
-SELECT u.*, u.xmin::text AS version FROM users u WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[])";
+SELECT u.*, u.xmin::text AS version FROM users u
+WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[])";
 
 /// One user, within reach.
 pub fn find(
@@ -37,22 +38,29 @@ const LOOK_UP: &str = "
 WITH found AS (
     SELECT a.sub FROM users a WHERE a.sub = :id::text
     UNION
-    SELECT a.sub FROM users a WHERE a.tenant = ANY(:reach::text[]) AND a.username_key = lower(normalize(:user_name::text, NFKC))
+    SELECT a.sub FROM users a
+    WHERE a.tenant = ANY(:reach::text[])
+      AND a.username_key = lower(normalize(:user_name::text, NFKC))
     UNION
     SELECT a.sub FROM users a WHERE a.sub = :user_name::text AND a.username IS NULL
     UNION
-    SELECT a.sub FROM users a WHERE a.tenant = ANY(:reach::text[]) AND a.external_id = :external_id::text
+    SELECT a.sub FROM users a
+    WHERE a.tenant = ANY(:reach::text[]) AND a.external_id = :external_id::text
     UNION
-    SELECT a.sub FROM users a WHERE a.tenant = ANY(:reach::text[]) AND a.claims ? 'email'
-      AND (left(lower(normalize(a.claims->>'email', NFKC)), 254)) COLLATE \"C\" = left(lower(normalize(:email::text, NFKC)), 254)
+    SELECT a.sub FROM users a
+    WHERE a.tenant = ANY(:reach::text[]) AND a.claims ? 'email'
+      AND (left(lower(normalize(a.claims->>'email', NFKC)), 254)) COLLATE \"C\"
+          = left(lower(normalize(:email::text, NFKC)), 254)
 )
 SELECT u.*, u.xmin::text AS version
 FROM found f JOIN users u ON u.sub = f.sub
 WHERE u.tenant = ANY(:reach::text[])
   AND (:id::text IS NULL OR u.sub = :id::text)
-  AND (:user_name::text IS NULL OR u.username_key = lower(normalize(:user_name::text, NFKC)) OR (u.username IS NULL AND u.sub = :user_name::text))
+  AND (:user_name::text IS NULL OR u.username_key = lower(normalize(:user_name::text, NFKC))
+       OR (u.username IS NULL AND u.sub = :user_name::text))
   AND (:external_id::text IS NULL OR u.external_id = :external_id::text)
-  AND (:email::text IS NULL OR left(lower(normalize(u.claims->>'email', NFKC)), 254) = left(lower(normalize(:email::text, NFKC)), 254))
+  AND (:email::text IS NULL OR left(lower(normalize(u.claims->>'email', NFKC)), 254)
+                               = left(lower(normalize(:email::text, NFKC)), 254))
   AND (:active::bool IS NULL OR u.enabled = :active::bool)
 ORDER BY u.tenant, u.sub LIMIT :most::int8";
 
@@ -120,12 +128,15 @@ pub fn page(
 
 const INSERT_SCIM: &str = "
 WITH added AS (
-    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims, external_id)
-    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)), :password_hash::text, :enabled::bool,
-           :claims::jsonb, :external_id::text
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims,
+                       external_id)
+    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
+           :password_hash::text, :enabled::bool, :claims::jsonb, :external_id::text
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
       AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
-      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL AND n.tenant = :tenant::text)
+      AND NOT EXISTS (SELECT FROM users n
+                      WHERE n.sub = :username::text AND n.username IS NULL
+                        AND n.tenant = :tenant::text)
     RETURNING sub
 ), {audited added} FROM added";
 
@@ -157,16 +168,23 @@ pub fn insert(
 const UPDATE_SCIM: &str = "
 WITH before AS (
     SELECT u.sub, u.enabled FROM users u
-    WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[]) AND u.xmin::text = :version::text AND (:password_hash::text IS NULL OR u.strongest_acr = '1')
-      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL AND n.sub <> u.sub AND n.tenant = u.tenant)
+    WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[]) AND u.xmin::text = :version::text
+      AND (:password_hash::text IS NULL OR u.strongest_acr = '1')
+      AND NOT EXISTS (SELECT FROM users n
+                      WHERE n.sub = :username::text AND n.username IS NULL
+                        AND n.sub <> u.sub AND n.tenant = u.tenant)
     FOR UPDATE
 ), changed AS (
     UPDATE users u
-    SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)), enabled = :enabled::bool, claims = :claims::jsonb,
-        external_id = :external_id::text, password_hash = coalesce(:password_hash::text, u.password_hash), updated_at = clock_timestamp(),
-        epoch = CASE WHEN (b.enabled AND NOT :enabled::bool) OR :password_hash::text IS NOT NULL THEN new_epoch() ELSE u.epoch END
+    SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)),
+        enabled = :enabled::bool, claims = :claims::jsonb, external_id = :external_id::text,
+        password_hash = coalesce(:password_hash::text, u.password_hash),
+        updated_at = clock_timestamp(),
+        epoch = CASE WHEN (b.enabled AND NOT :enabled::bool) OR :password_hash::text IS NOT NULL
+                     THEN new_epoch() ELSE u.epoch END
     FROM before b WHERE u.sub = b.sub
-    RETURNING u.sub, u.xmin::text AS version, u.updated_at, (b.enabled AND NOT :enabled::bool) OR :password_hash::text IS NOT NULL AS ended
+    RETURNING u.sub, u.xmin::text AS version, u.updated_at,
+              (b.enabled AND NOT :enabled::bool) OR :password_hash::text IS NOT NULL AS ended
 ), called AS (
     UPDATE session_clients s SET due_at = clock_timestamp()
     FROM changed WHERE s.sub = changed.sub AND changed.ended AND s.due_at IS NULL AND s.tries = 0
@@ -207,7 +225,8 @@ pub fn update(
 const REMOVE_SCIM: &str = "
 WITH removed AS (
     DELETE FROM users u
-    WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[]) AND (:version::text IS NULL OR u.xmin::text = :version::text)
+    WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[])
+      AND (:version::text IS NULL OR u.xmin::text = :version::text)
     RETURNING u.sub
 ), kept AS (
     INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING

@@ -20,7 +20,8 @@ SELECT s.day, s.sid, :client_id::text, s.sub
 FROM sessions s
 WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.ended_at IS NULL
   AND NOT EXISTS (SELECT FROM session_clients c
-                  WHERE c.day = :day::int4 AND c.sid = :sid::text AND c.client_id = :client_id::text AND c.due_at IS NULL AND c.tries = 0)
+                  WHERE c.day = :day::int4 AND c.sid = :sid::text
+                    AND c.client_id = :client_id::text AND c.due_at IS NULL AND c.tries = 0)
 FOR SHARE OF s
 ON CONFLICT (day, sid, client_id) DO UPDATE
 SET first_at = clock_timestamp(), due_at = NULL, tries = 0, notified_at = NULL";
@@ -31,7 +32,9 @@ pub fn enter(store: &Store, day: Day, sid: &Sid, client_id: &ClientId) -> Result
 }
 
 const LIST: &str = "
-SELECT client_id FROM session_clients WHERE day = :day::int4 AND sid = :sid::text ORDER BY first_at, client_id";
+SELECT client_id FROM session_clients
+WHERE day = :day::int4 AND sid = :sid::text
+ORDER BY first_at, client_id";
 
 /// The clients of a session, in the order in which they first got something.
 pub fn list(store: &Store, day: Day, sid: &Sid) -> Result<Vec<ClientId>, StoreError> {
@@ -57,18 +60,21 @@ pub const MOST_TRIES: i32 = 3;
 // holds up itself.
 const TAKE: &str = "
 WITH waiting AS (
-    SELECT day, sid, client_id, row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS turn FROM session_clients
+    SELECT day, sid, client_id, row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS turn
+    FROM session_clients
     WHERE due_at <= statement_timestamp() AND tries < 3
 ), due AS (
     SELECT c.day, c.sid, c.client_id
-    FROM waiting w JOIN session_clients c ON c.day = w.day AND c.sid = w.sid AND c.client_id = w.client_id
+    FROM waiting w
+    JOIN session_clients c ON c.day = w.day AND c.sid = w.sid AND c.client_id = w.client_id
     WHERE c.due_at <= statement_timestamp() AND c.tries < 3
     ORDER BY w.turn, c.due_at LIMIT :most::int8
     FOR UPDATE OF c SKIP LOCKED
 )
 UPDATE session_clients c
 SET tries = c.tries + 1,
-    due_at = clock_timestamp() + CASE c.tries WHEN 0 THEN interval '1 minute' ELSE interval '8 minutes' END
+    due_at = clock_timestamp()
+             + CASE c.tries WHEN 0 THEN interval '1 minute' ELSE interval '8 minutes' END
 FROM due
 WHERE c.day = due.day AND c.sid = due.sid AND c.client_id = due.client_id
 RETURNING c.day, c.sid, c.client_id, c.sub, c.tries";
@@ -94,8 +100,10 @@ pub enum CallOutcome {
 // Not when the client signed the person in again while it was called: that is another matter.
 const SETTLE: &str = "
 UPDATE session_clients
-SET notified_at = CASE WHEN :told::bool THEN clock_timestamp() END, due_at = CASE WHEN :again::bool THEN due_at END
-WHERE day = :day::int4 AND sid = :sid::text AND client_id = :client_id::text AND tries = :tries::int4";
+SET notified_at = CASE WHEN :told::bool THEN clock_timestamp() END,
+    due_at = CASE WHEN :again::bool THEN due_at END
+WHERE day = :day::int4 AND sid = :sid::text
+  AND client_id = :client_id::text AND tries = :tries::int4";
 
 /// Writes down how a call ended.
 pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<(), StoreError> {

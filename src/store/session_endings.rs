@@ -9,7 +9,9 @@ use super::values::column;
 use crate::protocol::words::identifiers::{Sid, Subject};
 
 const OTHERS: &str = "
-SELECT sid FROM sessions WHERE sub = :sub::text AND sid <> :kept::text AND ended_at IS NULL AND expires_at > clock_timestamp()
+SELECT sid FROM sessions
+WHERE sub = :sub::text AND sid <> :kept::text
+  AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
 /// Sessions of a user that have not ended, but one: for the events that tell of their end.

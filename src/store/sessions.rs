@@ -49,23 +49,35 @@ impl FoundSession {
 // makes one session. A revocation while they signed in ends that sign-in, too.
 const INSERT: &str = "
 WITH link AS MATERIALIZED (
-    SELECT FROM linked_identities WHERE issuer = :upstream_issuer::text AND upstream_subject = :upstream_subject::text AND sub = :sub::text FOR KEY SHARE
+    SELECT FROM linked_identities
+    WHERE issuer = :upstream_issuer::text AND upstream_subject = :upstream_subject::text
+      AND sub = :sub::text
+    FOR KEY SHARE
 ), spent AS (
-    INSERT INTO used_assertions (day, issuer, jti_hash) SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link
+    INSERT INTO used_assertions (day, issuer, jti_hash)
+    SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link
     WHERE NOT EXISTS (
         SELECT FROM used_assertions u
-        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
+        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text
+          AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING
     RETURNING day
 ), begun AS (
-    INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant, identity_provider, expires_at,
-                          installation_epoch, upstream_subject, upstream_sid, upstream_id_token, upstream_issuer, user_epoch,
-                          source, user_agent, created_at, used_at)
-    SELECT :day::int4, :handle_hash::bytea, :sid::text, u.sub, :auth_time::timestamptz, :amr::text[], :acr::text, :tenant::text, :identity_provider::text, :expires_at::timestamptz,
-           i.epoch, :upstream_subject::text, :upstream_sid::text, :upstream_id_token::bytea, :upstream_issuer::text, u.epoch, :source::inet, :user_agent::text,
-           :created_at::timestamptz, :created_at::timestamptz
+    INSERT INTO sessions (day, handle_hash, sid, sub, auth_time, amr, acr, tenant,
+                          identity_provider, expires_at, installation_epoch,
+                          upstream_subject, upstream_sid, upstream_id_token, upstream_issuer,
+                          user_epoch, source, user_agent, created_at, used_at)
+    SELECT :day::int4, :handle_hash::bytea, :sid::text, u.sub, :auth_time::timestamptz,
+           :amr::text[], :acr::text, :tenant::text,
+           :identity_provider::text, :expires_at::timestamptz, i.epoch,
+           :upstream_subject::text, :upstream_sid::text, :upstream_id_token::bytea,
+           :upstream_issuer::text,
+           u.epoch, :source::inet, :user_agent::text, :created_at::timestamptz,
+           :created_at::timestamptz
     FROM users u CROSS JOIN installation i
-    WHERE u.sub = :sub::text AND u.epoch = :user_epoch::int8 AND i.epoch = :installation_epoch::int8 AND (:upstream_subject::text IS NULL OR EXISTS (SELECT FROM spent))
+    WHERE u.sub = :sub::text AND u.epoch = :user_epoch::int8
+      AND i.epoch = :installation_epoch::int8
+      AND (:upstream_subject::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
 )
 INSERT INTO audit_events SELECT a.* FROM begun, unnest(:events::audit_events[]) AS a
@@ -144,7 +156,8 @@ pub fn find(
 }
 
 const TOUCH: &str = "
-UPDATE sessions SET used_at = clock_timestamp() WHERE day = :day::int4 AND sid = :sid::text AND used_at <= :unless_after::timestamptz";
+UPDATE sessions SET used_at = clock_timestamp()
+WHERE day = :day::int4 AND sid = :sid::text AND used_at <= :unless_after::timestamptz";
 
 /// Notes that a session is in use, unless somebody has since `unless_after`.
 pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result<(), StoreError> {
@@ -157,7 +170,8 @@ SELECT {session}, u.username
 FROM sessions s
 JOIN installation i ON i.epoch = s.installation_epoch
 JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
-WHERE (s.day, s.sid) > (:after_day::int4, :after_sid::text) AND (:sub::text IS NULL OR s.sub = :sub::text)
+WHERE (s.day, s.sid) > (:after_day::int4, :after_sid::text)
+  AND (:sub::text IS NULL OR s.sub = :sub::text)
   AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
 ORDER BY s.day, s.sid LIMIT :limit::int8";
 
@@ -230,7 +244,9 @@ pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result
 const END_OTHERS: &str = "
 WITH ended AS (
     UPDATE sessions SET ended_at = clock_timestamp(), upstream_id_token = NULL
-    WHERE sub = :sub::text AND sid <> :kept::text AND ended_at IS NULL AND expires_at > clock_timestamp() RETURNING day, sid
+    WHERE sub = :sub::text AND sid <> :kept::text
+      AND ended_at IS NULL AND expires_at > clock_timestamp()
+    RETURNING day, sid
 ), {called}, audited AS (
     INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
     WHERE EXISTS (SELECT FROM ended)
@@ -263,25 +279,36 @@ pub fn end_others(
 // password looks again at the row it updates, and at no other.
 const RENEW: &str = "
 WITH link AS MATERIALIZED (
-    SELECT l.sub FROM linked_identities l WHERE l.issuer = :upstream_issuer::text AND l.upstream_subject = :upstream_subject::text FOR KEY SHARE
+    SELECT l.sub FROM linked_identities l
+    WHERE l.issuer = :upstream_issuer::text AND l.upstream_subject = :upstream_subject::text
+    FOR KEY SHARE
 ), alive AS MATERIALIZED (
     SELECT s.sub FROM sessions s
-    WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.ended_at IS NULL AND s.user_epoch = :user_epoch::int8
-      AND s.installation_epoch = :installation_epoch::int8
+    WHERE s.day = :day::int4 AND s.sid = :sid::text AND s.ended_at IS NULL
+      AND s.user_epoch = :user_epoch::int8 AND s.installation_epoch = :installation_epoch::int8
     FOR UPDATE
 ), spent AS (
-    INSERT INTO used_assertions (day, issuer, jti_hash) SELECT :way_day::int4, :upstream_issuer::text, :way::bytea FROM link JOIN alive USING (sub)
+    INSERT INTO used_assertions (day, issuer, jti_hash)
+    SELECT :way_day::int4, :upstream_issuer::text, :way::bytea
+    FROM link JOIN alive USING (sub)
     WHERE NOT EXISTS (
         SELECT FROM used_assertions u
-        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
+        WHERE u.day IN (:left_on::int4, :left_on::int4 + 1) AND u.issuer = :upstream_issuer::text
+          AND u.jti_hash = ANY (:logouts::bytea[]) AND u.taken_at > :left_at::timestamptz)
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING
     RETURNING day
 ), renewed AS (
-    UPDATE sessions SET handle_hash = :handle_hash::bytea, auth_time = :auth_time::timestamptz, amr = :amr::text[], acr = :acr::text,
-                        identity_provider = :identity_provider::text, upstream_subject = :upstream_subject::text, upstream_sid = :upstream_sid::text, upstream_id_token = :upstream_id_token::bytea,
-                        upstream_issuer = :upstream_issuer::text, source = :source::inet, user_agent = :user_agent::text, used_at = clock_timestamp(),
-                        created_at = greatest(created_at, :created_at::timestamptz), expires_at = least(expires_at, :expires_at::timestamptz)
-    WHERE day = :day::int4 AND sid = :sid::text AND user_epoch = :user_epoch::int8 AND EXISTS (SELECT FROM alive) AND (:upstream_subject::text IS NULL OR EXISTS (SELECT FROM spent))
+    UPDATE sessions
+    SET handle_hash = :handle_hash::bytea, auth_time = :auth_time::timestamptz,
+        amr = :amr::text[], acr = :acr::text, identity_provider = :identity_provider::text,
+        upstream_subject = :upstream_subject::text, upstream_sid = :upstream_sid::text,
+        upstream_id_token = :upstream_id_token::bytea, upstream_issuer = :upstream_issuer::text,
+        source = :source::inet, user_agent = :user_agent::text, used_at = clock_timestamp(),
+        created_at = greatest(created_at, :created_at::timestamptz),
+        expires_at = least(expires_at, :expires_at::timestamptz)
+    WHERE day = :day::int4 AND sid = :sid::text AND user_epoch = :user_epoch::int8
+      AND EXISTS (SELECT FROM alive)
+      AND (:upstream_subject::text IS NULL OR EXISTS (SELECT FROM spent))
     RETURNING sid
 ), {audited renewed} FROM renewed";
 
@@ -332,10 +359,14 @@ pub fn renew(
 }
 
 fn session(row: &Row) -> Result<Session, StoreError> {
-    read!(row, Session { day, sid, auth_time, amr, acr, identity_provider, upstream_issuer, source, user_agent, created_at, used_at,
-        expires_at, ended_at;
+    read!(row, Session {
+        day, sid, auth_time, amr, acr, identity_provider, upstream_issuer, source, user_agent,
+        created_at, used_at, expires_at, ended_at;
         subject: column(row, "session_sub")?,
         tenant: tenant(row, "session_tenant")?,
-        epochs: SessionEpochs { installation: column(row, "installation_epoch")?, user: column(row, "user_epoch")? },
+        epochs: SessionEpochs {
+            installation: column(row, "installation_epoch")?,
+            user: column(row, "user_epoch")?
+        },
     })
 }

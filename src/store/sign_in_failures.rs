@@ -79,7 +79,8 @@ const TAKE_BACK: &str = "
 WITH forgotten AS (
     DELETE FROM sign_in_failures WHERE bucket = ANY(:forgotten::bytea[])
 )
-UPDATE sign_in_failures SET failures = greatest(failures - 1, 0) WHERE bucket = ANY(:buckets::bytea[])";
+UPDATE sign_in_failures SET failures = greatest(failures - 1, 0)
+WHERE bucket = ANY(:buckets::bytea[])";
 
 /// Takes back attempts that were counted before the code proved right, and forgets the failures of
 /// other buckets.

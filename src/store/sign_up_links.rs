@@ -39,7 +39,9 @@ impl SignUpLink {
 const INSERT: &str = "
 WITH added AS (
     INSERT INTO sign_up_links (id, tenant, roles, domain, uses, expires_at)
-    VALUES (:id::bytea, :tenant::text, :roles::text[], :domain::text, :uses::int4, :expires_at::timestamptz) RETURNING id
+    VALUES (:id::bytea, :tenant::text, :roles::text[], :domain::text, :uses::int4,
+            :expires_at::timestamptz)
+    RETURNING id
 ), {audited added} FROM added";
 
 pub fn insert(store: &Store, link: &SignUpLink, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
@@ -72,7 +74,9 @@ pub fn list(store: &Store) -> Result<Vec<SignUpLink>, StoreError> {
 
 const END: &str = "
 WITH ended AS (
-    UPDATE sign_up_links SET ended_at = clock_timestamp() WHERE id = :id::bytea AND ended_at IS NULL RETURNING id
+    UPDATE sign_up_links SET ended_at = clock_timestamp()
+    WHERE id = :id::bytea AND ended_at IS NULL
+    RETURNING id
 ), {audited ended} FROM ended";
 
 /// Ends a link; `false` when there is none, or it was ended before.
@@ -84,7 +88,8 @@ const HOLDS: &str = "
 SELECT EXISTS (
     SELECT FROM users u
     WHERE u.tenant = :tenant::text AND u.claims ? 'email'
-      AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254) = lower(:address::text) COLLATE \"C\"
+      AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254)
+          = lower(:address::text) COLLATE \"C\"
 ) OR EXISTS (
     SELECT FROM users u WHERE u.tenant = :tenant::text AND u.username_key = lower(:address::text)
 ) AS holds";
@@ -120,20 +125,26 @@ const JOIN: &str = "
 WITH spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
     SELECT :day::int4, 'join', :jti_hash::bytea FROM sign_up_links l
-    WHERE l.id = :id::bytea AND l.used < l.uses AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
-      AND NOT EXISTS (SELECT FROM users n WHERE n.sub = :username::text AND n.username IS NULL AND n.tenant = l.tenant)
+    WHERE l.id = :id::bytea AND l.used < l.uses
+      AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
+      AND NOT EXISTS (
+        SELECT FROM users n
+        WHERE n.sub = :username::text AND n.username IS NULL AND n.tenant = l.tenant)
       AND NOT EXISTS (
         SELECT FROM users u
         WHERE u.tenant = l.tenant AND u.claims ? 'email'
-          AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254) = lower(:address::text) COLLATE \"C\")
+          AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254)
+              = lower(:address::text) COLLATE \"C\")
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING RETURNING day
 ), used AS (
     UPDATE sign_up_links l SET used = used + 1 FROM spent
-    WHERE l.id = :id::bytea AND l.used < l.uses AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
+    WHERE l.id = :id::bytea AND l.used < l.uses
+      AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
     RETURNING l.tenant
 ), added AS (
     INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
-    SELECT :sub::text, used.tenant, :username::text, lower(normalize(:username::text, NFKC)), :password_hash::text, true, :claims::jsonb
+    SELECT :sub::text, used.tenant, :username::text, lower(normalize(:username::text, NFKC)),
+           :password_hash::text, true, :claims::jsonb
     FROM used RETURNING sub
 ), {audited added} FROM added";
 

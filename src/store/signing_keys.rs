@@ -38,7 +38,8 @@ impl SigningKeyRow {
 }
 
 const LOAD: &str = "
-SELECT i.registry_version, k.* FROM installation i LEFT JOIN signing_keys k ON true ORDER BY k.activates_at, k.kid";
+SELECT i.registry_version, k.* FROM installation i LEFT JOIN signing_keys k ON true
+ORDER BY k.activates_at, k.kid";
 
 pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
     versioned(&store.read(|connection| connection.query(bind!(LOAD)))?)
@@ -75,17 +76,19 @@ fn times(row: &Row) -> Result<KeyTimes, StoreError> {
 }
 
 const INSERT_KEY: &str = "
-INSERT INTO signing_keys (kid, algorithm, wrapped_private, public_jwk, announced_at, activates_at, retires_at,
-                          unpublished_at, forgotten_at)
-VALUES (:kid::text, :algorithm::text, :wrapped_private::bytea, :public_jwk::jsonb, :announced_at::timestamptz, :activates_at::timestamptz, :retires_at::timestamptz, :unpublished_at::timestamptz,
-        :forgotten_at::timestamptz)";
+INSERT INTO signing_keys (kid, algorithm, wrapped_private, public_jwk, announced_at,
+                          activates_at, retires_at, unpublished_at, forgotten_at)
+VALUES (:kid::text, :algorithm::text, :wrapped_private::bytea, :public_jwk::jsonb,
+        :announced_at::timestamptz, :activates_at::timestamptz, :retires_at::timestamptz,
+        :unpublished_at::timestamptz, :forgotten_at::timestamptz)";
 
 const REWRAP_KEY: &str =
     "UPDATE signing_keys SET wrapped_private = :wrapped_private::bytea WHERE kid = :kid::text";
 
 const RESCHEDULE_KEY: &str = "
-UPDATE signing_keys SET activates_at = :activates_at::timestamptz, retires_at = :retires_at::timestamptz, unpublished_at = :unpublished_at::timestamptz,
-                        forgotten_at = :forgotten_at::timestamptz
+UPDATE signing_keys
+SET activates_at = :activates_at::timestamptz, retires_at = :retires_at::timestamptz,
+    unpublished_at = :unpublished_at::timestamptz, forgotten_at = :forgotten_at::timestamptz
 WHERE kid = :kid::text";
 
 const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = :kid::text";

@@ -60,10 +60,12 @@ const PIECES: [Piece; 13] = [
         name: "{stands}",
         sql: "u.enabled AND u.epoch = g.user_epoch AND c.enabled AND c.epoch = g.client_epoch \
          AND i.epoch = g.installation_epoch AND coalesce(k.epoch, 0) = g.consent_epoch \
-         AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() OR g.issued_at >= k.expires_at \
+         AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp() \
+              OR g.issued_at >= k.expires_at \
               OR (c.metadata ->> 'require_consent')::bool IS NOT TRUE) \
          AND CASE WHEN jsonb_typeof(c.metadata -> 'allowed_roles') = 'array' \
-             THEN coalesce(jsonb_typeof(u.claims -> 'role') <> 'object' AND (u.claims -> 'role') ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false) \
+             THEN coalesce(jsonb_typeof(u.claims -> 'role') <> 'object' AND (u.claims -> 'role') \
+                 ?| array(SELECT jsonb_array_elements_text(c.metadata -> 'allowed_roles')), false) \
              ELSE true END",
     },
     // The rows that `{stands}` compares with `g`.
@@ -80,32 +82,37 @@ const PIECES: [Piece; 13] = [
     },
     Piece {
         name: "{user}",
-        sql: "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch, u.factors, u.strongest_acr",
+        sql: "u.sub, u.username, u.tenant, u.password_hash, u.enabled, u.claims, u.epoch, \
+         u.factors, u.strongest_acr",
     },
     Piece {
         name: "{session}",
-        sql: "s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, s.tenant AS session_tenant, s.identity_provider, \
-         s.upstream_issuer, s.installation_epoch, s.user_epoch, s.source, s.user_agent, s.created_at, s.used_at, \
+        sql: "s.day, s.sid, s.sub AS session_sub, s.auth_time, s.amr, s.acr, \
+         s.tenant AS session_tenant, s.identity_provider, s.upstream_issuer, \
+         s.installation_epoch, s.user_epoch, s.source, s.user_agent, s.created_at, s.used_at, \
          s.expires_at, s.ended_at",
     },
     Piece {
         name: "{grant}",
-        sql: "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims AS grant_claims, g.token_claims, g.sid, \
-         g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, \
-         g.consent_epoch, g.generation, g.issued_at, \
-         coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, g.expires_at, g.revoked_at, g.confirmation",
+        sql: "g.day, g.id, g.client_id, g.sub, g.scopes, g.resources, g.claims AS grant_claims, \
+         g.token_claims, g.sid, g.tenant AS grant_tenant, g.identity_provider, g.auth_time, g.amr, \
+         g.acr, g.installation_epoch, g.client_epoch, g.user_epoch, g.consent_epoch, g.generation, \
+         g.issued_at, coalesce(g.used_at, g.moved_at, g.redeemed_at) AS last_used_at, \
+         g.expires_at, g.revoked_at, g.confirmation",
     },
     Piece {
         name: "{consent}",
-        sql: "k.scopes AS consented_scopes, k.claims AS consented_claims, k.granted_at AS consented_at, \
-         k.expires_at AS consent_expires_at, k.epoch AS consent_epoch",
+        sql: "k.scopes AS consented_scopes, k.claims AS consented_claims, \
+         k.granted_at AS consented_at, k.expires_at AS consent_expires_at, \
+         k.epoch AS consent_epoch",
     },
     // The columns of the event `a`, of the user and the session that the statement found.
     Piece {
         name: "{event of its user}",
         sql: "a.day, a.at, a.chain, a.seq, a.previous, \
          CASE a.event WHEN 'chain_opened' THEN a.hash ELSE sha256( \
-             a.hash || hashed(of_sub) || hashed(of_sid) || hashed(a.source) || hashed(a.request_id)) END, \
+             a.hash || hashed(of_sub) || hashed(of_sid) || hashed(a.source) \
+             || hashed(a.request_id)) END, \
          a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN of_sub END, \
          CASE WHEN a.event <> 'chain_opened' THEN of_sid END, a.source, a.request_id, a.detail",
     },
@@ -117,22 +124,24 @@ const PIECES: [Piece; 13] = [
          SELECT FROM linked_identities l \
          WHERE l.sub = h.sub AND h.claims ->> 'email' = coalesce(l.verified_email, \
              CASE WHEN l.claims -> 'email_verified' = 'true' THEN l.claims ->> 'email' END) \
-           AND NOT EXISTS (SELECT FROM catalogue_entries e WHERE e.kind = 'identity_provider' AND e.name = l.provider \
-               AND e.document -> 'trust_email' = 'true'))",
+           AND NOT EXISTS (SELECT FROM catalogue_entries e \
+               WHERE e.kind = 'identity_provider' AND e.name = l.provider \
+                 AND e.document -> 'trust_email' = 'true'))",
     },
     // The session that somebody changes their own account in, while it lives.
     Piece {
         name: "{own session}",
         sql: "own AS (SELECT s.sid FROM sessions s \
-         WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE AND s.ended_at IS NULL \
-           AND s.expires_at > clock_timestamp())",
+         WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE \
+           AND s.ended_at IS NULL AND s.expires_at > clock_timestamp())",
     },
     // Whether the row `u` is the person on whom an administrator acts, as it was read; in their
     // reach, not themselves, and without a role that administrators may not give:
     // `Administration::may_change` says the same of what was read.
     Piece {
         name: "{acted on}",
-        sql: "u.sub = :sub::text AND u.xmin::text = :version::text AND u.tenant = ANY(:reach::text[]) AND u.sub <> :admin::text \
+        sql: "u.sub = :sub::text AND u.xmin::text = :version::text \
+         AND u.tenant = ANY(:reach::text[]) AND u.sub <> :admin::text \
          AND coalesce(to_jsonb(:given_roles::text[]) @> (u.claims -> 'role'), true)",
     },
     // Has the clients called of all sessions of the user `:sub`.

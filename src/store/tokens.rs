@@ -35,26 +35,33 @@ pub struct TokenStanding {
 /// Postgres might read all of their sessions.
 const FIND: &str = "
 SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enabled,
-       i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch, coalesce(u.epoch, 0) AS user_epoch,
-       coalesce(k.epoch, 0) AS consent_epoch,
-       g.offline, g.revoked_at, g.expires_at, g.installation_epoch AS of_installation, g.client_epoch AS of_client,
-       g.user_epoch AS of_user, g.consent_epoch AS of_consent, k.expires_at AS consent_expires_at,
+       i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch,
+       coalesce(u.epoch, 0) AS user_epoch, coalesce(k.epoch, 0) AS consent_epoch,
+       g.offline, g.revoked_at, g.expires_at, g.installation_epoch AS of_installation,
+       g.client_epoch AS of_client, g.user_epoch AS of_user, g.consent_epoch AS of_consent,
+       k.expires_at AS consent_expires_at,
        s.sid, s.ended_at,
        {user}
 FROM installation i
 LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
 LEFT JOIN clients c ON c.client_id = :client_id::text
 LEFT JOIN users u ON u.sub = :sub::text
-LEFT JOIN grants g ON g.day = :grant_day::int4 AND g.id = :grant_id::bytea AND g.client_id = :client_id::text AND g.sub = :sub::text
-LEFT JOIN sessions s ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
+LEFT JOIN grants g
+  ON g.day = :grant_day::int4 AND g.id = :grant_id::bytea
+     AND g.client_id = :client_id::text AND g.sub = :sub::text
+LEFT JOIN sessions s
+  ON s.day = :session_day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE
 LEFT JOIN consents k ON k.sub = :sub::text AND k.client_id = :client_id::text";
 
 /// The same of a client's own token, which has neither user nor grant: Postgres takes half the time
 /// without their partitions.
 const FIND_OF_CLIENT: &str = "
-SELECT r.jti IS NOT NULL OR l.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enabled,
-       i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch, 0::int8 AS user_epoch, 0::int8 AS consent_epoch,
-       NULL::timestamptz AS consent_expires_at, NULL::bool AS offline, NULL::text AS sid, NULL::text AS sub
+SELECT r.jti IS NOT NULL OR l.jti IS NOT NULL AS revoked,
+       coalesce(c.enabled, false) AS client_enabled,
+       i.epoch AS installation_epoch, coalesce(c.epoch, 0) AS client_epoch,
+       0::int8 AS user_epoch, 0::int8 AS consent_epoch,
+       NULL::timestamptz AS consent_expires_at, NULL::bool AS offline,
+       NULL::text AS sid, NULL::text AS sub
 FROM installation i
 LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
 LEFT JOIN revoked_lasting_tokens l ON l.jti = :jti::bytea
@@ -128,7 +135,9 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
 
 const REVOKE: &str = "
 WITH revoked AS (
-    INSERT INTO revoked_tokens (day, jti) VALUES (:day::int4, :jti::bytea) ON CONFLICT (day, jti) DO NOTHING RETURNING day
+    INSERT INTO revoked_tokens (day, jti) VALUES (:day::int4, :jti::bytea)
+    ON CONFLICT (day, jti) DO NOTHING
+    RETURNING day
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// Records a revocation under the day of the token's own expiry. Doing it twice is doing it once.
@@ -146,7 +155,9 @@ pub fn revoke(
 
 const REVOKE_LASTING: &str = "
 WITH revoked AS (
-    INSERT INTO revoked_lasting_tokens (day, jti) VALUES (:day::int4, :jti::bytea) ON CONFLICT (jti) DO NOTHING RETURNING day
+    INSERT INTO revoked_lasting_tokens (day, jti) VALUES (:day::int4, :jti::bytea)
+    ON CONFLICT (jti) DO NOTHING
+    RETURNING day
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// The same of a client's own token that lives longer than `revoked_tokens` has room for.
@@ -170,7 +181,8 @@ pub fn forget_lasting(store: &Store, today: Day) -> Result<u64, StoreError> {
 }
 
 const TAKE: &str = "
-INSERT INTO used_assertions (day, issuer, jti_hash) VALUES (:day::int4, :issuer::text, :jti_hash::bytea)
+INSERT INTO used_assertions (day, issuer, jti_hash)
+VALUES (:day::int4, :issuer::text, :jti_hash::bytea)
 ON CONFLICT (day, issuer, jti_hash) DO NOTHING";
 
 /// Takes an assertion: `false` when it was taken before, by whichever process.

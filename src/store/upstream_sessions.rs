@@ -76,7 +76,8 @@ fn logouts(session: &UpstreamSession) -> Vec<Vec<u8>> {
 }
 
 const FIND: &str = "
-SELECT upstream_issuer, upstream_subject, upstream_sid, upstream_id_token FROM sessions WHERE day = :day::int4 AND sid = :sid::text";
+SELECT upstream_issuer, upstream_subject, upstream_sid, upstream_id_token
+FROM sessions WHERE day = :day::int4 AND sid = :sid::text";
 
 /// What is kept of the sign-in upstream that a session came from; `None` for one that came from
 /// here.
@@ -109,14 +110,16 @@ pub struct SessionFromUpstream {
 
 const OF_SESSION: &str = "
 SELECT day, sid, sub FROM sessions
-WHERE identity_provider = :identity_provider::text AND upstream_sid = :upstream_sid::text AND (:upstream_subject::text IS NULL OR upstream_subject = :upstream_subject::text)
+WHERE identity_provider = :identity_provider::text AND upstream_sid = :upstream_sid::text
+  AND (:upstream_subject::text IS NULL OR upstream_subject = :upstream_subject::text)
   AND upstream_issuer = :upstream_issuer::text
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
 const OF_SUBJECT: &str = "
 SELECT day, sid, sub FROM sessions
-WHERE identity_provider = :identity_provider::text AND upstream_subject = :upstream_subject::text AND upstream_issuer = :upstream_issuer::text
+WHERE identity_provider = :identity_provider::text
+  AND upstream_subject = :upstream_subject::text AND upstream_issuer = :upstream_issuer::text
   AND ended_at IS NULL AND expires_at > clock_timestamp()
 ORDER BY day, sid";
 
@@ -157,10 +160,13 @@ pub fn sessions_of(
 // who is on the way here from that session finds that it is over.
 const END: &str = "
 WITH taken AS (
-    INSERT INTO used_assertions (day, issuer, jti_hash) VALUES (:day::int4, :issuer::text, :jti_hash::bytea)
-    ON CONFLICT (day, issuer, jti_hash) DO NOTHING RETURNING day
+    INSERT INTO used_assertions (day, issuer, jti_hash)
+    VALUES (:day::int4, :issuer::text, :jti_hash::bytea)
+    ON CONFLICT (day, issuer, jti_hash) DO NOTHING
+    RETURNING day
 ), told AS (
-    INSERT INTO used_assertions (day, issuer, jti_hash, taken_at) SELECT day, :issuer::text, :whom::bytea, clock_timestamp() FROM taken
+    INSERT INTO used_assertions (day, issuer, jti_hash, taken_at)
+    SELECT day, :issuer::text, :whom::bytea, clock_timestamp() FROM taken
     ON CONFLICT (day, issuer, jti_hash) DO UPDATE SET taken_at = clock_timestamp()
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL

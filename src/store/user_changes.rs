@@ -18,7 +18,9 @@ use crate::protocol::words::secret::SecretText;
 
 const FIND_USER_BY_NAME: &str = "
 SELECT u.* FROM users u
-WHERE u.tenant = :tenant::text AND (u.username_key = lower(normalize(:username::text, NFKC)) OR (u.username IS NULL AND u.sub = :username::text))
+WHERE u.tenant = :tenant::text
+  AND (u.username_key = lower(normalize(:username::text, NFKC))
+       OR (u.username IS NULL AND u.sub = :username::text))
 ORDER BY u.username IS NULL LIMIT 1 FOR UPDATE";
 
 const UPDATE_USER: &str = "
@@ -26,17 +28,23 @@ WITH before AS (
     SELECT epoch FROM users WHERE sub = :sub::text FOR UPDATE
 )
 UPDATE users
-SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)), tenant = :tenant::text, enabled = :enabled::bool,
-    claims = :claims::jsonb, password_hash = coalesce(:password_hash::text, password_hash), updated_at = clock_timestamp(),
+SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)),
+    tenant = :tenant::text, enabled = :enabled::bool, claims = :claims::jsonb,
+    password_hash = coalesce(:password_hash::text, password_hash), updated_at = clock_timestamp(),
     epoch = CASE WHEN (enabled AND NOT :enabled::bool) OR tenant IS DISTINCT FROM :tenant::text
-                      OR coalesce(:password_hash::text <> password_hash, :password_hash::text IS NOT NULL)
+                      OR coalesce(:password_hash::text <> password_hash,
+                                  :password_hash::text IS NOT NULL)
                  THEN new_epoch() ELSE users.epoch END
 FROM before WHERE sub = :sub::text
 RETURNING users.epoch <> before.epoch AS revoked";
 
 const REMOVE_USER: &str = "
-WITH removed AS (DELETE FROM users WHERE sub = :sub::text RETURNING sub),
-     called AS (UPDATE session_clients SET due_at = clock_timestamp() WHERE sub = :sub::text AND due_at IS NULL AND tries = 0)
+WITH removed AS (
+    DELETE FROM users WHERE sub = :sub::text RETURNING sub
+), called AS (
+    UPDATE session_clients SET due_at = clock_timestamp()
+    WHERE sub = :sub::text AND due_at IS NULL AND tries = 0
+)
 INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING";
 
 #[derive(Clone, Debug)]
@@ -50,13 +58,18 @@ pub struct FoundUser {
 
 const FIND_USERS: &str = "
 WITH described AS (
-    SELECT d.ordinal - 1 AS index, d.sub AS given, d.tenant AS of_tenant, lower(normalize(d.username, NFKC)) AS key
-    FROM unnest(:subs::text[], :tenants::text[], :usernames::text[]) WITH ORDINALITY AS d (sub, tenant, username, ordinal)
+    SELECT d.ordinal - 1 AS index, d.sub AS given, d.tenant AS of_tenant,
+           lower(normalize(d.username, NFKC)) AS key
+    FROM unnest(:subs::text[], :tenants::text[], :usernames::text[])
+      WITH ORDINALITY AS d (sub, tenant, username, ordinal)
 ), named AS (
-    SELECT d.index, true AS by_name, u.* FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
+    SELECT d.index, true AS by_name, u.*
+    FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
     FOR NO KEY UPDATE OF u
 ), identified AS (
-    SELECT d.index, false AS by_name, u.* FROM described d JOIN users u ON u.sub = d.given FOR NO KEY UPDATE OF u
+    SELECT d.index, false AS by_name, u.*
+    FROM described d JOIN users u ON u.sub = d.given
+    FOR NO KEY UPDATE OF u
 )
 SELECT * FROM named UNION ALL SELECT * FROM identified";
 

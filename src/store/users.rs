@@ -152,7 +152,8 @@ FROM (SELECT n.sub FROM users n
       UNION
       (SELECT e.sub FROM users e
        WHERE e.tenant = :tenant::text AND e.claims ? 'email'
-         AND left(lower(normalize(e.claims->>'email', NFKC)), 254) COLLATE \"C\" = left(lower(normalize(:typed::text, NFKC)), 254)
+         AND left(lower(normalize(e.claims->>'email', NFKC)), 254) COLLATE \"C\"
+             = left(lower(normalize(:typed::text, NFKC)), 254)
        LIMIT 100)) AS f
 JOIN users h ON h.sub = f.sub
 CROSS JOIN installation i
@@ -234,7 +235,8 @@ pub fn tell_of_sharing(
 const COUNT_SHARED: &str = "
 SELECT count(*) AS shared FROM (
     SELECT FROM users h WHERE h.claims ? 'email' AND {address counts}
-    GROUP BY h.tenant, left(lower(normalize(h.claims ->> 'email', NFKC)), 254) COLLATE \"C\" HAVING count(*) > 1
+    GROUP BY h.tenant, left(lower(normalize(h.claims ->> 'email', NFKC)), 254) COLLATE \"C\"
+    HAVING count(*) > 1
 ) AS s";
 
 /// How many verified addresses more than one user of a tenant has. Reads all users.
@@ -245,7 +247,8 @@ pub fn count_shared(store: &Store) -> Result<i64, StoreError> {
 const INSERT: &str = "
 WITH added AS (
     INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
-    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)), :password_hash::text, :enabled::bool, :claims::jsonb
+    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
+           :password_hash::text, :enabled::bool, :claims::jsonb
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
       AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
     RETURNING sub
@@ -282,12 +285,18 @@ pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<()
 
 const SET_PASSWORD: &str = "
 WITH changed AS (
-    UPDATE users SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch(),
-        claims = CASE WHEN :verified::text IS NULL THEN claims ELSE claims || '{\"email_verified\": true}' END
-    WHERE sub = :sub::text AND (:verified::text IS NULL OR claims->>'email' = :verified::text) AND (:user_epoch::int8 IS NULL OR (enabled AND epoch = :user_epoch::int8 AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8))
+    UPDATE users
+    SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch(),
+        claims = CASE WHEN :verified::text IS NULL THEN claims
+                      ELSE claims || '{\"email_verified\": true}' END
+    WHERE sub = :sub::text AND (:verified::text IS NULL OR claims->>'email' = :verified::text)
+      AND (:user_epoch::int8 IS NULL
+           OR (enabled AND epoch = :user_epoch::int8
+               AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8))
     RETURNING sub
 ), proved AS (
-    UPDATE linked_identities l SET verified_email = '' FROM changed WHERE l.sub = changed.sub AND :verified::text IS NOT NULL
+    UPDATE linked_identities l SET verified_email = ''
+    FROM changed WHERE l.sub = changed.sub AND :verified::text IS NOT NULL
 ), {user called}, {audited changed} FROM changed";
 
 /// Gives a user another password, ends everything that was signed in with the old one, and calls
@@ -315,9 +324,12 @@ pub fn set_password(
 
 const CHANGE_ADDRESS: &str = "
 WITH {own session}, changed AS (
-    UPDATE users SET claims = claims || jsonb_build_object('email', :new::text, 'email_verified', true), updated_at = clock_timestamp()
+    UPDATE users
+    SET claims = claims || jsonb_build_object('email', :new::text, 'email_verified', true),
+        updated_at = clock_timestamp()
     FROM own
-    WHERE users.sub = :sub::text AND enabled AND epoch = :epoch::int8 AND claims->>'email' IS NOT DISTINCT FROM :old::text
+    WHERE users.sub = :sub::text AND enabled AND epoch = :epoch::int8
+      AND claims->>'email' IS NOT DISTINCT FROM :old::text
     RETURNING users.sub
 ), proved AS (
     UPDATE linked_identities l SET verified_email = '' FROM changed WHERE l.sub = changed.sub
@@ -354,7 +366,9 @@ pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bo
     store.change(bind!(REVOKE, sub), audit)
 }
 
-const REHASH: &str = "UPDATE users SET password_hash = :new::text WHERE sub = :sub::text AND password_hash = :old::text";
+const REHASH: &str = "
+UPDATE users SET password_hash = :new::text
+WHERE sub = :sub::text AND password_hash = :old::text";
 
 /// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends
 /// nothing.
@@ -370,7 +384,8 @@ pub fn rehash(
 
 // By an index that has these users alone.
 const USUAL_PBKDF2: &str = "
-SELECT pbkdf2 FROM users WHERE pbkdf2 IS NOT NULL GROUP BY pbkdf2 ORDER BY count(*) DESC, pbkdf2 LIMIT 1";
+SELECT pbkdf2 FROM users WHERE pbkdf2 IS NOT NULL
+GROUP BY pbkdf2 ORDER BY count(*) DESC, pbkdf2 LIMIT 1";
 
 /// A hash that costs what most PBKDF2 hashes do; `None` where there are none.
 pub fn usual_pbkdf2(store: &Store) -> Result<Option<Pbkdf2Hash>, StoreError> {
@@ -406,7 +421,8 @@ pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
 /// Nothing happens unless the session lives: a user who was signed out meanwhile changes nothing.
 const CHANGE_PASSWORD: &str = "
 WITH {own session}, changed AS (
-    UPDATE users SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch()
+    UPDATE users
+    SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch()
     FROM own
     WHERE sub = :sub::text AND enabled AND epoch = :epoch::int8
     RETURNING sub, epoch
@@ -416,7 +432,9 @@ WITH {own session}, changed AS (
     RETURNING s.user_epoch
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
-    FROM changed WHERE s.sub = changed.sub AND s.sid <> :sid::text AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
+    FROM changed
+    WHERE s.sub = changed.sub AND s.sid <> :sid::text
+      AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
     RETURNING s.day, s.sid
 ), {called}, {audited changed}, user_epoch FROM kept";
 

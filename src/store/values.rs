@@ -78,14 +78,18 @@ travels! {
     Subject as &str: Subject::new, |name| name.as_str();
     Sid as &str: Sid::new, |name| name.as_str();
     Strength as &str: Strength::of, |strength| strength.as_str();
-    ScopeSet as Vec<&str>: |names| names.into_iter().collect(), |scope| scope.iter().collect::<Vec<_>>();
+    ScopeSet as Vec<&str>: |names| names.into_iter().collect(),
+        |scope| scope.iter().collect::<Vec<_>>();
 }
 
 /// Reads a struct of a row: first the fields that are the column of their name, then, behind a
 /// semicolon, the others.
 macro_rules! read {
     ($row:ident, $name:ident { $($field:ident),*; $($others:tt)* }) => {
-        Ok::<_, $crate::store::StoreError>($name { $($field: $crate::store::values::column($row, stringify!($field))?,)* $($others)* })
+        Ok::<_, $crate::store::StoreError>($name {
+            $($field: $crate::store::values::column($row, stringify!($field))?,)*
+            $($others)*
+        })
     };
 }
 pub(super) use read;

@@ -318,7 +318,8 @@ fn page(status: u16, markup: Markup) -> Outgoing {
 fn unknown_attempt() -> Setback {
     Setback::new(
         "This sign-in is not known here",
-        "The answer does not belong to a sign-in that this browser began. It may have been used already.",
+        "The answer does not belong to a sign-in that this browser began. It may have been used \
+         already.",
     )
 }
 

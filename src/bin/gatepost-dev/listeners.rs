@@ -51,7 +51,8 @@ impl Listening {
 fn refusal(address: SocketAddr, flag: &str, error: &io::Error) -> Trouble {
     if error.kind() == io::ErrorKind::AddrInUse {
         return Trouble::new(format!(
-            "{address} is in use by another program; end that one, or choose another address with {flag}"
+            "{address} is in use by another program; end that one, or choose another address with \
+             {flag}"
         ));
     }
     Trouble::new(format!("cannot listen on {address} ({flag}): {error}"))

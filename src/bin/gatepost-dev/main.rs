@@ -186,13 +186,16 @@ fn what_to_try(provider: &str, demo: &str, data: &DemoData, other_command: &str)
     }
     text.push_str(&format!("  Other commands   {other_command}\n",));
     text.push_str(&format!(
-        "\n  Be a device: ask, open the link that comes back and decide, then fetch the tokens.\n\n    \
+        "\n  Be a device: ask, open the link that comes back and decide, then fetch the \
+         tokens.\n\n    \
          curl -d client_id=demo-device {provider}/connect/deviceauthorization\n    \
-         curl -d client_id=demo-device -d grant_type={} -d device_code=CODE {provider}/connect/token\n",
+         curl -d client_id=demo-device -d grant_type={} -d device_code=CODE \
+         {provider}/connect/token\n",
         GrantType::DeviceCode.as_str()
     ));
     text.push_str(
-        "\nThese names and passwords are public: for trying out, never for production. Ctrl-C ends everything.",
+        "\nThese names and passwords are public: for trying out, never for production. Ctrl-C ends \
+         everything.",
     );
     text
 }

@@ -26,9 +26,14 @@ impl RunAs {
             return Ok(RunAs::Ourselves);
         }
         let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        substitute_for_root(&accounts).map(RunAs::Another).ok_or_else(|| {
-            Trouble::new("Postgres refuses to run as root, and there is no user `postgres` or `nobody` to run it as")
-        })
+        substitute_for_root(&accounts)
+            .map(RunAs::Another)
+            .ok_or_else(|| {
+                Trouble::new(
+                    "Postgres refuses to run as root, and there is no user `postgres` or `nobody` \
+                     to run it as",
+                )
+            })
     }
 
     /// With no access to the terminal's input.

@@ -242,7 +242,8 @@ fn change(
         if after == before && hash.is_none() {
             let asks_for_password = attributes.contains_key(&UserAttribute::Password);
             if asks_for_password && !takes_password && admission.scope.contains(SET_PASSWORD) {
-                let rule = "The password of somebody with a second factor, or without a user name, is not set here.";
+                let rule = "The password of somebody with a second factor, or without a user \
+                            name, is not set here.";
                 return Err(ScimError::plain(403, rule).into());
             }
             // Whoever repeats a change is told so only where the first one holds for good.

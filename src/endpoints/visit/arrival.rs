@@ -52,7 +52,8 @@ impl Visit {
         ) {
             let name = name.escape_default();
             log::info!(
-                "client {client_id} asked for the identity provider \"{name}\", which it cannot have: ignored"
+                "client {client_id} asked for the identity provider \"{name}\", which it cannot \
+                 have: ignored"
             );
             app.dropped_identity_providers
                 .fetch_add(1, Ordering::Relaxed);
@@ -67,7 +68,8 @@ impl Visit {
                 .flat_map(char::escape_default)
                 .collect();
             log::info!(
-                "client {client_id} sent audience \"{audience}\" at authorize: ignored; resource names an API (RFC 8707)"
+                "client {client_id} sent audience \"{audience}\" at authorize: ignored; \
+                 resource names an API (RFC 8707)"
             );
         }
         Ok(visit)

@@ -162,7 +162,8 @@ pub fn invite_page(
                 label for="new-address" { (texts.email_address) }
                 input #new-address type="email" name="address" value=(typed.address) maxlength="254"
                     required[invitation.by_letter] autocomplete="off" dir="auto"
-                    aria-invalid=[is_wrong("new-address")] aria-describedby=[described("new-address")];
+                    aria-invalid=[is_wrong("new-address")]
+                    aria-describedby=[described("new-address")];
             }
             @if invitation.tenants.len() > 1 {
                 div .field {

@@ -147,7 +147,9 @@ fn state(texts: &Texts, view: PersonView<'_>) -> Markup {
                 dt { (texts.factors_heading) }
                 dd {
                     @if factors.is_empty() { (texts.none) }
-                    @for one in &factors { p { bdi { (one.name.as_deref().unwrap_or(kind(one))) } } }
+                    @for one in &factors {
+                        p { bdi { (one.name.as_deref().unwrap_or(kind(one))) } }
+                    }
                     @if !codes.is_empty() {
                         p { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
                     }

@@ -162,7 +162,14 @@ pub fn claims(
     let iat = issued_at.seconds();
     let exp = issued_at.plus(LIFETIME).seconds();
     json!({
-        "iss": issuer, "sub": sub, "aud": client_id, "iat": iat, "exp": exp, "jti": jti, "sid": sid, "events": { EVENT: {} }
+        "iss": issuer,
+        "sub": sub,
+        "aud": client_id,
+        "iat": iat,
+        "exp": exp,
+        "jti": jti,
+        "sid": sid,
+        "events": { EVENT: {} }
     })
 }
 

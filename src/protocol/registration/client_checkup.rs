@@ -146,7 +146,8 @@ fn of_workload(entry: &WorkloadIdentity) -> Vec<Finding> {
     let repository = repository.and_then(|rest| rest.split(':').next());
     if repository.is_some_and(|names| names.split('/').any(|name| !name.contains('@'))) {
         findings.push(Finding::weak(format!(
-            "{subject}: names of owners and repositories are taken anew by others; have GitHub add their ids"
+            "{subject}: names of owners and repositories are taken anew by others; have GitHub add \
+             their ids"
         )));
     }
     if subject.starts_with("repo:") && subject.ends_with(":pull_request") {
@@ -156,7 +157,8 @@ fn of_workload(entry: &WorkloadIdentity) -> Vec<Finding> {
     }
     if entry.audience.is_some() {
         findings.push(Finding::weak(format!(
-            "{subject}: audience takes tokens that were made for somebody else; leave it out, and ask the platform for this issuer"
+            "{subject}: audience takes tokens that were made for somebody else; leave it out, and \
+             ask the platform for this issuer"
         )));
     }
     findings
@@ -174,7 +176,8 @@ fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -
     let mut findings = Vec::new();
     let lost = secrets.iter().filter(|secret| secret.is_none()).count();
     if lost > 0 {
-        let remedy = "add the master secret's old line, or make a new one with `gatepost client secret --replace`";
+        let remedy = "add the master secret's old line, or make a new one with \
+                      `gatepost client secret --replace`";
         findings.push(Finding::broken(format!(
             "{lost} of its secrets do not open under the master secret: {remedy}"
         )));
@@ -206,7 +209,8 @@ fn consent_each_time(client: &Client) -> Option<Finding> {
         .collect::<Vec<_>>()
         .join(", ");
     let remedy = if asking.iter().any(RedirectTarget::is_loopback) {
-        ": \"allow_remember_consent\": true keeps the answer on loopback, \"require_consent\": false does not ask"
+        ": \"allow_remember_consent\": true keeps the answer on loopback, \"require_consent\": \
+         false does not ask"
     } else {
         ": \"require_consent\": false does not ask"
     };

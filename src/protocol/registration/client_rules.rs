@@ -57,16 +57,23 @@ fn of_flows(client: &Client) -> [Contradiction; 8] {
         (code && !allows(GrantType::AuthorizationCode),
             "grant_types", "must contain authorization_code: response_types has a code"),
         (tokens && !allows(GrantType::Implicit),
-            "grant_types", "must contain implicit: response_types has tokens from the authorization endpoint"),
+            "grant_types",
+            "must contain implicit: response_types has tokens from the authorization endpoint"),
         (allows(GrantType::AuthorizationCode) && !code,
             "response_types", "must have a type with code: grant_types has authorization_code"),
         (allows(GrantType::Implicit) && !tokens,
             "response_types", "must have a type with id_token or token: grant_types has implicit"),
         (access_token && !client.allow_access_tokens_via_browser,
-            "response_types", "hands access tokens through the browser, where they leak: it needs allow_access_tokens_via_browser"),
+            "response_types",
+            "hands access tokens through the browser, where they leak: it needs \
+             allow_access_tokens_via_browser"),
         (access_token && client.requires_dpop,
-            "response_types", "hands access tokens through the browser, bound to no key: dpop_bound_access_tokens contradicts it"),
-        (!client.response_types.is_empty() && client.redirect_uris.is_empty() && !client.metadata_document,
+            "response_types",
+            "hands access tokens through the browser, bound to no key: dpop_bound_access_tokens \
+             contradicts it"),
+        (!client.response_types.is_empty()
+            && client.redirect_uris.is_empty()
+            && !client.metadata_document,
             "redirect_uris", "is required: response_types need somewhere to answer to"),
         (!client.redirect_hosts.is_empty() && !client.metadata_document,
             "redirect_hosts", "needs metadata_document"),
@@ -81,7 +88,8 @@ fn of_default_scope(client: &Client) -> [Contradiction; 2] {
         (!client.default_scope.is_within(&client.scope),
             "default_scope", "must be a part of scope"),
         (client.default_scope.iter().any(is_for_requests_alone),
-            "default_scope", "must not have openid or offline_access: a request asks for these itself"),
+            "default_scope",
+            "must not have openid or offline_access: a request asks for these itself"),
     ]
 }
 
@@ -90,17 +98,23 @@ fn of_default_scope(client: &Client) -> [Contradiction; 2] {
 fn of_grants(client: &Client) -> [Contradiction; 11] {
     let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
     let confidential = client.is_confidential();
-    let has_own_tokens = allows(GrantType::ClientCredentials) && client.access_token_type == AccessTokenType::Reference;
+    let has_own_tokens = allows(GrantType::ClientCredentials)
+        && client.access_token_type == AccessTokenType::Reference;
     let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
     let gives_id_jags = !client.id_jag.is_empty();
-    let is_double = |one: &IdJagEntry| client.id_jag.iter().filter(|other| other.audience == one.audience).count() > 1;
+    let is_double = |one: &IdJagEntry|
+        client.id_jag.iter().filter(|other| other.audience == one.audience).count() > 1;
     [
         (allows(GrantType::Password) && !client.allows_identity_provider(LOCAL),
             "identity_providers", "must contain local: grant_types has password"),
         (allows(GrantType::ClientCredentials) && !confidential,
-            "grant_types", "has client_credentials, which only a client with credentials can use: it needs secrets or keys"),
+            "grant_types",
+            "has client_credentials, which only a client with credentials can use: it needs \
+             secrets or keys"),
         (client.lifetimes.client_credentials_token.is_some() && !has_own_tokens,
-            "client_credentials_token_lifetime", "needs the grant type client_credentials and the access_token_type reference, which can be revoked"),
+            "client_credentials_token_lifetime",
+            "needs the grant type client_credentials and the access_token_type reference, which \
+             can be revoked"),
         (allows(GrantType::TokenExchange) && !confidential,
             "grant_types", "has token exchange, which is for confidential clients only"),
         (gives_id_jags && !allows(GrantType::TokenExchange),
@@ -108,15 +122,22 @@ fn of_grants(client: &Client) -> [Contradiction; 11] {
         (client.id_jag.iter().any(is_double),
             "id_jag", "must not have the same audience twice"),
         (allows(GrantType::TokenExchange) && client.token_exchange.is_none() && !gives_id_jags,
-            "token_exchange", "is required: grant_types has token exchange, and nothing says whose tokens"),
+            "token_exchange",
+            "is required: grant_types has token exchange, and nothing says whose tokens"),
         (asks_for_refresh && !allows(GrantType::RefreshToken),
-            "grant_types", "must contain refresh_token: scope has offline_access, which asks for a refresh token that nobody could use"),
+            "grant_types",
+            "must contain refresh_token: scope has offline_access, which asks for a refresh token \
+             that nobody could use"),
         (allows(GrantType::RefreshToken) && !asks_for_refresh,
-            "scope", "must contain offline_access: grant_types has refresh_token, and no refresh token is issued without it"),
+            "scope",
+            "must contain offline_access: grant_types has refresh_token, and no refresh token is \
+             issued without it"),
         (allows(GrantType::RefreshToken) && !client.grant_types.iter().any(brings_a_refresh_token),
-            "grant_types", "has refresh_token beside grants that never give one: there is nothing to refresh"),
+            "grant_types",
+            "has refresh_token beside grants that never give one: there is nothing to refresh"),
         (client.refresh_token_usage == RefreshTokenUsage::Reuse && !confidential,
-            "refresh_token_usage", "must be rotate: a public client's stolen refresh token is only noticed by rotation"),
+            "refresh_token_usage",
+            "must be rotate: a public client's stolen refresh token is only noticed by rotation"),
     ]
 }
 
@@ -125,14 +146,16 @@ fn of_grants(client: &Client) -> [Contradiction; 11] {
 fn of_answers(client: &Client) -> [Contradiction; 3] {
     let is_web = |uri: &String| uri.starts_with("https:") || uri.starts_with("http:");
     let mode = client.default_response_mode;
-    let usable = mode.is_none_or(|mode| client.response_types.iter().any(|kind| mode.is_legal_for(*kind)));
+    let usable = mode
+        .is_none_or(|mode| client.response_types.iter().any(|kind| mode.is_legal_for(*kind)));
     [
         (uses_code(client) && client.require_pkce == Some(false) && !client.is_confidential(),
             "require_pkce", "must not be false: nothing else ties a public client's code to it"),
         (!usable,
             "default_response_mode", "is not allowed for any of the response_types"),
         (usable && mode == Some(ResponseMode::FormPost) && !client.redirect_uris.iter().all(is_web),
-            "default_response_mode", "must not be form_post: a custom scheme cannot receive a post"),
+            "default_response_mode",
+            "must not be form_post: a custom scheme cannot receive a post"),
     ]
 }
 
@@ -142,7 +165,10 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
     let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
     let has_keys = client.jwks.is_some() || client.jwks_uri.is_some();
     let federated = !client.federated.is_empty();
-    let names_itself = client.federated.iter().any(|entry| entry.issuer.as_deref() == Some(client.client_id.as_str()));
+    let names_itself = client
+        .federated
+        .iter()
+        .any(|entry| entry.issuer.as_deref() == Some(client.client_id.as_str()));
     let same = |one: &WorkloadIdentity, other: &WorkloadIdentity| {
         one.issuer == other.issuer && one.subject == other.subject && one.claims == other.claims
     };
@@ -150,12 +176,14 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
     let is_double = all.iter().any(|one| all.iter().filter(|other| same(one, other)).count() > 1);
     let confidential = client.is_confidential();
     let keys = client.jwks.as_ref().and_then(KeySet::parse);
-    let none_fits = keys.is_some_and(|keys| !client.assertion_algorithms().iter().any(|alg| keys.has_key_for(*alg)));
+    let none_fits = keys.is_some_and(|keys|
+        !client.assertion_algorithms().iter().any(|alg| keys.has_key_for(*alg)));
     [
         (client.jwks.is_some() && client.jwks_uri.is_some(),
             "jwks", "must not stand beside jwks_uri"),
         (by_key && !has_keys && !federated && !client.metadata_document,
-            "token_endpoint_auth_method", "is private_key_jwt, which needs jwks, jwks_uri or federated"),
+            "token_endpoint_auth_method",
+            "is private_key_jwt, which needs jwks, jwks_uri or federated"),
         (federated && !by_key,
             "federated", "needs the token_endpoint_auth_method private_key_jwt"),
         (client.federated.len() > MOST_WORKLOADS,
@@ -163,7 +191,8 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
         (is_double,
             "federated", "must not have the same workload twice"),
         (names_itself,
-            "federated", "must not have the client_id as an issuer: its own keys are jwks or jwks_uri"),
+            "federated",
+            "must not have the client_id as an issuer: its own keys are jwks or jwks_uri"),
         // Keys are registered to authenticate by; a public client does not authenticate.
         (!confidential && has_keys,
             "token_endpoint_auth_method", "must be private_key_jwt: keys are registered"),

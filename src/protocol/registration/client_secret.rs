@@ -159,7 +159,8 @@ pub fn check_own(text: &str) -> Result<(), &'static str> {
         Ok(())
     } else {
         Err(
-            "must be 16 to 256 characters: a shorter secret can be guessed; `gatepost client secret` makes a long one",
+            "must be 16 to 256 characters: a shorter secret can be guessed; \
+             `gatepost client secret` makes a long one",
         )
     }
 }

@@ -413,26 +413,35 @@ impl ObjectKind {
     /// The word for one object, its list, the member with its name, what others call it, and what
     /// it names.
     #[rustfmt::skip]
-    const fn row(self) -> (&'static str, &'static str, &'static str, &'static str, &'static [Naming]) {
+    const fn row(self)
+        -> (&'static str, &'static str, &'static str, &'static str, &'static [Naming]) {
         match self {
             ObjectKind::Tenant => ("tenant", "tenants", "name", "tenant", &[]),
-            ObjectKind::IdentityScope => ("identity_scope", "identity_scopes", "name", "scope", &[]),
-            ObjectKind::ResourceScope => ("resource_scope", "resource_scopes", "name", "scope", &[("resources", "resource")]),
+            ObjectKind::IdentityScope =>
+                ("identity_scope", "identity_scopes", "name", "scope", &[]),
+            ObjectKind::ResourceScope => (
+                "resource_scope", "resource_scopes", "name", "scope",
+                &[("resources", "resource")],
+            ),
             ObjectKind::Resource => ("resource", "resources", "name", "resource", &[]),
             ObjectKind::IdentityProvider => (
-                "identity_provider", "identity_providers", "name", "identity provider", &[("tenant", "tenant")],
+                "identity_provider", "identity_providers", "name", "identity provider",
+                &[("tenant", "tenant")],
             ),
             ObjectKind::AssertionIssuer => (
                 "assertion_issuer", "assertion_issuers", "issuer", "assertion issuer",
                 &[("tenant", "tenant"), ("scope", "scope"), ("clients", "client")],
             ),
-            ObjectKind::ExtensionGrant => ("extension_grant", "extension_grants", "name", "grant type", &[]),
+            ObjectKind::ExtensionGrant =>
+                ("extension_grant", "extension_grants", "name", "grant type", &[]),
             ObjectKind::Client => (
                 "client", "clients", "client_id", "client",
                 &[
-                    ("scope", "scope"), ("tenants", "tenant"), ("identity_providers", "identity provider"),
-                    ("grant_types", "grant type"), ("token_exchange.from_clients", "client"),
-                    ("token_exchange.as_resources", "resource"), ("token_exchange.to_resources", "resource"),
+                    ("scope", "scope"), ("tenants", "tenant"),
+                    ("identity_providers", "identity provider"), ("grant_types", "grant type"),
+                    ("token_exchange.from_clients", "client"),
+                    ("token_exchange.as_resources", "resource"),
+                    ("token_exchange.to_resources", "resource"),
                 ],
             ),
             ObjectKind::User => ("user", "users", "username", "user", &[("tenant", "tenant")]),

@@ -102,7 +102,8 @@ pub(super) fn wanted_by_fapi2(client: &Client) -> Vec<String> {
 
 #[rustfmt::skip]
 fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
-    let has_redirect_uri = |is_such: &dyn Fn(&str) -> bool| client.redirect_uris.iter().any(|uri| is_such(uri));
+    let has_redirect_uri = |is_such: &dyn Fn(&str) -> bool|
+        client.redirect_uris.iter().any(|uri| is_such(uri));
     vec![
         (client.authentication != ClientAuthenticationMethod::PrivateKeyJwt,
             "token_endpoint_auth_method", "must be private_key_jwt: profile is fapi2"),
@@ -111,13 +112,18 @@ fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
         (!client.federated.is_empty(),
             "federated", "must be left out: profile is fapi2, and the client's own key proves it"),
         (!client.grant_types.iter().all(|grant| GRANTS.contains(grant)),
-            "grant_types", "must have authorization_code, refresh_token and client_credentials alone: profile is fapi2"),
+            "grant_types",
+            "must have authorization_code, refresh_token and client_credentials alone: profile is \
+             fapi2"),
         (client.response_types.iter().any(|kind| *kind != ResponseType::CODE),
             "response_types", "must be code alone: profile is fapi2"),
         (has_redirect_uri(&|uri| is_unencrypted(client, uri)),
-            "redirect_uris", "must be https: profile is fapi2, and http on one's own machine is for application_type native"),
+            "redirect_uris",
+            "must be https: profile is fapi2, and http on one's own machine is for \
+             application_type native"),
         (has_redirect_uri(&is_localhost),
-            "redirect_uris", "must say 127.0.0.1 or [::1] in the place of localhost: profile is fapi2"),
+            "redirect_uris",
+            "must say 127.0.0.1 or [::1] in the place of localhost: profile is fapi2"),
         (!client.requires_pushed_requests,
             "require_pushed_authorization_requests", "must be true: profile is fapi2"),
         (!client.requires_dpop,
@@ -131,7 +137,9 @@ fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
         (!client.iss_on_error,
             "authorization_response_iss_on_error", "must be true: profile is fapi2"),
         (client.refresh_token_usage != RefreshTokenUsage::Reuse,
-            "refresh_token_usage", "must be reuse: profile is fapi2, whose refresh tokens are bound to the client and do not rotate"),
+            "refresh_token_usage",
+            "must be reuse: profile is fapi2, whose refresh tokens are bound to the client and do \
+             not rotate"),
         (client.id_token_signed_response_alg == SigningAlgorithm::Rs256,
             "id_token_signed_response_alg", "must be ES256 or EdDSA: profile is fapi2"),
         (client.access_token_signed_response_alg == SigningAlgorithm::Rs256,

@@ -154,8 +154,9 @@ fn note_clients_that_become_public(document: &Document, stored: &Stored, notes: 
         if becomes_public && document.get("token_endpoint_auth_method").is_none() {
             notes.note(
                 format!("{}.token_endpoint_auth_method", entry.place),
-                "is required: this client has secrets in the database, and without secrets here it would become public; \
-                 name client_secret_basic, client_secret_post or none, or give its secrets, or say \"confidential\": true",
+                "is required: this client has secrets in the database, and without secrets here \
+                 it would become public; name client_secret_basic, client_secret_post or none, or \
+                 give its secrets, or say \"confidential\": true",
             );
         }
     }

@@ -206,8 +206,10 @@ pub(super) fn phc_string(text: &str) -> Result<(), &'static str> {
     let is_bounded = within("m=", MOST_MEMORY_KIB) && within("t=", MOST_PASSES);
     let is_plain = text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic());
     let fits = known && complete && tail_is_full && is_bounded && is_plain;
-    let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$... with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
-                $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64";
+    let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$... \
+                with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
+                $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all \
+                blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64";
     if fits || Pbkdf2Hash::parse(text).is_some() {
         Ok(())
     } else {

@@ -34,7 +34,8 @@ named! {
         Email = "emails.value",
         PhoneNumber = "phoneNumbers.value",
         Roles = "roles.value",
-        EmployeeNumber = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:employeeNumber",
+        EmployeeNumber =
+            "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:employeeNumber",
         Department = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department",
         Division = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:division",
         EmailVerified = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:emailVerified",

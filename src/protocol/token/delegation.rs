@@ -134,7 +134,11 @@ impl TokenOrigin {
     }
 
     fn to_json(&self) -> Value {
-        json!({"jti": self.jti.to_text(), "client_id": self.client_id, "exp": self.expires_at.seconds()})
+        json!({
+            "jti": self.jti.to_text(),
+            "client_id": self.client_id,
+            "exp": self.expires_at.seconds()
+        })
     }
 
     fn from_json(value: &Value) -> Option<TokenOrigin> {

@@ -77,7 +77,10 @@ pub fn access_token_response(
 
 pub fn refresh_token_response(grant: &Grant, ends_at: Instant) -> Value {
     json!({
-        "active": true, "scope": grant.scope.to_string(), "exp": ends_at.seconds(), "sub": grant.user.subject
+        "active": true,
+        "scope": grant.scope.to_string(),
+        "exp": ends_at.seconds(),
+        "sub": grant.user.subject
     })
 }
 

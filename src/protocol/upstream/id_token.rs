@@ -50,7 +50,8 @@ named! {
         Audience = "aud does not name our client_id",
         AuthorizedParty = "azp is not our client_id",
         Expired = "it has expired, or has no exp",
-        IssuedAt = "iat is missing, in the future or more than 10 minutes ago, or nbf is in the future",
+        IssuedAt = "iat is missing, in the future or more than 10 minutes ago, or nbf is in the \
+                    future",
         Nonce = "nonce is not the one that was sent, or stands where none may",
         AccessTokenHash = "at_hash is not of the access token beside it",
         /// Nothing is forged: the provider ignores `max_age`.

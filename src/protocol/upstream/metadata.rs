@@ -58,7 +58,8 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
     let found = text(members, "issuer")?.ok_or_else(|| missing("issuer"))?;
     if found != issuer {
         return Err(format!(
-            "the discovery document is of the issuer {}, and {} is registered: both must be the same, byte for byte",
+            "the discovery document is of the issuer {}, and {} is registered: both must be the \
+             same, byte for byte",
             shown(found),
             shown(issuer)
         ));
@@ -193,8 +194,8 @@ pub fn examine(
             "new people get an account, and whoever has one can link one there on the account page"
         }
         (true, false) => {
-            "new people get no account (provision), but whoever has one by another way can link one there on the account page: \
-             account_page false leaves linking to the operator"
+            "new people get no account (provision), but whoever has one by another way can link \
+             one there on the account page: account_page false leaves linking to the operator"
         }
         (false, true) => {
             "new people get an account; the account page does not offer it (account_page)"
@@ -231,7 +232,8 @@ pub fn examine(
                 findings.push(Finding::weak(text));
             }
             if provider.sign_out && metadata.end_session_endpoint.is_none() {
-                let text = "sign_out is registered, and it has no end_session_endpoint: sessions there stay";
+                let text = "sign_out is registered, and it has no end_session_endpoint: sessions \
+                            there stay";
                 findings.push(Finding::weak(text));
             }
             findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
@@ -271,17 +273,19 @@ fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Fin
     let needs_one = metadata.is_some_and(|metadata| !metadata.serves_public_clients);
     match secret {
         SecretStanding::Lost => Finding::broken(
-            "its client_secret does not open under the master secret: add that secret's line to GATEPOST_SECRET_FILE, or apply \
-             the provider with its client_secret",
+            "its client_secret does not open under the master secret: add that secret's line to \
+             GATEPOST_SECRET_FILE, or apply the provider with its client_secret",
         ),
         SecretStanding::Opens if takes_none => Finding::broken(
-            "its token endpoint takes neither client_secret_basic nor client_secret_post, and other ways are not spoken here",
+            "its token endpoint takes neither client_secret_basic nor client_secret_post, and \
+             other ways are not spoken here",
         ),
         SecretStanding::Opens => Finding::fine(
             "a client_secret is stored; whether it is right shows at the first sign-in",
         ),
         SecretStanding::Absent if needs_one => Finding::broken(
-            "no client_secret is registered, and it does not say that it serves clients without one",
+            "no client_secret is registered, and it does not say that it serves clients without \
+             one",
         ),
         SecretStanding::Absent => {
             Finding::weak("no client_secret is registered: we go there as a public client")
@@ -296,8 +300,8 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
         (None, Some(announced)) => (announced, "as its metadata says"),
         (None, None) => {
             return Finding::fine(
-                "nobody says which values of prompt it takes, so login and select_account are sent: where it answers one with an \
-                 error, register prompt_values_supported",
+                "nobody says which values of prompt it takes, so login and select_account are \
+                 sent: where it answers one with an error, register prompt_values_supported",
             );
         }
     };
@@ -311,7 +315,8 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
     if !taken.login && !taken.select_account {
         let rule = "it takes neither login nor select_account as prompt";
         Finding::weak(format!(
-            "{rule}, {source}: who is signed in there is not asked, not even where they link an account"
+            "{rule}, {source}: who is signed in there is not asked, not even where they link an \
+             account"
         ))
     } else if !unannounced.is_empty() {
         let extra = unannounced.join(", ");

@@ -3,7 +3,10 @@
 /// Writes the enum, the list of its variants without and with their names, the name of each, and
 /// the way back from a name.
 macro_rules! named {
-    ($(#[$attribute:meta])* pub enum $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
+    (
+        $(#[$attribute:meta])*
+        pub enum $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }
+    ) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $enum { $($(#[$doc])* $variant,)* }
@@ -11,7 +14,8 @@ macro_rules! named {
         impl $enum {
             pub const ALL: [$enum; [$($name,)*].len()] = [$($enum::$variant,)*];
 
-            pub const NAMED: [(&'static str, $enum); $enum::ALL.len()] = [$(($name, $enum::$variant),)*];
+            pub const NAMED: [(&'static str, $enum); $enum::ALL.len()] =
+                [$(($name, $enum::$variant),)*];
 
             pub const fn as_str(self) -> &'static str {
                 match self { $($enum::$variant => $name,)* }

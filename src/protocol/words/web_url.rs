@@ -96,7 +96,8 @@ fn check_characters(text: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}*".contains(&byte);
     if !text.bytes().all(allowed) {
         return Err(
-            "must hold only the characters of a URL: no spaces, backslashes, wildcards or non-ASCII characters",
+            "must hold only the characters of a URL: no spaces, backslashes, wildcards or \
+             non-ASCII characters",
         );
     }
     let mut pieces = text.split('%');

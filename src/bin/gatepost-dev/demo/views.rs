@@ -28,8 +28,10 @@ pub(super) fn welcome(relying_party: &RelyingParty, users: &[DemoUser]) -> Marku
         html! {
             h1 { "Demo application" }
             p {
-                "A relying party of the provider at " a href=(relying_party.issuer) { (relying_party.issuer) }
-                ". It signs you in with the authorization code flow and PKCE, and shows what it was told."
+                "A relying party of the provider at "
+                a href=(relying_party.issuer) { (relying_party.issuer) }
+                ". It signs you in with the authorization code flow and PKCE, and shows what it \
+                 was told."
             }
             p { a class="button" href="/sign-in" { "Sign in" } }
             p {
@@ -58,13 +60,17 @@ pub(super) fn signed_in(signed_in: &SignedIn) -> Markup {
             h1 { "Signed in as " (name) }
             div class="actions" {
                 form method="post" action="/sign-out" { button type="submit" { "Sign out" } }
-                form method="post" action="/sign-out-everywhere" { button type="submit" { "Sign out at the provider" } }
+                form method="post" action="/sign-out-everywhere" {
+                    button type="submit" { "Sign out at the provider" }
+                }
             }
             (claims(&signed_in.claims))
             section {
                 h2 { "Granted" }
                 p id="scope" { @for scope in signed_in.scope.split(' ') { code { (scope) } " " } }
-                @if let Some(seconds) = signed_in.expires_in { p { "The access token is valid for " (seconds) " seconds." } }
+                @if let Some(seconds) = signed_in.expires_in {
+                    p { "The access token is valid for " (seconds) " seconds." }
+                }
             }
             (token("ID token", "id_token", signed_in.id_token.as_ref()))
             (token("Access token", "access_token", signed_in.access_token.as_ref()))
@@ -129,7 +135,10 @@ fn token(heading: &str, id: &str, token: Option<&UnverifiedToken>) -> Markup {
                     h3 { "Payload" }
                     pre tabindex="0" { (pretty(&token.payload)) }
                 }
-                None => p { "A reference token: it says nothing by itself, the provider knows what it stands for." },
+                None => p {
+                    "A reference token: it says nothing by itself, the provider knows what it \
+                     stands for."
+                },
             }
         }
     }

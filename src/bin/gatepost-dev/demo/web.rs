@@ -90,7 +90,8 @@ pub(super) fn answer(
 ) {
     // Forms to here, and by way of a redirect to the provider: signing out leads there.
     let policy = format!(
-        "default-src 'none'; style-src 'self'; form-action 'self' {issuer}; base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; form-action 'self' {issuer}; base-uri 'none'; \
+         frame-ancestors 'none'"
     );
     let outgoing = match incoming(&mut request, cookie_name) {
         Some(incoming) => handle(&incoming),

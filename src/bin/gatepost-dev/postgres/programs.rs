@@ -90,7 +90,8 @@ fn choose(candidates: Vec<(u32, Programs)>, major: Option<&str>) -> Result<Progr
         ))),
         (None, _) => Err(Trouble::new(
             "Postgres is not installed. On Debian or Ubuntu: `apt-get install postgresql`; \
-             elsewhere your package manager's `postgresql`, 14 or newer. Or set GATEPOST_DATABASE_URL to a database",
+             elsewhere your package manager's `postgresql`, 14 or newer. Or set \
+             GATEPOST_DATABASE_URL to a database",
         )),
     }
 }

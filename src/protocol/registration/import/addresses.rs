@@ -51,9 +51,10 @@ impl Import {
             .filter(|user| address(user).is_some() && !is_verified(user))
             .count();
         format!(
-            "people sign in by e-mail address there, too: set GATEPOST_SIGN_IN_WITH=username,email. \
-             Addresses that do not sign in here: {unverified} that are not verified, which \
-             --trust-email takes as verified where one user has them; {shared} that several users have"
+            "people sign in by e-mail address there, too: set \
+             GATEPOST_SIGN_IN_WITH=username,email. Addresses that do not sign in here: \
+             {unverified} that are not verified, which --trust-email takes as verified where one \
+             user has them; {shared} that several users have"
         )
     }
 }

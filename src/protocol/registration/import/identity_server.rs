@@ -24,12 +24,15 @@ use crate::protocol::words::session::LOCAL;
 /// names before 4.0, when a scope belonged to one resource.
 #[rustfmt::skip]
 const CHILDREN: [(&str, &str, &str); 6] = [
-    ("Clients", "ClientId", "ClientGrantTypes ClientRedirectUris ClientPostLogoutRedirectUris ClientScopes ClientSecrets ClientClaims \
-                             ClientCorsOrigins ClientIdPRestrictions ClientProperties"),
+    ("Clients", "ClientId",
+        "ClientGrantTypes ClientRedirectUris ClientPostLogoutRedirectUris ClientScopes \
+         ClientSecrets ClientClaims ClientCorsOrigins ClientIdPRestrictions ClientProperties"),
     ("ApiScopes", "ScopeId ApiScopeId", "ApiScopeClaims ApiScopeProperties"),
-    ("ApiResources", "ApiResourceId", "ApiResourceScopes ApiResourceClaims ApiClaims ApiResourceSecrets ApiSecrets ApiScopes \
-                     ApiResourceProperties ApiProperties"),
-    ("IdentityResources", "IdentityResourceId", "IdentityResourceClaims IdentityClaims IdentityResourceProperties IdentityProperties"),
+    ("ApiResources", "ApiResourceId",
+        "ApiResourceScopes ApiResourceClaims ApiClaims ApiResourceSecrets ApiSecrets ApiScopes \
+         ApiResourceProperties ApiProperties"),
+    ("IdentityResources", "IdentityResourceId",
+        "IdentityResourceClaims IdentityClaims IdentityResourceProperties IdentityProperties"),
     ("AspNetUsers", "UserId", "AspNetUserRoles AspNetUserClaims AspNetUserLogins AspNetUserTokens"),
     ("AspNetRoles", "RoleId", "AspNetRoleClaims"),
 ];
@@ -212,7 +215,8 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
                     (is_gone, "left out: disabled there"),
                     (
                         is_client && !is_gone,
-                        "left out: a client has the name of this resource: register it by another name",
+                        "left out: a client has the name of this resource: register it by another \
+                         name",
                     ),
                     (is_built_in && !is_gone, &built_in),
                 ],
@@ -381,7 +385,11 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
     if of_itself || row.flag("AlwaysSendClientClaims", false)? {
         client_claims(row, &of, &mut ours, to)?;
     } else if !row.rows("Claims,ClientClaims")?.is_empty() {
-        to.note(&of, "its claims are left out, as the tokens of its users would have them, too: register a client of its own for the service");
+        to.note(
+            &of,
+            "its claims are left out, as the tokens of its users would have them, too: register a \
+             client of its own for the service",
+        );
     }
     let has_own = !public && grants.iter().any(|name| name == "client_credentials");
     ours.set("client_credentials_sub", has_own.then_some(false));
@@ -476,7 +484,11 @@ fn client_claims(
         claims.add_claim(&name, claim.text("Value")?.unwrap_or_default());
     }
     if !claims.0.is_empty() {
-        to.note(of, "set, as there: its claims begin with ClientClaimsPrefix. All its access tokens have them here");
+        to.note(
+            of,
+            "set, as there: its claims begin with ClientClaimsPrefix. All its access tokens have \
+             them here",
+        );
     }
     ours.set("claims", claims.0);
     Ok(())

@@ -23,7 +23,9 @@ use crate::protocol::words::scope::OFFLINE_ACCESS;
 /// In every realm.
 const ITS_CLIENTS: &str =
     "account account-console admin-cli broker realm-management security-admin-console";
-const ITS_SCOPES: &str = "AuthnContextClassRef acr basic microprofile-jwt organization role_list saml_organization service_account web-origins";
+const ITS_SCOPES: &str = "\
+    AuthnContextClassRef acr basic microprofile-jwt organization role_list saml_organization \
+    service_account web-origins";
 const ROLES: &str = "roles";
 const ROLE: &str = "role";
 const GROUPS: &str = "groups";
@@ -107,7 +109,12 @@ fn note_account(client_id: &str, account: Option<&Row<'_>>, to: &mut Import) -> 
         None => false,
     };
     if has_attributes || !account.texts("groups", "")?.is_empty() {
-        to.note(&format!("client {client_id}"), "its service account has groups or attributes, which its own tokens do not name here. Are there mappers for them, give the client the same as its claims: those are in all its access tokens");
+        to.note(
+            &format!("client {client_id}"),
+            "its service account has groups or attributes, which its own tokens do not name here. \
+             Are there mappers for them, give the client the same as its claims: those are in all \
+             its access tokens",
+        );
     }
     Ok(())
 }
@@ -217,7 +224,8 @@ fn note_unasked(
     let notes = [
         (
             has("password") && has_default,
-            "the grant password gives the scopes that the request names, without default_scope: let it name all that it needs",
+            "the grant password gives the scopes that the request names, without default_scope: \
+             let it name all that it needs",
         ),
         (
             has("password"),
@@ -225,7 +233,8 @@ fn note_unasked(
         ),
         (
             by_itself && has_optional,
-            "a request to the token or device endpoint that names no scope gets all of the client's scopes here, the optional ones, too: let it name those that it needs",
+            "a request to the token or device endpoint that names no scope gets all of the \
+             client's scopes here, the optional ones, too: let it name those that it needs",
         ),
     ];
     to.note_each(of, &notes);
@@ -238,8 +247,17 @@ fn note_roles(of: &str, scope: &BTreeSet<String>, to: &mut Import) {
     to.note_each(
         of,
         &[
-            (true, "set, as there: ID tokens have the user's claims (always_include_user_claims_in_id_token)"),
-            (has_roles, "roles are the claim role (in UserInfo and ID tokens, with groups), and not realm_access and resource_access of access tokens: an API that reads roles needs a resource scope with the claim role"),
+            (
+                true,
+                "set, as there: ID tokens have the user's claims \
+                 (always_include_user_claims_in_id_token)",
+            ),
+            (
+                has_roles,
+                "roles are the claim role (in UserInfo and ID tokens, with groups), and not \
+                 realm_access and resource_access of access tokens: an API that reads roles needs \
+                 a resource scope with the claim role",
+            ),
         ],
     );
 }
@@ -258,9 +276,20 @@ fn own_claims(
     }
     if is_for_people {
         let roles = own_roles.join(", ");
-        to.note(of, format!("its service account had these roles, which are left out, as the tokens of its users would have them, too: {roles}. Register a client of its own for the service, with the claim role"));
+        to.note(
+            of,
+            format!(
+                "its service account had these roles, which are left out, as the tokens of its \
+                 users would have them, too: {roles}. Register a client of its own for the \
+                 service, with the claim role"
+            ),
+        );
     } else if fixed.0.contains_key(ROLE) {
-        to.note(of, "the roles of its service account are left out: a mapper gives its tokens the claim role");
+        to.note(
+            of,
+            "the roles of its service account are left out: a mapper gives its tokens the claim \
+             role",
+        );
     } else {
         fixed.set(ROLE, own_roles);
         to.note(
@@ -291,7 +320,8 @@ fn tokens(
         (!is_typed, "set, as there: access_token_typ JWT"),
         (
             true,
-            "tokens have no azp: access tokens have client_id, and aud of an ID token is the client",
+            "tokens have no azp: access tokens have client_id, and aud of an ID token is the \
+             client",
         ),
         (
             row.flag("serviceAccountsEnabled", false)?,
@@ -358,11 +388,19 @@ fn addresses(
     ours.set("post_logout_redirect_uris", after);
     let is_told = row.flag("frontchannelLogout", false)?;
     if !is_told && ours.0.remove("frontchannel_logout_uri").is_some() {
-        to.note(of, "frontchannel.logout.url is left out, as frontchannelLogout is false: register frontchannel_logout_uri");
+        to.note(
+            of,
+            "frontchannel.logout.url is left out, as frontchannelLogout is false: register \
+             frontchannel_logout_uri",
+        );
     }
     let mut origins = ours.take("allowed_cors_origins");
     if origins.iter().any(|origin| origin == "*") {
-        to.note(of, "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. Those of its redirect URIs are allowed without that");
+        to.note(
+            of,
+            "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. \
+             Those of its redirect URIs are allowed without that",
+        );
     }
     origins.retain(|origin| !matches!(origin.as_str(), "+" | "*"));
     ours.set("allowed_cors_origins", origins);

@@ -100,7 +100,8 @@ impl Import {
         };
         let others = users.iter().filter(has_another).count();
         Some(format!(
-            "people sign in by user name here, not by e-mail address: {others} of {} have a user name that is not their address",
+            "people sign in by user name here, not by e-mail address: {others} of {} have a user \
+             name that is not their address",
             users.len()
         ))
     }
@@ -163,11 +164,13 @@ impl Import {
         let notes = [
             (
                 public && has_credentials,
-                "is a public client, so its secrets are left out: let it send none, or register a token_endpoint_auth_method",
+                "is a public client, so its secrets are left out: let it send none, or register a \
+                 token_endpoint_auth_method",
             ),
             (
                 has_both && !public,
-                "has a key beside its secret, which is left out, as a client proves itself in one way: for the key, register jwks and private_key_jwt instead of secrets",
+                "has a key beside its secret, which is left out, as a client proves itself in one \
+                 way: for the key, register jwks and private_key_jwt instead of secrets",
             ),
             (
                 lacks_credentials,
@@ -179,7 +182,8 @@ impl Import {
             ),
             (
                 without_pkce && !public,
-                "was not required to use PKCE. Gatepost requires PKCE or a nonce, unless you set \"require_pkce\": false",
+                "was not required to use PKCE. Gatepost requires PKCE or a nonce, unless you set \
+                 \"require_pkce\": false",
             ),
             (
                 has_flow("client_credentials") && !self.has_api(&scope),
@@ -295,7 +299,13 @@ fn without_factor(lists: &Map<String, Value>, lost: &BTreeSet<String>) -> Option
         names.join(" ")
     );
     let people = names.len();
-    (people > 0).then(|| format!("people whose second factor did not move: {people}. Until they set up another, the password alone is enough. After `apply` this makes a link for each, in a new FILE: {command}"))
+    (people > 0).then(|| {
+        format!(
+            "people whose second factor did not move: {people}. Until they set up another, the \
+             password alone is enough. After `apply` this makes a link for each, in a new FILE: \
+             {command}"
+        )
+    })
 }
 
 /// What a line is about.

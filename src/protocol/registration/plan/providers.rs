@@ -41,7 +41,8 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>
             object.client_secret.is_some() && recipient(before) != recipient(provider)
         };
         if given.client_secret.is_none() && before.is_some_and(keeps_anothers) {
-            let rule = "must be given anew: the one that is stored is another provider's, and not for this one to see";
+            let rule = "must be given anew: the one that is stored is another provider's, and not \
+                        for this one to see";
             problems.push(DocumentProblem::new(format!("{place}.client_secret"), rule));
         }
         let mut others = wanted
@@ -49,8 +50,8 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>
             .map(|(.., other)| other)
             .chain(stored.values().map(|(_, other)| other));
         if others.any(|other| finds_accounts_otherwise(provider, other)) {
-            let rule = "must be the same wherever userinfo_endpoint is: what another claim says of somebody there may be \
-                        what finds the account of somebody else";
+            let rule = "must be the same wherever userinfo_endpoint is: what another claim says \
+                        of somebody there may be what finds the account of somebody else";
             problems.push(DocumentProblem::new(format!("{place}.subject_claim"), rule));
         }
     }

@@ -76,7 +76,8 @@ pub(super) fn changes<'d>(
                 {
                     "has an identity that is another user's"
                 } else if !is_own && !issuers.contains(&identity.issuer) {
-                    "has an issuer that no identity provider and no assertion issuer is registered with"
+                    "has an issuer that no identity provider and no assertion issuer is \
+                     registered with"
                 } else {
                     continue;
                 };

@@ -65,7 +65,8 @@ pub(super) fn user(
     let notes = [
         (
             stored.is_some() && password_hash.is_none(),
-            "the password is left out: it is no hash of ASP.NET Core Identity. Run `gatepost user invite`",
+            "the password is left out: it is no hash of ASP.NET Core Identity. \
+             Run `gatepost user invite`",
         ),
         (
             lockout == Lockout::Lasting,
@@ -77,7 +78,8 @@ pub(super) fn user(
         ),
         (
             is_unconfirmed,
-            "has an e-mail address that is not confirmed. Where that kept people out there, it does not here",
+            "has an e-mail address that is not confirmed. Where that kept people out there, it \
+             does not here",
         ),
     ];
     to.note_each(&of, &notes);
@@ -209,7 +211,13 @@ fn keep_columns(
         }
         for claim in [address.to_owned(), format!("{address}_verified")] {
             if claims.0.remove(&claim).is_some() {
-                to.note(of, format!("its claim {claim} of AspNetUserClaims is left out: AspNetUsers has a column for it, which counts"));
+                to.note(
+                    of,
+                    format!(
+                        "its claim {claim} of AspNetUserClaims is left out: AspNetUsers has a \
+                         column for it, which counts"
+                    ),
+                );
             }
         }
     }

@@ -7,7 +7,9 @@ use super::super::{Import, Row};
 use super::is_among;
 
 /// What asks for a second factor, or for a passkey.
-const FACTORS: &str = "auth-otp-form auth-conditional-otp-form auth-recovery-authn-code-form direct-grant-validate-otp webauthn-authenticator webauthn-authenticator-passwordless";
+const FACTORS: &str = "\
+    auth-otp-form auth-conditional-otp-form auth-recovery-authn-code-form \
+    direct-grant-validate-otp webauthn-authenticator webauthn-authenticator-passwordless";
 
 /// What signs in people who proved themselves before, or somewhere else.
 const FROM_ELSEWHERE: &str = "auth-cookie auth-spnego identity-provider-redirector";
@@ -15,8 +17,14 @@ const FROM_ELSEWHERE: &str = "auth-cookie auth-spnego identity-provider-redirect
 /// The condition that lets in people who have no factor.
 const IF_CONFIGURED: &str = "conditional-user-configured";
 
-const IN_BROWSER: &str = "its second factor is REQUIRED: there everybody whom its conditions choose must have one. Here only people who have one are asked for it: set GATEPOST_MINIMUM_ACR=2, or minimum_acr with clients";
-const IN_PASSWORD_GRANT: &str = "its second factor is REQUIRED: there everybody whom its conditions choose must send a code. Here the grant password takes none: it refuses people who have a second factor, and takes the others by the password alone, unless minimum_acr refuses them";
+const IN_BROWSER: &str = "\
+    its second factor is REQUIRED: there everybody whom its conditions choose must have one. Here \
+    only people who have one are asked for it: set GATEPOST_MINIMUM_ACR=2, or minimum_acr with \
+    clients";
+const IN_PASSWORD_GRANT: &str = "\
+    its second factor is REQUIRED: there everybody whom its conditions choose must send a code. \
+    Here the grant password takes none: it refuses people who have a second factor, and takes the \
+    others by the password alone, unless minimum_acr refuses them";
 
 struct Execution {
     requirement: String,

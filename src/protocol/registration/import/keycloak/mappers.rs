@@ -21,11 +21,14 @@ const WITHOUT_LOSS: &str =
 const WITHOUT_SCOPE: [(&str, &str); 2] = [
     (
         "oidc-audience-resolve-mapper",
-        "aud of access tokens named the clients of whose roles somebody had some (oidc-audience-resolve-mapper). Here it names resources alone: an API that looks for its client there needs a resource, and a resource scope",
+        "aud of access tokens named the clients of whose roles somebody had some \
+         (oidc-audience-resolve-mapper). Here it names resources alone: an API that looks for its \
+         client there needs a resource, and a resource scope",
     ),
     (
         "oidc-sha256-pairwise-sub-mapper",
-        "people have another sub there in its tokens (oidc-sha256-pairwise-sub-mapper). Here they have their own: the client will not know them",
+        "people have another sub there in its tokens (oidc-sha256-pairwise-sub-mapper). Here they \
+         have their own: the client will not know them",
     ),
 ];
 
@@ -141,7 +144,8 @@ impl Mapper<'_> {
         if !is_settled {
             let name = &self.name;
             let note = format!(
-                "mapper {name}: its claim has the form here that another mapper of its attributes gave: another JSON type, or an array"
+                "mapper {name}: its claim has the form here that another mapper of its attributes \
+                 gave: another JSON type, or an array"
             );
             to.note(of, note);
         }
@@ -234,7 +238,8 @@ fn add(mapper: &Mapper<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> R
     let of_access = !is_for_access || give(&mut mapped.access, &source, claim);
     if !(of_people && of_access) {
         let note = format!(
-            "mapper {name} is left out: another gives {claim}, or the same by another name. Register a scope of its own for it"
+            "mapper {name} is left out: another gives {claim}, or the same by another name. \
+             Register a scope of its own for it"
         );
         to.note(of, note);
     }
@@ -294,7 +299,8 @@ fn narrow(name: &str, here: &[String], given: &BTreeSet<String>, to: &mut Import
     to.push("identity_scopes", scope.into());
     to.note(
         &format!("scope {name}"),
-        "gives fewer claims than the scope of that name here: it is registered with those that it gave in ID tokens or UserInfo",
+        "gives fewer claims than the scope of that name here: it is registered with those that it \
+         gave in ID tokens or UserInfo",
     );
 }
 

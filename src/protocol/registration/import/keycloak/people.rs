@@ -11,7 +11,10 @@ use crate::protocol::registration::import::{Import, ImportedObject, Row};
 use crate::protocol::registration::user::phc_string;
 use crate::protocol::words::secret::SecretBytes;
 
-const ITS_ACTIONS: &str = "CONFIGURE_RECOVERY_AUTHN_CODES CONFIGURE_TOTP TERMS_AND_CONDITIONS UPDATE_EMAIL UPDATE_PASSWORD UPDATE_PROFILE VERIFY_EMAIL VERIFY_PROFILE idp_link update_user_locale webauthn-register webauthn-register-passwordless";
+const ITS_ACTIONS: &str = "\
+    CONFIGURE_RECOVERY_AUTHN_CODES CONFIGURE_TOTP TERMS_AND_CONDITIONS UPDATE_EMAIL \
+    UPDATE_PASSWORD UPDATE_PROFILE VERIFY_EMAIL VERIFY_PROFILE idp_link update_user_locale \
+    webauthn-register webauthn-register-passwordless";
 
 /// What of the realm a user needs.
 pub(super) struct Realm<'r> {
@@ -78,7 +81,8 @@ fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject
         let value = to.attributes.value(name, &values);
         if values.len() > 1 && !value.is_array() {
             let line = format!(
-                "attribute {name} has several values: the claim is the first of them, as there. A claim that has all needs a mapper with multivalued"
+                "attribute {name} has several values: the claim is the first of them, as there. \
+                 A claim that has all needs a mapper with multivalued"
             );
             to.note(of, line);
         }
@@ -147,7 +151,8 @@ fn add_credential(
         Some(hash) => user.set("password_hash", hash),
         None => to.note(
             of,
-            "the password is left out: its hash has a form or a cost that is not taken here. Run `gatepost user invite`",
+            "the password is left out: its hash has a form or a cost that is not taken here. \
+             Run `gatepost user invite`",
         ),
     }
     Ok(())

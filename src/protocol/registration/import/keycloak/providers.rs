@@ -10,7 +10,11 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
     for row in realm.rows("identityProviders")? {
         let of = format!("identity provider {}", row.required("alias")?);
         if !signs_in(&row)? {
-            to.note(&of, "left out: nobody signs in by it there. Where it vouches for clients, register their keys (private_key_jwt); where it vouches for people, an assertion issuer");
+            to.note(
+                &of,
+                "left out: nobody signs in by it there. Where it vouches for clients, register \
+                 their keys (private_key_jwt); where it vouches for people, an assertion issuer",
+            );
             continue;
         }
         let mut ours = ImportedObject::default();
@@ -34,15 +38,21 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
             ),
             (
                 has_issuer && !is_each_time,
-                "syncMode is not FORCE: there most claims were taken over at the first sign-in alone. Here they are at each sign-in, and replace those of the user: name in its scope and claims only what shall be",
+                "syncMode is not FORCE: there most claims were taken over at the first sign-in \
+                 alone. Here they are at each sign-in, and replace those of the user: name in its \
+                 scope and claims only what shall be",
             ),
             (
                 has_issuer && is_trusted,
-                "trustEmail: there its addresses were verified, whatever it said. Here email_verified is what it says, and people sign in by such an address only with trust_email: set it where you trust its owner with the accounts",
+                "trustEmail: there its addresses were verified, whatever it said. Here \
+                 email_verified is what it says, and people sign in by such an address only with \
+                 trust_email: set it where you trust its owner with the accounts",
             ),
             (
                 has_issuer && !is_trusted,
-                "trustEmail is off: there an address from it was not verified. Here applications read the email_verified that it says: leave email out of its scope where they must not",
+                "trustEmail is off: there an address from it was not verified. Here applications \
+                 read the email_verified that it says: leave email out of its scope where they \
+                 must not",
             ),
         ];
         to.note_each(&of, &notes);

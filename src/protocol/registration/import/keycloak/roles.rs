@@ -8,11 +8,19 @@ use super::{ITS_CLIENTS, ROLES, is_among};
 
 /// In every realm.
 const ITS_ROLES: &str = "offline_access uma_authorization";
-const OWN: &str = "so many users had these roles there by a group, by another role or by default. Each role is the user's own now: taking a group away takes no role";
-const AMBIGUOUS: &str = "two roles have this name here, as a role of a client is CLIENT/ROLE: nobody gets either of them, or a role that they bring along. Rename one there";
+const OWN: &str = "\
+    so many users had these roles there by a group, by another role or by default. Each role is \
+    the user's own now: taking a group away takes no role";
+const AMBIGUOUS: &str = "\
+    two roles have this name here, as a role of a client is CLIENT/ROLE: nobody gets either of \
+    them, or a role that they bring along. Rename one there";
 
-const OF_KEYCLOAK: &str = "so many users had these roles of clients that every realm of Keycloak has. They are left out: nobody administers Gatepost by a role";
-const SHARED_PATH: &str = "two groups have this path, as a name may have a slash: nobody gets the roles or the name of either by it. Rename one there";
+const OF_KEYCLOAK: &str = "\
+    so many users had these roles of clients that every realm of Keycloak has. They are left out: \
+    nobody administers Gatepost by a role";
+const SHARED_PATH: &str = "\
+    two groups have this path, as a name may have a slash: nobody gets the roles or the name of \
+    either by it. Rename one there";
 
 /// A role of the realm by its name, and one of a client as `client/role`, as one client's role is
 /// not another's.

@@ -61,7 +61,9 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
     Ok(())
 }
 
-const NOT_IN_ACCESS_TOKENS: &str = "its claims are in UserInfo and ID tokens, and not in access tokens as there: an API that reads them needs a resource scope with these claims";
+const NOT_IN_ACCESS_TOKENS: &str = "\
+    its claims are in UserInfo and ID tokens, and not in access tokens as there: an API that reads \
+    them needs a resource scope with these claims";
 
 /// What is said where a scope here gives its claims in one kind of token alone.
 struct PlaceNotes {
@@ -73,11 +75,13 @@ struct PlaceNotes {
 
 const OF_PEOPLE: PlaceNotes = PlaceNotes {
     in_one: NOT_IN_ACCESS_TOKENS,
-    in_none: "in no token here, as access tokens alone had them there, and it is a scope about people. Register a resource scope with them",
+    in_none: "in no token here, as access tokens alone had them there, and it is a scope about \
+              people. Register a resource scope with them",
 };
 const OF_API: PlaceNotes = PlaceNotes {
     in_one: "its claims are in access tokens alone here, as it is a scope of an API",
-    in_none: "in no token here, as access tokens had none of them there, and it is a scope of an API. Register an identity scope with them",
+    in_none: "in no token here, as access tokens had none of them there, and it is a scope of an \
+              API. Register an identity scope with them",
 };
 
 /// Notes the claims that the scope gave where it does not give them here.
@@ -200,5 +204,12 @@ pub(super) fn note_for_some(of: &str, name: &str, roles: &BTreeSet<String>, to: 
         true => String::from("none"),
         false => Vec::from_iter(roles.iter().map(String::as_str)).join(", "),
     };
-    to.note(of, format!("left out of scope: {name}: there it was for these roles alone: {roles}. Here everybody gets it, with all that it says: add it where that is meant, or where allowed_roles lets in nobody else"));
+    to.note(
+        of,
+        format!(
+            "left out of scope: {name}: there it was for these roles alone: {roles}. Here \
+             everybody gets it, with all that it says: add it where that is meant, or where \
+             allowed_roles lets in nobody else"
+        ),
+    );
 }
