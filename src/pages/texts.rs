@@ -121,7 +121,6 @@ macro_rules! texts {
     };
 }
 
-#[rustfmt::skip]
 texts! {
     // Every page
     error_in_title: Template,

@@ -454,7 +454,6 @@ const FLOWS: [Flow; 6] = [
 ];
 
 /// The response types of each flow, and whether an access token comes by the browser in them.
-#[rustfmt::skip]
 const RESPONSE_TYPES: [(&str, &str, bool); 7] = [
     ("authorization_code", "code", false),
     ("implicit", "id_token", false),

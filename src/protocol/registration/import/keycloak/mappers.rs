@@ -324,7 +324,6 @@ const FULL_NAME: &str = "oidc-full-name-mapper";
 const HARDCODED: &str = "oidc-hardcoded-claim-mapper";
 
 /// What Keycloak's own mappers give in scopes that have other claims here, or none.
-#[rustfmt::skip]
 const ITS_CLAIMS: [(&str, &str); 10] = [
     ("basic", "auth_time"),
     ("microprofile-jwt", "upn"),
