@@ -91,12 +91,16 @@ const PRE_ESCAPED: &[(&str, usize)] = &[];
 /// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds
 /// something raises them by what it was given, and by no more.
 const MOST_TOKENS_OF_THE_CORE: usize = 136_182;
-const MOST_TOKENS_OF_THE_BINARY: usize = 490_892;
+const MOST_TOKENS_OF_THE_BINARY: usize = 490_887;
 
 /// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no
 /// name. These only fall.
 const MOST_TUPLE_LETS: usize = 8;
 const MOST_TUPLE_PARAMETERS: usize = 4;
+
+/// Lines of more than 100 columns. Two are checks of the database, each a text that cannot be
+/// broken. It only falls.
+const MOST_LONG_LINES: usize = 2;
 
 /// Names that stand for two public types or more: whoever searches for one finds the other. It only
 /// falls.
@@ -335,6 +339,7 @@ fn nothing_grows_unseen() {
     let parameters: usize = linked()
         .map(|file| tokens::tuple_parameters(&file.tokens()))
         .sum();
+    let long_lines: usize = linked().map(SourceFile::long_lines).sum();
     let held = [
         (
             "tokens of the core",
@@ -348,6 +353,7 @@ fn nothing_grows_unseen() {
         ),
         ("tuple lets", lets, MOST_TUPLE_LETS),
         ("tuple parameters", parameters, MOST_TUPLE_PARAMETERS),
+        ("long lines", long_lines, MOST_LONG_LINES),
     ];
     println!("{rooms:#?}\n{held:#?}");
     let grown: Vec<_> = held

@@ -86,6 +86,12 @@ impl SourceFile {
         tokens(&self.product)
     }
 
+    /// Lines that a window of 100 columns cuts off, without unit tests.
+    pub fn long_lines(&self) -> usize {
+        let lines = self.product.lines();
+        lines.filter(|line| line.chars().count() > 100).count()
+    }
+
     /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/tests.rs`,
     /// `pages/tests/`.
     fn test_modules(&self) -> Vec<String> {
