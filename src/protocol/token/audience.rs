@@ -274,7 +274,7 @@ pub fn with_default_scope(
 mod tests {
     use super::*;
     use crate::protocol::words::catalogue::RegisteredResource;
-    use crate::protocol::words::samples::{catalogue, scope};
+    use crate::protocol::words::samples::{catalogue, client, scope};
 
     const ISSUER: &str = "https://op.example/idp";
     const ORDERS: &str = "https://orders.example.com/";
@@ -464,6 +464,87 @@ mod tests {
             "https://c",
         ] {
             assert_eq!(meant(asked), None, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_client_gets_resource_scopes_of_its_own_and_all_of_them_unasked() {
+        let mut client = client();
+        let granted = |client: &Client, asked: Option<&str>| {
+            let asked = asked.map(scope);
+            granted_scope(asked.as_ref(), client, &catalogue())
+                .map(|scope| scope.to_string())
+                .map_err(|error| (error.reason, error.detail))
+        };
+        for (asked, expected) in [
+            (None, Ok("orders.read orders.write stock")),
+            (Some("orders.read"), Ok("orders.read")),
+            (Some("stock orders.write"), Ok("stock orders.write")),
+            (Some("stock ping"), Err((Reason::UnknownScope, "ping"))),
+            (Some("unknown"), Err((Reason::UnknownScope, "unknown"))),
+            (
+                Some("orders.read profile"),
+                Err((Reason::IdentityScopeForClient, "profile")),
+            ),
+        ] {
+            let expected = expected
+                .map(str::to_owned)
+                .map_err(|(reason, name)| (reason, Some(name.to_owned())));
+            assert_eq!(granted(&client, asked), expected, "{asked:?}");
+        }
+        client.scope = scope("openid profile");
+        assert_eq!(granted(&client, None), Err((Reason::NoScopeLeft, None)));
+    }
+
+    #[test]
+    fn a_user_gets_what_the_client_may_ask_and_offline_access_only_to_refresh() {
+        let mut client = client();
+        client.scope = scope("openid orders.read offline_access removed");
+        let asked = |client: &Client, asked: Option<&str>| {
+            let asked = asked.map(scope);
+            requested_scope(asked.as_ref(), client, &catalogue())
+                .map(|scope| scope.to_string())
+                .map_err(|error| (error.reason, error.detail))
+        };
+        let unknown = |name: &str| Err((Reason::UnknownScope, Some(name.to_owned())));
+        assert_eq!(asked(&client, None), Ok(String::from("openid orders.read")));
+        assert_eq!(
+            asked(&client, Some("openid orders.read")),
+            Ok(String::from("openid orders.read"))
+        );
+        assert_eq!(
+            asked(&client, Some("openid offline_access")),
+            unknown("offline_access")
+        );
+        assert_eq!(asked(&client, Some("openid stock")), unknown("stock"));
+        assert_eq!(asked(&client, Some("removed")), unknown("removed"));
+        client.grant_types.insert(GrantType::RefreshToken);
+        assert_eq!(
+            asked(&client, None),
+            Ok(String::from("openid orders.read offline_access"))
+        );
+        assert_eq!(
+            asked(&client, Some("offline_access")),
+            Ok(String::from("offline_access"))
+        );
+        client.scope = scope("removed");
+        assert_eq!(asked(&client, None), Err((Reason::NoScopeLeft, None)));
+    }
+
+    #[test]
+    fn a_default_scope_is_added_where_openid_and_the_response_type_let_it() {
+        let mut client = client();
+        client.default_scope = scope("email stock removed");
+        for (named, response_type, expected) in [
+            ("openid", "code", "openid email stock"),
+            ("orders.read", "code", "orders.read stock"),
+            ("openid", "id_token", "openid email"),
+            ("orders.read", "token", "orders.read stock"),
+            ("openid", "code id_token", "openid email stock"),
+        ] {
+            let response_type = ResponseType::parse(response_type).unwrap();
+            let scope = with_default_scope(&scope(named), response_type, &client, &catalogue());
+            assert_eq!(scope.to_string(), expected, "{named} {response_type}");
         }
     }
 }

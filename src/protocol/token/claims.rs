@@ -430,4 +430,23 @@ mod tests {
         assert_eq!(of(Some(&user)), json!({"role": ["admin"], "region": "eu"}));
         assert_eq!(of(None), json!({"role": ["client"], "region": "eu"}));
     }
+
+    #[test]
+    fn only_openid_must_be_allowed_and_only_offline_access_stands_out() {
+        for scope in built_in_scopes() {
+            assert_eq!(scope.required, scope.name == "openid", "{}", scope.name);
+            let stands_out = scope.name == "offline_access";
+            assert_eq!(scope.emphasize, stands_out, "{}", scope.name);
+        }
+    }
+
+    #[test]
+    fn what_the_standard_scopes_release_is_personal() {
+        for name in ["name", "birthdate", "email", "address", "phone_number"] {
+            assert!(is_personal(name), "{name}");
+        }
+        for name in ["role", "groups", "department", "Email", ""] {
+            assert!(!is_personal(name), "{name}");
+        }
+    }
 }

@@ -216,8 +216,14 @@ mod tests {
             delegation: Some(delegation()),
             ..samples::access_token()
         };
-        let origins = delegation().origins_of(&token);
+        let mut delegated = delegation();
+        let second = &mut delegated.origins[1];
+        second.jti.random = [3; 12];
+        second.expires_at = samples::NOW;
+        let origins = delegated.origins_of(&token);
         assert_eq!(origins[0], samples::access_token());
+        assert_eq!(origins[1].jti, delegated.origins[1].jti);
+        assert_eq!(origins[1].expires_at, samples::NOW);
         assert_eq!(origins[1].client_id, ClientId::new("gateway"));
         assert_eq!(
             origins[1].delegation.as_ref().unwrap().origins,
