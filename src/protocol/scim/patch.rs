@@ -345,6 +345,11 @@ mod tests {
                 None,
             ),
             (
+                json!([{"op": "Replace", "path": "roles", "value": []}]),
+                UserAttribute::Roles,
+                None,
+            ),
+            (
                 json!([{"op": "replace", "value": {"title": "Dr", "schemas": [], "id": "x"}}]),
                 UserAttribute::UserName,
                 Some(json!("alice")),
