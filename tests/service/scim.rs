@@ -826,6 +826,84 @@ fn a_password_that_is_not_taken_keeps_nobody_from_being_disabled() {
     );
 }
 
+/// With boss, who has the role of administrators, and an external id from before.
+fn start_with_boss() -> Gatepost {
+    let mut registered = registered();
+    let boss = json!({
+        "sub": "boss-1", "username": "boss", "claims": {"name": "Boss", "role": ["office", "staff"]},
+    });
+    registered["users"].as_array_mut().unwrap().push(boss);
+    let settings = [ON[0], ("GATEPOST_ADMIN_ROLE", "office")];
+    let gatepost = Gatepost::start_with(&registered, &settings);
+    gatepost
+        .database
+        .run("UPDATE users SET external_id = '00u7' WHERE sub = 'boss-1'");
+    gatepost
+}
+
+#[test]
+fn an_administrator_who_leaves_is_disabled_whatever_else_the_request_says() {
+    let gatepost = start_with_boss();
+    let hr = Program::hr(&gatepost);
+    let setting = Program::new(&gatepost, "hr", ALL_SCOPES);
+    let path = "Users/boss-1";
+    let before = hr.get(path).json();
+    // As Okta sends it: without roles and external id, which would be taken from them.
+    let whole = |changes: Value| {
+        let mut whole = json!({
+            "schemas": [USER], "id": "boss-1", "userName": "boss@okta.local", "name": {"givenName": "Bo"},
+            "emails": [{"primary": true, "value": "boss@okta.local", "type": "work"}], "groups": [],
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            whole[name] = value.clone();
+        }
+        whole
+    };
+    let assert_only_active = |answer: &Answer, active: bool, case: &str| {
+        assert_eq!(answer.status, 200, "{case}: {}", answer.text());
+        let mut expected = before.clone();
+        expected["active"] = json!(active);
+        expected["meta"] = answer.json()["meta"].clone();
+        assert_eq!(answer.json(), expected, "{case}");
+    };
+    for (case, changes) in [("active", json!({"active": true})), ("unsaid", json!({}))] {
+        assert_error(&hr.ask("PUT", path, &whole(changes)), 403, None, case);
+    }
+    assert_eq!(hr.get(path).json(), before);
+
+    let with_password = whole(json!({"active": false, "password": PASSWORD}));
+    let left = setting.ask("PUT", path, &with_password);
+    assert_only_active(&left, false, "the first time");
+    let repeated = hr.ask("PUT", path, &whole(json!({"active": false})));
+    assert_only_active(&repeated, false, "repeated");
+    assert_error(
+        &hr.ask("PUT", path, &whole(json!({}))),
+        403,
+        None,
+        "disabled, and that is not said",
+    );
+    let named = json!({"op": "replace", "path": "displayName", "value": "Mallory"});
+    assert_error(&hr.patch("boss-1", json!([named])), 403, None, "disabled");
+
+    let active = |active: bool| json!({"op": "replace", "path": "active", "value": active});
+    let back = json!([named, active(true)]);
+    assert_error(&hr.patch("boss-1", back), 403, None, "more than active");
+    assert_only_active(&hr.patch("boss-1", json!([active(true)])), true, "back");
+    let left = hr.patch("boss-1", json!([named, active(false)]));
+    assert_only_active(&left, false, "by PATCH");
+
+    let sql = "SELECT count(*) FROM users WHERE sub = 'boss-1' AND password_hash IS NULL";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, i64>(0), 1, "no program sets their password");
+    let events = gatepost.run_well(&["audit", "list", "--event", "user_changed", "--json"], "");
+    let events: Value = serde_json::from_str(&events).unwrap();
+    let events = events.as_array().unwrap();
+    assert_eq!(events.len(), 3, "{events:?}");
+    for event in events {
+        assert_eq!(event["detail"]["changed"], json!(["active"]), "{event}");
+    }
+}
+
 #[test]
 fn an_invitation_goes_by_letter_and_an_address_that_changes_is_told_at_the_old_one() {
     let mailbox = Mailbox::open();

@@ -233,7 +233,9 @@ fn change(
         require_version(request, &before)?;
         let attributes = wanted(&before)?;
         let after = after_change(app, request, admission, &before, &attributes)?;
-        let takes_password = !before.has_second_factor && after.profile.username.is_some();
+        let takes_password = !before.has_second_factor
+            && after.profile.username.is_some()
+            && !is_admin(app, &before);
         hash = match hash {
             Some(hash) if takes_password => Some(hash),
             None if takes_password => new_password(app, request, admission, &attributes)?,
@@ -242,8 +244,8 @@ fn change(
         if after == before && hash.is_none() {
             let asks_for_password = attributes.contains_key(&UserAttribute::Password);
             if asks_for_password && !takes_password && admission.scope.contains(SET_PASSWORD) {
-                let rule = "The password of somebody with a second factor, or without a user \
-                            name, is not set here.";
+                let rule = "The password of an administrator, or of somebody with a second factor \
+                            or without a user name, is not set here.";
                 return Err(ScimError::plain(403, rule).into());
             }
             // Whoever repeats a change is told so only where the first one holds for good.
@@ -280,15 +282,21 @@ fn after_change(
     let mut after = before.changed_to(attributes)?;
     let sets_passwords = admission.scope.contains(SET_PASSWORD);
     if is_admin(app, before) {
-        let only_enabled = ScimProfile {
-            enabled: after.profile.enabled,
-            ..before.profile.clone()
+        let only_enabled = ScimUser {
+            profile: ScimProfile {
+                enabled: after.profile.enabled,
+                ..before.profile.clone()
+            },
+            ..before.clone()
         };
+        // Whoever leaves is out, whatever else the request says: Okta's PUT names no roles, and
+        // with them it would take the administrators' role. Repeated, it is answered the same.
+        let says_inactive = attributes.get(&UserAttribute::Active) == Some(&Value::from(false));
+        if says_inactive && (before.profile.enabled || request.method == Method::Put) {
+            return Ok(only_enabled);
+        }
         let asks_for_password = sets_passwords && attributes.contains_key(&UserAttribute::Password);
-        if after.profile != only_enabled
-            || after.external_id != before.external_id
-            || asks_for_password
-        {
+        if after != only_enabled || asks_for_password {
             return Err(of_admin());
         }
     } else {
