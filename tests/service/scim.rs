@@ -8,7 +8,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, encode};
 use crate::support::mailbox::Mailbox;
-use crate::support::phone::add_app;
+use crate::support::phone::{add_app, send};
 use crate::support::scim::{
     ALL_SCOPES, ON, PATCH, Program, USER, registered, start, token_of, user_names,
 };
@@ -901,6 +901,49 @@ fn an_administrator_who_leaves_is_disabled_whatever_else_the_request_says() {
     assert_eq!(events.len(), 3, "{events:?}");
     for event in events {
         assert_eq!(event["detail"]["changed"], json!(["active"]), "{event}");
+    }
+}
+
+#[test]
+fn an_invitation_of_a_program_is_over_once_its_user_is_an_administrator() {
+    let mailbox = Mailbox::open();
+    let [(smtp, server), (from, sender)] = mailbox.settings();
+    let settings = [
+        ON[0],
+        ("GATEPOST_ADMIN_ROLE", "office"),
+        (smtp, &server),
+        (from, &sender),
+    ];
+    let gatepost = Gatepost::start_with(&registered(), &settings);
+    let hr = Program::hr(&gatepost);
+    let role = |name: &str, change: &str, role: &str| {
+        gatepost.run_well(&["user", "role", name, change, role], "");
+    };
+    for (name, invite) in [("dora", "link"), ("erin", "mail")] {
+        let address = format!("{name}@example.com");
+        let added = hr.add(json!({
+            "userName": name, "emails": [{"value": address}], OURS: {"invite": invite},
+        }));
+        let link = match added[OURS]["inviteLink"].as_str() {
+            Some(link) => link.to_owned(),
+            None => mailbox.letter(1).link().to_owned(),
+        };
+        let mut open = gatepost.browser();
+        let form = open.visit(&link);
+        assert_eq!(form.status, 200, "{invite}: {}", form.text());
+        role(name, "--add", "office");
+        let over = gatepost.browser().get(&link);
+        over.assert_error_page(400, "GP1810", invite);
+        let new = [("new_password", PASSWORD), ("new_password_again", PASSWORD)];
+        let late = send(&mut open, &form, &new);
+        late.assert_error_page(400, "GP1810", "opened before");
+        let own = gatepost.run_well(&["user", "invite", name], "");
+        let of_operator = gatepost.browser().visit(own.trim());
+        assert_eq!(of_operator.status, 200, "{}", of_operator.text());
+        // Other roles change nothing: a program gives them after it has made somebody.
+        role(name, "--remove", "office");
+        role(name, "--add", "staff");
+        assert_eq!(send(&mut open, &form, &new).status, 303, "{invite}");
     }
 }
 

@@ -132,7 +132,7 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
             to,
             Language::English,
             hash,
-            MailLinkOrigin::Plain,
+            MailLinkOrigin::ByProgram,
         );
         let errand = Errand::Written(letter);
         notices::hand_over(app, &asked_by(request), Some(&subject), errand);
@@ -188,7 +188,7 @@ fn invitation(
         epoch: found.user.epoch,
         installation_epoch: found.installation_epoch,
         factors: found.user.factors,
-        origin: PasswordLinkOrigin::Plain,
+        origin: PasswordLinkOrigin::ByProgram,
         expires_at,
     };
     let sealed = app.vault.password_links.seal_text(PREFIX, &link);
@@ -235,7 +235,7 @@ fn change(
         let after = after_change(app, request, admission, &before, &attributes)?;
         let takes_password = !before.has_second_factor
             && after.profile.username.is_some()
-            && !is_admin(app, &before);
+            && !app.is_administrator(&before.profile.claims);
         hash = match hash {
             Some(hash) if takes_password => Some(hash),
             None if takes_password => new_password(app, request, admission, &attributes)?,
@@ -281,7 +281,7 @@ fn after_change(
 ) -> Result<ScimUser, ScimError> {
     let mut after = before.changed_to(attributes)?;
     let sets_passwords = admission.scope.contains(SET_PASSWORD);
-    if is_admin(app, before) {
+    if app.is_administrator(&before.profile.claims) {
         let only_enabled = ScimUser {
             profile: ScimProfile {
                 enabled: after.profile.enabled,
@@ -350,7 +350,7 @@ fn remove(
             }
         };
         require_version(request, &user)?;
-        if is_admin(app, &user) {
+        if app.is_administrator(&user.profile.claims) {
             return Err(of_admin().into());
         }
         let event = event(
@@ -366,12 +366,6 @@ fn remove(
         }
     }
     Err(ScimError::plain(409, "The user was changed meanwhile. Try again.").into())
-}
-
-/// Whether a role makes them an administrator, whom operators look after.
-fn is_admin(app: &App, user: &ScimUser) -> bool {
-    let administration = app.config.administration.as_ref();
-    administration.is_some_and(|set| set.has_admin_role(&user.profile.claims))
 }
 
 fn of_admin() -> ScimError {
