@@ -613,6 +613,34 @@ fn what_is_wrong_with_a_request_is_said() {
 }
 
 #[test]
+fn an_external_id_has_256_characters_at_most() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    // No two of its characters are the same, so that Postgres cannot make it shorter.
+    let different = |length: u32| -> String {
+        let letters = (0..length).map(|one| char::from_u32(0x4e00 + one).unwrap());
+        letters.collect()
+    };
+    let dana = hr.add(json!({"userName": "dana", "externalId": different(256)}));
+    assert_eq!(dana["externalId"], json!(different(256)));
+    let found = hr.found(&format!("externalId eq \"{}\"", different(256)));
+    assert_eq!(found, ["dana"]);
+    let id = text(&dana, "id");
+    for length in [257, 3_000] {
+        let named = |name: &str| json!({"schemas": [USER], "userName": name, "externalId": different(length)});
+        let replacing =
+            json!([{"op": "replace", "path": "externalId", "value": different(length)}]);
+        for (case, answer) in [
+            ("POST", hr.ask("POST", "Users", &named("erin"))),
+            ("PUT", hr.ask("PUT", &format!("Users/{id}"), &named("dana"))),
+            ("PATCH", hr.patch(id, replacing)),
+        ] {
+            assert_error(&answer, 400, Some("invalidValue"), case);
+        }
+    }
+}
+
+#[test]
 fn a_password_is_set_only_where_that_is_allowed() {
     let gatepost = start();
     let plain = Program::hr(&gatepost);
