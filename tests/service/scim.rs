@@ -641,6 +641,31 @@ fn an_external_id_has_256_characters_at_most() {
 }
 
 #[test]
+fn of_more_roles_than_may_be_sent_all_are_shown_and_those_that_are_taken_are_gone() {
+    let mut registered = registered();
+    let roles: Vec<String> = (0..250).map(|one| format!("role-{one}")).collect();
+    let many = json!({"sub": "many-1", "username": "many", "claims": {"role": roles}});
+    registered["users"].as_array_mut().unwrap().push(many);
+    let gatepost = Gatepost::start_with(&registered, &ON);
+    let hr = Program::hr(&gatepost);
+    let shown = |roles: &[String]| -> Value {
+        let elements = roles.iter().map(|role| json!({"value": role}));
+        elements.collect()
+    };
+    assert_eq!(hr.get("Users/many-1").json()["roles"], shown(&roles));
+    let take = json!([{"op": "remove", "path": "roles[value eq \"role-0\"]"}]);
+    let taken = hr.patch("many-1", take);
+    assert_eq!(taken.status, 200, "{}", taken.text());
+    assert_eq!(taken.json()["roles"], shown(&roles[1..]));
+    let add = json!([{"op": "add", "path": "roles", "value": [{"value": "one more"}]}]);
+    let refused = hr.patch("many-1", add);
+    assert_error(&refused, 400, Some("invalidValue"), "one more");
+    let sql = "SELECT claims -> 'role' FROM users WHERE sub = 'many-1'";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, Value>(0), json!(roles[1..]), "what is stored");
+}
+
+#[test]
 fn a_password_is_set_only_where_that_is_allowed() {
     let gatepost = start();
     let plain = Program::hr(&gatepost);

@@ -178,8 +178,11 @@ fn put(
 ) -> Result<(), ScimError> {
     match after {
         Some(value) => {
-            if attribute.shape() == Shape::Elements {
-                attribute.check_number(elements(&value))?;
+            // Whoever has too many, by a document or by a provider, may lose some.
+            let before = attributes.get(&attribute).map(elements).unwrap_or_default();
+            let after = elements(&value);
+            if after.len() > before.len() {
+                attribute.check_number(after)?;
             }
             attributes.insert(attribute, value);
         }
@@ -448,6 +451,32 @@ mod tests {
             let refused = after(json!([{"op": "add", "path": path, "value": "x"}]));
             assert_eq!(refused, Err(Some(ScimType::InvalidPath)), "{path}");
         }
+    }
+
+    #[test]
+    fn whoever_has_more_roles_than_may_be_sent_can_lose_some_and_gets_no_more() {
+        let roles = |numbers: std::ops::Range<u32>| -> Vec<Value> {
+            numbers.map(|one| json!(one.to_string())).collect()
+        };
+        let mut before = alice();
+        before.insert(UserAttribute::Roles, Value::Array(roles(0..300)));
+        let after = |operation: Value| {
+            let after = patched(&before, &json!({"Operations": [operation]}));
+            after
+                .map(|after| after.get(&UserAttribute::Roles).cloned())
+                .map_err(|error| error.scim_type)
+        };
+        let removed = Ok(Some(Value::Array(roles(1..300))));
+        let by_filter = json!({"op": "remove", "path": "roles[value eq \"0\"]"});
+        assert_eq!(after(by_filter), removed);
+        let by_value = json!({"op": "remove", "path": "roles", "value": [{"value": "0"}]});
+        assert_eq!(after(by_value), removed);
+        let there = json!({"op": "add", "path": "roles", "value": [{"value": "7"}]});
+        assert_eq!(after(there), Ok(Some(Value::Array(roles(0..300)))));
+        let one_more = json!({"op": "add", "path": "roles", "value": [{"value": "300"}]});
+        assert_eq!(after(one_more), Err(Some(ScimType::InvalidValue)));
+        let fewer = json!({"op": "replace", "path": "roles", "value": roles(0..200)});
+        assert_eq!(after(fewer), Ok(Some(Value::Array(roles(0..200)))));
     }
 
     #[test]
