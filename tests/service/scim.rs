@@ -822,6 +822,78 @@ fn an_address_of_somebody_is_made_verified_only_where_passwords_may_be_set() {
 }
 
 #[test]
+fn what_is_told_of_a_user_is_written_with_the_change_or_not_at_all() {
+    let gatepost = start();
+    let setting = Program::new(&gatepost, "hr", ALL_SCOPES);
+    // Each event with the transaction that wrote it.
+    let written = |id: &str| -> Vec<(String, String)> {
+        let sql = "SELECT event, xmin::text FROM audit_events WHERE sub = $1 ORDER BY at, seq";
+        let rows = gatepost.database.client().query(sql, &[&id]).unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    };
+    let names = |events: &[(String, String)]| -> Vec<String> {
+        events.iter().map(|(event, _)| event.clone()).collect()
+    };
+    let dana = setting.add(json!({
+        "userName": "dana", "emails": [{"value": "Alice@example.com"}],
+        OURS: {"emailVerified": true, "invite": "link"},
+    }));
+    let events = written(text(&dana, "id"));
+    assert_eq!(
+        names(&events),
+        ["user_added", "address_shared", "link_made"]
+    );
+    assert!(
+        events.iter().all(|(_, by)| *by == events[0].1),
+        "{events:?}"
+    );
+    let alice = setting.get(&format!(
+        "Users?{}",
+        encode(&[("filter", "userName eq \"alice\"")])
+    ));
+    let told = gatepost.run_well(
+        &["audit", "list", "--event", "address_shared", "--json"],
+        "",
+    );
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let shared_with = json!({"by": "scim", "with": alice.json()["Resources"][0]["id"]});
+    assert_eq!(told[0]["detail"], shared_with);
+
+    let erin = setting.add(json!({"userName": "erin"}));
+    let id = text(&erin, "id");
+    let address =
+        json!({"op": "replace", "path": "emails", "value": [{"value": "alice@example.com"}]});
+    let verified = json!({"op": "replace", "path": format!("{OURS}:emailVerified"), "value": true});
+    for what in ["changed", "repeated"] {
+        let answer = setting.patch(id, json!([address, verified]));
+        assert_eq!(answer.status, 200, "{what}: {}", answer.text());
+        let events = written(id);
+        let all = ["user_added", "user_changed", "address_shared"];
+        assert_eq!(names(&events), all, "{what}");
+        assert_eq!(events[1].1, events[2].1, "{what}");
+    }
+}
+
+#[test]
+fn a_query_that_is_wrong_is_refused_before_anything_is_written() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let dana = hr.add(json!({"userName": "dana"}));
+    let path = format!("Users/{}", text(&dana, "id"));
+    let twice = |path: &str| format!("{path}?attributes=id&attributes=userName");
+    let erin = json!({"schemas": [USER], "userName": "erin"});
+    for (method, path) in [
+        ("POST", "Users"),
+        ("PUT", path.as_str()),
+        ("DELETE", path.as_str()),
+    ] {
+        assert_error(&hr.ask(method, &twice(path), &erin), 400, None, method);
+    }
+    assert_eq!(hr.get(&path).json(), dana);
+    assert_eq!(hr.found("userName eq \"erin\""), [""; 0]);
+}
+
+#[test]
 fn nobody_is_called_as_the_subject_of_somebody_without_a_user_name() {
     let mut registered = registered();
     let nameless = json!({"sub": "nameless-1", "username": null});
