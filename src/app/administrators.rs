@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Map, Value};
+
 use super::App;
 use crate::protocol::registration::administration::Administration;
 use crate::protocol::words::identifiers::Subject;
@@ -15,6 +17,12 @@ impl App {
         let tenants = snapshot.catalogue.tenants.keys();
         let registered: BTreeSet<&str> = tenants.map(String::as_str).collect();
         administration.reach(user.tenant.as_ref(), &user.claims, &registered)
+    }
+
+    /// Whether a role makes somebody with these claims an administrator.
+    pub fn is_administrator(&self, claims: &Map<String, Value>) -> bool {
+        let administration = self.config.administration.as_ref();
+        administration.is_some_and(|set| set.has_admin_role(claims))
     }
 
     /// Whether a link that this administrator made for a person still counts: they are there, are

@@ -4,13 +4,15 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
+use super::users::{self, CurrentUser};
 use super::values::{column, tenant, tenant_text};
+use crate::protocol::login::letters::verified_address;
 use crate::protocol::scim::filter::UserFilter;
 use crate::protocol::scim::resource::{ScimProfile, ScimUser};
 use crate::protocol::words::identifiers::Subject;
@@ -137,18 +139,20 @@ WITH added AS (
       AND NOT EXISTS (SELECT FROM users n
                       WHERE n.sub = :username::text AND n.username IS NULL
                         AND n.tenant = :tenant::text)
-    RETURNING sub
-), {audited added} FROM added";
+    RETURNING *, xmin::text AS version
+), {audited added}, added.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
+FROM added CROSS JOIN installation i";
 
-/// Adds a user. `Taken` when the user name is somebody's.
+/// Adds a user. Answers them as stored, and what a link for them stands on: a read that followed
+/// could fail when they are there already. `Taken` when the user name is somebody's.
 pub fn insert(
     store: &Store,
     sub: &Subject,
     profile: &ScimProfile,
     external_id: Option<&str>,
     password_hash: Option<&SecretText>,
-    audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+    events: &[AuditEvent<'_>],
+) -> Result<(ScimUser, CurrentUser), StoreError> {
     let bound = bind!(
         INSERT_SCIM,
         ..profile { username, enabled },
@@ -158,11 +162,39 @@ pub fn insert(
         claims = Json(&profile.claims),
         external_id,
     );
-    if store.change(bound, audit)? {
-        Ok(())
-    } else {
-        Err(StoreError::Taken(String::from("removed_subjects")))
-    }
+    let added = store.write_all_audited(bound, events)?;
+    let Some(row) = added.first() else {
+        return Err(StoreError::Taken(String::from("removed_subjects")));
+    };
+    Ok((scim_user(row)?, users::current(row)?))
+}
+
+const SHARING: &str = "
+SELECT h.sub FROM users h
+WHERE h.tenant = :tenant::text AND h.sub <> :sub::text AND h.claims ? 'email'
+  AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254)
+      = left(lower(normalize(:address::text, NFKC)), 254) COLLATE \"C\"
+  AND {address counts} LIMIT 1";
+
+/// The event of a change, and one more where the change gives a user a verified address that
+/// somebody else of the tenant has: it signs in neither of them any more. This looks before the
+/// change, so that one statement writes it all: two who get an address at once are not told of.
+pub fn with_sharing<'a>(
+    store: &Store,
+    profile: &ScimProfile,
+    event: AuditEvent<'a>,
+) -> Result<Vec<AuditEvent<'a>>, StoreError> {
+    let Some(address) = verified_address(&profile.claims) else {
+        return Ok(vec![event]);
+    };
+    let tenant = tenant_text(profile.tenant.as_ref());
+    let bound = bind!(SHARING, sub = event.sub, tenant, address);
+    let other: Option<Subject> = store.find(bound, |row| column(row, "sub"))?;
+    let told = other.map(|other| AuditEvent {
+        detail: json!({"by": "scim", "with": other}),
+        ..event.as_event("address_shared")
+    });
+    Ok([event].into_iter().chain(told).collect())
 }
 
 const UPDATE_SCIM: &str = "
@@ -198,7 +230,7 @@ pub fn update(
     reach: Reach<'_>,
     user: &ScimUser,
     password_hash: Option<&SecretText>,
-    audit: &AuditEvent<'_>,
+    events: &[AuditEvent<'_>],
 ) -> Result<Option<ScimUser>, StoreError> {
     let profile = &user.profile;
     let bound = bind!(
@@ -211,7 +243,7 @@ pub fn update(
         password_hash = password_hash.map(SecretText::expose),
         claims = Json(&profile.claims),
     );
-    let changed = store.write_audited(bound, audit)?;
+    let changed = store.write_all_audited(bound, events)?;
     let Some(row) = changed.first() else {
         return Ok(None);
     };

@@ -8,7 +8,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, encode};
 use crate::support::mailbox::Mailbox;
-use crate::support::phone::add_app;
+use crate::support::phone::{add_app, send};
 use crate::support::scim::{
     ALL_SCOPES, ON, PATCH, Program, USER, registered, start, token_of, user_names,
 };
@@ -613,6 +613,59 @@ fn what_is_wrong_with_a_request_is_said() {
 }
 
 #[test]
+fn an_external_id_has_256_characters_at_most() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    // No two of its characters are the same, so that Postgres cannot make it shorter.
+    let different = |length: u32| -> String {
+        let letters = (0..length).map(|one| char::from_u32(0x4e00 + one).unwrap());
+        letters.collect()
+    };
+    let dana = hr.add(json!({"userName": "dana", "externalId": different(256)}));
+    assert_eq!(dana["externalId"], json!(different(256)));
+    let found = hr.found(&format!("externalId eq \"{}\"", different(256)));
+    assert_eq!(found, ["dana"]);
+    let id = text(&dana, "id");
+    for length in [257, 3_000] {
+        let named = |name: &str| json!({"schemas": [USER], "userName": name, "externalId": different(length)});
+        let replacing =
+            json!([{"op": "replace", "path": "externalId", "value": different(length)}]);
+        for (case, answer) in [
+            ("POST", hr.ask("POST", "Users", &named("erin"))),
+            ("PUT", hr.ask("PUT", &format!("Users/{id}"), &named("dana"))),
+            ("PATCH", hr.patch(id, replacing)),
+        ] {
+            assert_error(&answer, 400, Some("invalidValue"), case);
+        }
+    }
+}
+
+#[test]
+fn of_more_roles_than_may_be_sent_all_are_shown_and_those_that_are_taken_are_gone() {
+    let mut registered = registered();
+    let roles: Vec<String> = (0..250).map(|one| format!("role-{one}")).collect();
+    let many = json!({"sub": "many-1", "username": "many", "claims": {"role": roles}});
+    registered["users"].as_array_mut().unwrap().push(many);
+    let gatepost = Gatepost::start_with(&registered, &ON);
+    let hr = Program::hr(&gatepost);
+    let shown = |roles: &[String]| -> Value {
+        let elements = roles.iter().map(|role| json!({"value": role}));
+        elements.collect()
+    };
+    assert_eq!(hr.get("Users/many-1").json()["roles"], shown(&roles));
+    let take = json!([{"op": "remove", "path": "roles[value eq \"role-0\"]"}]);
+    let taken = hr.patch("many-1", take);
+    assert_eq!(taken.status, 200, "{}", taken.text());
+    assert_eq!(taken.json()["roles"], shown(&roles[1..]));
+    let add = json!([{"op": "add", "path": "roles", "value": [{"value": "one more"}]}]);
+    let refused = hr.patch("many-1", add);
+    assert_error(&refused, 400, Some("invalidValue"), "one more");
+    let sql = "SELECT claims -> 'role' FROM users WHERE sub = 'many-1'";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, Value>(0), json!(roles[1..]), "what is stored");
+}
+
+#[test]
 fn a_password_is_set_only_where_that_is_allowed() {
     let gatepost = start();
     let plain = Program::hr(&gatepost);
@@ -769,6 +822,78 @@ fn an_address_of_somebody_is_made_verified_only_where_passwords_may_be_set() {
 }
 
 #[test]
+fn what_is_told_of_a_user_is_written_with_the_change_or_not_at_all() {
+    let gatepost = start();
+    let setting = Program::new(&gatepost, "hr", ALL_SCOPES);
+    // Each event with the transaction that wrote it.
+    let written = |id: &str| -> Vec<(String, String)> {
+        let sql = "SELECT event, xmin::text FROM audit_events WHERE sub = $1 ORDER BY at, seq";
+        let rows = gatepost.database.client().query(sql, &[&id]).unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    };
+    let names = |events: &[(String, String)]| -> Vec<String> {
+        events.iter().map(|(event, _)| event.clone()).collect()
+    };
+    let dana = setting.add(json!({
+        "userName": "dana", "emails": [{"value": "Alice@example.com"}],
+        OURS: {"emailVerified": true, "invite": "link"},
+    }));
+    let events = written(text(&dana, "id"));
+    assert_eq!(
+        names(&events),
+        ["user_added", "address_shared", "link_made"]
+    );
+    assert!(
+        events.iter().all(|(_, by)| *by == events[0].1),
+        "{events:?}"
+    );
+    let alice = setting.get(&format!(
+        "Users?{}",
+        encode(&[("filter", "userName eq \"alice\"")])
+    ));
+    let told = gatepost.run_well(
+        &["audit", "list", "--event", "address_shared", "--json"],
+        "",
+    );
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let shared_with = json!({"by": "scim", "with": alice.json()["Resources"][0]["id"]});
+    assert_eq!(told[0]["detail"], shared_with);
+
+    let erin = setting.add(json!({"userName": "erin"}));
+    let id = text(&erin, "id");
+    let address =
+        json!({"op": "replace", "path": "emails", "value": [{"value": "alice@example.com"}]});
+    let verified = json!({"op": "replace", "path": format!("{OURS}:emailVerified"), "value": true});
+    for what in ["changed", "repeated"] {
+        let answer = setting.patch(id, json!([address, verified]));
+        assert_eq!(answer.status, 200, "{what}: {}", answer.text());
+        let events = written(id);
+        let all = ["user_added", "user_changed", "address_shared"];
+        assert_eq!(names(&events), all, "{what}");
+        assert_eq!(events[1].1, events[2].1, "{what}");
+    }
+}
+
+#[test]
+fn a_query_that_is_wrong_is_refused_before_anything_is_written() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let dana = hr.add(json!({"userName": "dana"}));
+    let path = format!("Users/{}", text(&dana, "id"));
+    let twice = |path: &str| format!("{path}?attributes=id&attributes=userName");
+    let erin = json!({"schemas": [USER], "userName": "erin"});
+    for (method, path) in [
+        ("POST", "Users"),
+        ("PUT", path.as_str()),
+        ("DELETE", path.as_str()),
+    ] {
+        assert_error(&hr.ask(method, &twice(path), &erin), 400, None, method);
+    }
+    assert_eq!(hr.get(&path).json(), dana);
+    assert_eq!(hr.found("userName eq \"erin\""), [""; 0]);
+}
+
+#[test]
 fn nobody_is_called_as_the_subject_of_somebody_without_a_user_name() {
     let mut registered = registered();
     let nameless = json!({"sub": "nameless-1", "username": null});
@@ -824,6 +949,127 @@ fn a_password_that_is_not_taken_keeps_nobody_from_being_disabled() {
         names.contains("active") && !names.contains("password"),
         "{names}"
     );
+}
+
+/// With boss, who has the role of administrators, and an external id from before.
+fn start_with_boss() -> Gatepost {
+    let mut registered = registered();
+    let boss = json!({
+        "sub": "boss-1", "username": "boss", "claims": {"name": "Boss", "role": ["office", "staff"]},
+    });
+    registered["users"].as_array_mut().unwrap().push(boss);
+    let settings = [ON[0], ("GATEPOST_ADMIN_ROLE", "office")];
+    let gatepost = Gatepost::start_with(&registered, &settings);
+    gatepost
+        .database
+        .run("UPDATE users SET external_id = '00u7' WHERE sub = 'boss-1'");
+    gatepost
+}
+
+#[test]
+fn an_administrator_who_leaves_is_disabled_whatever_else_the_request_says() {
+    let gatepost = start_with_boss();
+    let hr = Program::hr(&gatepost);
+    let setting = Program::new(&gatepost, "hr", ALL_SCOPES);
+    let path = "Users/boss-1";
+    let before = hr.get(path).json();
+    // As Okta sends it: without roles and external id, which would be taken from them.
+    let whole = |changes: Value| {
+        let mut whole = json!({
+            "schemas": [USER], "id": "boss-1", "userName": "boss@okta.local", "name": {"givenName": "Bo"},
+            "emails": [{"primary": true, "value": "boss@okta.local", "type": "work"}], "groups": [],
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            whole[name] = value.clone();
+        }
+        whole
+    };
+    let assert_only_active = |answer: &Answer, active: bool, case: &str| {
+        assert_eq!(answer.status, 200, "{case}: {}", answer.text());
+        let mut expected = before.clone();
+        expected["active"] = json!(active);
+        expected["meta"] = answer.json()["meta"].clone();
+        assert_eq!(answer.json(), expected, "{case}");
+    };
+    for (case, changes) in [("active", json!({"active": true})), ("unsaid", json!({}))] {
+        assert_error(&hr.ask("PUT", path, &whole(changes)), 403, None, case);
+    }
+    assert_eq!(hr.get(path).json(), before);
+
+    let with_password = whole(json!({"active": false, "password": PASSWORD}));
+    let left = setting.ask("PUT", path, &with_password);
+    assert_only_active(&left, false, "the first time");
+    let repeated = hr.ask("PUT", path, &whole(json!({"active": false})));
+    assert_only_active(&repeated, false, "repeated");
+    assert_error(
+        &hr.ask("PUT", path, &whole(json!({}))),
+        403,
+        None,
+        "disabled, and that is not said",
+    );
+    let named = json!({"op": "replace", "path": "displayName", "value": "Mallory"});
+    assert_error(&hr.patch("boss-1", json!([named])), 403, None, "disabled");
+
+    let active = |active: bool| json!({"op": "replace", "path": "active", "value": active});
+    let back = json!([named, active(true)]);
+    assert_error(&hr.patch("boss-1", back), 403, None, "more than active");
+    assert_only_active(&hr.patch("boss-1", json!([active(true)])), true, "back");
+    let left = hr.patch("boss-1", json!([named, active(false)]));
+    assert_only_active(&left, false, "by PATCH");
+
+    let sql = "SELECT count(*) FROM users WHERE sub = 'boss-1' AND password_hash IS NULL";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, i64>(0), 1, "no program sets their password");
+    let events = gatepost.run_well(&["audit", "list", "--event", "user_changed", "--json"], "");
+    let events: Value = serde_json::from_str(&events).unwrap();
+    let events = events.as_array().unwrap();
+    assert_eq!(events.len(), 3, "{events:?}");
+    for event in events {
+        assert_eq!(event["detail"]["changed"], json!(["active"]), "{event}");
+    }
+}
+
+#[test]
+fn an_invitation_of_a_program_is_over_once_its_user_is_an_administrator() {
+    let mailbox = Mailbox::open();
+    let [(smtp, server), (from, sender)] = mailbox.settings();
+    let settings = [
+        ON[0],
+        ("GATEPOST_ADMIN_ROLE", "office"),
+        (smtp, &server),
+        (from, &sender),
+    ];
+    let gatepost = Gatepost::start_with(&registered(), &settings);
+    let hr = Program::hr(&gatepost);
+    let role = |name: &str, change: &str, role: &str| {
+        gatepost.run_well(&["user", "role", name, change, role], "");
+    };
+    for (name, invite) in [("dora", "link"), ("erin", "mail")] {
+        let address = format!("{name}@example.com");
+        let added = hr.add(json!({
+            "userName": name, "emails": [{"value": address}], OURS: {"invite": invite},
+        }));
+        let link = match added[OURS]["inviteLink"].as_str() {
+            Some(link) => link.to_owned(),
+            None => mailbox.letter(1).link().to_owned(),
+        };
+        let mut open = gatepost.browser();
+        let form = open.visit(&link);
+        assert_eq!(form.status, 200, "{invite}: {}", form.text());
+        role(name, "--add", "office");
+        let over = gatepost.browser().get(&link);
+        over.assert_error_page(400, "GP1810", invite);
+        let new = [("new_password", PASSWORD), ("new_password_again", PASSWORD)];
+        let late = send(&mut open, &form, &new);
+        late.assert_error_page(400, "GP1810", "opened before");
+        let own = gatepost.run_well(&["user", "invite", name], "");
+        let of_operator = gatepost.browser().visit(own.trim());
+        assert_eq!(of_operator.status, 200, "{}", of_operator.text());
+        // Other roles change nothing: a program gives them after it has made somebody.
+        role(name, "--remove", "office");
+        role(name, "--add", "staff");
+        assert_eq!(send(&mut open, &form, &new).status, 303, "{invite}");
+    }
 }
 
 #[test]

@@ -73,9 +73,12 @@ fn user(app: &App, link: &MailLink) -> Result<Option<CurrentUser>, Failure> {
     let Some(found) = found else {
         return Ok(None);
     };
-    if let MailLinkOrigin::ByAdministrator(maker) = &link.origin
-        && !app.may_look_after(maker, &found.user)?
-    {
+    let is_over = match &link.origin {
+        MailLinkOrigin::ByAdministrator(maker) => !app.may_look_after(maker, &found.user)?,
+        MailLinkOrigin::ByProgram => app.is_administrator(&found.user.claims),
+        MailLinkOrigin::Plain | MailLinkOrigin::OnTheWay(_) => false,
+    };
+    if is_over {
         return Ok(None);
     }
     let user = found.user.clone().into_core();
@@ -273,7 +276,9 @@ impl OpenMailLink<'_> {
         let username = self.found.user.username.as_deref().unwrap_or_default();
         let waiting = match &self.link.origin {
             MailLinkOrigin::OnTheWay(sealed) => visit::open_text(app, sealed).ok(),
-            MailLinkOrigin::Plain | MailLinkOrigin::ByAdministrator(_) => None,
+            MailLinkOrigin::Plain
+            | MailLinkOrigin::ByAdministrator(_)
+            | MailLinkOrigin::ByProgram => None,
         };
         let sealed = match waiting {
             Some(opened) => opened.sealed,

@@ -353,7 +353,10 @@ pub(super) fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>
             }
             factors_and_roles(user.factors, &user.claims)
         }
-        PasswordLinkOrigin::Plain | PasswordLinkOrigin::Enrolling => user.factors,
+        PasswordLinkOrigin::ByProgram if app.is_administrator(&user.claims) => return Ok(None),
+        PasswordLinkOrigin::Plain
+        | PasswordLinkOrigin::Enrolling
+        | PasswordLinkOrigin::ByProgram => user.factors,
     };
     let core = user.clone().into_core();
     let stands = link.stands(&core, found.installation_epoch, app.now());

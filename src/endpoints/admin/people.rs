@@ -154,7 +154,7 @@ fn add(
     let subject = Subject::of_random(random::bytes());
     let detail = json!({"link": true, "mail": by_letter});
     let event = administrator.event("user_added", &subject, detail);
-    scim_users::insert(store, &subject, &profile, None, None, &event)?;
+    scim_users::insert(store, &subject, &profile, None, None, &[event])?;
     Ok(subject)
 }
 

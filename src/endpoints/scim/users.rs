@@ -1,7 +1,5 @@
 //! `/scim/v2/Users`: finding, adding, changing and removing users (RFC 7644 §3).
 
-use std::time::Duration;
-
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +15,7 @@ use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::language::Language;
 use crate::protocol::login::letters::stored_address;
-use crate::protocol::login::mail_link::{MailLinkOrigin, address_hash};
+use crate::protocol::login::mail_link::{INVITATION_LIFETIME, MailLinkOrigin, address_hash};
 use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink, PasswordLinkOrigin};
 use crate::protocol::registration::timestamp;
@@ -27,21 +25,20 @@ use crate::protocol::scim::patch::patched;
 use crate::protocol::scim::projection::Projection;
 use crate::protocol::scim::resource::{self, ScimProfile, ScimUser, text};
 use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::protocol::words::instant::Instant;
 use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
 use crate::store::audit_events::AuditEvent;
 use crate::store::scim_users;
-use crate::store::{audit_events, users};
+use crate::store::users::CurrentUser;
 
 const SET_PASSWORD: &str = "scim.password";
 /// How often a change is tried again that another one came before.
 const TRIES: u32 = 3;
 /// Objects and arrays within each other, in a body.
 const DEEPEST: usize = 8;
-/// How long an invitation is good for: 72 hours.
-const INVITATION: Duration = Duration::from_secs(72 * 3_600);
 
 /// `/Users`
 pub(super) fn handle_all(
@@ -70,6 +67,8 @@ pub(super) fn handle_one(
         .ok()
         .filter(|id| !id.contains('\0'));
     let subject = Subject::new(id.ok_or_else(unknown)?);
+    // Before anything is written: a query that is wrong.
+    projection(request)?;
     match request.method {
         Method::Get | Method::Head => {
             let user = found(app, admission, &subject)?;
@@ -100,31 +99,26 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     let wish = text(&wanted, UserAttribute::Invite);
     let to = invited_at(app, &profile, wish)?;
     let hash = new_password(app, request, admission, &wanted)?;
+    let projection = projection(request)?;
     let subject = Subject::of_random(random::bytes());
-    let event = event(
-        "user_added",
-        admission,
-        request,
-        &subject,
-        json!({"by": "scim"}),
-    );
-    let external_id = text(&wanted, UserAttribute::ExternalId);
-    scim_users::insert(
-        &app.store,
-        &subject,
-        &profile,
-        external_id,
-        hash.as_ref(),
-        &event,
-    )
-    .map_err(or_taken)?;
-    if profile.claims.get("email_verified") == Some(&Value::from(true)) {
-        users::tell_of_sharing(&app.store, &subject, "scim", &event)?;
+    // The statement that adds the user writes all events, and after it the database is not asked
+    // again. A request that failed then would leave somebody without an invitation, and whoever
+    // repeats it is told that the name is taken.
+    let detail = json!({"by": "scim"});
+    let added = event("user_added", admission, request, &subject, detail);
+    let mut events = scim_users::with_sharing(&app.store, &profile, added)?;
+    let expires_at = app.now().plus(INVITATION_LIFETIME);
+    let gets_link = wish.is_some() && to.is_none();
+    if gets_link {
+        let detail = json!({"by": "scim", "expires_at": timestamp::format(expires_at)});
+        events.push(event("link_made", admission, request, &subject, detail));
     }
-    let user = found(app, admission, &subject)?;
-    let mut resource = user.show(&location(app, &subject), &projection(request)?);
+    let external_id = text(&wanted, UserAttribute::ExternalId);
+    let hash = hash.as_ref();
+    let added = scim_users::insert(&app.store, &subject, &profile, external_id, hash, &events);
+    let (user, found) = added.map_err(or_taken)?;
+    let mut resource = user.show(&location(app, &subject), &projection);
     if let Some(to) = &to {
-        let found = users::find_for_client(&app.store, &subject, None)?.ok_or_else(unknown)?;
         let hash = address_hash(&found.user.claims);
         let letter = letters::of_link(
             app,
@@ -132,12 +126,13 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
             to,
             Language::English,
             hash,
-            MailLinkOrigin::Plain,
+            MailLinkOrigin::ByProgram,
         );
         let errand = Errand::Written(letter);
         notices::hand_over(app, &asked_by(request), Some(&subject), errand);
-    } else if wish.is_some() {
-        let link = invitation(app, admission, request, &subject)?;
+    }
+    if gets_link {
+        let link = invitation(app, &found, expires_at);
         resource::put_below(&mut resource, GATEPOST_SCHEMA, |ours| {
             ours.insert(String::from("inviteLink"), Value::from(link));
         });
@@ -175,30 +170,18 @@ fn asked_by(request: &Request) -> AskedBy {
 }
 
 /// A link by which somebody new sets a password, for whoever made them to hand out.
-fn invitation(
-    app: &App,
-    admission: &Admission,
-    request: &Request,
-    subject: &Subject,
-) -> Result<String, ScimRefusal> {
-    let found = users::find_for_client(&app.store, subject, None)?.ok_or_else(unknown)?;
-    let expires_at = app.now().plus(INVITATION);
+fn invitation(app: &App, found: &CurrentUser, expires_at: Instant) -> String {
+    let user = &found.user;
     let link = PasswordLink {
-        subject: subject.clone(),
-        epoch: found.user.epoch,
+        subject: user.sub.clone(),
+        epoch: user.epoch,
         installation_epoch: found.installation_epoch,
-        factors: found.user.factors,
-        origin: PasswordLinkOrigin::Plain,
+        factors: user.factors,
+        origin: PasswordLinkOrigin::ByProgram,
         expires_at,
     };
     let sealed = app.vault.password_links.seal_text(PREFIX, &link);
-    let detail = json!({"by": "scim", "expires_at": timestamp::format(expires_at)});
-    let event = event("link_made", admission, request, subject, detail);
-    audit_events::insert(&app.store, &event)?;
-    Ok(format!(
-        "{}/account/link?l={sealed}",
-        app.config.base_url.as_str()
-    ))
+    format!("{}/account/link?l={sealed}", app.issuer())
 }
 
 /// The client's only tenant, else the one that was named, else none.
@@ -233,7 +216,9 @@ fn change(
         require_version(request, &before)?;
         let attributes = wanted(&before)?;
         let after = after_change(app, request, admission, &before, &attributes)?;
-        let takes_password = !before.has_second_factor && after.profile.username.is_some();
+        let takes_password = !before.has_second_factor
+            && after.profile.username.is_some()
+            && !app.is_administrator(&before.profile.claims);
         hash = match hash {
             Some(hash) if takes_password => Some(hash),
             None if takes_password => new_password(app, request, admission, &attributes)?,
@@ -242,8 +227,8 @@ fn change(
         if after == before && hash.is_none() {
             let asks_for_password = attributes.contains_key(&UserAttribute::Password);
             if asks_for_password && !takes_password && admission.scope.contains(SET_PASSWORD) {
-                let rule = "The password of somebody with a second factor, or without a user \
-                            name, is not set here.";
+                let rule = "The password of an administrator, or of somebody with a second factor \
+                            or without a user name, is not set here.";
                 return Err(ScimError::plain(403, rule).into());
             }
             // Whoever repeats a change is told so only where the first one holds for good.
@@ -256,13 +241,14 @@ fn change(
         }
         let detail = json!({"by": "scim", "changed": changed});
         let event = event("user_changed", admission, request, subject, detail);
+        let events = match after.profile.verifies_more_than(&before.profile) {
+            true => scim_users::with_sharing(&app.store, &after.profile, event)?,
+            false => vec![event],
+        };
         let reach = admission.reach();
-        let written = scim_users::update(&app.store, &reach, &after, hash.as_ref(), &event);
+        let written = scim_users::update(&app.store, &reach, &after, hash.as_ref(), &events);
         if let Some(user) = written.map_err(or_taken)? {
             tell_old_address(app, request, &before, &after);
-            if after.profile.verifies_more_than(&before.profile) {
-                users::tell_of_sharing(&app.store, subject, "scim", &event)?;
-            }
             return shown(app, request, &user);
         }
     }
@@ -279,16 +265,22 @@ fn after_change(
 ) -> Result<ScimUser, ScimError> {
     let mut after = before.changed_to(attributes)?;
     let sets_passwords = admission.scope.contains(SET_PASSWORD);
-    if is_admin(app, before) {
-        let only_enabled = ScimProfile {
-            enabled: after.profile.enabled,
-            ..before.profile.clone()
+    if app.is_administrator(&before.profile.claims) {
+        let only_enabled = ScimUser {
+            profile: ScimProfile {
+                enabled: after.profile.enabled,
+                ..before.profile.clone()
+            },
+            ..before.clone()
         };
+        // Whoever leaves is out, whatever else the request says: Okta's PUT names no roles, and
+        // with them it would take the administrators' role. Repeated, it is answered the same.
+        let says_inactive = attributes.get(&UserAttribute::Active) == Some(&Value::from(false));
+        if says_inactive && (before.profile.enabled || request.method == Method::Put) {
+            return Ok(only_enabled);
+        }
         let asks_for_password = sets_passwords && attributes.contains_key(&UserAttribute::Password);
-        if after.profile != only_enabled
-            || after.external_id != before.external_id
-            || asks_for_password
-        {
+        if after != only_enabled || asks_for_password {
             return Err(of_admin());
         }
     } else {
@@ -342,7 +334,7 @@ fn remove(
             }
         };
         require_version(request, &user)?;
-        if is_admin(app, &user) {
+        if app.is_administrator(&user.profile.claims) {
             return Err(of_admin().into());
         }
         let event = event(
@@ -358,12 +350,6 @@ fn remove(
         }
     }
     Err(ScimError::plain(409, "The user was changed meanwhile. Try again.").into())
-}
-
-/// Whether a role makes them an administrator, whom operators look after.
-fn is_admin(app: &App, user: &ScimUser) -> bool {
-    let administration = app.config.administration.as_ref();
-    administration.is_some_and(|set| set.has_admin_role(&user.profile.claims))
 }
 
 fn of_admin() -> ScimError {

@@ -41,12 +41,14 @@ pub struct MailLink {
 /// Why a link was sent. Under the seal this stands where an `Option` was: the order counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MailLinkOrigin {
-    /// An operator or a program invited somebody, or they forgot their password.
+    /// An operator invited somebody, or they forgot their password.
     Plain,
     /// They forgot it on the way to a client: the sealed request.
     OnTheWay(String),
     /// This administrator had it sent.
     ByAdministrator(Subject),
+    /// A program had it sent, to an address that it named: as `PasswordLinkOrigin::ByProgram`.
+    ByProgram,
 }
 
 impl MailLink {

@@ -31,12 +31,14 @@ pub struct PasswordLink {
 /// Who made a link, and what for. Under the seal this stands where a `bool` was: the order counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PasswordLinkOrigin {
-    /// An operator or a program.
+    /// An operator.
     Plain,
     /// An operator; the user also sets up an app that shows codes.
     Enrolling,
     /// This administrator.
     ByAdministrator(Subject),
+    /// A program, which makes nobody an administrator: it is over when somebody else did.
+    ByProgram,
 }
 
 impl PasswordLink {

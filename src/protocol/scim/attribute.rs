@@ -13,6 +13,8 @@ pub const GATEPOST_SCHEMA: &str = "urn:ietf:params:scim:schemas:extension:gatepo
 
 /// Of one attribute.
 const MOST_ELEMENTS: usize = 200;
+/// Of an external id, in characters: an index holds it, whose rows have a limit.
+const LONGEST_EXTERNAL_ID: usize = 256;
 
 pub const SCHEMAS: [&str; 3] = [USER_SCHEMA, ENTERPRISE_SCHEMA, GATEPOST_SCHEMA];
 
@@ -176,6 +178,9 @@ impl UserAttribute {
         };
         if text.contains('\0') {
             return Err(self.invalid("must not hold NUL"));
+        }
+        if self == UserAttribute::ExternalId && text.chars().count() > LONGEST_EXTERNAL_ID {
+            return Err(self.invalid("must be 256 characters at most"));
         }
         Ok((!text.is_empty()).then(|| Value::from(text)))
     }

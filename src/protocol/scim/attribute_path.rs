@@ -4,7 +4,7 @@
 
 use super::attribute::{SCHEMAS, USER_SCHEMA, UserAttribute};
 use super::error::{ScimError, ScimType};
-use super::filter::element_filter;
+use super::filter::{comparisons, element_filter};
 
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,14 +15,14 @@ pub enum Target {
     Element(UserAttribute, String),
     /// `name`, or all of an extension: the attributes below it, and their common beginning.
     Attributes(&'static str),
-    /// A part of an attribute of which nothing is kept, as `emails.type`.
+    /// What is not kept here, as `title`, or as the part `emails.type`.
     NotKept,
 }
 
-/// The parts of an element beside its value: the one that is kept always has the same.
-const PARTS_NOT_KEPT: [&str; 3] = ["type", "primary", "display"];
+/// Attributes that no client writes (RFC 7643 §3.1, §4.1.2). A program that tries is mistaken.
+const READ_ONLY: [&str; 4] = ["id", "schemas", "meta", "groups"];
 
-/// Reads a path of PATCH. Anything that is not kept is `invalidPath`.
+/// Reads a path of PATCH. What is malformed is `invalidPath`, and so is what no client writes.
 pub fn target(path: &str) -> Result<Target, ScimError> {
     let path = path.trim();
     if let Some(schema) = SCHEMAS
@@ -31,27 +31,25 @@ pub fn target(path: &str) -> Result<Target, ScimError> {
     {
         return Ok(Target::Attributes(schema));
     }
-    let Some((before, filter_and_rest)) = path.split_once('[') else {
+    let Some((before, filter_and_part)) = path.split_once('[') else {
         return unfiltered(path);
     };
-    let (filter, after) = filter_and_rest.rsplit_once(']').ok_or_else(unknown)?;
-    let attribute = element_attribute(before).ok_or_else(unknown)?;
-    let part = after.strip_prefix('.').unwrap_or(after);
-    if PARTS_NOT_KEPT
-        .iter()
-        .any(|one| one.eq_ignore_ascii_case(part))
-    {
-        return Ok(Target::NotKept);
+    let (filter, part) = filter_and_part.rsplit_once(']').ok_or_else(invalid)?;
+    if !part.is_empty() && !part.starts_with('.') {
+        return Err(invalid());
     }
-    if !part.is_empty() && !part.eq_ignore_ascii_case("value") {
-        return Err(unknown());
+    match unfiltered(&format!("{before}{part}"))? {
+        Target::Attribute(attribute) if has_elements(attribute) => {
+            let filter = element_filter(filter)?;
+            Ok(match filter.value {
+                _ if filter.is_of_another => Target::NotKept,
+                Some(value) => Target::Element(attribute, value),
+                None => Target::Attribute(attribute),
+            })
+        }
+        Target::NotKept => comparisons(filter).map(|_| Target::NotKept),
+        Target::Attribute(_) | Target::Attributes(_) | Target::Element(..) => Err(invalid()),
     }
-    let filter = element_filter(filter)?;
-    Ok(match filter.value {
-        _ if filter.is_of_another => Target::NotKept,
-        Some(value) => Target::Element(attribute, value),
-        None => Target::Attribute(attribute),
-    })
 }
 
 fn unfiltered(path: &str) -> Result<Target, ScimError> {
@@ -62,18 +60,29 @@ fn unfiltered(path: &str) -> Result<Target, ScimError> {
     if local.eq_ignore_ascii_case("name") {
         return Ok(Target::Attributes("name"));
     }
-    let Some((before, part)) = local.rsplit_once('.') else {
-        return Err(unknown());
-    };
-    let is_not_kept = PARTS_NOT_KEPT
-        .iter()
-        .any(|one| one.eq_ignore_ascii_case(part));
-    if (is_not_kept && element_attribute(before).is_some())
-        || local.eq_ignore_ascii_case("name.formatted")
-    {
-        return Ok(Target::NotKept);
+    let (parent, _) = local.rsplit_once('.').unwrap_or((local, ""));
+    let is_read_only = READ_ONLY.iter().any(|one| one.eq_ignore_ascii_case(parent));
+    // Ignored, a change of `active.value` would be answered as if it had been made.
+    let has_no_parts = attribute_at(parent).is_some_and(|parent| !has_elements(parent));
+    if is_read_only || has_no_parts || !is_well_formed(local) {
+        return Err(invalid());
     }
-    Err(unknown())
+    Ok(Target::NotKept)
+}
+
+/// Whether it is written as the path of an attribute, or of a part of one.
+fn is_well_formed(path: &str) -> bool {
+    let is_in_word = |letter: char| letter.is_ascii_alphanumeric() || "-_$".contains(letter);
+    let is_word = |word: &str| !word.is_empty() && word.chars().all(is_in_word);
+    let (_, name) = path.rsplit_once(':').unwrap_or(("", path));
+    path.split([':', '.']).all(is_word)
+        && name.split('.').count() <= 2
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+}
+
+/// Whether it has elements with parts, of which the value is kept.
+fn has_elements(attribute: UserAttribute) -> bool {
+    attribute.name().part == Some("value")
 }
 
 /// The attribute of that path, in any case: with its part, or without the part `value`.
@@ -87,10 +96,9 @@ pub fn attribute_at(path: &str) -> Option<UserAttribute> {
 
 fn element_attribute(path: &str) -> Option<UserAttribute> {
     let path = below_core(path);
-    UserAttribute::ALL.into_iter().find(|one| {
-        let name = one.name();
-        name.part == Some("value") && name.attribute.eq_ignore_ascii_case(path)
-    })
+    UserAttribute::ALL
+        .into_iter()
+        .find(|one| has_elements(*one) && one.name().attribute.eq_ignore_ascii_case(path))
 }
 
 /// The same path without the URN of the core schema, which need not be there.
@@ -104,7 +112,7 @@ fn below_core(path: &str) -> &str {
     }
 }
 
-fn unknown() -> ScimError {
-    let rule = "a path must name an attribute that /Schemas lists";
+fn invalid() -> ScimError {
+    let rule = "a path must lead to an attribute of a user that clients may write";
     ScimError::bad_request(ScimType::InvalidPath, rule)
 }

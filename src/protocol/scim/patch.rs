@@ -178,8 +178,11 @@ fn put(
 ) -> Result<(), ScimError> {
     match after {
         Some(value) => {
-            if attribute.shape() == Shape::Elements {
-                attribute.check_number(elements(&value))?;
+            // Whoever has too many, by a document or by a provider, may lose some.
+            let before = attributes.get(&attribute).map(elements).unwrap_or_default();
+            let after = elements(&value);
+            if after.len() > before.len() {
+                attribute.check_number(after)?;
             }
             attributes.insert(attribute, value);
         }
@@ -345,6 +348,11 @@ mod tests {
                 None,
             ),
             (
+                json!([{"op": "Replace", "path": "roles", "value": []}]),
+                UserAttribute::Roles,
+                None,
+            ),
+            (
                 json!([{"op": "replace", "value": {"title": "Dr", "schemas": [], "id": "x"}}]),
                 UserAttribute::UserName,
                 Some(json!("alice")),
@@ -379,6 +387,99 @@ mod tests {
     }
 
     #[test]
+    fn a_path_to_what_is_not_kept_changes_nothing_and_lets_the_rest_be_done() {
+        let mut disabled = alice();
+        disabled.insert(UserAttribute::Active, json!(false));
+        for path in [
+            "title",
+            "PreferredLanguage",
+            "name.formatted",
+            "name.honorificPrefix",
+            "emails.display",
+            "emails[type eq \"work\"].display",
+            "addresses",
+            "addresses.country",
+            "addresses[type eq \"work\"].streetAddress",
+            "addresses[country eq \"DE\" and primary eq true]",
+            "x509Certificates[value eq \"a[0].b\"]",
+            "manager.$ref",
+            "urn:ietf:params:scim:schemas:core:2.0:User:userType",
+            "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:manager",
+            "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:manager.value",
+            "urn:ietf:params:scim:schemas:extension:acme:2.0:User",
+            "urn:ietf:params:scim:schemas:extension:acme:2.0:User:shoe_size",
+        ] {
+            let disabling = json!({"op": "Replace", "path": "active", "value": "False"});
+            for op in ["Add", "Replace", "Remove"] {
+                let operation = json!({"op": op, "path": path, "value": "x"});
+                let after = after(json!([operation, disabling]));
+                assert_eq!(after, Ok(disabled.clone()), "{op} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_malformed_or_that_no_client_writes_is_refused() {
+        for path in [
+            "",
+            "a b",
+            "7",
+            "title.",
+            ".title",
+            "title.of.honour",
+            ":title",
+            "urn:ietf:params::title",
+            "tïtle",
+            "title eq \"x\"",
+            "emails[type",
+            "emails[type eq \"work\"]value",
+            "addresses]",
+            "addresses[type eq \"work\"].a.b",
+            "userName[value eq \"x\"]",
+            "userName.value",
+            "active.value",
+            "name.givenName.value",
+            "name[type eq \"work\"]",
+            "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department.value",
+            "id",
+            "schemas",
+            "Meta.version",
+            "groups",
+            "groups[value eq \"x\"]",
+            "urn:ietf:params:scim:schemas:core:2.0:User:id",
+        ] {
+            let refused = after(json!([{"op": "add", "path": path, "value": "x"}]));
+            assert_eq!(refused, Err(Some(ScimType::InvalidPath)), "{path}");
+        }
+    }
+
+    #[test]
+    fn whoever_has_more_roles_than_may_be_sent_can_lose_some_and_gets_no_more() {
+        let roles = |numbers: std::ops::Range<u32>| -> Vec<Value> {
+            numbers.map(|one| json!(one.to_string())).collect()
+        };
+        let mut before = alice();
+        before.insert(UserAttribute::Roles, Value::Array(roles(0..300)));
+        let after = |operation: Value| {
+            let after = patched(&before, &json!({"Operations": [operation]}));
+            after
+                .map(|after| after.get(&UserAttribute::Roles).cloned())
+                .map_err(|error| error.scim_type)
+        };
+        let removed = Ok(Some(Value::Array(roles(1..300))));
+        let by_filter = json!({"op": "remove", "path": "roles[value eq \"0\"]"});
+        assert_eq!(after(by_filter), removed);
+        let by_value = json!({"op": "remove", "path": "roles", "value": [{"value": "0"}]});
+        assert_eq!(after(by_value), removed);
+        let there = json!({"op": "add", "path": "roles", "value": [{"value": "7"}]});
+        assert_eq!(after(there), Ok(Some(Value::Array(roles(0..300)))));
+        let one_more = json!({"op": "add", "path": "roles", "value": [{"value": "300"}]});
+        assert_eq!(after(one_more), Err(Some(ScimType::InvalidValue)));
+        let fewer = json!({"op": "replace", "path": "roles", "value": roles(0..200)});
+        assert_eq!(after(fewer), Ok(Some(Value::Array(roles(0..200)))));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_named() {
         for (operations, scim_type) in [
             (json!([]), ScimType::InvalidSyntax),
@@ -407,19 +508,11 @@ mod tests {
                 ScimType::InvalidValue,
             ),
             (
-                json!([{"op": "add", "path": "title", "value": "Dr"}]),
-                ScimType::InvalidPath,
-            ),
-            (
-                json!([{"op": "add", "path": "emails[type", "value": "x"}]),
-                ScimType::InvalidPath,
-            ),
-            (
-                json!([{"op": "add", "path": "userName[value eq \"x\"]", "value": "x"}]),
-                ScimType::InvalidPath,
-            ),
-            (
                 json!([{"op": "add", "path": "emails[type co \"x\"]", "value": "x"}]),
+                ScimType::InvalidFilter,
+            ),
+            (
+                json!([{"op": "add", "path": "addresses[type co \"x\"]", "value": "x"}]),
                 ScimType::InvalidFilter,
             ),
             (

@@ -306,15 +306,18 @@ fn claims(
 /// A claim as an attribute; a claim of another type is not shown.
 fn claim_shown(attribute: UserAttribute, claim: Option<&Value>) -> Option<Value> {
     let claim = claim?;
-    let fits = match attribute.shape() {
-        Shape::Text | Shape::OneElement => claim.is_string(),
-        Shape::Flag => claim.is_boolean(),
-        Shape::Elements => claim.is_string() || claim.is_array(),
-    };
-    if fits {
-        attribute.read(claim).ok().flatten()
-    } else {
-        None
+    match attribute.shape() {
+        // All of them, even those that are more than may be sent: a change works on what is there.
+        Shape::Elements => {
+            let is_text = |one: &&Value| one.as_str().is_some_and(|text| !text.is_empty());
+            let all: Vec<Value> = elements(claim).iter().filter(is_text).cloned().collect();
+            (!all.is_empty()).then_some(Value::Array(all))
+        }
+        Shape::Text | Shape::OneElement if claim.is_string() => {
+            attribute.read(claim).ok().flatten()
+        }
+        Shape::Flag if claim.is_boolean() => Some(claim.clone()),
+        Shape::Text | Shape::OneElement | Shape::Flag => None,
     }
 }
 
