@@ -13,6 +13,7 @@ use crate::app;
 use crate::config::Config;
 use crate::keys::password::PasswordHashing;
 use crate::protocol::registration::DocumentProblem;
+use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{self, Plan, PlannedChange, Verb};
 use crate::protocol::registration::user::Identity;
 use crate::protocol::words::identifiers::Subject;
@@ -79,11 +80,13 @@ impl Registrar<'_> {
     where
         E: From<StoreError> + From<RegistrationFailure>,
     {
+        // Before the change begins. While it is under way, no other change of the registry can be.
+        let judged = Document::judge(&document, &self.config.client_defaults);
         self.store.change_registry(|writer| {
             if let DocumentOrigin::Client(author) = &self.origin {
                 writer.author = Some(author.clone());
             }
-            let comparison = comparison::read(self, writer, document, prunes)?;
+            let comparison = comparison::read(self, writer, document, judged, prunes)?;
             let plan = plan::make(&comparison).map_err(RegistrationFailure::Document)?;
             act(writer, &plan)
         })

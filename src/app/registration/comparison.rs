@@ -36,11 +36,13 @@ use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 use crate::store::{Store, StoreError};
 
-/// Judges the document and fetches its secrets. With `prunes` also names what is left out.
+/// Judges the document, which was judged in itself, against what is registered, and fetches its
+/// secrets. With `prunes` also names what is left out.
 pub(super) fn read(
     registrar: &Registrar<'_>,
     writer: &mut RegistryWriter<'_>,
     value: Value,
+    judged: JudgedDocument,
     prunes: bool,
 ) -> Result<Comparison, RegistrationFailure> {
     let pruning = if prunes {
@@ -59,7 +61,7 @@ pub(super) fn read(
     let JudgedDocument {
         document,
         mut problems,
-    } = Document::judge(&value, &registrar.config.client_defaults, &stored);
+    } = judged.beside(&value, &stored);
     let Some(document) = document else {
         return Err(RegistrationFailure::Document(problems));
     };
