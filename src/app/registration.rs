@@ -43,6 +43,8 @@ pub enum DocumentOrigin<'a> {
     /// A client, over HTTP. No file and no variable of this machine is read for it, and what
     /// reaches further than the registration is refused.
     Client(EventAuthor),
+    /// The same of a client that only reads: it must not learn who is a user.
+    Reader,
 }
 
 pub enum RegistrationFailure {
@@ -116,7 +118,7 @@ impl Registrar<'_> {
             let (link, event) = told_link("identity_unlinked", identity, sub);
             let event = match &self.origin {
                 DocumentOrigin::Client(author) => author.signed(&event),
-                DocumentOrigin::Command { .. } => event,
+                DocumentOrigin::Command { .. } | DocumentOrigin::Reader => event,
             };
             linked_identities::unlink(self.store, &link, None, &event)?;
         }

@@ -622,6 +622,31 @@ fn who_only_reads_learns_nothing_of_people_and_secrets() {
         document.to_string().as_bytes(),
     );
     assert_eq!(counts(&answer.json()), [1, 0, 0]);
+    // Whether somebody has that subject, or once had it.
+    let mut database = gatepost.database.client();
+    let sql = "SELECT sub FROM users WHERE username = 'alice'";
+    let alice: String = database.query_one(sql, &[]).unwrap().get(0);
+    database
+        .execute("INSERT INTO removed_subjects (sub) VALUES ('gone')", &[])
+        .unwrap();
+    let pipeline = Pipeline::new(&gatepost);
+    for (client_id, is_taken) in [(alice.as_str(), true), ("gone", true), ("nobody", false)] {
+        let document = json!({"clients": [{
+            "client_id": client_id, "redirect_uris": ["https://new.example/cb"], "scope": "openid",
+        }]});
+        let body = document.to_string();
+        let answer = ask(&gatepost, &read, "POST", PLAN, body.as_bytes());
+        assert_eq!(answer.status, 200, "{client_id}: {}", answer.text());
+        assert_eq!(counts(&answer.json()), [1, 0, 0], "{client_id}");
+        let refused = pipeline.post(PLAN, &document);
+        let status = if is_taken { 400 } else { 200 };
+        assert_eq!(refused.status, status, "{client_id}: {}", refused.text());
+        assert!(
+            !is_taken || refused.text().contains("is the sub of a user, or once was"),
+            "{}",
+            refused.text()
+        );
+    }
 }
 
 #[test]
