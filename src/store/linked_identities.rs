@@ -209,19 +209,31 @@ pub fn provision(
     })
 }
 
+// Locked in the order of UNLINK: the identity, then the user. Where somebody changed the role since
+// it was read, nothing happens.
 const UPDATE_CLAIMS: &str = "
-WITH noted AS (
-    UPDATE linked_identities
+WITH own AS MATERIALIZED (
+    SELECT sub FROM linked_identities
+    WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text
+      AND sub = :sub::text
+    FOR NO KEY UPDATE
+), held AS MATERIALIZED (
+    SELECT u.sub FROM own JOIN users u ON u.sub = own.sub
+    WHERE u.claims -> 'role' IS NOT DISTINCT FROM :role::jsonb
+    FOR NO KEY UPDATE OF u
+), noted AS (
+    UPDATE linked_identities l
     SET claims = :said::jsonb,
         verified_email = CASE WHEN :set::jsonb ?| '{email,email_verified}'
             THEN CASE WHEN :said::jsonb -> 'email_verified' = 'true'
                       THEN :said::jsonb ->> 'email' ELSE '' END
-            ELSE coalesce(verified_email,
-                          CASE WHEN claims -> 'email_verified' = 'true'
-                               THEN claims ->> 'email' END, '') END
-    WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text
-      AND sub = :sub::text
-    RETURNING sub
+            ELSE coalesce(l.verified_email,
+                          CASE WHEN l.claims -> 'email_verified' = 'true'
+                               THEN l.claims ->> 'email' END, '') END
+    FROM held
+    WHERE l.issuer = :issuer::text AND l.upstream_subject = :upstream_subject::text
+      AND l.sub = held.sub
+    RETURNING l.sub
 ), changed AS (
     UPDATE users u
     SET claims = (u.claims - :removed::text[]) || :set::jsonb, updated_at = clock_timestamp()
@@ -230,13 +242,15 @@ WITH noted AS (
 
 /// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes
 /// away those of `removed`. All that it said is remembered, and which address it made a verified
-/// one. Nothing happens once the identity is the user's no longer.
+/// one. Nothing happens once the identity is the user's no longer, or their role is another than
+/// this one.
 pub fn update_claims(
     store: &Store,
     link: &Link<'_>,
     said: &Map<String, Value>,
     set: &Map<String, Value>,
     removed: &[&str],
+    role: Option<&Value>,
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
     let bound = bind!(
@@ -248,7 +262,8 @@ pub fn update_claims(
         },
         removed,
         set = Json(set),
-        said = Json(said)
+        said = Json(said),
+        role = role.map(Json)
     );
     store.write_audited(bound, audit).map(drop)
 }

@@ -895,3 +895,72 @@ fn unlinking_ends_what_came_through_it_and_takes_back_what_it_said() {
     assert!(!house.is_signed_in(&mut through_other) && house.is_signed_in(&mut alice));
     assert_eq!(house.links(), 0);
 }
+
+/// A house whose provider `up` says roles, where `office` makes administrators, and somebody whom
+/// `up` gave the role `staff` and an operator the role `office`: their subject.
+fn with_an_administrator() -> (House, String) {
+    let roles = json!({"claims": {"groups": "role"}});
+    let house = House::start_with(document(), &roles, &[("GATEPOST_ADMIN_ROLE", "office")]);
+    says_groups(&house, "staff");
+    let told = house.through(&mut Traveller::new(), "up").unwrap();
+    let sub = text(&told, "sub").to_owned();
+    house
+        .gatepost
+        .run_well(&["user", "role", &sub, "--add", "office"], "");
+    assert_eq!(roles_of(&house, &sub), json!(["staff", "office"]));
+    (house, sub)
+}
+
+fn says_groups(house: &House, group: &str) {
+    house
+        .up
+        .plan(|plan| plan.id_token = json!({"groups": [group]}));
+}
+
+fn roles_of(house: &House, sub: &str) -> Value {
+    let sql = "SELECT claims -> 'role' FROM users WHERE sub = $1";
+    let mut client = house.gatepost.database.client();
+    client.query_one(sql, &[&sub]).unwrap().get(0)
+}
+
+#[test]
+fn unlinking_leaves_the_role_of_administrators() {
+    let (house, sub) = with_an_administrator();
+    // Stored is what the provider says, and not what its users have besides.
+    house.through(&mut Traveller::new(), "up").unwrap();
+    let sql = "SELECT claims -> 'role' FROM linked_identities WHERE sub = $1";
+    let mut client = house.gatepost.database.client();
+    let said: Value = client.query_one(sql, &[&sub]).unwrap().get(0);
+    assert_eq!(said, json!(["staff"]));
+    let identity = ["--issuer", house.up.issuer(), "--subject", SUBJECT];
+    let unlink = [&["user", "unlink", sub.as_str()][..], &identity[..]].concat();
+    house.gatepost.run_well(&unlink, "");
+    assert_eq!(house.links(), 0);
+    assert_eq!(roles_of(&house, &sub), json!(["staff", "office"]));
+}
+
+#[test]
+fn a_role_that_is_taken_during_a_sign_in_stays_taken() {
+    let (house, sub) = with_an_administrator();
+    says_groups(&house, "sales");
+    let mut operator = house.gatepost.database.client();
+    let backend: i32 = operator
+        .query_one("SELECT pg_backend_pid()", &[])
+        .unwrap()
+        .get(0);
+    let mut taking = operator.transaction().unwrap();
+    let sql = "UPDATE users SET claims = claims || '{\"role\": [\"staff\"]}' WHERE sub = $1";
+    taking.execute(sql, &[&sub]).unwrap();
+    // The sign-in has read the role, and waits to write it.
+    let told = thread::scope(|scope| {
+        let coming = scope.spawn(|| house.through(&mut Traveller::new(), "up"));
+        await_waiting(&house, backend);
+        taking.commit().unwrap();
+        coming.join().unwrap()
+    });
+    assert_eq!(told.unwrap()["sub"], json!(sub), "they are signed in");
+    assert_eq!(roles_of(&house, &sub), json!(["staff"]));
+    // What the provider says is taken over with the next sign-in.
+    house.through(&mut Traveller::new(), "up").unwrap();
+    assert_eq!(roles_of(&house, &sub), json!(["sales"]));
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::super::registration::administration::Administration;
 use super::super::registration::names::is_invisible;
 use super::super::registration::user::is_possible_claim;
 use super::super::registration::verified_address;
@@ -121,6 +122,23 @@ impl ClaimsChange {
         change
     }
 
+    /// The same with the roles of administrators, which a provider neither gives nor takes: they
+    /// are set aside, and put back where the role changes. What it says `now` has none of them.
+    pub fn beside_admin_roles(
+        administration: &Administration,
+        present: &Map<String, Value>,
+        before: &Map<String, Value>,
+        now: &Map<String, Value>,
+    ) -> ClaimsChange {
+        let rest = administration.without_admin_roles(present);
+        let before = administration.without_admin_roles(before);
+        let mut change = ClaimsChange::between(&rest, &before, now);
+        if change.names().contains("role") {
+            administration.keep_admin_roles(present, &mut change.set);
+        }
+        change
+    }
+
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.removed.is_empty()
     }
@@ -199,6 +217,7 @@ mod tests {
     use super::super::super::registration::provider;
     use super::*;
     use crate::protocol::words::samples;
+    use crate::protocol::words::strength::Strength;
 
     fn registered(more: Value) -> IdentityProvider {
         let document =
@@ -315,6 +334,55 @@ mod tests {
                 [present, before, now, after].map(|text| serde_json::from_str(text).unwrap());
             let change = ClaimsChange::between(&here, &earlier, &later);
             assert_eq!(change.applied(&here), kept, "{present} {before} {now}");
+            assert_eq!(
+                change.is_empty(),
+                present == after,
+                "{present} {before} {now}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_provider_leaves_the_roles_of_administrators_as_they_are() {
+        let administration = Administration {
+            role: String::from("office"),
+            given_roles: Vec::new(),
+            minimum_acr: Strength::TwoFactors,
+        };
+        let claims = |role: &Value| {
+            let role = Some(role.clone()).filter(|role| !role.is_null());
+            Map::from_iter(role.map(|role| (String::from("role"), role)))
+        };
+        let none = Value::Null;
+        let staff = json!(["staff"]);
+        let sales = json!(["sales"]);
+        let office = json!(["office"]);
+        let both = json!(["staff", "office"]);
+        let others = json!(["sales", "office"]);
+        for (present, before, now, after) in [
+            (&both, &staff, &staff, &both),
+            (&both, &staff, &sales, &others),
+            (&both, &staff, &none, &office),
+            (&office, &none, &none, &office),
+            (&json!("office"), &none, &staff, &both),
+            // Somebody here has changed it since.
+            (&others, &staff, &none, &others),
+            // Once, what was put back was stored with what the provider had said.
+            (&both, &both, &staff, &both),
+            (&both, &both, &none, &office),
+        ] {
+            let here = claims(present);
+            let change = ClaimsChange::beside_admin_roles(
+                &administration,
+                &here,
+                &claims(before),
+                &claims(now),
+            );
+            assert_eq!(
+                change.applied(&here),
+                claims(after),
+                "{present} {before} {now}"
+            );
             assert_eq!(
                 change.is_empty(),
                 present == after,
