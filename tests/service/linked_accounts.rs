@@ -959,8 +959,87 @@ fn a_role_that_is_taken_during_a_sign_in_stays_taken() {
         coming.join().unwrap()
     });
     assert_eq!(told.unwrap()["sub"], json!(sub), "they are signed in");
-    assert_eq!(roles_of(&house, &sub), json!(["staff"]));
-    // What the provider says is taken over with the next sign-in.
-    house.through(&mut Traveller::new(), "up").unwrap();
     assert_eq!(roles_of(&house, &sub), json!(["sales"]));
+}
+
+fn claims_of(house: &House, sub: &str) -> Value {
+    let sql = "SELECT claims FROM users WHERE sub = $1";
+    let mut client = house.gatepost.database.client();
+    client.query_one(sql, &[&sub]).unwrap().get(0)
+}
+
+/// Somebody whom `up` alone knows, and of whom it says this: their subject.
+fn known_by_up(house: &House, said: Value) -> String {
+    house.up.plan(|plan| plan.id_token = said);
+    let told = house.through(&mut Traveller::new(), "up").unwrap();
+    text(&told, "sub").to_owned()
+}
+
+/// Acts while somebody else changes something, who is done once this waits for them.
+fn meanwhile<T: Send>(house: &House, change: &str, act: impl FnOnce() -> T + Send) -> T {
+    let mut other = house.gatepost.database.client();
+    let backend: i32 = other
+        .query_one("SELECT pg_backend_pid()", &[])
+        .unwrap()
+        .get(0);
+    let mut changing = other.transaction().unwrap();
+    changing.batch_execute(change).unwrap();
+    thread::scope(|scope| {
+        let acting = scope.spawn(act);
+        await_waiting(house, backend);
+        changing.commit().unwrap();
+        acting.join().unwrap()
+    })
+}
+
+/// What a letter to an address of their own changes.
+fn proved_by_letter(sub: &str) -> String {
+    let proved = r#"{"email": "own@example.com", "email_verified": true}"#;
+    format!(
+        "UPDATE users SET claims = claims || '{proved}' WHERE sub = '{sub}';
+         UPDATE linked_identities SET verified_email = '' WHERE sub = '{sub}'"
+    )
+}
+
+/// Unlinks the account at `up`, as the operator does.
+fn unlink_up(house: &House, sub: &str) -> Unlinked {
+    let sub = Subject::new(sub.to_owned());
+    let link = Link {
+        issuer: house.up.issuer(),
+        upstream_subject: SUBJECT,
+        sub: &sub,
+        provider: None,
+    };
+    let event = AuditEvent {
+        event: "identity_unlinked",
+        sub: Some(&sub),
+        ..AuditEvent::default()
+    };
+    unlink(&house.gatepost.database.store(), &link, None, &event).unwrap()
+}
+
+#[test]
+fn an_address_that_is_proved_during_a_sign_in_does_not_verify_the_one_that_comes_in() {
+    let house = House::start();
+    let unverified = |email: &str| json!({"email": email, "email_verified": false});
+    let sub = known_by_up(&house, unverified("old@up.example"));
+    let said = unverified("victim@example.com");
+    house.up.plan(|plan| plan.id_token = said.clone());
+    // The sign-in has read that no address is verified, and waits to write another one.
+    let told = meanwhile(&house, &proved_by_letter(&sub), || {
+        house.through(&mut Traveller::new(), "up")
+    });
+    assert_eq!(told.unwrap()["sub"], json!(sub), "they are signed in");
+    assert_eq!(claims_of(&house, &sub), said);
+}
+
+#[test]
+fn an_unlinking_takes_back_nothing_that_was_changed_while_it_waited() {
+    let house = House::start();
+    let sub = known_by_up(&house, json!({"name": "Upstairs", "nickname": "Up"}));
+    let named =
+        format!("UPDATE users SET claims = claims || '{{\"name\": \"Own\"}}' WHERE sub = '{sub}'");
+    let outcome = meanwhile(&house, &named, || unlink_up(&house, &sub));
+    assert_eq!(outcome, Unlinked::Done);
+    assert_eq!(claims_of(&house, &sub), json!({"name": "Own"}));
 }

@@ -216,21 +216,17 @@ impl Entry<'_> {
             );
         }
         let claims = possible_claims(&identity.claims);
-        let accepted = match self.find_or_provision(&claims) {
-            // Somebody was quicker with the same identity, most likely they themselves: now they
-            // are there.
-            Err(StoreError::Taken(_)) => self.find_or_provision(&claims).map_err(|error| {
-                let changed_hands =
-                    || StoreError::Conflict(String::from("the identity changed hands meanwhile"));
-                if matches!(error, StoreError::Taken(_)) {
-                    changed_hands()
-                } else {
-                    error
-                }
-            })?,
-            found => found?,
-        };
-        let user = match accepted {
+        let mut accepted = self.find_or_provision(&claims);
+        // Somebody was quicker, most likely they themselves: with the same identity, which now is
+        // there, or with another change of the user. Now that is judged.
+        if let Err(StoreError::Taken(_) | StoreError::Conflict(_)) = accepted {
+            accepted = self.find_or_provision(&claims);
+        }
+        if let Err(StoreError::Taken(_)) = accepted {
+            let changed_hands = String::from("the identity changed hands meanwhile");
+            return Err(StoreError::Conflict(changed_hands).into());
+        }
+        let user = match accepted? {
             Ok(user) => user,
             Err(refusal) => return Ok(Taken::Answer(self.refuse(refusal))),
         };
@@ -274,7 +270,7 @@ impl Entry<'_> {
     }
 
     /// The user, with what the provider says of them now; `Taken` when the identity found an owner
-    /// in between.
+    /// in between, `Conflict` when the user was changed.
     fn find_or_provision(
         &self,
         said: &Map<String, Value>,
@@ -295,6 +291,7 @@ impl Entry<'_> {
         let Some(LinkedUser {
             found,
             claims: before,
+            version,
             ..
         }) = linked
         else {
@@ -310,15 +307,14 @@ impl Entry<'_> {
         if change.is_empty() && before == *said {
             return Ok(Ok(found));
         }
-        let removed: Vec<&str> = change.removed.iter().map(String::as_str).collect();
+        let claims = change.applied(present);
         let link = self.link(&found.user.sub);
         let detail = json!({"by": self.provider.name, "claims": change.names()});
         let event = self.event("user_changed", &found.user.sub, detail);
-        let role = present.get("role");
-        linked_identities::update_claims(store, &link, said, &change.set, &removed, role, &event)?;
+        linked_identities::update_claims(store, &link, &version, said, &claims, &event)?;
         self.tell_of_sharing(&event)?;
         let user = UserRow {
-            claims: change.applied(&found.user.claims),
+            claims,
             ..found.user
         };
         Ok(Ok(CurrentUser { user, ..found }))
