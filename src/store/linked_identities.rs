@@ -340,10 +340,14 @@ fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreErr
 // The user and all their identities are locked, in one order, and what they say is read as it is
 // then: of two that are unlinked at once, the second sees that the first is gone. What only this
 // identity said of the user is taken back, unless somebody here has changed it since; an address
-// goes with whether it is verified.
+// goes with whether it is verified. An address that this identity made a verified one stays where
+// another one says the same: it is verified by the word of that one alone from then on.
 const UNLINK: &str = "
 WITH own AS MATERIALIZED (
-    SELECT l.issuer, l.upstream_subject, l.claims, u.claims AS present
+    SELECT l.issuer, l.upstream_subject, l.claims, u.claims AS present,
+           coalesce(l.verified_email,
+                    CASE WHEN l.claims -> 'email_verified' = 'true'
+                         THEN l.claims ->> 'email' END) AS verified_email
     FROM users u JOIN linked_identities l ON l.sub = u.sub
     WHERE u.sub = :sub::text
     ORDER BY l.issuer, l.upstream_subject
@@ -360,7 +364,7 @@ WITH own AS MATERIALIZED (
                       WHERE u.sub = :sub::text
                         AND (u.password_hash IS NOT NULL OR u.strongest_acr = 'phr'))
            OR EXISTS (SELECT FROM other WHERE other.issuer = ANY (:usable_issuers::text[])))
-    RETURNING l.sub, own.claims, own.present
+    RETURNING l.sub, own.claims, own.present, own.verified_email
 ), unsaid AS (
     SELECT removed.sub, array_agg(said.key) AS names
     FROM removed CROSS JOIN jsonb_each(removed.claims) AS said
@@ -373,6 +377,11 @@ WITH own AS MATERIALIZED (
         - CASE WHEN 'phone_number' = ANY (unsaid.names)
                THEN '{phone_number_verified}'::text[] ELSE '{}' END,
         updated_at = clock_timestamp() FROM unsaid WHERE u.sub = unsaid.sub
+), handed_on AS (
+    UPDATE linked_identities l SET verified_email = removed.verified_email
+    FROM removed JOIN other ON other.claims -> 'email_verified' = 'true'
+                           AND other.claims ->> 'email' = removed.verified_email
+    WHERE l.issuer = other.issuer AND l.upstream_subject = other.upstream_subject
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM removed

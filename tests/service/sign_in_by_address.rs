@@ -308,6 +308,33 @@ fn a_providers_word_counts_where_its_registration_says_so() {
     }
 }
 
+/// Else whoever links two accounts and unlinks one of them takes any address.
+#[test]
+fn an_address_that_two_providers_verify_counts_by_the_one_that_stays_linked() {
+    let house = House::start_with(registered(&[]), &json!({}), &[BY_ADDRESS]);
+    let victim = "victim@example.com";
+    let said = json!({"email": victim, "email_verified": true});
+    let mut alice = house.alice();
+    for (provider, upstream) in [("up", &house.up), ("other", &house.other)] {
+        upstream.plan(|plan| plan.userinfo = said.clone());
+        house.link(&mut alice, provider);
+        house.through(&mut Traveller::new(), provider).unwrap();
+    }
+    assert!(!lets_in(&house.gatepost, victim, ALICE_PASSWORD));
+    house.unlink(&mut alice, "Sign-in up");
+    assert_eq!(house.links(), 1);
+    let claims = claims_of_alice(&house.gatepost);
+    assert_eq!(claims["email"], victim, "the other one says it, too");
+    assert_eq!(claims["email_verified"], true);
+    assert!(!lets_in(&house.gatepost, victim, ALICE_PASSWORD));
+    let trusted = json!({"provision": false, "trust_email": true});
+    let providers = json!([house.other.registration("other", trusted)]);
+    house
+        .gatepost
+        .apply(&json!({"identity_providers": providers}));
+    assert!(lets_in(&house.gatepost, victim, ALICE_PASSWORD));
+}
+
 #[test]
 fn a_second_user_of_a_verified_address_is_told() {
     let people = [person("bea", "bea@example.com", json!({}))];
