@@ -335,6 +335,58 @@ fn an_address_that_two_providers_verify_counts_by_the_one_that_stays_linked() {
     assert!(lets_in(&house.gatepost, victim, ALICE_PASSWORD));
 }
 
+/// Names of providers are the operator's to change and to give again.
+#[test]
+fn trust_in_a_providers_word_follows_its_issuer_and_not_its_name() {
+    let (trusted, untrusted) = (json!({"trust_email": true}), json!({}));
+    for (changes, expected) in [(&trusted, true), (&untrusted, false)] {
+        let house = House::start_with(registered(&[]), changes, &[BY_ADDRESS]);
+        house.up.plan(|plan| {
+            plan.userinfo = json!({"email": "up@example.com", "email_verified": true});
+        });
+        house.link(&mut house.alice(), "up");
+        house.through(&mut Traveller::new(), "up").unwrap();
+        let counts = || lets_in(&house.gatepost, "up@example.com", ALICE_PASSWORD);
+        assert_eq!(counts(), expected, "{changes}");
+        // Another name for the same issuer, and the old name for another one.
+        let providers = json!([
+            house.up.registration("renamed", changes.clone()),
+            house
+                .other
+                .registration("up", json!({"trust_email": !expected}))
+        ]);
+        house
+            .gatepost
+            .apply(&json!({"identity_providers": providers}));
+        assert_eq!(counts(), expected, "{changes} of the old name");
+    }
+}
+
+/// One without an issuer is known by where it tells who somebody is.
+#[test]
+fn the_word_of_a_provider_without_an_issuer_counts_as_its_registration_says() {
+    let house = House::start_with(registered(&[]), &json!({}), &[BY_ADDRESS]);
+    let registration = |trusted: bool| {
+        let claims = json!({"email": "email", "email_verified": "email_verified"});
+        let changes = json!({"claims": claims, "trust_email": trusted});
+        let plain = house.up.oauth_registration("plain", changes);
+        house
+            .gatepost
+            .apply(&json!({"identity_providers": [plain]}));
+    };
+    registration(true);
+    house.up.plan(|plan| {
+        plan.oauth_only = true;
+        plan.userinfo = json!({"id": 7, "email": "up@example.com", "email_verified": true});
+    });
+    house.link(&mut house.alice(), "plain");
+    house.through(&mut Traveller::new(), "plain").unwrap();
+    let counts = || lets_in(&house.gatepost, "up@example.com", ALICE_PASSWORD);
+    assert!(counts());
+    registration(false);
+    assert!(!counts());
+}
+
 #[test]
 fn a_second_user_of_a_verified_address_is_told() {
     let people = [person("bea", "bea@example.com", json!({}))];
