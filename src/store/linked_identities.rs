@@ -339,9 +339,10 @@ fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreErr
 
 // The user and all their identities are locked, in one order, and what they say is read as it is
 // then: of two that are unlinked at once, the second sees that the first is gone. What only this
-// identity said of the user is taken back, unless somebody here has changed it since; an address
-// goes with whether it is verified. An address that this identity made a verified one stays where
-// another one says the same: it is verified by the word of that one alone from then on.
+// identity said of the user is taken back, unless somebody here has changed it since. That an
+// address is verified was said of the address that came with it, and of no other. An address that
+// this identity made a verified one stays where another one says the same: it is verified by the
+// word of that one alone from then on.
 const UNLINK: &str = "
 WITH own AS MATERIALIZED (
     SELECT l.issuer, l.upstream_subject, l.claims, u.claims AS present,
@@ -368,8 +369,12 @@ WITH own AS MATERIALIZED (
 ), unsaid AS (
     SELECT removed.sub, array_agg(said.key) AS names
     FROM removed CROSS JOIN jsonb_each(removed.claims) AS said
+    CROSS JOIN LATERAL regexp_replace(said.key, '_verified$', '') AS about
     WHERE removed.present -> said.key = said.value
-      AND NOT EXISTS (SELECT FROM other WHERE other.claims -> said.key = said.value)
+      AND removed.present -> about IS NOT DISTINCT FROM removed.claims -> about
+      AND NOT EXISTS (SELECT FROM other
+                      WHERE other.claims -> said.key = said.value
+                        AND other.claims -> about IS NOT DISTINCT FROM removed.claims -> about)
     GROUP BY removed.sub
 ), changed AS (
     UPDATE users u SET claims = u.claims - unsaid.names

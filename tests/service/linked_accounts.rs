@@ -1043,3 +1043,45 @@ fn an_unlinking_takes_back_nothing_that_was_changed_while_it_waited() {
     assert_eq!(outcome, Unlinked::Done);
     assert_eq!(claims_of(&house, &sub), json!({"name": "Own"}));
 }
+
+#[test]
+fn what_was_verified_here_stays_so_when_the_account_that_verified_another_is_unlinked() {
+    let scope = json!({"scope": "openid profile email phone"});
+    let house = House::start_with(document(), &scope, &[]);
+    let said = json!({
+        "email": "old@up.example", "email_verified": true,
+        "phone_number": "+49 30 1", "phone_number_verified": true,
+    });
+    let sub = known_by_up(&house, said);
+    // An operator knows another number, a letter another address: the latter while the unlinking
+    // waits for it.
+    let number = ["phone_number=+49 30 2", "phone_number_verified=true"];
+    house
+        .gatepost
+        .run_well(&["user", "set", &sub, number[0], number[1]], "");
+    let outcome = meanwhile(&house, &proved_by_letter(&sub), || unlink_up(&house, &sub));
+    assert_eq!(outcome, Unlinked::Done);
+    let kept = json!({
+        "email": "own@example.com", "email_verified": true,
+        "phone_number": "+49 30 2", "phone_number_verified": true,
+    });
+    assert_eq!(claims_of(&house, &sub), kept);
+}
+
+/// What a third account verified is another address.
+#[test]
+fn an_address_that_stays_is_no_longer_verified_once_nobody_says_so() {
+    let house = House::start();
+    let sub = known_by_up(
+        &house,
+        json!({"email": "a@up.example", "email_verified": true}),
+    );
+    house.gatepost.database.run(&format!(
+        r#"INSERT INTO linked_identities (issuer, upstream_subject, sub, claims) VALUES
+           ('https://second.example', 'a', '{sub}', '{{"email": "a@up.example"}}'),
+           ('https://third.example', 'a', '{sub}',
+            '{{"email": "b@up.example", "email_verified": true}}')"#
+    ));
+    assert_eq!(unlink_up(&house, &sub), Unlinked::Done);
+    assert_eq!(claims_of(&house, &sub), json!({"email": "a@up.example"}));
+}

@@ -82,7 +82,8 @@ pub struct ClaimsChange {
 impl ClaimsChange {
     /// The changes to a user who has `present`, where upstream said `before` the last time and says
     /// `now`. A claim that upstream says is set, whatever it was. A claim that it no longer says
-    /// goes, unless it was changed here since. A claim that it never said is left alone.
+    /// goes, unless it was changed here since. That an address or number is verified was changed
+    /// here with the address or number. A claim that it never said is left alone.
     pub fn between(
         present: &Map<String, Value>,
         before: &Map<String, Value>,
@@ -91,14 +92,16 @@ impl ClaimsChange {
         let set = now
             .iter()
             .filter(|(name, value)| present.get(*name) != Some(value));
-        let unsaid = before
-            .iter()
-            .filter(|(name, value)| !now.contains_key(*name) && present.get(*name) == Some(value));
+        let is_unchanged = |name: &str| present.get(name) == before.get(name);
+        let unsaid = before.keys().filter(|name| {
+            let about = name.trim_end_matches("_verified");
+            !now.contains_key(*name) && is_unchanged(name) && is_unchanged(about)
+        });
         let mut change = ClaimsChange {
             set: set
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
-            removed: unsaid.map(|(name, _)| name.clone()).collect(),
+            removed: unsaid.cloned().collect(),
         };
         // The old verification was of another address, or number.
         if let Some(email) = change.set.get("email")
@@ -329,6 +332,25 @@ mod tests {
             ),
             (verified, "{}", r#"{"email":"a@a"}"#, verified),
             (verified, r#"{"email":"a@a"}"#, "{}", "{}"),
+            (verified, verified, "{}", "{}"),
+            (
+                verified,
+                verified,
+                r#"{"email":"a@a"}"#,
+                r#"{"email":"a@a"}"#,
+            ),
+            (
+                verified,
+                r#"{"email":"b@b","email_verified":true}"#,
+                "{}",
+                verified,
+            ),
+            (
+                r#"{"phone_number":"1","phone_number_verified":true}"#,
+                r#"{"phone_number":"2","phone_number_verified":true}"#,
+                "{}",
+                r#"{"phone_number":"1","phone_number_verified":true}"#,
+            ),
         ] {
             let [here, earlier, later, kept] =
                 [present, before, now, after].map(|text| serde_json::from_str(text).unwrap());
