@@ -13,6 +13,7 @@ use crate::app;
 use crate::config::Config;
 use crate::keys::password::PasswordHashing;
 use crate::protocol::registration::DocumentProblem;
+use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{self, Plan, PlannedChange, Verb};
 use crate::protocol::registration::user::Identity;
 use crate::protocol::words::identifiers::Subject;
@@ -42,6 +43,8 @@ pub enum DocumentOrigin<'a> {
     /// A client, over HTTP. No file and no variable of this machine is read for it, and what
     /// reaches further than the registration is refused.
     Client(EventAuthor),
+    /// The same of a client that only reads: it must not learn who is a user.
+    Reader,
 }
 
 pub enum RegistrationFailure {
@@ -79,11 +82,13 @@ impl Registrar<'_> {
     where
         E: From<StoreError> + From<RegistrationFailure>,
     {
+        // Before the change begins. While it is under way, no other change of the registry can be.
+        let judged = Document::judge(&document, &self.config.client_defaults);
         self.store.change_registry(|writer| {
             if let DocumentOrigin::Client(author) = &self.origin {
                 writer.author = Some(author.clone());
             }
-            let comparison = comparison::read(self, writer, document, prunes)?;
+            let comparison = comparison::read(self, writer, document, judged, prunes)?;
             let plan = plan::make(&comparison).map_err(RegistrationFailure::Document)?;
             act(writer, &plan)
         })
@@ -113,7 +118,7 @@ impl Registrar<'_> {
             let (link, event) = told_link("identity_unlinked", identity, sub);
             let event = match &self.origin {
                 DocumentOrigin::Client(author) => author.signed(&event),
-                DocumentOrigin::Command { .. } => event,
+                DocumentOrigin::Command { .. } | DocumentOrigin::Reader => event,
             };
             linked_identities::unlink(self.store, &link, None, &event)?;
         }

@@ -114,16 +114,20 @@ pub fn takes_long_body(app: &App, request: &Request) -> bool {
 }
 
 fn registrar<'a>(app: &'a App, request: &Request, token: &ClientToken) -> Registrar<'a> {
+    let author = EventAuthor {
+        client_id: token.client.client.client_id.clone(),
+        source: request.source,
+        request_id: request.id.clone(),
+    };
     Registrar {
         config: &app.config,
         store: &app.store,
         sealers: app.registry.sealers(),
         compiled_in_grants: app.extensions.table,
-        origin: DocumentOrigin::Client(EventAuthor {
-            client_id: token.client.client.client_id.clone(),
-            source: request.source,
-            request_id: request.id.clone(),
-        }),
+        origin: match token.scope.contains(WRITE) {
+            true => DocumentOrigin::Client(author),
+            false => DocumentOrigin::Reader,
+        },
     }
 }
 

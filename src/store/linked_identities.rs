@@ -38,12 +38,14 @@ pub struct LinkedUser {
     pub provider: Option<String>,
     /// The user's claims that came from there, as they came last.
     pub claims: Map<String, Value>,
+    /// Of the user: another one after each change.
+    pub version: String,
     pub found: CurrentUser,
 }
 
 const FIND_USER: &str = "
-SELECT l.provider, l.claims AS upstream_claims, u.*, i.epoch AS installation_epoch,
-       coalesce(k.epoch, 0) AS consent_epoch
+SELECT l.provider, l.claims AS upstream_claims, u.*, u.xmin::text AS version,
+       i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
 FROM linked_identities l
 JOIN users u ON u.sub = l.sub
 CROSS JOIN installation i
@@ -61,7 +63,7 @@ pub fn find_user(
     let bound = bind!(FIND_USER, issuer, upstream_subject, client_id);
     store.find(bound, |row| {
         let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
-        read!(row, LinkedUser { provider; claims, found: current(row)? })
+        read!(row, LinkedUser { provider, version; claims, found: current(row)? })
     })
 }
 
@@ -209,34 +211,42 @@ pub fn provision(
     })
 }
 
+// What becomes of the user was judged from the row that was read: nothing happens to any other. The
+// user is locked before the identity, as by all that write both.
 const UPDATE_CLAIMS: &str = "
-WITH noted AS (
-    UPDATE linked_identities
+WITH as_read AS MATERIALIZED (
+    SELECT u.sub, u.claims FROM users u
+    WHERE u.sub = :sub::text AND u.xmin::text = :version::text
+    FOR NO KEY UPDATE
+), noted AS (
+    UPDATE linked_identities l
     SET claims = :said::jsonb,
-        verified_email = CASE WHEN :set::jsonb ?| '{email,email_verified}'
+        verified_email = CASE
+            WHEN (as_read.claims -> 'email', as_read.claims -> 'email_verified')
+                 IS DISTINCT FROM (:claims::jsonb -> 'email', :claims::jsonb -> 'email_verified')
             THEN CASE WHEN :said::jsonb -> 'email_verified' = 'true'
                       THEN :said::jsonb ->> 'email' ELSE '' END
-            ELSE coalesce(verified_email,
-                          CASE WHEN claims -> 'email_verified' = 'true'
-                               THEN claims ->> 'email' END, '') END
-    WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text
-      AND sub = :sub::text
-    RETURNING sub
+            ELSE coalesce(l.verified_email,
+                          CASE WHEN l.claims -> 'email_verified' = 'true'
+                               THEN l.claims ->> 'email' END, '') END
+    FROM as_read
+    WHERE l.issuer = :issuer::text AND l.upstream_subject = :upstream_subject::text
+      AND l.sub = as_read.sub
+    RETURNING l.sub
 ), changed AS (
-    UPDATE users u
-    SET claims = (u.claims - :removed::text[]) || :set::jsonb, updated_at = clock_timestamp()
+    UPDATE users u SET claims = :claims::jsonb, updated_at = clock_timestamp()
     FROM noted WHERE u.sub = noted.sub RETURNING u.sub
 ), {audited changed} FROM changed";
 
-/// Changes a user's claims to what an identity provider says anew: sets those of `set` and takes
-/// away those of `removed`. All that it said is remembered, and which address it made a verified
-/// one. Nothing happens once the identity is the user's no longer.
+/// Gives a user the claims that they have after an identity provider said something anew. All that
+/// it said is remembered, and which address it made a verified one. `Conflict`, and nothing
+/// changed, once the user is no longer of that version, or the identity no longer theirs.
 pub fn update_claims(
     store: &Store,
     link: &Link<'_>,
+    version: &str,
     said: &Map<String, Value>,
-    set: &Map<String, Value>,
-    removed: &[&str],
+    claims: &Map<String, Value>,
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
     let bound = bind!(
@@ -246,11 +256,17 @@ pub fn update_claims(
             issuer,
             upstream_subject
         },
-        removed,
-        set = Json(set),
-        said = Json(said)
+        version,
+        said = Json(said),
+        claims = Json(claims)
     );
-    store.write_audited(bound, audit).map(drop)
+    if store.change(bound, audit)? {
+        Ok(())
+    } else {
+        Err(StoreError::Conflict(String::from(
+            "the user was changed meanwhile",
+        )))
+    }
 }
 
 const OWNERS: &str = "
@@ -321,15 +337,25 @@ fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreErr
     link.sessions(|bound| store.list(bound, |row| column(row, "sid")))
 }
 
-// All identities of the user are locked, in one order: of two that are unlinked at once, the second
-// sees that the first is gone. What only this identity said of the user is taken back, unless
-// somebody here has changed it since; an address goes with whether it is verified.
+// The user and all their identities are locked, in one order, and what they say is read as it is
+// then: of two that are unlinked at once, the second sees that the first is gone. What only this
+// identity said of the user is taken back, unless somebody here has changed it since. That an
+// address is verified was said of the address that came with it, and of no other. An address that
+// this identity made a verified one stays where another one says the same: it is verified by the
+// word of that one alone from then on.
 const UNLINK: &str = "
 WITH own AS MATERIALIZED (
-    SELECT issuer, upstream_subject FROM linked_identities
-    WHERE sub = :sub::text
-    ORDER BY issuer, upstream_subject
-    FOR UPDATE
+    SELECT l.issuer, l.upstream_subject, l.claims, u.claims AS present,
+           coalesce(l.verified_email,
+                    CASE WHEN l.claims -> 'email_verified' = 'true'
+                         THEN l.claims ->> 'email' END) AS verified_email
+    FROM users u JOIN linked_identities l ON l.sub = u.sub
+    WHERE u.sub = :sub::text
+    ORDER BY l.issuer, l.upstream_subject
+    FOR NO KEY UPDATE OF u FOR UPDATE OF l
+), other AS (
+    SELECT own.* FROM own
+    WHERE (own.issuer, own.upstream_subject) <> (:issuer::text, :upstream_subject::text)
 ), removed AS (
     DELETE FROM linked_identities l USING own
     WHERE l.issuer = own.issuer AND l.upstream_subject = own.upstream_subject
@@ -338,20 +364,17 @@ WITH own AS MATERIALIZED (
            OR EXISTS (SELECT FROM users u
                       WHERE u.sub = :sub::text
                         AND (u.password_hash IS NOT NULL OR u.strongest_acr = 'phr'))
-           OR EXISTS (SELECT FROM own other
-                      WHERE other.issuer = ANY (:usable_issuers::text[])
-                        AND (other.issuer, other.upstream_subject)
-                            <> (:issuer::text, :upstream_subject::text)))
-    RETURNING l.sub, l.claims
+           OR EXISTS (SELECT FROM other WHERE other.issuer = ANY (:usable_issuers::text[])))
+    RETURNING l.sub, own.claims, own.present, own.verified_email
 ), unsaid AS (
     SELECT removed.sub, array_agg(said.key) AS names
-    FROM removed CROSS JOIN jsonb_each(removed.claims) AS said JOIN users u ON u.sub = removed.sub
-    WHERE u.claims -> said.key = said.value
-      AND NOT EXISTS (SELECT FROM linked_identities other
-                      WHERE other.sub = removed.sub
-                        AND (other.issuer, other.upstream_subject)
-                            <> (:issuer::text, :upstream_subject::text)
-                        AND other.claims -> said.key = said.value)
+    FROM removed CROSS JOIN jsonb_each(removed.claims) AS said
+    CROSS JOIN LATERAL regexp_replace(said.key, '_verified$', '') AS about
+    WHERE removed.present -> said.key = said.value
+      AND removed.present -> about IS NOT DISTINCT FROM removed.claims -> about
+      AND NOT EXISTS (SELECT FROM other
+                      WHERE other.claims -> said.key = said.value
+                        AND other.claims -> about IS NOT DISTINCT FROM removed.claims -> about)
     GROUP BY removed.sub
 ), changed AS (
     UPDATE users u SET claims = u.claims - unsaid.names
@@ -359,6 +382,11 @@ WITH own AS MATERIALIZED (
         - CASE WHEN 'phone_number' = ANY (unsaid.names)
                THEN '{phone_number_verified}'::text[] ELSE '{}' END,
         updated_at = clock_timestamp() FROM unsaid WHERE u.sub = unsaid.sub
+), handed_on AS (
+    UPDATE linked_identities l SET verified_email = removed.verified_email
+    FROM removed JOIN other ON other.claims -> 'email_verified' = 'true'
+                           AND other.claims ->> 'email' = removed.verified_email
+    WHERE l.issuer = other.issuer AND l.upstream_subject = other.upstream_subject
 ), ended AS (
     UPDATE sessions s SET ended_at = clock_timestamp(), upstream_id_token = NULL
     FROM removed

@@ -117,7 +117,8 @@ const PIECES: [Piece; 13] = [
          CASE WHEN a.event <> 'chain_opened' THEN of_sid END, a.source, a.request_id, a.detail",
     },
     // Whether the address of the user `h` counts for signing in and for letters: it is verified,
-    // and not by the word of a provider alone whose registration does not say `trust_email`.
+    // and not by the word of a provider alone whose registration does not say `trust_email`. Trust
+    // is in an issuer (or, without one, in its `userinfo_endpoint`): names change hands.
     Piece {
         name: "{address counts}",
         sql: "h.claims -> 'email_verified' = 'true' AND NOT EXISTS ( \
@@ -125,7 +126,9 @@ const PIECES: [Piece; 13] = [
          WHERE l.sub = h.sub AND h.claims ->> 'email' = coalesce(l.verified_email, \
              CASE WHEN l.claims -> 'email_verified' = 'true' THEN l.claims ->> 'email' END) \
            AND NOT EXISTS (SELECT FROM catalogue_entries e \
-               WHERE e.kind = 'identity_provider' AND e.name = l.provider \
+               WHERE e.kind = 'identity_provider' \
+                 AND l.issuer = coalesce(e.document ->> 'issuer', \
+                                         e.document ->> 'userinfo_endpoint') \
                  AND e.document -> 'trust_email' = 'true'))",
     },
     // The session that somebody changes their own account in, while it lives.

@@ -414,6 +414,7 @@ fn somebody_who_starts_is_invited_by_a_link_where_there_is_no_mail() {
         (told[0].0.as_str(), &told[0].1["admin"]),
         ("user_added", &json!("sub|anna"))
     );
+    assert_eq!(told[0].1["new"], json!({"role": ["staff"]}));
     for (fields, sentence) in [
         (&[("username", "NEWT")][..], "is taken"),
         (&[("username", "")], "cannot be used here"),

@@ -895,3 +895,193 @@ fn unlinking_ends_what_came_through_it_and_takes_back_what_it_said() {
     assert!(!house.is_signed_in(&mut through_other) && house.is_signed_in(&mut alice));
     assert_eq!(house.links(), 0);
 }
+
+/// A house whose provider `up` says roles, where `office` makes administrators, and somebody whom
+/// `up` gave the role `staff` and an operator the role `office`: their subject.
+fn with_an_administrator() -> (House, String) {
+    let roles = json!({"claims": {"groups": "role"}});
+    let house = House::start_with(document(), &roles, &[("GATEPOST_ADMIN_ROLE", "office")]);
+    says_groups(&house, "staff");
+    let told = house.through(&mut Traveller::new(), "up").unwrap();
+    let sub = text(&told, "sub").to_owned();
+    house
+        .gatepost
+        .run_well(&["user", "role", &sub, "--add", "office"], "");
+    assert_eq!(roles_of(&house, &sub), json!(["staff", "office"]));
+    (house, sub)
+}
+
+fn says_groups(house: &House, group: &str) {
+    house
+        .up
+        .plan(|plan| plan.id_token = json!({"groups": [group]}));
+}
+
+fn roles_of(house: &House, sub: &str) -> Value {
+    let sql = "SELECT claims -> 'role' FROM users WHERE sub = $1";
+    let mut client = house.gatepost.database.client();
+    client.query_one(sql, &[&sub]).unwrap().get(0)
+}
+
+#[test]
+fn unlinking_leaves_the_role_of_administrators() {
+    let (house, sub) = with_an_administrator();
+    // Stored is what the provider says, and not what its users have besides.
+    house.through(&mut Traveller::new(), "up").unwrap();
+    let sql = "SELECT claims -> 'role' FROM linked_identities WHERE sub = $1";
+    let mut client = house.gatepost.database.client();
+    let said: Value = client.query_one(sql, &[&sub]).unwrap().get(0);
+    assert_eq!(said, json!(["staff"]));
+    let identity = ["--issuer", house.up.issuer(), "--subject", SUBJECT];
+    let unlink = [&["user", "unlink", sub.as_str()][..], &identity[..]].concat();
+    house.gatepost.run_well(&unlink, "");
+    assert_eq!(house.links(), 0);
+    assert_eq!(roles_of(&house, &sub), json!(["staff", "office"]));
+}
+
+#[test]
+fn a_role_that_is_taken_during_a_sign_in_stays_taken() {
+    let (house, sub) = with_an_administrator();
+    says_groups(&house, "sales");
+    let mut operator = house.gatepost.database.client();
+    let backend: i32 = operator
+        .query_one("SELECT pg_backend_pid()", &[])
+        .unwrap()
+        .get(0);
+    let mut taking = operator.transaction().unwrap();
+    let sql = "UPDATE users SET claims = claims || '{\"role\": [\"staff\"]}' WHERE sub = $1";
+    taking.execute(sql, &[&sub]).unwrap();
+    // The sign-in has read the role, and waits to write it.
+    let told = thread::scope(|scope| {
+        let coming = scope.spawn(|| house.through(&mut Traveller::new(), "up"));
+        await_waiting(&house, backend);
+        taking.commit().unwrap();
+        coming.join().unwrap()
+    });
+    assert_eq!(told.unwrap()["sub"], json!(sub), "they are signed in");
+    assert_eq!(roles_of(&house, &sub), json!(["sales"]));
+}
+
+fn claims_of(house: &House, sub: &str) -> Value {
+    let sql = "SELECT claims FROM users WHERE sub = $1";
+    let mut client = house.gatepost.database.client();
+    client.query_one(sql, &[&sub]).unwrap().get(0)
+}
+
+/// Somebody whom `up` alone knows, and of whom it says this: their subject.
+fn known_by_up(house: &House, said: Value) -> String {
+    house.up.plan(|plan| plan.id_token = said);
+    let told = house.through(&mut Traveller::new(), "up").unwrap();
+    text(&told, "sub").to_owned()
+}
+
+/// Acts while somebody else changes something, who is done once this waits for them.
+fn meanwhile<T: Send>(house: &House, change: &str, act: impl FnOnce() -> T + Send) -> T {
+    let mut other = house.gatepost.database.client();
+    let backend: i32 = other
+        .query_one("SELECT pg_backend_pid()", &[])
+        .unwrap()
+        .get(0);
+    let mut changing = other.transaction().unwrap();
+    changing.batch_execute(change).unwrap();
+    thread::scope(|scope| {
+        let acting = scope.spawn(act);
+        await_waiting(house, backend);
+        changing.commit().unwrap();
+        acting.join().unwrap()
+    })
+}
+
+/// What a letter to an address of their own changes.
+fn proved_by_letter(sub: &str) -> String {
+    let proved = r#"{"email": "own@example.com", "email_verified": true}"#;
+    format!(
+        "UPDATE users SET claims = claims || '{proved}' WHERE sub = '{sub}';
+         UPDATE linked_identities SET verified_email = '' WHERE sub = '{sub}'"
+    )
+}
+
+/// Unlinks the account at `up`, as the operator does.
+fn unlink_up(house: &House, sub: &str) -> Unlinked {
+    let sub = Subject::new(sub.to_owned());
+    let link = Link {
+        issuer: house.up.issuer(),
+        upstream_subject: SUBJECT,
+        sub: &sub,
+        provider: None,
+    };
+    let event = AuditEvent {
+        event: "identity_unlinked",
+        sub: Some(&sub),
+        ..AuditEvent::default()
+    };
+    unlink(&house.gatepost.database.store(), &link, None, &event).unwrap()
+}
+
+#[test]
+fn an_address_that_is_proved_during_a_sign_in_does_not_verify_the_one_that_comes_in() {
+    let house = House::start();
+    let unverified = |email: &str| json!({"email": email, "email_verified": false});
+    let sub = known_by_up(&house, unverified("old@up.example"));
+    let said = unverified("victim@example.com");
+    house.up.plan(|plan| plan.id_token = said.clone());
+    // The sign-in has read that no address is verified, and waits to write another one.
+    let told = meanwhile(&house, &proved_by_letter(&sub), || {
+        house.through(&mut Traveller::new(), "up")
+    });
+    assert_eq!(told.unwrap()["sub"], json!(sub), "they are signed in");
+    assert_eq!(claims_of(&house, &sub), said);
+}
+
+#[test]
+fn an_unlinking_takes_back_nothing_that_was_changed_while_it_waited() {
+    let house = House::start();
+    let sub = known_by_up(&house, json!({"name": "Upstairs", "nickname": "Up"}));
+    let named =
+        format!("UPDATE users SET claims = claims || '{{\"name\": \"Own\"}}' WHERE sub = '{sub}'");
+    let outcome = meanwhile(&house, &named, || unlink_up(&house, &sub));
+    assert_eq!(outcome, Unlinked::Done);
+    assert_eq!(claims_of(&house, &sub), json!({"name": "Own"}));
+}
+
+#[test]
+fn what_was_verified_here_stays_so_when_the_account_that_verified_another_is_unlinked() {
+    let scope = json!({"scope": "openid profile email phone"});
+    let house = House::start_with(document(), &scope, &[]);
+    let said = json!({
+        "email": "old@up.example", "email_verified": true,
+        "phone_number": "+49 30 1", "phone_number_verified": true,
+    });
+    let sub = known_by_up(&house, said);
+    // An operator knows another number, a letter another address: the latter while the unlinking
+    // waits for it.
+    let number = ["phone_number=+49 30 2", "phone_number_verified=true"];
+    house
+        .gatepost
+        .run_well(&["user", "set", &sub, number[0], number[1]], "");
+    let outcome = meanwhile(&house, &proved_by_letter(&sub), || unlink_up(&house, &sub));
+    assert_eq!(outcome, Unlinked::Done);
+    let kept = json!({
+        "email": "own@example.com", "email_verified": true,
+        "phone_number": "+49 30 2", "phone_number_verified": true,
+    });
+    assert_eq!(claims_of(&house, &sub), kept);
+}
+
+/// What a third account verified is another address.
+#[test]
+fn an_address_that_stays_is_no_longer_verified_once_nobody_says_so() {
+    let house = House::start();
+    let sub = known_by_up(
+        &house,
+        json!({"email": "a@up.example", "email_verified": true}),
+    );
+    house.gatepost.database.run(&format!(
+        r#"INSERT INTO linked_identities (issuer, upstream_subject, sub, claims) VALUES
+           ('https://second.example', 'a', '{sub}', '{{"email": "a@up.example"}}'),
+           ('https://third.example', 'a', '{sub}',
+            '{{"email": "b@up.example", "email_verified": true}}')"#
+    ));
+    assert_eq!(unlink_up(&house, &sub), Unlinked::Done);
+    assert_eq!(claims_of(&house, &sub), json!({"email": "a@up.example"}));
+}

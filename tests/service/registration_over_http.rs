@@ -388,6 +388,59 @@ fn every_mistake_is_told_with_its_place_and_nothing_is_done() {
     assert_eq!(counts(&answer), [1, 0, 0]);
 }
 
+/// Documents of up to 1 MiB with thousands of things of which each could be compared with each
+/// other, and a mistake.
+fn documents_to_compare_within() -> Vec<String> {
+    let list = |count: usize, one: &dyn Fn(usize) -> String| {
+        let all: Vec<String> = (0..count).map(one).collect();
+        all.join(",")
+    };
+    let client = |members: &str| {
+        let required = "\"client_id\":\"many\",\"redirect_uris\":[\"https://many.example/cb\"]";
+        format!("\"clients\":[{{{required},{members}}}]")
+    };
+    let renamed = list(45_000, &|number| format!("\"a{number}\":\"b{number}\""));
+    let id_jag = list(13_000, &|number| {
+        let rest = "\"client_id\":\"x\",\"scope\":\"s\",\"resources\":[\"r\"]";
+        format!("{{\"audience\":\"https://a/{number}\",{rest}}}")
+    });
+    let federated = list(14_000, &|number| {
+        let rest = "\"issuer\":\"https://a\",\"jwks_uri\":\"https://a\"";
+        format!("{{\"subject\":\"s{number}\",{rest}}}")
+    });
+    let scope: String = (0..60_000).map(|number| format!("a{number} ")).collect();
+    let tenants = list(2_500, &|number| {
+        format!("{{\"name\":\"the-tenant-with-number-{number}\"}}")
+    });
+    let unknown = list(1_000, &|number| {
+        format!("\"one-tenant-with-number-{number}x\"")
+    });
+    let long_key = "k".repeat(400_000);
+    let zeros = list(250_000, &|_| String::from("0"));
+    let long_name = "a".repeat(300_000);
+    let members = [
+        format!("\"identity_scopes\":[{{\"name\":\"x\",\"claims\":{{{renamed},\"iss\":\"y\"}}}}]"),
+        client(&format!("\"id_jag\":[{id_jag}]")),
+        client(&format!("\"federated\":[{federated}]")),
+        client(&format!(
+            "\"scope\":\"{scope}\",\"default_scope\":\"{scope}\""
+        )),
+        // Names that nobody has, each near to thousands.
+        format!(
+            "\"tenants\":[{tenants}],{}",
+            client(&format!("\"tenants\":[{unknown}]"))
+        ),
+        // Names that nobody has, each the beginning of a very long one.
+        format!(
+            "\"identity_scopes\":[{{\"name\":\"{long_name}\"}}],{}",
+            client(&format!("\"scope\":\"{}\"", "aaa ".repeat(1_000)))
+        ),
+        // Each place behind a very long key.
+        client(&format!("\"{long_key}\":[{zeros}],\"x\":\"\\u0000\"")),
+    ];
+    members.map(|members| format!("{{{members}}}")).into()
+}
+
 #[test]
 fn a_document_that_takes_long_to_judge_is_refused_soon() {
     let gatepost = start();
@@ -414,7 +467,7 @@ fn a_document_that_takes_long_to_judge_is_refused_soon() {
         format!("{{\"clients\":[{{{unknown}\"client_id\":\"many\"}}]}}"),
         format!("{{\"clients\":[{{\"client_id\":\"many\",\"scope\":\"{scopes}\"}}]}}"),
     ];
-    for document in documents {
+    for document in documents.into_iter().chain(documents_to_compare_within()) {
         let begun = Instant::now();
         let answer = ask(
             &gatepost,
@@ -431,6 +484,7 @@ fn a_document_that_takes_long_to_judge_is_refused_soon() {
         );
         assert_refused(&answer, 400, "invalid_document", &start);
         assert!(answer.json()["problems"].as_array().unwrap().len() <= 1_000);
+        assert!(answer.body.len() < 1_000_000, "{start}");
     }
 }
 
@@ -568,6 +622,31 @@ fn who_only_reads_learns_nothing_of_people_and_secrets() {
         document.to_string().as_bytes(),
     );
     assert_eq!(counts(&answer.json()), [1, 0, 0]);
+    // Whether somebody has that subject, or once had it.
+    let mut database = gatepost.database.client();
+    let sql = "SELECT sub FROM users WHERE username = 'alice'";
+    let alice: String = database.query_one(sql, &[]).unwrap().get(0);
+    database
+        .execute("INSERT INTO removed_subjects (sub) VALUES ('gone')", &[])
+        .unwrap();
+    let pipeline = Pipeline::new(&gatepost);
+    for (client_id, is_taken) in [(alice.as_str(), true), ("gone", true), ("nobody", false)] {
+        let document = json!({"clients": [{
+            "client_id": client_id, "redirect_uris": ["https://new.example/cb"], "scope": "openid",
+        }]});
+        let body = document.to_string();
+        let answer = ask(&gatepost, &read, "POST", PLAN, body.as_bytes());
+        assert_eq!(answer.status, 200, "{client_id}: {}", answer.text());
+        assert_eq!(counts(&answer.json()), [1, 0, 0], "{client_id}");
+        let refused = pipeline.post(PLAN, &document);
+        let status = if is_taken { 400 } else { 200 };
+        assert_eq!(refused.status, status, "{client_id}: {}", refused.text());
+        assert!(
+            !is_taken || refused.text().contains("is the sub of a user, or once was"),
+            "{}",
+            refused.text()
+        );
+    }
 }
 
 #[test]

@@ -130,7 +130,7 @@ const VALUES: &str = "
     bucket=sha256(int4send(7)) step='1' with_codes='true' factors='0' strongest='2' password_hash='x' user_handle='x'
     ends_all_else='true' replaces_all='false' ids='{}' kinds='{}' names='{}' secrets='{}' public_keys='{}' sign_counts='{}' last_steps='{}'
     backups='{}' is_required='true' device_code_hash='x' user_code_hash='y' most='100' acr_values=NULL interval='5'
-    lifetime='600' ends_lapsed_consent='true' allowed='true' said='{}' removed='{}' set='{}' usable_issuers=NULL
+    lifetime='600' ends_lapsed_consent='true' allowed='true' said='{}' usable_issuers=NULL
     told='true' again='false' tries='0' unless_after='2000-01-01' enabled='true' new='y' old='x'
     verified=NULL typed='filled-7'
     after_sid='' after='' seq='0' chain=''
@@ -331,6 +331,7 @@ fn values(client: &mut Client) -> BTreeMap<String, String> {
                ARRAY[s.sid] AS sids, ARRAY[s.day] AS days,
                g.day AS grant_day, g.day AS \"grants::day\", g.id AS grant_id, g.id AS \"grants::id\",
                (SELECT u.xmin::text FROM users u WHERE u.sub = s.sub) AS \"admin_people::version\",
+               (SELECT u.xmin::text FROM users u WHERE u.sub = s.sub) AS \"linked_identities::version\",
                s.user_epoch, s.user_epoch AS epoch, g.client_epoch, g.installation_epoch
         FROM sessions s JOIN grants g ON g.sub = s.sub
         WHERE s.sub = 'alice' AND s.upstream_subject = 'there-alice' AND g.client_id = 'app-1' AND g.offline

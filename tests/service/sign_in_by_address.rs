@@ -308,6 +308,85 @@ fn a_providers_word_counts_where_its_registration_says_so() {
     }
 }
 
+/// Else whoever links two accounts and unlinks one of them takes any address.
+#[test]
+fn an_address_that_two_providers_verify_counts_by_the_one_that_stays_linked() {
+    let house = House::start_with(registered(&[]), &json!({}), &[BY_ADDRESS]);
+    let victim = "victim@example.com";
+    let said = json!({"email": victim, "email_verified": true});
+    let mut alice = house.alice();
+    for (provider, upstream) in [("up", &house.up), ("other", &house.other)] {
+        upstream.plan(|plan| plan.userinfo = said.clone());
+        house.link(&mut alice, provider);
+        house.through(&mut Traveller::new(), provider).unwrap();
+    }
+    assert!(!lets_in(&house.gatepost, victim, ALICE_PASSWORD));
+    house.unlink(&mut alice, "Sign-in up");
+    assert_eq!(house.links(), 1);
+    let claims = claims_of_alice(&house.gatepost);
+    assert_eq!(claims["email"], victim, "the other one says it, too");
+    assert_eq!(claims["email_verified"], true);
+    assert!(!lets_in(&house.gatepost, victim, ALICE_PASSWORD));
+    let trusted = json!({"provision": false, "trust_email": true});
+    let providers = json!([house.other.registration("other", trusted)]);
+    house
+        .gatepost
+        .apply(&json!({"identity_providers": providers}));
+    assert!(lets_in(&house.gatepost, victim, ALICE_PASSWORD));
+}
+
+/// Names of providers are the operator's to change and to give again.
+#[test]
+fn trust_in_a_providers_word_follows_its_issuer_and_not_its_name() {
+    let (trusted, untrusted) = (json!({"trust_email": true}), json!({}));
+    for (changes, expected) in [(&trusted, true), (&untrusted, false)] {
+        let house = House::start_with(registered(&[]), changes, &[BY_ADDRESS]);
+        house.up.plan(|plan| {
+            plan.userinfo = json!({"email": "up@example.com", "email_verified": true});
+        });
+        house.link(&mut house.alice(), "up");
+        house.through(&mut Traveller::new(), "up").unwrap();
+        let counts = || lets_in(&house.gatepost, "up@example.com", ALICE_PASSWORD);
+        assert_eq!(counts(), expected, "{changes}");
+        // Another name for the same issuer, and the old name for another one.
+        let providers = json!([
+            house.up.registration("renamed", changes.clone()),
+            house
+                .other
+                .registration("up", json!({"trust_email": !expected}))
+        ]);
+        house
+            .gatepost
+            .apply(&json!({"identity_providers": providers}));
+        assert_eq!(counts(), expected, "{changes} of the old name");
+    }
+}
+
+/// One without an issuer is known by where it tells who somebody is.
+#[test]
+fn the_word_of_a_provider_without_an_issuer_counts_as_its_registration_says() {
+    let house = House::start_with(registered(&[]), &json!({}), &[BY_ADDRESS]);
+    let registration = |trusted: bool| {
+        let claims = json!({"email": "email", "email_verified": "email_verified"});
+        let changes = json!({"claims": claims, "trust_email": trusted});
+        let plain = house.up.oauth_registration("plain", changes);
+        house
+            .gatepost
+            .apply(&json!({"identity_providers": [plain]}));
+    };
+    registration(true);
+    house.up.plan(|plan| {
+        plan.oauth_only = true;
+        plan.userinfo = json!({"id": 7, "email": "up@example.com", "email_verified": true});
+    });
+    house.link(&mut house.alice(), "plain");
+    house.through(&mut Traveller::new(), "plain").unwrap();
+    let counts = || lets_in(&house.gatepost, "up@example.com", ALICE_PASSWORD);
+    assert!(counts());
+    registration(false);
+    assert!(!counts());
+}
+
 #[test]
 fn a_second_user_of_a_verified_address_is_told() {
     let people = [person("bea", "bea@example.com", json!({}))];

@@ -36,11 +36,13 @@ use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
 use crate::store::{Store, StoreError};
 
-/// Judges the document and fetches its secrets. With `prunes` also names what is left out.
+/// Judges the document, which was judged in itself, against what is registered, and fetches its
+/// secrets. With `prunes` also names what is left out.
 pub(super) fn read(
     registrar: &Registrar<'_>,
     writer: &mut RegistryWriter<'_>,
     value: Value,
+    judged: JudgedDocument,
     prunes: bool,
 ) -> Result<Comparison, RegistrationFailure> {
     let pruning = if prunes {
@@ -59,7 +61,7 @@ pub(super) fn read(
     let JudgedDocument {
         document,
         mut problems,
-    } = Document::judge(&value, &registrar.config.client_defaults, &stored);
+    } = judged.beside(&value, &stored);
     let Some(document) = document else {
         return Err(RegistrationFailure::Document(problems));
     };
@@ -67,7 +69,9 @@ pub(super) fn read(
         DocumentOrigin::Command { functions } => {
             check_functions(&document, functions, &mut problems)?;
         }
-        DocumentOrigin::Client(_) => problems.extend(refused_over_http(&value, prunes)),
+        DocumentOrigin::Client(_) | DocumentOrigin::Reader => {
+            problems.extend(refused_over_http(&value, prunes));
+        }
     }
     problems.extend(document.own_tokens(registrar.config.base_url.as_str()));
     let given = gather(&document, &registrar.origin, &mut problems);
@@ -111,7 +115,7 @@ fn comparison(
     document: Document,
     given: Vec<GivenSecrets>,
 ) -> Result<Comparison, RegistrationFailure> {
-    let users = users_of(writer, &document, &pruning)?;
+    let users = users_of(writer, &registrar.origin, &document, &pruning)?;
     Ok(Comparison {
         document: users.settled(document),
         users,
@@ -205,6 +209,7 @@ fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecr
 
 fn users_of(
     writer: &mut RegistryWriter<'_>,
+    origin: &DocumentOrigin<'_>,
     document: &Document,
     pruning: &Pruning,
 ) -> Result<RegisteredUsers, StoreError> {
@@ -241,7 +246,10 @@ fn users_of(
     let client_ids = clients.map(|entry| entry.name.as_str());
     // A document with mistakes may hold what Postgres does not take.
     let client_ids: Vec<&str> = client_ids.filter(|name| !name.contains('\0')).collect();
-    users.of_clients = writer.subjects_among(&client_ids)?;
+    // It would tell a reader which of the names that they guess are those of users.
+    if !matches!(origin, DocumentOrigin::Reader) {
+        users.of_clients = writer.subjects_among(&client_ids)?;
+    }
     if pruning.covers(ObjectKind::Tenant) {
         let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
         users.tenants_of_others = writer.tenants_of_others(&known)?;

@@ -152,7 +152,7 @@ fn add(
         claims,
     };
     let subject = Subject::of_random(random::bytes());
-    let detail = json!({"link": true, "mail": by_letter});
+    let detail = json!({"link": true, "mail": by_letter, "new": {"role": invited.roles}});
     let event = administrator.event("user_added", &subject, detail);
     scim_users::insert(store, &subject, &profile, None, None, &[event])?;
     Ok(subject)

@@ -216,21 +216,17 @@ impl Entry<'_> {
             );
         }
         let claims = possible_claims(&identity.claims);
-        let accepted = match self.find_or_provision(&claims) {
-            // Somebody was quicker with the same identity, most likely they themselves: now they
-            // are there.
-            Err(StoreError::Taken(_)) => self.find_or_provision(&claims).map_err(|error| {
-                let changed_hands =
-                    || StoreError::Conflict(String::from("the identity changed hands meanwhile"));
-                if matches!(error, StoreError::Taken(_)) {
-                    changed_hands()
-                } else {
-                    error
-                }
-            })?,
-            found => found?,
-        };
-        let user = match accepted {
+        let mut accepted = self.find_or_provision(&claims);
+        // Somebody was quicker, most likely they themselves: with the same identity, which now is
+        // there, or with another change of the user. Now that is judged.
+        if let Err(StoreError::Taken(_) | StoreError::Conflict(_)) = accepted {
+            accepted = self.find_or_provision(&claims);
+        }
+        if let Err(StoreError::Taken(_)) = accepted {
+            let changed_hands = String::from("the identity changed hands meanwhile");
+            return Err(StoreError::Conflict(changed_hands).into());
+        }
+        let user = match accepted? {
             Ok(user) => user,
             Err(refusal) => return Ok(Taken::Answer(self.refuse(refusal))),
         };
@@ -274,7 +270,7 @@ impl Entry<'_> {
     }
 
     /// The user, with what the provider says of them now; `Taken` when the identity found an owner
-    /// in between.
+    /// in between, `Conflict` when the user was changed.
     fn find_or_provision(
         &self,
         said: &Map<String, Value>,
@@ -295,25 +291,30 @@ impl Entry<'_> {
         let Some(LinkedUser {
             found,
             claims: before,
+            version,
             ..
         }) = linked
         else {
             return Ok(Ok(self.provision(said)?));
         };
-        let said = &self.without_admin_roles(said, &found.user.claims, &before);
-        let change = ClaimsChange::between(&found.user.claims, &before, said);
+        let present = &found.user.claims;
+        let said = &self.without_admin_roles(said, present);
+        let change = match &self.app.config.administration {
+            Some(set) => ClaimsChange::beside_admin_roles(set, present, &before, said),
+            None => ClaimsChange::between(present, &before, said),
+        };
         // Written only where that changes something.
         if change.is_empty() && before == *said {
             return Ok(Ok(found));
         }
-        let removed: Vec<&str> = change.removed.iter().map(String::as_str).collect();
+        let claims = change.applied(present);
         let link = self.link(&found.user.sub);
         let detail = json!({"by": self.provider.name, "claims": change.names()});
         let event = self.event("user_changed", &found.user.sub, detail);
-        linked_identities::update_claims(store, &link, said, &change.set, &removed, &event)?;
+        linked_identities::update_claims(store, &link, &version, said, &claims, &event)?;
         self.tell_of_sharing(&event)?;
         let user = UserRow {
-            claims: change.applied(&found.user.claims),
+            claims,
             ..found.user
         };
         Ok(Ok(CurrentUser { user, ..found }))
@@ -323,7 +324,7 @@ impl Entry<'_> {
     fn provision(&self, said: &Map<String, Value>) -> Result<CurrentUser, StoreError> {
         let store = &self.app.store;
         let tenant = self.visit.request.acr_values.tenant.as_ref();
-        let claims = self.without_admin_roles(said, &Map::new(), &Map::new());
+        let claims = self.without_admin_roles(said, &Map::new());
         let user = UserRow {
             sub: Subject::of_random(random::bytes()),
             username: None,
@@ -356,19 +357,17 @@ impl Entry<'_> {
     }
 
     /// What the provider says, but for the roles of administrators: it neither gives nor takes
-    /// them. `before` is what it said the last time.
+    /// them. The log tells of those that the user does not have at `present`.
     fn without_admin_roles(
         &self,
         said: &Map<String, Value>,
         present: &Map<String, Value>,
-        before: &Map<String, Value>,
     ) -> Map<String, Value> {
-        let mut settled = said.clone();
-        let says_roles = said.contains_key("role") || before.contains_key("role");
-        if let Some(administration) = &self.app.config.administration
-            && says_roles
-            && administration.keep_admin_roles(present, &mut settled)
-            && administration.has_admin_role(said)
+        let Some(administration) = &self.app.config.administration else {
+            return said.clone();
+        };
+        if administration.has_admin_role(said)
+            && administration.keep_admin_roles(present, &mut said.clone())
         {
             let id = &self.request.id;
             let name = &self.provider.name;
@@ -376,7 +375,7 @@ impl Entry<'_> {
                 "request {id}: identity provider {name} gives the role of administrators: dropped"
             );
         }
-        settled
+        administration.without_admin_roles(said)
     }
 
     fn link<'b>(&'b self, sub: &'b Subject) -> Link<'b> {

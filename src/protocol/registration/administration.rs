@@ -89,6 +89,13 @@ impl Administration {
         }
     }
 
+    /// The claims but for the roles of administrators.
+    pub fn without_admin_roles(&self, claims: &Map<String, Value>) -> Map<String, Value> {
+        let mut rest = claims.clone();
+        self.keep_admin_roles(&Map::new(), &mut rest);
+        rest
+    }
+
     /// Keeps the roles of administrators as they were `before`, whatever a program or a provider
     /// wrote. `true` where that makes a difference.
     pub fn keep_admin_roles(

@@ -90,9 +90,10 @@ fn released_claims(
         Ok(name.to_owned())
     });
     let mut names = Vec::new();
+    let mut seen = BTreeSet::new();
     let mut renamed = BTreeMap::new();
     for (source, name) in pairs {
-        if names.contains(&name) {
+        if !seen.insert(name.clone()) {
             walker.problem(
                 &format!("claims.{}", source.escape_debug()),
                 "goes out under a name that another has",

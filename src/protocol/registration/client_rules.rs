@@ -10,8 +10,8 @@ use crate::protocol::registration::problem::{Contradiction, DocumentProblem};
 use crate::protocol::registration::profile;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{
-    AccessTokenTyp, AccessTokenType, Client, ClientAuthenticationMethod, GrantType, IdJagEntry,
-    RefreshTokenUsage, WorkloadIdentity,
+    AccessTokenTyp, AccessTokenType, Client, ClientAuthenticationMethod, GrantType,
+    RefreshTokenUsage,
 };
 use crate::protocol::words::response_type::{ResponseMode, ResponseType};
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
@@ -84,8 +84,9 @@ fn of_flows(client: &Client) -> [Contradiction; 8] {
 #[rustfmt::skip]
 fn of_default_scope(client: &Client) -> [Contradiction; 2] {
     let is_for_requests_alone = |name: &str| [OPENID, OFFLINE_ACCESS].contains(&name);
+    let scope: BTreeSet<&str> = client.scope.iter().collect();
     [
-        (!client.default_scope.is_within(&client.scope),
+        (client.default_scope.iter().any(|name| !scope.contains(name)),
             "default_scope", "must be a part of scope"),
         (client.default_scope.iter().any(is_for_requests_alone),
             "default_scope",
@@ -102,8 +103,8 @@ fn of_grants(client: &Client) -> [Contradiction; 11] {
         && client.access_token_type == AccessTokenType::Reference;
     let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
     let gives_id_jags = !client.id_jag.is_empty();
-    let is_double = |one: &IdJagEntry|
-        client.id_jag.iter().filter(|other| other.audience == one.audience).count() > 1;
+    let audiences: BTreeSet<&str> =
+        client.id_jag.iter().map(|entry| entry.audience.as_str()).collect();
     [
         (allows(GrantType::Password) && !client.allows_identity_provider(LOCAL),
             "identity_providers", "must contain local: grant_types has password"),
@@ -119,7 +120,7 @@ fn of_grants(client: &Client) -> [Contradiction; 11] {
             "grant_types", "has token exchange, which is for confidential clients only"),
         (gives_id_jags && !allows(GrantType::TokenExchange),
             "grant_types", "must contain token exchange: an ID-JAG is asked for by that"),
-        (client.id_jag.iter().any(is_double),
+        (audiences.len() < client.id_jag.len(),
             "id_jag", "must not have the same audience twice"),
         (allows(GrantType::TokenExchange) && client.token_exchange.is_none() && !gives_id_jags,
             "token_exchange",
@@ -169,11 +170,11 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
         .federated
         .iter()
         .any(|entry| entry.issuer.as_deref() == Some(client.client_id.as_str()));
-    let same = |one: &WorkloadIdentity, other: &WorkloadIdentity| {
-        one.issuer == other.issuer && one.subject == other.subject && one.claims == other.claims
-    };
-    let all = &client.federated;
-    let is_double = all.iter().any(|one| all.iter().filter(|other| same(one, other)).count() > 1);
+    let workloads: BTreeSet<_> = client
+        .federated
+        .iter()
+        .map(|entry| (&entry.issuer, &entry.subject, &entry.claims))
+        .collect();
     let confidential = client.is_confidential();
     let keys = client.jwks.as_ref().and_then(KeySet::parse);
     let none_fits = keys.is_some_and(|keys|
@@ -188,7 +189,7 @@ fn of_credentials(client: &Client, has_secrets: bool) -> [Contradiction; 10] {
             "federated", "needs the token_endpoint_auth_method private_key_jwt"),
         (client.federated.len() > MOST_WORKLOADS,
             "federated", "must have 20 entries at most"),
-        (is_double,
+        (workloads.len() < client.federated.len(),
             "federated", "must not have the same workload twice"),
         (names_itself,
             "federated",

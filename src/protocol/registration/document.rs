@@ -54,12 +54,14 @@ impl Document {
         defaults: &ClientDefaults,
         stored: &Stored,
     ) -> Result<Document, Vec<DocumentProblem>> {
-        let JudgedDocument { document, problems } = Document::judge(value, defaults, stored);
+        let JudgedDocument { document, problems } =
+            Document::judge(value, defaults).beside(value, stored);
         document.filter(|_| problems.is_empty()).ok_or(problems)
     }
 
-    /// The same, with what could be read of a document that has mistakes: the caller may find more.
-    pub fn judge(value: &Value, defaults: &ClientDefaults, stored: &Stored) -> JudgedDocument {
+    /// Judges the document in itself. What could be read of a document that has mistakes is there,
+    /// too: the caller may find more.
+    pub fn judge(value: &Value, defaults: &ClientDefaults) -> JudgedDocument {
         let mut problems = Vec::new();
         let document = Walker::object(value, "", &mut problems, |walker| {
             let mut document = Document::default();
@@ -83,11 +85,18 @@ impl Document {
             }
             document
         });
-        if let Some(document) = &document {
-            references::check(value, document, stored, &mut problems);
-        }
-        problems.sort_by_key(place_order);
         JudgedDocument { document, problems }
+    }
+}
+
+impl JudgedDocument {
+    /// Judges it against what is stored, too. `value` is the document as it was written.
+    pub fn beside(mut self, value: &Value, stored: &Stored) -> JudgedDocument {
+        if let Some(document) = &self.document {
+            references::check(value, document, stored, &mut self.problems);
+        }
+        self.problems.sort_by_key(place_order);
+        self
     }
 }
 
@@ -172,16 +181,19 @@ pub fn beyond_reading(value: &Value) -> Vec<DocumentProblem> {
 impl Document {
     /// The same of problems that are found later.
     pub fn name_problems(&self, problems: &mut [DocumentProblem]) {
+        let entries = self.entries.iter();
+        let entries: BTreeMap<&str, &str> = entries
+            .map(|entry| (entry.place.as_str(), entry.name.as_str()))
+            .collect();
         for problem in problems {
             let Some((object, _)) = problem.split() else {
                 continue;
             };
-            let entry = self.entries.iter().find(|entry| entry.place == object);
             let index = object
                 .strip_prefix("users[")
                 .map(|rest| rest.trim_end_matches(']'));
             let user = index.and_then(|index| self.users.get(index.parse::<usize>().ok()?));
-            let name = entry.map(|entry| entry.name.as_str());
+            let name = entries.get(object).copied();
             let name = name.or(user.map(UserEntry::designation));
             problem.name = name.and_then(shown_name);
         }
@@ -222,8 +234,11 @@ fn shown_name(name: &str) -> Option<String> {
 fn item(text: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> Value {
     let text = text.as_str().unwrap_or_default();
     let value = parse_own(text);
-    if text.contains("\\u0000") {
-        find_nul(&value, path, problems);
+    if text.contains("\\u0000")
+        && let Some(place) = place_of_nul(&value)
+    {
+        let rule = "must not hold a NUL character";
+        problems.push(DocumentProblem::new(format!("{path}{place}"), rule));
     }
     value
 }
@@ -320,34 +335,24 @@ pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
     lists.chain(nested).collect()
 }
 
-/// Postgres stores no NUL, neither in text nor in jsonb.
-fn find_nul(value: &Value, path: &str, problems: &mut Vec<DocumentProblem>) {
-    let rule = "must not hold a NUL character";
+/// Where the first NUL of a value stands, as `.claims.x[1]`. Postgres stores none, neither in text
+/// nor in jsonb. The others are not told: the places of thousands of them, each behind the same
+/// long key, would fill the memory.
+fn place_of_nul(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) if text.contains('\0') => {
-            problems.push(DocumentProblem::new(path, rule))
-        }
-        Value::Array(items) => {
-            items
-                .iter()
-                .enumerate()
-                .for_each(|(index, item)| find_nul(item, &format!("{path}[{index}]"), problems));
-        }
-        Value::Object(members) => {
-            for (key, member) in members {
-                let shown = key.escape_debug();
-                let place = if path.is_empty() {
-                    shown.to_string()
-                } else {
-                    format!("{path}.{shown}")
-                };
-                if key.contains('\0') {
-                    problems.push(DocumentProblem::new(&place, rule));
-                }
-                find_nul(member, &place, problems);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::String(text) => text.contains('\0').then(String::new),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(index, item)| Some(format!("[{index}]{}", place_of_nul(item)?))),
+        Value::Object(members) => members.iter().find_map(|(key, member)| {
+            let place = match key.contains('\0') {
+                true => String::new(),
+                false => place_of_nul(member)?,
+            };
+            Some(format!(".{}{place}", key.escape_debug()))
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 

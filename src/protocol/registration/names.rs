@@ -113,7 +113,10 @@ const LONGEST: usize = 64;
 /// that it could be meant: one begins with the other, or no more than a third of the longer
 /// differs.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let letters = |text: &str| -> Vec<char> { text.to_lowercase().chars().take(LONGEST).collect() };
+    let letters = |text: &str| -> Vec<char> {
+        let start = text.chars().take(LONGEST);
+        start.flat_map(char::to_lowercase).collect()
+    };
     let name = letters(name);
     let near = candidates.into_iter().filter_map(|candidate| {
         let letters = letters(candidate);
@@ -137,7 +140,7 @@ fn is_beginning(start: &[char], whole: &[char]) -> bool {
 /// `; the nearest is "x"`, or nothing.
 pub fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, candidates)
-        .map(|nearest| format!("; the nearest is \"{}\"", nearest.escape_debug()))
+        .map(|nearest| format!("; the nearest is {}", shown(nearest)))
         .unwrap_or_default()
 }
 

@@ -17,6 +17,10 @@ use crate::protocol::words::session::LOCAL;
 
 static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
 
+/// With how many names, in all, those that nobody has are compared. A document can name a thousand
+/// of them beside thousands of long ones.
+const MOST_COMPARISONS: usize = 20_000;
+
 /// What is registered already and stays.
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
@@ -38,7 +42,11 @@ pub(super) fn check(
         .iter()
         .map(|problem| problem.path.clone())
         .collect();
-    let mut notes = Notes { noted, problems };
+    let mut notes = Notes {
+        noted,
+        problems,
+        comparisons: MOST_COMPARISONS,
+    };
     let known = known(document, stored);
     let mut first = FirstPlaces::new();
     for (kind, index, item) in items(value) {
@@ -57,6 +65,8 @@ struct Notes<'p> {
     /// Places where something was wrong before. Nothing more is noted there.
     noted: BTreeSet<String>,
     problems: &'p mut Vec<DocumentProblem>,
+    /// How many names may still be compared to find the nearest one.
+    comparisons: usize,
 }
 
 impl Notes<'_> {
@@ -130,9 +140,11 @@ fn note_unknown_names(
             .index
             .is_some_and(|index| notes.noted.contains(&format!("{member}[{index}]")));
         if !is_known && !is_noted {
-            // The nearest name is looked for where somebody may read it.
+            // The nearest name is looked for where somebody may read it, and not for long.
             let is_read = notes.problems.len() < MOST_MISTAKES;
-            let names = names.filter(|_| is_read).into_iter().flatten().copied();
+            let names = names.filter(|names| is_read && names.len() <= notes.comparisons);
+            notes.comparisons -= names.map_or(0, BTreeSet::len);
+            let names = names.into_iter().flatten().copied();
             notes.note(member, not_registered(mention.name, mention.called, names));
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::super::registration::administration::Administration;
 use super::super::registration::names::is_invisible;
 use super::super::registration::user::is_possible_claim;
 use super::super::registration::verified_address;
@@ -81,7 +82,8 @@ pub struct ClaimsChange {
 impl ClaimsChange {
     /// The changes to a user who has `present`, where upstream said `before` the last time and says
     /// `now`. A claim that upstream says is set, whatever it was. A claim that it no longer says
-    /// goes, unless it was changed here since. A claim that it never said is left alone.
+    /// goes, unless it was changed here since. That an address or number is verified was changed
+    /// here with the address or number. A claim that it never said is left alone.
     pub fn between(
         present: &Map<String, Value>,
         before: &Map<String, Value>,
@@ -90,14 +92,16 @@ impl ClaimsChange {
         let set = now
             .iter()
             .filter(|(name, value)| present.get(*name) != Some(value));
-        let unsaid = before
-            .iter()
-            .filter(|(name, value)| !now.contains_key(*name) && present.get(*name) == Some(value));
+        let is_unchanged = |name: &str| present.get(name) == before.get(name);
+        let unsaid = before.keys().filter(|name| {
+            let about = name.trim_end_matches("_verified");
+            !now.contains_key(*name) && is_unchanged(name) && is_unchanged(about)
+        });
         let mut change = ClaimsChange {
             set: set
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
-            removed: unsaid.map(|(name, _)| name.clone()).collect(),
+            removed: unsaid.cloned().collect(),
         };
         // The old verification was of another address, or number.
         if let Some(email) = change.set.get("email")
@@ -117,6 +121,23 @@ impl ClaimsChange {
             if is_touched && !now.contains_key(flag) && present.contains_key(flag) {
                 change.removed.insert(flag.to_owned());
             }
+        }
+        change
+    }
+
+    /// The same with the roles of administrators, which a provider neither gives nor takes: they
+    /// are set aside, and put back where the role changes. What it says `now` has none of them.
+    pub fn beside_admin_roles(
+        administration: &Administration,
+        present: &Map<String, Value>,
+        before: &Map<String, Value>,
+        now: &Map<String, Value>,
+    ) -> ClaimsChange {
+        let rest = administration.without_admin_roles(present);
+        let before = administration.without_admin_roles(before);
+        let mut change = ClaimsChange::between(&rest, &before, now);
+        if change.names().contains("role") {
+            administration.keep_admin_roles(present, &mut change.set);
         }
         change
     }
@@ -199,6 +220,7 @@ mod tests {
     use super::super::super::registration::provider;
     use super::*;
     use crate::protocol::words::samples;
+    use crate::protocol::words::strength::Strength;
 
     fn registered(more: Value) -> IdentityProvider {
         let document =
@@ -310,11 +332,79 @@ mod tests {
             ),
             (verified, "{}", r#"{"email":"a@a"}"#, verified),
             (verified, r#"{"email":"a@a"}"#, "{}", "{}"),
+            (verified, verified, "{}", "{}"),
+            (
+                verified,
+                verified,
+                r#"{"email":"a@a"}"#,
+                r#"{"email":"a@a"}"#,
+            ),
+            (
+                verified,
+                r#"{"email":"b@b","email_verified":true}"#,
+                "{}",
+                verified,
+            ),
+            (
+                r#"{"phone_number":"1","phone_number_verified":true}"#,
+                r#"{"phone_number":"2","phone_number_verified":true}"#,
+                "{}",
+                r#"{"phone_number":"1","phone_number_verified":true}"#,
+            ),
         ] {
             let [here, earlier, later, kept] =
                 [present, before, now, after].map(|text| serde_json::from_str(text).unwrap());
             let change = ClaimsChange::between(&here, &earlier, &later);
             assert_eq!(change.applied(&here), kept, "{present} {before} {now}");
+            assert_eq!(
+                change.is_empty(),
+                present == after,
+                "{present} {before} {now}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_provider_leaves_the_roles_of_administrators_as_they_are() {
+        let administration = Administration {
+            role: String::from("office"),
+            given_roles: Vec::new(),
+            minimum_acr: Strength::TwoFactors,
+        };
+        let claims = |role: &Value| {
+            let role = Some(role.clone()).filter(|role| !role.is_null());
+            Map::from_iter(role.map(|role| (String::from("role"), role)))
+        };
+        let none = Value::Null;
+        let staff = json!(["staff"]);
+        let sales = json!(["sales"]);
+        let office = json!(["office"]);
+        let both = json!(["staff", "office"]);
+        let others = json!(["sales", "office"]);
+        for (present, before, now, after) in [
+            (&both, &staff, &staff, &both),
+            (&both, &staff, &sales, &others),
+            (&both, &staff, &none, &office),
+            (&office, &none, &none, &office),
+            (&json!("office"), &none, &staff, &both),
+            // Somebody here has changed it since.
+            (&others, &staff, &none, &others),
+            // Once, what was put back was stored with what the provider had said.
+            (&both, &both, &staff, &both),
+            (&both, &both, &none, &office),
+        ] {
+            let here = claims(present);
+            let change = ClaimsChange::beside_admin_roles(
+                &administration,
+                &here,
+                &claims(before),
+                &claims(now),
+            );
+            assert_eq!(
+                change.applied(&here),
+                claims(after),
+                "{present} {before} {now}"
+            );
             assert_eq!(
                 change.is_empty(),
                 present == after,

@@ -55,7 +55,8 @@ pub struct RegisteredUsers {
     pub named: Vec<Option<Subject>>,
     /// Subjects in the document whose user was removed: they are never given again.
     pub removed: BTreeSet<Subject>,
-    /// `client_id`s in the document that are, or once were, the subject of a user.
+    /// `client_id`s in the document that are, or once were, the subject of a user. Empty for
+    /// somebody who must not learn that.
     pub of_clients: BTreeSet<Subject>,
     /// Whose the identities of the document are.
     pub owners: Owners,

@@ -1,7 +1,7 @@
 //! What an identity provider must not take over from a registered one: a secret that somebody else
 //! gave us, and accounts that were found by another claim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::problem::DocumentProblem;
 use super::super::provider;
@@ -33,6 +33,17 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>
     let stored: BTreeMap<&str, _> = stored
         .filter_map(|((_, name), object)| Some((name.as_str(), (object, read(&object.document)?))))
         .collect();
+    let all = wanted
+        .iter()
+        .map(|(.., provider)| provider)
+        .chain(stored.values().map(|(_, provider)| provider));
+    let mut claims_by_endpoint = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for (endpoint, claim) in all.filter_map(account_claim) {
+        claims_by_endpoint
+            .entry(endpoint)
+            .or_default()
+            .insert(claim);
+    }
     for (entry, given, provider) in &wanted {
         let place = &entry.place;
         let before = stored.get(entry.name.as_str());
@@ -45,11 +56,9 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>
                         for this one to see";
             problems.push(DocumentProblem::new(format!("{place}.client_secret"), rule));
         }
-        let mut others = wanted
-            .iter()
-            .map(|(.., other)| other)
-            .chain(stored.values().map(|(_, other)| other));
-        if others.any(|other| finds_accounts_otherwise(provider, other)) {
+        let claims =
+            account_claim(provider).and_then(|(endpoint, _)| claims_by_endpoint.get(endpoint));
+        if claims.is_some_and(|claims| claims.len() > 1) {
             let rule = "must be the same wherever userinfo_endpoint is: what another claim says \
                         of somebody there may be what finds the account of somebody else";
             problems.push(DocumentProblem::new(format!("{place}.subject_claim"), rule));
@@ -64,22 +73,15 @@ fn recipient(provider: &IdentityProvider) -> &str {
     }
 }
 
-fn finds_accounts_otherwise(one: &IdentityProvider, other: &IdentityProvider) -> bool {
-    let ProviderKind::OAuth {
-        userinfo_endpoint,
-        subject_claim,
-        ..
-    } = &one.kind
-    else {
-        return false;
-    };
-    match &other.kind {
+/// By which claim it finds accounts, and where it reads that.
+fn account_claim(provider: &IdentityProvider) -> Option<(&str, &str)> {
+    match &provider.kind {
         ProviderKind::OAuth {
-            userinfo_endpoint: same,
-            subject_claim: another,
+            userinfo_endpoint,
+            subject_claim,
             ..
-        } => same == userinfo_endpoint && another != subject_claim,
-        ProviderKind::OpenId { .. } => false,
+        } => Some((userinfo_endpoint, subject_claim)),
+        ProviderKind::OpenId { .. } => None,
     }
 }
 
