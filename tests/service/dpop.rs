@@ -922,6 +922,39 @@ fn an_old_refresh_token_ends_its_grant_with_whatever_key_it_comes() {
 }
 
 #[test]
+fn a_public_client_that_becomes_confidential_refreshes_with_any_key_or_with_none() {
+    let mut document = document(&Signer::es256("c"));
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let [key, other] = [Signer::es256("a"), Signer::es256("b")];
+    let proof = |key: &Signer| for_form(&gatepost, key, TOKEN);
+    let line = Line::begin(&gatepost, &mut browser, Some(&proof(&key)));
+    let client = offline::client(&mut document, "pub1");
+    client["token_endpoint_auth_method"] = json!("client_secret_basic");
+    client["secrets"] = json!([{"value": CONF1_SECRET}]);
+    gatepost.apply(&document);
+    // It proves itself now, so nobody else can use the token.
+    let openly = line.refresh(&line.first, Some(&proof(&key)), &[]);
+    assert_refused(&openly, 400, "invalid_client", "without its secret");
+    let mut token = line.first.clone();
+    // By the statement that does not read the grant, and by the one that did.
+    for further in [&[][..], &[("scope", "openid")]] {
+        for by in [Some(&other), None, Some(&key)] {
+            let proof = by.map(&proof);
+            let proofs: Vec<&str> = proof.iter().map(String::as_str).collect();
+            let form = [("grant_type", "refresh_token"), ("refresh_token", &token)];
+            let form = [&form, further].concat();
+            let tokens = issued(&post(&gatepost, TOKEN, "pub1", &proofs, &form));
+            let (_, claims) = decode_jwt(text(&tokens, "access_token"));
+            // The access token is bound to the key of this request.
+            let bound_to = by.map_or(Value::Null, |key| json!(thumbprint(key)));
+            assert_eq!(claims["cnf"]["jkt"], bound_to);
+            token = text(&tokens, "refresh_token").to_owned();
+        }
+    }
+}
+
+#[test]
 fn of_sixteen_requests_with_one_proof_one_is_answered() {
     let gatepost = start();
     let key = Signer::es256("a");

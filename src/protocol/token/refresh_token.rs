@@ -41,7 +41,7 @@
 //!   row to judge, and the token is unknown.
 //!
 //! Read: `check_key`. Compared: [`Within`].
-//! - It is bound to a key, and came without a proof of it. That ends nothing: with the proof it is
+//! - It is bound to a key, and a public client sent it without a proof of it. That ends nothing: with the proof it is
 //!   as good as before. So it is for the current token, and for its predecessor within
 //!   `refresh_token_retry_window`. After that a predecessor is a replay, whatever key comes along.
 //!
@@ -194,7 +194,7 @@ pub fn judge(
         return RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, reason));
     }
     let standing =
-        check_key(grant, key).and_then(|()| check_standing(grant, client, catalogue, now));
+        check_key(grant, key, client).and_then(|()| check_standing(grant, client, catalogue, now));
     let standing = standing.map_err(|reason| TokenError::new(TokenErrorCode::InvalidGrant, reason));
     // A replay is not hidden by what the registration has lost since, by what time has ended, or by
     // the key: a thief may have bound the grant to one that the owner does not have.
@@ -217,7 +217,8 @@ pub struct Within<'a> {
     pub used_after: Instant,
     /// The `acr` that the grant must have; `None` for any.
     pub acrs: Option<Vec<&'static str>>,
-    /// The key that the request proved to hold: a grant that is bound to one must be bound to it.
+    /// The key that the request proved to hold: a grant that is bound to one must be bound to it. A
+    /// client that has become confidential since may come with another: then the grant is read.
     pub confirmation: Option<KeyThumbprint>,
 }
 
@@ -304,9 +305,11 @@ fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<
     }
 }
 
-/// A mismatch ends nothing: somebody has the token, and not the key.
-fn check_key(grant: &Grant, key: Option<KeyThumbprint>) -> Result<(), Reason> {
-    if grant.confirmation.is_some() && grant.confirmation != key {
+/// A mismatch ends nothing: somebody has the token, and not the key. A confidential client has
+/// proved itself, and may come with another key each time (RFC 9449 §5), also where it was public
+/// when the grant was bound.
+fn check_key(grant: &Grant, key: Option<KeyThumbprint>, client: &Client) -> Result<(), Reason> {
+    if !client.is_confidential() && grant.confirmation.is_some() && grant.confirmation != key {
         return Err(Reason::ProofKey);
     }
     Ok(())
@@ -837,6 +840,19 @@ mod tests {
                     "{bound_to:?} {key:?} {generation}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_client_that_has_become_confidential_may_come_with_any_key() {
+        let [own, other] = [1, 2].map(|byte| KeyThumbprint([byte; 32]));
+        let confidential = samples::client();
+        for key in [Some(own), Some(other), None] {
+            let verdict = verdict_with_key(&confidential, Some(own), 3, key);
+            assert!(
+                matches!(verdict, RefreshVerdict::Refresh(_)),
+                "{key:?}: {verdict:?}"
+            );
         }
     }
 
