@@ -84,15 +84,14 @@ impl<T> Default for Held<T> {
 }
 
 impl<T> Held<T> {
+    fn usable(&self, within: Duration, now: Monotonic) -> Option<Arc<T>> {
+        let document = self.document.clone();
+        document.filter(|_| is_within(self.fetched_at, within, now))
+    }
+
     /// For someone who would take any current document.
     fn step(&self, shelf: Shelf, now: Monotonic) -> Step<T> {
-        let usable = |within| {
-            self.document
-                .as_ref()
-                .filter(|_| is_within(self.fetched_at, within, now))
-                .cloned()
-        };
-        if let Some(document) = usable(shelf.fresh) {
+        if let Some(document) = self.usable(shelf.fresh, now) {
             return Step::Use(document);
         }
         let otherwise = match (self.is_fetching, is_within(self.tried_at, TRY_AGAIN, now)) {
@@ -100,7 +99,7 @@ impl<T> Held<T> {
             (false, true) => Step::Nothing,
             (false, false) => return Step::Fetch,
         };
-        usable(shelf.stale).map_or(otherwise, Step::Use)
+        self.usable(shelf.stale, now).map_or(otherwise, Step::Use)
     }
 
     /// For someone who looked in vain in `seen`.
@@ -144,7 +143,8 @@ impl<T> Fetched<T> {
         }
     }
 
-    /// The document at that address, kept or by `fetch`; or why there is none.
+    /// The document at that address, kept or by `fetch`; or why there is none. While too many
+    /// requests wait for other servers to fetch a newer one, the one that is kept is good enough.
     pub fn find(
         &self,
         asker: Asker<'_>,
@@ -153,7 +153,13 @@ impl<T> Fetched<T> {
         fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
         let step = |held: &Held<T>, now| held.step(self.shelf, now);
-        self.go(asker, url, deadline, step, |_| {}, fetch)
+        let found = self.go(asker, url, deadline, step, |_| {}, fetch);
+        found.or_else(|problem| {
+            let held = self.lock();
+            let kept = held.get(url);
+            kept.and_then(|held| held.usable(self.shelf.stale, Monotonic::now()))
+                .ok_or(problem)
+        })
     }
 
     /// A newer document than `seen`, if there may be one by now.
@@ -282,6 +288,7 @@ impl<T> Drop for Fetching<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deadline;
     use crate::outbound::Outbound;
 
     /// Fetched, tried and searched that many seconds ago.
@@ -391,6 +398,40 @@ mod tests {
                 Ok(3),
                 "who has seen an older one"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_held_does_for_its_hour_while_there_is_no_place_to_ask_for_a_newer_one() {
+        let (url, hour) = ("https://a.example/", Duration::from_secs(3_600));
+        let outbound = Outbound::new(&[], None, 1).unwrap();
+        for (stale, expected) in [(hour, Ok(7)), (Duration::ZERO, Err(OutboundError::Busy))] {
+            let fresh = Duration::ZERO;
+            let documents = Fetched::new(Shelf { fresh, stale });
+            let entry = Held {
+                document: Some(Arc::new(7)),
+                fetched_at: Some(Monotonic::now()),
+                ..Held::default()
+            };
+            documents.lock().insert(url.to_owned(), entry);
+            let find = |fetch: fn() -> Result<u8, OutboundError>| {
+                let asker = Asker::Worker(&outbound);
+                let found = documents.find(asker, url, Deadline::usual(), |_| fetch());
+                found.map(|found| *found)
+            };
+            let taken = outbound.take_place("https://b.example/").unwrap();
+            let waited = deadline::serve(
+                || {},
+                || {
+                    // A request that has no time left to wait for a place.
+                    deadline::spend(deadline::ALLOWANCE);
+                    find(|| panic!("there was a place"))
+                },
+            );
+            assert_eq!(waited, expected, "{stale:?}");
+            drop(taken);
+            let busy = find(|| Err(OutboundError::Busy));
+            assert_eq!(busy, expected, "{stale:?}");
         }
     }
 
