@@ -493,6 +493,33 @@ fn a_document_does_for_its_hour_while_all_places_to_ask_for_a_newer_one_are_take
 }
 
 #[test]
+fn a_document_that_no_longer_fits_the_registration_is_asked_for_again_after_a_pause() {
+    let path = "/agent.json";
+    let (scene, aged) = Scene::start_ageing(&[path], &json!({}));
+    scene.serve(path, &json!({"redirect_uris": [WEB]}));
+    assert_eq!(scene.ask(path).status, 303);
+    // The client moves: the operator registers its new host, and its document names it.
+    let new = "https://new.example/cb";
+    let hosts = json!({"redirect_hosts": ["new.example"]});
+    let moved = registration(&scene.url(path), &hosts);
+    scene.gatepost.apply(&json!({"clients": [moved]}));
+    scene.serve(path, &json!({"redirect_uris": [WEB]}));
+    let ask = || {
+        let request = authorize_path(&scene.url(path), new, &[("scope", SCOPE)]);
+        scene.gatepost.get(&request)
+    };
+    scene.age(&aged, 11);
+    ask().assert_error_page(400, "GP1173", "the document has not moved yet");
+    assert_eq!(scene.site.requests().len(), 2);
+    scene.serve(path, &json!({"redirect_uris": [new]}));
+    ask().assert_error_page(400, "GP1173", "too soon to ask again");
+    assert_eq!(scene.site.requests().len(), 2);
+    scene.age(&aged, 22);
+    assert_eq!(ask().status, 303);
+    assert_eq!(scene.site.requests().len(), 3);
+}
+
+#[test]
 fn a_document_that_turns_bad_during_a_sign_in_does_not_end_it() {
     let scene = Scene::start(&["/agent.json"], &json!({"require_consent": false}));
     scene.serve("/agent.json", &json!({}));
