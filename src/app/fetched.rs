@@ -84,15 +84,19 @@ impl<T> Default for Held<T> {
 }
 
 impl<T> Held<T> {
+    fn usable(
+        &self,
+        within: Duration,
+        fits: impl Fn(&T) -> bool,
+        now: Monotonic,
+    ) -> Option<Arc<T>> {
+        let document = self.document.clone();
+        document.filter(|document| is_within(self.fetched_at, within, now) && fits(document))
+    }
+
     /// For someone who would take any current document.
-    fn step(&self, shelf: Shelf, now: Monotonic) -> Step<T> {
-        let usable = |within| {
-            self.document
-                .as_ref()
-                .filter(|_| is_within(self.fetched_at, within, now))
-                .cloned()
-        };
-        if let Some(document) = usable(shelf.fresh) {
+    fn step(&self, shelf: Shelf, fits: impl Fn(&T) -> bool, now: Monotonic) -> Step<T> {
+        if let Some(document) = self.usable(shelf.fresh, &fits, now) {
             return Step::Use(document);
         }
         let otherwise = match (self.is_fetching, is_within(self.tried_at, TRY_AGAIN, now)) {
@@ -100,7 +104,8 @@ impl<T> Held<T> {
             (false, true) => Step::Nothing,
             (false, false) => return Step::Fetch,
         };
-        usable(shelf.stale).map_or(otherwise, Step::Use)
+        self.usable(shelf.stale, fits, now)
+            .map_or(otherwise, Step::Use)
     }
 
     /// For someone who looked in vain in `seen`.
@@ -144,16 +149,25 @@ impl<T> Fetched<T> {
         }
     }
 
-    /// The document at that address, kept or by `fetch`; or why there is none.
+    /// The document at that address, kept or by `fetch`; or why there is none. While too many
+    /// requests wait for other servers to fetch a newer one, the one that is kept is good enough.
+    /// One that does not fit counts as if it were not kept.
     pub fn find(
         &self,
         asker: Asker<'_>,
         url: &str,
         deadline: Deadline,
+        fits: impl Fn(&T) -> bool,
         fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
-        let step = |held: &Held<T>, now| held.step(self.shelf, now);
-        self.go(asker, url, deadline, step, |_| {}, fetch)
+        let step = |held: &Held<T>, now| held.step(self.shelf, &fits, now);
+        let found = self.go(asker, url, deadline, step, |_| {}, fetch);
+        found.or_else(|problem| {
+            let held = self.lock();
+            let kept = held.get(url);
+            kept.and_then(|held| held.usable(self.shelf.stale, &fits, Monotonic::now()))
+                .ok_or(problem)
+        })
     }
 
     /// A newer document than `seen`, if there may be one by now.
@@ -282,6 +296,7 @@ impl<T> Drop for Fetching<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deadline;
     use crate::outbound::Outbound;
 
     /// Fetched, tried and searched that many seconds ago.
@@ -338,10 +353,24 @@ mod tests {
         ] {
             let (held, now) = held(fetched, tried, None, is_fetching);
             assert_eq!(
-                word(&held.step(KEY_SETS, now)),
+                word(&held.step(KEY_SETS, |_| true, now)),
                 expected,
                 "{fetched:?} {tried:?} {is_fetching}"
             );
+        }
+    }
+
+    #[test]
+    fn a_document_that_does_not_fit_counts_as_none_however_fresh() {
+        for (age, is_fetching, expected) in [
+            (9, false, "nothing"),
+            (11, false, "fetch"),
+            (11, true, "wait"),
+            (601, false, "fetch"),
+        ] {
+            let (held, now) = held(Some(age), Some(age), None, is_fetching);
+            let step = held.step(KEY_SETS, |document| *document != 7, now);
+            assert_eq!(word(&step), expected, "{age} {is_fetching}");
         }
     }
 
@@ -369,7 +398,7 @@ mod tests {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let (url, deadline) = ("https://a.example/", Deadline::usual());
         let seen = documents
-            .find(Asker::Worker(&outbound), url, deadline, |_| Ok(1))
+            .find(Asker::Worker(&outbound), url, deadline, |_| true, |_| Ok(1))
             .unwrap();
         let newer = |seen: &Arc<u8>, provenance, fetched: u8| {
             documents.find_newer(
@@ -395,6 +424,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_does_for_its_hour_while_there_is_no_place_to_ask_for_a_newer_one() {
+        let (url, hour) = ("https://a.example/", Duration::from_secs(3_600));
+        let outbound = Outbound::new(&[], None, 1).unwrap();
+        for (stale, expected) in [(hour, Ok(7)), (Duration::ZERO, Err(OutboundError::Busy))] {
+            let fresh = Duration::ZERO;
+            let documents = Fetched::new(Shelf { fresh, stale });
+            let entry = Held {
+                document: Some(Arc::new(7)),
+                fetched_at: Some(Monotonic::now()),
+                ..Held::default()
+            };
+            documents.lock().insert(url.to_owned(), entry);
+            let find = |fetch: fn() -> Result<u8, OutboundError>| {
+                let asker = Asker::Worker(&outbound);
+                let found = documents.find(asker, url, Deadline::usual(), |_| true, |_| fetch());
+                found.map(|found| *found)
+            };
+            let taken = outbound.take_place("https://b.example/").unwrap();
+            let waited = deadline::serve(
+                || {},
+                || {
+                    // A request that has no time left to wait for a place.
+                    deadline::spend(deadline::ALLOWANCE);
+                    find(|| panic!("there was a place"))
+                },
+            );
+            assert_eq!(waited, expected, "{stale:?}");
+            drop(taken);
+            let busy = find(|| Err(OutboundError::Busy));
+            assert_eq!(busy, expected, "{stale:?}");
+        }
+    }
+
+    #[test]
     fn one_that_panics_while_fetching_leaves_the_way_free() {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let find = |fetch: fn() -> Result<u8, OutboundError>| {
@@ -403,6 +466,7 @@ mod tests {
                     Asker::Worker(&outbound),
                     "https://a.example/",
                     Deadline::usual(),
+                    |_| true,
                     |_| fetch(),
                 )
                 .map(|found| *found)
@@ -421,6 +485,7 @@ mod tests {
                     Asker::Worker(&outbound),
                     "https://a.example/",
                     Deadline::usual(),
+                    |_| true,
                     |_| fetch(),
                 )
                 .map(|found| *found)
@@ -438,6 +503,7 @@ mod tests {
             Asker::Worker(&outbound),
             "https://b.example/",
             Deadline::usual(),
+            |_| true,
             |_| Ok(1),
         );
         assert_eq!(elsewhere.map(|found| *found), Ok(1));
@@ -445,6 +511,7 @@ mod tests {
             Asker::Worker(&outbound),
             "https://b.example/",
             Deadline::usual(),
+            |_| true,
             |_| panic!("asked again"),
         );
         assert_eq!(held.map(|found| *found), Ok(1));

@@ -27,13 +27,15 @@ impl App {
             return Ok(Arc::clone(registered));
         }
         let deadline = Deadline::usual();
+        // The registration may have changed since it was fetched: then another may be there now.
+        let fits = |document: &Value| metadata_document::read(client, document).is_ok();
         let document = self.metadata_documents.find(
             Asker::Worker(&self.outbound),
             client.client_id.as_str(),
             deadline,
+            fits,
             |asker| fetch_metadata_document(asker, client, deadline),
         )?;
-        // Judged once more: the registration may have changed since it was fetched.
         let described = metadata_document::read(client, &document).map_err(OutboundError::Unfit)?;
         Ok(Arc::new(RegisteredClient {
             client: described.client,

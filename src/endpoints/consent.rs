@@ -1,8 +1,6 @@
 //! What a client, or a device of a client, asks for, and what the user makes of it: `/consent`, and
 //! the question of `/device`.
 
-use std::collections::BTreeSet;
-
 use serde_json::json;
 
 use crate::app::failure::Failure;
@@ -62,8 +60,8 @@ fn allow(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
     Ok(Taken::Step(Step::AfterConsent { granted }))
 }
 
-/// Remembers what the user allowed. What they allowed before stays allowed, unless it has lapsed or
-/// is asked about now.
+/// Remembers what the user allowed. What they allowed before stays allowed, unless it has lapsed,
+/// is asked about now, or is withdrawn meanwhile.
 fn remember(turn: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<(), Failure> {
     let InSession {
         app,
@@ -72,27 +70,18 @@ fn remember(turn: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<
         ..
     } = turn;
     let lifetime = client.consent_lifetime;
+    let now = app.now();
     let before = visit
         .known_consent(app, present)?
-        .filter(|row| !row.has_lapsed(app.now()))
-        .map(|row| row.consent)
-        .filter(|consent| consent.stands(lifetime, app.now()));
-    let (scopes, claims) = before
-        .map(|consent| (consent.scope, consent.claims))
-        .unwrap_or_default();
-    let kept = scopes
-        .iter()
-        .filter(|name| !visit.request.scope.contains(name));
-    let claims: BTreeSet<String> = claims
-        .into_iter()
-        .chain(visit.request.claims.names())
-        .collect();
+        .filter(|row| !row.has_lapsed(now) && row.consent.stands(lifetime, now));
     let given = GivenConsent {
         sub: &present.user.sub,
         client_id: &client.client_id,
-        scopes: &kept.chain(granted.iter()).collect(),
-        claims: &claims.into_iter().collect::<Vec<_>>(),
-        expires_at: lifetime.map(|lifetime| app.now().plus(lifetime)),
+        asked_scopes: &visit.request.scope,
+        scopes: granted,
+        claims: &Vec::from_iter(visit.request.claims.names()),
+        kept_epoch: before.map(|row| row.epoch),
+        expires_at: lifetime.map(|lifetime| now.plus(lifetime)),
         is_required: client.require_consent == Some(true),
     };
     let event = AuditEvent {

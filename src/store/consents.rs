@@ -74,28 +74,38 @@ pub(super) fn consent_if_there(row: &Row) -> Result<Option<ConsentRow>, StoreErr
     is_there.then(|| consent(row)).transpose()
 }
 
-/// What stood on a consent that has lapsed does not come back with the next one.
+/// What stood on a consent that has lapsed does not come back with the next one. Of what is
+/// remembered, what was not asked about now is kept; but only at the epoch that was read, since a
+/// withdrawal that came in between drew another.
 const GIVE: &str = "
 WITH given AS (
     INSERT INTO consents (sub, client_id, scopes, claims, expires_at)
     VALUES (:sub::text, :client_id::text, :scopes::text[], :claims::text[],
             :expires_at::timestamptz)
     ON CONFLICT (sub, client_id) DO UPDATE
-    SET scopes = excluded.scopes, claims = excluded.claims, expires_at = excluded.expires_at,
-        granted_at = clock_timestamp(),
+    SET scopes = array(SELECT kept FROM unnest(consents.scopes) AS kept
+                       WHERE consents.epoch = :kept_epoch::int8
+                         AND kept <> ALL (:asked_scopes::text[])) || excluded.scopes,
+        claims = array(SELECT kept FROM unnest(consents.claims) AS kept
+                       WHERE consents.epoch = :kept_epoch::int8
+                         AND kept <> ALL (excluded.claims)) || excluded.claims,
+        expires_at = excluded.expires_at, granted_at = clock_timestamp(),
         epoch = CASE WHEN :is_required::bool AND consents.expires_at <= clock_timestamp()
                      THEN new_epoch() ELSE consents.epoch END
 )
 INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
-/// What a user allows a client from now on: whatever was remembered before is replaced.
+/// What a user allows a client, of what they were asked about.
 #[derive(Clone, Debug)]
 pub struct GivenConsent<'a> {
     pub sub: &'a Subject,
     pub client_id: &'a ClientId,
+    pub asked_scopes: &'a ScopeSet,
     pub scopes: &'a ScopeSet,
     pub claims: &'a [String],
+    /// The epoch of the consent before, as it was read; `None` where none of it stands.
+    pub kept_epoch: Option<i64>,
     /// When it lapses; `None` is never.
     pub expires_at: Option<Instant>,
     /// Whether the client needs a consent, so that what stood on one that has lapsed is over.
@@ -113,8 +123,10 @@ pub fn give(
         ..given {
             sub,
             client_id,
+            asked_scopes,
             scopes,
             claims,
+            kept_epoch,
             expires_at,
             is_required
         }

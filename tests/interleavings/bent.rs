@@ -18,7 +18,9 @@ use gatepost::protocol::words::session::{Session, User};
 
 use crate::judges::{Judges, OF_THE_CODE};
 use crate::statements::{self, EpochsHeld, GrantRow, RedemptionAnswer, Sent};
-use crate::world::{Cast, GrantScope, Promise, World, with_code, with_tokens};
+use crate::world::{
+    Cast, GrantScope, Promise, World, with_code, with_tokens, with_tokens_of_a_thief,
+};
 
 pub struct Bent {
     pub what: &'static str,
@@ -159,6 +161,20 @@ fn revoked_grants_are_unknown(
     refresh_token::judge(grant, presented, client, catalogue, issuer, now)
 }
 
+fn a_wrong_key_is_refused_first(
+    grant: &Grant,
+    presented: PresentedRefresh<'_>,
+    client: &Client,
+    catalogue: &Catalogue,
+    issuer: &str,
+    now: Instant,
+) -> RefreshVerdict {
+    if grant.confirmation.is_some() && grant.confirmation != presented.key {
+        return refuses(Reason::ProofKey);
+    }
+    refresh_token::judge(grant, presented, client, catalogue, issuer, now)
+}
+
 /// As if its attempt were not compared, nor the row looked at: whoever comes enters it.
 fn redeem_enters_again(
     row: &mut Option<GrantRow>,
@@ -282,6 +298,15 @@ pub fn every_one() -> Vec<Bent> {
                 ..OF_THE_CODE
             },
             with_tokens(GrantScope::Offline, 2),
+            Promise::AReplayEndsTheLine,
+        ),
+        bent(
+            "refresh_token::judge compares the key before it looks for a replay",
+            Judges {
+                refresh: a_wrong_key_is_refused_first,
+                ..OF_THE_CODE
+            },
+            with_tokens_of_a_thief(),
             Promise::AReplayEndsTheLine,
         ),
         bent(

@@ -129,6 +129,7 @@ pub struct Given {
     pub session: SessionRow,
     /// Whether it ends with its session.
     pub in_session: bool,
+    pub is_bound: bool,
     pub is_later: bool,
 }
 
@@ -250,10 +251,11 @@ impl Court<'_> {
         let issuer = "https://op.example";
         let now = given.time();
         let judge = self.judges.refresh;
+        let has_key = given.is_bound && generation > 0;
         let presented = PresentedRefresh {
             handle,
             request: &request,
-            key: None,
+            key: has_key.then_some(KEY),
         };
         match judge(&grant, presented, &CLIENT, &CATALOGUE, issuer, now) {
             RefreshVerdict::Refresh(_) => Verdict::Yes,
@@ -294,6 +296,7 @@ impl Given {
         Grant {
             generation: self.generation.into(),
             revoked_at: self.revoked.then_some(NOW),
+            confirmation: self.is_bound.then_some(KEY),
             ..sample::grant(scope, self.at)
         }
     }
@@ -322,6 +325,9 @@ impl Given {
 
 /// The `code_verifier`; its challenge is `plain`.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+
+/// What a grant is bound to.
+const KEY: KeyThumbprint = KeyThumbprint([8; 32]);
 
 fn refresh_request(names_scope: bool) -> RefreshTokenRequest {
     RefreshTokenRequest {

@@ -19,16 +19,17 @@ use std::collections::{HashSet, VecDeque};
 use std::{fmt, thread};
 
 use judges::{Court, Judges, OF_THE_CODE};
-use world::{GrantScope, Promise, Step, World, with_code, with_tokens};
+use world::{GrantScope, Promise, Step, World, with_code, with_tokens, with_tokens_of_a_thief};
 
 /// How each run begins.
-fn beginnings() -> [World; 5] {
+fn beginnings() -> [World; 6] {
     [
         with_code(GrantScope::Offline),
         with_code(GrantScope::Online),
         with_tokens(GrantScope::Online, 0),
         with_tokens(GrantScope::Offline, 0),
         with_tokens(GrantScope::Offline, 1),
+        with_tokens_of_a_thief(),
     ]
 }
 

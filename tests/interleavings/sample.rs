@@ -24,10 +24,11 @@ pub const REDIRECT_URI: &str = "https://shop.example.com/cb";
 pub const OFFLINE: &str = "openid offline_access";
 pub const ONLINE: &str = "openid";
 
+/// A public client, for which the key of a refresh token counts.
 pub static CLIENT: LazyLock<Client> = LazyLock::new(|| {
     let metadata = json!({
         "client_id": "web",
-        "confidential": true,
+        "token_endpoint_auth_method": "none",
         "redirect_uris": [REDIRECT_URI],
         "grant_types": ["authorization_code", "refresh_token"],
         "scope": OFFLINE,

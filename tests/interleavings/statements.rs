@@ -145,4 +145,5 @@ pub fn is_within(grant: &Grant, within: &Within<'_>) -> bool {
         && grant.expires_at > within.expires_after
         && grant.last_used_at > within.used_after
         && within.acrs.as_ref().is_none_or(|acrs| acrs.contains(&acr))
+        && (grant.confirmation.is_none() || grant.confirmation == within.confirmation)
 }

@@ -184,6 +184,7 @@ impl Next<'_> {
             revoked: row.is_some_and(|row| row.revoked),
             session: rows.sessions[usize::from(code.session)],
             in_session: self.world.scope == GrantScope::Online,
+            is_bound: self.world.is_bound,
             is_later: self.world.is_later,
         }
     }

@@ -20,6 +20,9 @@ pub struct World {
     /// Whether more time than the retry window has passed.
     pub is_later: bool,
     pub scope: GrantScope,
+    /// Whether the grant is bound to a key, since its first refresh: whoever sends the refresh
+    /// token from before that has no proof of it, and everybody else has.
+    pub is_bound: bool,
     pub cast: Cast,
     pub lines: [Line; LINES],
     /// Somebody was told that the first session has ended.
@@ -260,6 +263,7 @@ pub fn with_code(scope: GrantScope) -> World {
         crash: Crash::ToCome,
         is_later: false,
         scope,
+        is_bound: false,
         cast: Cast::Whole,
         lines: [first, Line::default()],
         session_is_over: false,
@@ -292,5 +296,21 @@ pub fn with_tokens(scope: GrantScope, generation: u8) -> World {
     };
     line.closed_below = generation.saturating_sub(1);
     line.replay_below = generation.saturating_sub(1);
+    world
+}
+
+/// A thief had the first refresh token, and refreshed with a proof of a key, longer ago than the
+/// retry window: the grant is bound to the thief's key, and the owner has the first token only.
+pub fn with_tokens_of_a_thief() -> World {
+    let mut world = with_tokens(GrantScope::Offline, 1);
+    world.is_bound = true;
+    world.is_later = true;
+    for row in world.primary.grants.iter_mut().flatten() {
+        row.moved = Moved::LongAgo;
+    }
+    world.standby = world.primary;
+    let line = &mut world.lines[0];
+    line.closed_below = 1;
+    line.replay_below = 1;
     world
 }

@@ -1,5 +1,8 @@
 //! The consent page: what is asked, what is granted, what is remembered, and who may answer.
 
+use std::thread;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::flow::{
@@ -7,6 +10,7 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::waiting::await_that;
 
 const SCOPE: &str = "openid profile terms orders.read";
 const CONF2: (&str, &str) = ("conf2", CONF2_SECRET);
@@ -583,6 +587,53 @@ fn a_withdrawn_consent_ends_codes_tokens_and_memory() {
         ),
     );
     assert_eq!(silent_error(&mut browser, &[]), None);
+}
+
+#[test]
+fn what_is_withdrawn_while_an_answer_is_on_its_way_is_not_remembered_again() {
+    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let mut browser = signed_in(&gatepost);
+    let claims = [("claims", r#"{"userinfo":{"email":null}}"#)];
+    let page = browser.visit(&path(&claims));
+    let scopes = ["profile", "orders.read"];
+    decide(&mut browser, &page, "allow", &scopes, true);
+    assert_eq!(silent_error(&mut browser, &claims), None);
+    // The answer about another scope reads what is remembered, and waits for a withdrawal.
+    let email = [("scope", "openid email")];
+    let page = browser.visit(&path(&email));
+    let mut other = gatepost.database.client();
+    let mut withdrawing = other.transaction().unwrap();
+    let withdraw = "UPDATE consents SET scopes = '{}', claims = '{}', epoch = new_epoch()";
+    withdrawing.execute(withdraw, &[]).unwrap();
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| decide(&mut browser, &page, "allow", &["email"], true));
+        await_that("the answer waits", Duration::from_secs(4), || {
+            gatepost.database.count("pg_locks WHERE NOT granted") > 0
+        });
+        withdrawing.commit().unwrap();
+        let answer = answering.join().unwrap();
+        tokens(&gatepost, &answer);
+    });
+    // What they have just allowed is remembered, and nothing else.
+    assert_eq!(silent_error(&mut browser, &email), None);
+    for withdrawn in ["openid profile", "openid orders.read"] {
+        assert_eq!(
+            silent_error(&mut browser, &[("scope", withdrawn)]).as_deref(),
+            Some("consent_required"),
+            "{withdrawn}"
+        );
+    }
+    let row = gatepost
+        .database
+        .client()
+        .query_one("SELECT scopes, claims FROM consents", &[])
+        .unwrap();
+    let [mut remembered, claims] = [0, 1].map(|column| row.get::<_, Vec<String>>(column));
+    remembered.sort_unstable();
+    assert_eq!(
+        (remembered, claims),
+        (vec![String::from("email"), String::from("openid")], vec![])
+    );
 }
 
 #[test]

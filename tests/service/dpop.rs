@@ -11,7 +11,7 @@ use crate::support::flow::{
     with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, RPS};
-use crate::support::http::Answer;
+use crate::support::http::{Answer, Browser};
 use crate::support::offline;
 use crate::support::proofs::{
     claims, for_form, for_token, hash, header, nonce, sign, thumbprint, with,
@@ -773,8 +773,14 @@ fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
             .unwrap()
             .get(0)
     };
+    // That a predecessor came again within its window is told, refused or not.
+    let told = || {
+        gatepost
+            .database
+            .count("audit_events WHERE event <> 'refresh_repeated'")
+    };
     let left_alone = |token: &str| {
-        let before = (row(), gatepost.database.count("audit_events"));
+        let before = (row(), told());
         for further in [&[][..], &[("scope", "openid")]] {
             for proof in [None, Some(proof(&other))] {
                 let answer = refresh(token, proof.as_deref(), further);
@@ -782,7 +788,7 @@ fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
                 assert_eq!(last_reason(&gatepost), "GP1327");
             }
         }
-        assert_eq!((row(), gatepost.database.count("audit_events")), before);
+        assert_eq!((row(), told()), before);
     };
     left_alone(&first);
     let tokens = issued(&refresh(&first, Some(&proof(&key)), &[]));
@@ -794,6 +800,8 @@ fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
         second,
         "a lost answer is repeated"
     );
+    // Without the key the answer is not given again, and a try within the window ends nothing.
+    left_alone(&first);
     // Two at once: its own key wins, whichever is first.
     let statuses = thread::scope(|scope| {
         let threads: Vec<_> = [&key, &other]
@@ -807,17 +815,143 @@ fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
             .collect::<Vec<_>>()
     });
     assert_eq!(statuses, [200, 400]);
-    // Nor does an old token, replayed without the key, revoke anything.
-    left_alone(&first);
-    gatepost
-        .database
-        .run("UPDATE grants SET moved_at = clock_timestamp() - interval '1 day'");
-    left_alone(&first);
-    assert_eq!(refresh(&first, Some(&proof(&key)), &[]).status, 400);
-    assert!(
-        !row()["revoked_at"].is_null(),
-        "with its key it is a replay"
-    );
+}
+
+/// A grant of a public client.
+struct Line<'a> {
+    gatepost: &'a Gatepost,
+    /// Its first refresh token.
+    first: String,
+}
+
+impl<'a> Line<'a> {
+    /// With a proof, it is bound to the key from the beginning.
+    fn begin(gatepost: &'a Gatepost, browser: &mut Browser, proof: Option<&str>) -> Line<'a> {
+        let path = authorize_path("pub1", RPS, &[("scope", OFFLINE)]);
+        let code = code(browser, &path);
+        let tokens = issued(&post_openly(gatepost, proof, &redemption(&code, RPS)));
+        Line {
+            gatepost,
+            first: text(&tokens, "refresh_token").to_owned(),
+        }
+    }
+
+    fn refresh(&self, token: &str, proof: Option<&str>, further: &[(&str, &str)]) -> Answer {
+        let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
+        post_openly(self.gatepost, proof, &[&form, further].concat())
+    }
+
+    fn pass_the_window(&self) {
+        self.gatepost
+            .database
+            .run("UPDATE grants SET moved_at = moved_at - interval '11 seconds'");
+    }
+
+    fn are_alive(&self) -> i64 {
+        self.gatepost
+            .database
+            .count("grants WHERE revoked_at IS NULL")
+    }
+
+    /// That the token is taken for a replay, and that the grant has ended with it.
+    fn assert_replayed(&self, answer: &Answer, case: &str) {
+        assert_refused(answer, 400, "invalid_grant", case);
+        assert_eq!(last_reason(self.gatepost), "GP1221", "{case}");
+        assert_eq!(self.are_alive(), 0, "{case}");
+        // Each that has ended was told of once.
+        let ended = self.gatepost.database.count("grants");
+        let told = "audit_events WHERE event = 'refresh_token_replayed'";
+        assert_eq!(self.gatepost.database.count(told), ended, "{case}");
+    }
+}
+
+#[test]
+fn a_thief_who_binds_an_unbound_refresh_token_to_a_key_is_found_when_its_owner_comes() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let thief = Signer::es256("thief");
+    let proof = || for_form(&gatepost, &thief, TOKEN);
+    for further in [&[][..], &[("scope", "openid")]] {
+        let line = Line::begin(&gatepost, &mut browser, None);
+        let stolen = issued(&line.refresh(&line.first, Some(&proof()), further));
+        assert_eq!(text(&stolen, "token_type"), "DPoP");
+        // As long as the thief's answer may be one that was lost, the owner is only refused.
+        let soon = line.refresh(&line.first, None, further);
+        assert_refused(&soon, 400, "invalid_grant", "within the window");
+        assert_eq!(last_reason(&gatepost), "GP1327");
+        assert_eq!(line.are_alive(), 1);
+        line.pass_the_window();
+        let late = line.refresh(&line.first, None, further);
+        line.assert_replayed(&late, "the owner comes");
+        let goes_on = line.refresh(text(&stolen, "refresh_token"), Some(&proof()), further);
+        assert_refused(&goes_on, 400, "invalid_grant", "the thief goes on");
+        assert_eq!(last_reason(&gatepost), "GP1223");
+        let access_token = text(&stolen, "access_token");
+        let of_token = sign(&thief, &for_token(&gatepost, USERINFO, access_token));
+        let asked = ask(&gatepost, "DPoP", access_token, &[&of_token]);
+        assert_eq!(asked.status, 401, "{}", asked.text());
+    }
+}
+
+#[test]
+fn an_old_refresh_token_ends_its_grant_with_whatever_key_it_comes() {
+    let gatepost = start();
+    let mut browser = signed_in(&gatepost);
+    let [key, other] = [Signer::es256("a"), Signer::es256("b")];
+    let proof = |key: &Signer| for_form(&gatepost, key, TOKEN);
+    for (case, replayed_by) in [
+        ("its own key", Some(&key)),
+        ("another key", Some(&other)),
+        ("no key", None),
+    ] {
+        for is_used in [false, true] {
+            let line = Line::begin(&gatepost, &mut browser, Some(&proof(&key)));
+            let next = issued(&line.refresh(&line.first, Some(&proof(&key)), &[]));
+            // It is old once its window is over, or its successor was used.
+            if is_used {
+                let next = text(&next, "refresh_token");
+                issued(&line.refresh(next, Some(&proof(&key)), &[]));
+            } else {
+                line.pass_the_window();
+            }
+            let by = replayed_by.map(&proof);
+            let replayed = line.refresh(&line.first, by.as_deref(), &[]);
+            line.assert_replayed(&replayed, case);
+        }
+    }
+}
+
+#[test]
+fn a_public_client_that_becomes_confidential_refreshes_with_any_key_or_with_none() {
+    let mut document = document(&Signer::es256("c"));
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let [key, other] = [Signer::es256("a"), Signer::es256("b")];
+    let proof = |key: &Signer| for_form(&gatepost, key, TOKEN);
+    let line = Line::begin(&gatepost, &mut browser, Some(&proof(&key)));
+    let client = offline::client(&mut document, "pub1");
+    client["token_endpoint_auth_method"] = json!("client_secret_basic");
+    client["secrets"] = json!([{"value": CONF1_SECRET}]);
+    gatepost.apply(&document);
+    // It proves itself now, so nobody else can use the token.
+    let openly = line.refresh(&line.first, Some(&proof(&key)), &[]);
+    assert_refused(&openly, 400, "invalid_client", "without its secret");
+    let mut token = line.first.clone();
+    // By the statement that does not read the grant, and by the one that did.
+    for further in [&[][..], &[("scope", "openid")]] {
+        for by in [Some(&other), None, Some(&key)] {
+            let proof = by.map(&proof);
+            let proofs: Vec<&str> = proof.iter().map(String::as_str).collect();
+            let form = [("grant_type", "refresh_token"), ("refresh_token", &token)];
+            let form = [&form, further].concat();
+            let tokens = issued(&post(&gatepost, TOKEN, "pub1", &proofs, &form));
+            let (_, claims) = decode_jwt(text(&tokens, "access_token"));
+            // The access token is bound to the key of this request.
+            let bound_to = by.map_or(Value::Null, |key| json!(thumbprint(key)));
+            assert_eq!(claims["cnf"]["jkt"], bound_to);
+            token = text(&tokens, "refresh_token").to_owned();
+        }
+    }
 }
 
 #[test]

@@ -66,6 +66,7 @@ mod federation_round_trips;
 mod fresh_sign_in;
 mod front_channel_logout;
 mod grant_device_code;
+mod grant_extension_rust;
 mod grant_extension_sql;
 mod grant_jwt_bearer;
 mod grant_password;

@@ -16,6 +16,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, document};
 use crate::support::http::Answer;
 use crate::support::mailbox::Keys;
 use crate::support::signer::{Behaviour, Signer, WebServer, key_set, now};
+use crate::support::waiting::await_that;
 
 const WEB: &str = "https://app.example/cb";
 const SCOPE: &str = "openid profile offline_access orders.read";
@@ -69,6 +70,14 @@ impl Scene {
         gatepost.set("LD_PRELOAD", library.to_str().unwrap());
         gatepost.serve();
         (scene, aged)
+    }
+
+    /// Has the server's machine age by so many seconds, all in all.
+    fn age(&self, aged: &Path, seconds: u64) {
+        // In one piece, so that no reader finds half of it.
+        let next = aged.with_extension("next");
+        fs::write(&next, seconds.to_string()).unwrap();
+        fs::rename(&next, aged).unwrap();
     }
 
     fn url(&self, path: &str) -> String {
@@ -433,12 +442,7 @@ fn ageing_by(file: &Path) -> String {
 #[test]
 fn a_document_is_asked_for_after_ten_minutes_and_does_for_an_hour_while_it_is_away() {
     let (scene, aged) = Scene::start_ageing(&["/agent.json"], &json!({}));
-    // In one piece, so that no reader finds half of it.
-    let minutes = |minutes: u64| {
-        let next = aged.with_extension("next");
-        fs::write(&next, (minutes * 60).to_string()).unwrap();
-        fs::rename(&next, &aged).unwrap();
-    };
+    let minutes = |minutes: u64| scene.age(&aged, minutes * 60);
     scene.serve("/agent.json", &json!({}));
     assert_eq!(scene.ask("/agent.json").status, 303);
     minutes(9);
@@ -461,6 +465,58 @@ fn a_document_is_asked_for_after_ten_minutes_and_does_for_an_hour_while_it_is_aw
     assert_eq!(scene.site.requests().len(), 5);
     let log = scene.gatepost.log();
     assert_eq!(log.matches("cannot be had").count(), 3, "{log}");
+}
+
+#[test]
+fn a_document_does_for_its_hour_while_all_places_to_ask_for_a_newer_one_are_taken() {
+    let paths = ["/agent.json", "/silent.json"];
+    let (mut scene, aged) = Scene::start_ageing(&paths, &json!({}));
+    scene.gatepost.stop();
+    scene.gatepost.set("GATEPOST_UPSTREAM_PLACES", "1");
+    scene.gatepost.serve();
+    scene.serve("/agent.json", &json!({}));
+    assert_eq!(scene.ask("/agent.json").status, 303);
+    scene.age(&aged, 11 * 60);
+    scene
+        .site
+        .behave(Behaviour::Silent(Duration::from_secs(20)));
+    thread::scope(|scope| {
+        let hanging = scope.spawn(|| scene.ask("/silent.json").status);
+        await_that("the place is taken", Duration::from_secs(5), || {
+            scene.site.requests().len() == 2
+        });
+        let answer = scene.ask("/agent.json");
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        assert_eq!(hanging.join().unwrap(), 503);
+    });
+    assert_eq!(scene.site.requests().len(), 2, "nobody else asked");
+}
+
+#[test]
+fn a_document_that_no_longer_fits_the_registration_is_asked_for_again_after_a_pause() {
+    let path = "/agent.json";
+    let (scene, aged) = Scene::start_ageing(&[path], &json!({}));
+    scene.serve(path, &json!({"redirect_uris": [WEB]}));
+    assert_eq!(scene.ask(path).status, 303);
+    // The client moves: the operator registers its new host, and its document names it.
+    let new = "https://new.example/cb";
+    let hosts = json!({"redirect_hosts": ["new.example"]});
+    let moved = registration(&scene.url(path), &hosts);
+    scene.gatepost.apply(&json!({"clients": [moved]}));
+    scene.serve(path, &json!({"redirect_uris": [WEB]}));
+    let ask = || {
+        let request = authorize_path(&scene.url(path), new, &[("scope", SCOPE)]);
+        scene.gatepost.get(&request)
+    };
+    scene.age(&aged, 11);
+    ask().assert_error_page(400, "GP1173", "the document has not moved yet");
+    assert_eq!(scene.site.requests().len(), 2);
+    scene.serve(path, &json!({"redirect_uris": [new]}));
+    ask().assert_error_page(400, "GP1173", "too soon to ask again");
+    assert_eq!(scene.site.requests().len(), 2);
+    scene.age(&aged, 22);
+    assert_eq!(ask().status, 303);
+    assert_eq!(scene.site.requests().len(), 3);
 }
 
 #[test]

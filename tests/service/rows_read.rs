@@ -129,7 +129,7 @@ const VALUES: &str = "
     upstream_id_token=NULL id=sha256('passkeyalice') sign_count='0' next_sign_count='1' forgotten=ARRAY[sha256(int4send(7))]
     bucket=sha256(int4send(7)) step='1' with_codes='true' factors='0' strongest='2' password_hash='x' user_handle='x'
     ends_all_else='true' replaces_all='false' ids='{}' kinds='{}' names='{}' secrets='{}' public_keys='{}' sign_counts='{}' last_steps='{}'
-    backups='{}' is_required='true' device_code_hash='x' user_code_hash='y' most='100' acr_values=NULL interval='5'
+    backups='{}' is_required='true' kept_epoch='0' asked_scopes='{}' device_code_hash='x' user_code_hash='y' most='100' acr_values=NULL interval='5'
     lifetime='600' ends_lapsed_consent='true' allowed='true' said='{}' usable_issuers=NULL
     told='true' again='false' tries='0' unless_after='2000-01-01' enabled='true' new='y' old='x'
     verified=NULL typed='filled-7'

@@ -257,8 +257,10 @@ fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     let given = consents::GivenConsent {
         sub: &sub,
         client_id: &client_id,
+        asked_scopes: &scopes,
         scopes: &scopes,
         claims: &[],
+        kept_epoch: None,
         expires_at: None,
         is_required: true,
     };

@@ -411,10 +411,11 @@ fn refresh(
         json!(time(grant.last_used_at)),
     );
     let closed = closed(app, &grant.client_id, &grant.user.subject)?;
+    let key = grant.confirmation.filter(|_| !client.is_confidential());
     Ok((
         [judged]
             .into_iter()
-            .chain(bound(grant.confirmation))
+            .chain(bound(key))
             .chain(closed)
             .chain(stands)
             .collect(),

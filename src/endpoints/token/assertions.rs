@@ -117,7 +117,7 @@ impl App {
             KeySource::Uri(url) => url,
         };
         let fetch = |asker: Asker<'_>| fetch_key_set(asker, url, deadline);
-        let Some(set) = had(self.key_sets.find(asker, url, deadline, fetch))? else {
+        let Some(set) = had(self.key_sets.find(asker, url, deadline, |_| true, fetch))? else {
             return Ok(Err(AssertionProblem::KeysUnavailable));
         };
         let verified = verify_by(jws, &set, algs);

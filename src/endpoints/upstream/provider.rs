@@ -120,6 +120,7 @@ impl<'a> Connection<'a> {
                     Asker::Worker(&app.outbound),
                     issuer,
                     deadline,
+                    |_| true,
                     fetch,
                 );
                 found.map_err(|error| unanswered("discovery", error))?

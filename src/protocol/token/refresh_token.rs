@@ -41,8 +41,9 @@
 //!   row to judge, and the token is unknown.
 //!
 //! Read: `check_key`. Compared: [`Within`].
-//! - It is bound to a key, and came without a proof of it. That ends nothing: with the proof it is
-//!   as good as before.
+//! - It is bound to a key, and a public client sent it without a proof of it. That ends nothing: with the proof it is
+//!   as good as before. So it is for the current token, and for its predecessor within
+//!   `refresh_token_retry_window`. After that a predecessor is a replay, whatever key comes along.
 //!
 //! Read: `check_token`. Compared: `revoked_at`.
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
@@ -189,13 +190,14 @@ pub fn judge(
         request,
         key,
     } = presented;
-    let checked = check_token(grant, handle, client).and_then(|()| check_key(grant, key));
-    if let Err(reason) = checked {
+    if let Err(reason) = check_token(grant, handle, client) {
         return RefreshVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidGrant, reason));
     }
-    let standing = check_standing(grant, client, catalogue, now);
+    let standing =
+        check_key(grant, key, client).and_then(|()| check_standing(grant, client, catalogue, now));
     let standing = standing.map_err(|reason| TokenError::new(TokenErrorCode::InvalidGrant, reason));
-    // What the registration has lost since, or time has ended, does not hide a replay.
+    // A replay is not hidden by what the registration has lost since, by what time has ended, or by
+    // the key: a thief may have bound the grant to one that the owner does not have.
     match standing.and_then(|()| narrowed(grant, request, catalogue, issuer)) {
         narrowed if handle.generation < grant.generation => RefreshVerdict::OldToken(narrowed),
         Ok(narrowed) => RefreshVerdict::Refresh(narrowed),
@@ -215,7 +217,8 @@ pub struct Within<'a> {
     pub used_after: Instant,
     /// The `acr` that the grant must have; `None` for any.
     pub acrs: Option<Vec<&'static str>>,
-    /// The key that the request proved to hold: a grant that is bound to one must be bound to it.
+    /// The key that the request proved to hold: a grant that is bound to one must be bound to it. A
+    /// client that has become confidential since may come with another: then the grant is read.
     pub confirmation: Option<KeyThumbprint>,
 }
 
@@ -302,9 +305,11 @@ fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<
     }
 }
 
-/// A mismatch is not even a replay: somebody has the token, and not the key.
-fn check_key(grant: &Grant, key: Option<KeyThumbprint>) -> Result<(), Reason> {
-    if grant.confirmation.is_some() && grant.confirmation != key {
+/// A mismatch ends nothing: somebody has the token, and not the key. A confidential client has
+/// proved itself, and may come with another key each time (RFC 9449 §5), also where it was public
+/// when the grant was bound.
+fn check_key(grant: &Grant, key: Option<KeyThumbprint>, client: &Client) -> Result<(), Reason> {
+    if !client.is_confidential() && grant.confirmation.is_some() && grant.confirmation != key {
         return Err(Reason::ProofKey);
     }
     Ok(())
@@ -353,6 +358,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::protocol::words::client::ClientAuthenticationMethod;
     use crate::protocol::words::samples::{self, NOW, scope};
 
     const ISSUER: &str = "https://op.example";
@@ -772,44 +778,81 @@ mod tests {
         assert!(!is_good(&grant(), 3, &refreshing, &disabled));
     }
 
-    #[test]
-    fn a_token_that_is_bound_to_a_key_is_good_with_that_key_alone() {
-        let [own, other] = [1, 2].map(|byte| KeyThumbprint([byte; 32]));
-        let bound = Grant {
-            confirmation: Some(own),
+    /// The verdict on a token of a grant that is bound to that key, or to none.
+    fn verdict_with_key(
+        client: &Client,
+        bound_to: Option<KeyThumbprint>,
+        generation: i32,
+        key: Option<KeyThumbprint>,
+    ) -> RefreshVerdict {
+        let grant = Grant {
+            confirmation: bound_to,
             ..grant()
         };
         let asked = request(None, &[]);
-        let now = NOW.plus(HOUR);
-        let judged = |grant: &Grant, generation, key| {
-            let handle = RefreshHandle {
-                grant: grant.id,
-                generation,
-            };
-            let presented = PresentedRefresh {
-                key,
-                ..presented(handle, &asked)
-            };
-            let client = samples::client();
-            judge(
-                grant,
-                presented,
-                &client,
-                &samples::catalogue(),
-                ISSUER,
-                now,
-            )
+        let handle = RefreshHandle {
+            grant: grant.id,
+            generation,
         };
-        let refused = TokenError::new(TokenErrorCode::InvalidGrant, Reason::ProofKey);
-        for key in [None, Some(other)] {
-            for generation in [2, 3] {
-                let verdict = judged(&bound, generation, key);
-                assert_eq!(verdict, RefreshVerdict::Refuse(refused.clone()), "{key:?}");
+        let presented = PresentedRefresh {
+            key,
+            ..presented(handle, &asked)
+        };
+        let catalogue = samples::catalogue();
+        judge(
+            &grant,
+            presented,
+            client,
+            &catalogue,
+            ISSUER,
+            NOW.plus(HOUR),
+        )
+    }
+
+    #[test]
+    fn a_public_client_needs_the_key_and_a_wrong_one_does_not_hide_a_replay() {
+        let [own, other] = [1, 2].map(|byte| KeyThumbprint([byte; 32]));
+        let public = Client {
+            authentication: ClientAuthenticationMethod::None,
+            ..samples::client()
+        };
+        for (bound_to, key, is_good) in [
+            (None, None, true),
+            (None, Some(other), true),
+            (Some(own), Some(own), true),
+            (Some(own), Some(other), false),
+            (Some(own), None, false),
+        ] {
+            let expected = match verdict_with_key(&public, bound_to, 3, key) {
+                RefreshVerdict::Refresh(narrowed) if is_good => Ok(narrowed),
+                RefreshVerdict::Refuse(error) if !is_good => Err(error),
+                verdict => panic!("{bound_to:?} {key:?}: {verdict:?}"),
+            };
+            if let Err(error) = &expected {
+                assert_eq!(error.reason, Reason::ProofKey);
+            }
+            // Whoever sends an older one, with whatever key: the statement is to tell.
+            for generation in [0, 1, 2] {
+                let verdict = verdict_with_key(&public, bound_to, generation, key);
+                assert_eq!(
+                    verdict,
+                    RefreshVerdict::OldToken(expected.clone()),
+                    "{bound_to:?} {key:?} {generation}"
+                );
             }
         }
-        for (grant, key) in [(&bound, Some(own)), (&grant(), Some(other))] {
-            let verdict = judged(grant, 3, key);
-            assert!(matches!(verdict, RefreshVerdict::Refresh(_)), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_client_that_has_become_confidential_may_come_with_any_key() {
+        let [own, other] = [1, 2].map(|byte| KeyThumbprint([byte; 32]));
+        let confidential = samples::client();
+        for key in [Some(own), Some(other), None] {
+            let verdict = verdict_with_key(&confidential, Some(own), 3, key);
+            assert!(
+                matches!(verdict, RefreshVerdict::Refresh(_)),
+                "{key:?}: {verdict:?}"
+            );
         }
     }
 

@@ -190,8 +190,14 @@ fn issue_granted(
     if let Some(acr) = &proposal.acr {
         sign_in.acr.clone_from(acr);
     }
+    // Refreshed tokens must reach no further than the first.
+    let resources = if request.resources.is_empty() {
+        &proposal.resources
+    } else {
+        &request.resources
+    };
     let grant = Grant {
-        resources: request.resources.clone(),
+        resources: resources.clone(),
         confirmation: context.refresh_key(),
         token_claims: granted.claims,
         ..Grant::given(
