@@ -193,7 +193,7 @@ pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool,
     Ok(true)
 }
 
-/// Makes what is missing, within a migration. The caller's transaction, if any, holds it all.
+/// Makes what is missing, for a caller who leads. The caller's transaction, if any, holds it all.
 pub fn make_missing(
     client: &mut impl GenericClient,
     horizons: &Horizons,
@@ -209,6 +209,19 @@ pub fn make_missing(
             made.push(table.partition(range));
         }
     }
+    Ok(made)
+}
+
+/// Makes what is missing, in one transaction. Waits for a maintenance that is under way.
+pub fn make_as_leader(
+    client: &mut Client,
+    horizons: &Horizons,
+    today: Day,
+) -> Result<Vec<String>, StoreError> {
+    let mut leading = client.transaction()?;
+    leading.query_one(LEAD_PATIENTLY, &[])?;
+    let made = make_missing(&mut leading, horizons, today)?;
+    leading.commit()?;
     Ok(made)
 }
 

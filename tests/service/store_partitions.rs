@@ -1,5 +1,6 @@
 //! Partitions come ahead of need and go when everything in them has expired.
 
+use std::thread;
 use std::time::Duration;
 
 use gatepost::clock::time_of_day;
@@ -9,6 +10,7 @@ use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::tokens;
 use gatepost::store::{Store, StoreError};
 
+use crate::support::gatepost::Gatepost;
 use crate::support::postgres::{HORIZONS, TestDatabase};
 
 fn event() -> AuditEvent<'static> {
@@ -47,6 +49,43 @@ fn a_fresh_installation_has_room_for_everything_and_few_partitions() {
     audit_events::insert(&database.store(), &event()).unwrap();
     // And the row that opens the chain.
     assert_eq!(database.count("audit_events"), 2);
+}
+
+#[test]
+fn five_migrations_that_begin_at_once_on_an_empty_database_all_succeed() {
+    let gatepost = Gatepost::unprepared(TestDatabase::empty(), &[]);
+    thread::scope(|scope| {
+        let begun: Vec<_> = (0..5)
+            .map(|_| scope.spawn(|| gatepost.run(&["migrate"], "")))
+            .collect();
+        for migration in begun {
+            let output = migration.join().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+    });
+    let database = &gatepost.database;
+    assert!(partitions::are_ahead(&database.store(), &HORIZONS, database.today()).unwrap());
+    assert_eq!(database.count("signing_keys"), 3);
+}
+
+#[test]
+fn a_migration_waits_for_a_maintenance_that_is_under_way() {
+    let database = TestDatabase::migrated();
+    let mut maintaining = database.client();
+    let mut leading = maintaining.transaction().unwrap();
+    leading
+        .query("SELECT only_row FROM leader FOR UPDATE", &[])
+        .unwrap();
+    let later = Day(database.today().0 + 30);
+    let made = thread::scope(|scope| {
+        let making =
+            scope.spawn(|| partitions::make_as_leader(&mut database.client(), &HORIZONS, later));
+        thread::sleep(Duration::from_millis(300));
+        assert!(!making.is_finished(), "it did not wait");
+        leading.rollback().unwrap();
+        making.join().unwrap().unwrap()
+    });
+    assert!(!made.is_empty());
 }
 
 #[test]
