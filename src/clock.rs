@@ -26,6 +26,9 @@ pub fn time_of_day() -> Instant {
     Instant::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
 
+/// A machine whose clock is further off than this from the database's is not ready.
+pub const MOST_SKEW_MICROS: i64 = 30_000_000;
+
 /// A correction backwards by more than this is the database's clock being set, and is followed.
 const SET_BACK_MICROS: i64 = 1_000_000;
 
@@ -72,6 +75,12 @@ impl Clock {
         self.now().micros().saturating_sub(time_of_day().micros())
     }
 
+    /// Whether one of the two clocks is wrong, and nobody knows which. Nothing is dropped for being
+    /// old then.
+    pub fn is_in_doubt(&self) -> bool {
+        self.skew_micros().abs() > MOST_SKEW_MICROS
+    }
+
     fn reading_micros(&self) -> i64 {
         self.base_micros
             .load(Ordering::Relaxed)
@@ -114,6 +123,19 @@ mod tests {
         assert!(clock.now().since(told) < Duration::from_secs(5));
         assert!(clock.adjust(told.plus(Duration::from_secs(60)), Duration::from_secs(10)) > 0);
         assert!(clock.now().since(told) >= Duration::from_secs(60));
+    }
+
+    #[test]
+    fn half_a_minute_between_the_clocks_is_in_doubt_and_a_second_is_not() {
+        let clock = Clock::new();
+        for (seconds, in_doubt) in [(0, false), (1, false), (40, true)] {
+            let ahead = time_of_day().plus(Duration::from_secs(seconds));
+            clock.adjust(ahead, Duration::ZERO);
+            assert_eq!(clock.is_in_doubt(), in_doubt, "{seconds} s ahead");
+            let behind = time_of_day().minus(Duration::from_secs(seconds));
+            clock.adjust(behind, Duration::ZERO);
+            assert_eq!(clock.is_in_doubt(), in_doubt, "{seconds} s behind");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Turns to hash a password: as many at once as there are cores. Requests wait for a turn in a
+//! Turns to hash a password: as many at once as there are cores and memory. Requests wait for a turn in a
 //! line, and strangers cannot fill the places of known browsers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// After so many hashes without a request for a token, about a second, all cores hash again.
 const MOST_TOKENS_AHEAD: u64 = 64;
 
+/// The memory that hashes take at once: half of the smallest limit that we ship. Without a limit of
+/// processor time a container counts the cores of its whole machine.
+const MOST_TOGETHER_KIB: usize = 256 * 1_024;
+
 #[derive(Debug)]
 pub(super) struct Hashing {
     passwords: PasswordHashing,
@@ -55,7 +59,7 @@ impl Hashing {
     pub(super) fn new(config: &Config) -> Result<Hashing, String> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let limits = LineLimits {
-            at_once: cores,
+            at_once: at_once(cores, config.argon2.memory_kib as usize),
             strangers: STRANGERS_IN_LINE,
             accounts: ACCOUNTS_IN_LINE,
         };
@@ -150,8 +154,8 @@ impl App {
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
     }
 
-    /// A turn to hash: as many at once as there are cores, or one less beside tokens. Who asks
-    /// waits by `account`, if the browser vouches for one, otherwise by source, and by the client
+    /// A turn to hash: as many at once as there are cores and memory, and one core less beside
+    /// tokens. Who asks waits by `account`, if the browser vouches for one, otherwise by source, and by the client
     /// that brings the password.
     pub fn take_hashing_turn(
         &self,
@@ -196,10 +200,37 @@ impl App {
     }
 }
 
+/// How many passwords are hashed at once; one also where a hash takes more than all that memory.
+fn at_once(cores: usize, memory_kib: usize) -> usize {
+    (MOST_TOGETHER_KIB / memory_kib).clamp(1, cores)
+}
+
 pub fn cost(config: &Config) -> Cost {
     Cost {
         memory_kib: config.argon2.memory_kib,
         passes: config.argon2.passes,
         lanes: config.argon2.lanes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_at_once_are_bounded_by_cores_and_by_memory() {
+        for (cores, memory_kib, most) in [
+            (1, 19_456, 1),
+            (4, 19_456, 4),
+            (64, 19_456, 13),
+            (64, 7_168, 36),
+            (64, 65_536, 4),
+            (64, 262_144, 1),
+            (64, 1_048_576, 1),
+        ] {
+            let found = at_once(cores, memory_kib);
+            assert_eq!(found, most, "{cores} cores, {memory_kib} KiB");
+            assert!(found == 1 || found * memory_kib <= MOST_TOGETHER_KIB);
+        }
     }
 }

@@ -60,8 +60,6 @@ use seen_proofs::SeenProofs;
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
 /// If the database has not confirmed the registry for so long, it counts as away.
 const RECENT: Duration = Duration::from_secs(3);
-/// A machine whose clock is further off than this from the database's is not ready.
-pub const MOST_SKEW_MICROS: i64 = 30_000_000;
 
 /// The keys that seal and authenticate what we hand out and get back.
 #[derive(Debug)]
@@ -334,7 +332,7 @@ impl App {
                 }
             });
         }
-        if self.clock.skew_micros().abs() > MOST_SKEW_MICROS {
+        if self.clock.is_in_doubt() {
             return Standing::NotReady(
                 "this machine's clock is more than 30 seconds off the database's",
             );

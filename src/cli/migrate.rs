@@ -1,6 +1,7 @@
 //! `gatepost migrate`: the schema, the installation's row, room for what expires, and the first
 //! signing keys.
 
+use postgres::Client;
 use serde_json::json;
 
 use crate::app::key_keeping::{self, new_key};
@@ -28,24 +29,33 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     // Before anything is written: without the secret the keys could not be wrapped.
     operator.master_secret()?;
     let issuer = operator.config.base_url.as_str();
-    let installed = operator.store.administer(|client| {
-        for name in migrate::migrate(client)? {
-            output::line(&format!("applied {name}"))?;
-        }
-        if invocation.has("--rename-issuer") {
-            rename_issuer(invocation, &operator)?;
-        }
-        let installed =
-            installation::ensure(client, random::bytes(), issuer).map_err(unless_ours)?;
-        let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?.value);
-        partitions::make_missing(client, &horizons, operator.now()?.day())?;
-        Ok::<_, Failure>(installed)
+    // All of it alone: of several that begin at once, the others find everything made.
+    operator.store.administer(|client| {
+        migrate::alone(client, |client| install(client, invocation, &operator))
     })?;
-    for kid in make_missing_keys(&operator, &operator.sealers(&installed)?.signing_keys)? {
-        output::line(&format!("made signing key {kid}"))?;
-    }
     operator.store.administer(migrate::analyze)?;
     output::line(&format!("The database is ready for {issuer}."))
+}
+
+fn install(
+    client: &mut Client,
+    invocation: &Invocation,
+    operator: &Operator,
+) -> Result<(), Failure> {
+    for name in migrate::migrate(client)? {
+        output::line(&format!("applied {name}"))?;
+    }
+    if invocation.has("--rename-issuer") {
+        rename_issuer(invocation, operator)?;
+    }
+    let issuer = operator.config.base_url.as_str();
+    let installed = installation::ensure(client, random::bytes(), issuer).map_err(unless_ours)?;
+    let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?.value);
+    partitions::make_as_leader(client, &horizons, operator.now()?.day())?;
+    for kid in make_missing_keys(operator, &operator.sealers(&installed)?.signing_keys)? {
+        output::line(&format!("made signing key {kid}"))?;
+    }
+    Ok(())
 }
 
 fn rehearse(operator: &Operator) -> Result<(), Failure> {

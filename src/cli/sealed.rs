@@ -19,11 +19,14 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretBytes;
 use crate::registry::Sealers;
 use crate::store::StoreError;
-use crate::store::authenticators::Authenticator;
+use crate::store::authenticators::{self, Authenticator, ResealedFactor};
 use crate::store::catalogue::CatalogueRow;
 use crate::store::clients::SecretRow;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::signing_keys::SigningKeyRow;
+
+/// How many second factors `secret rotate` seals anew in one statement.
+const FACTORS_AT_ONCE: usize = 100;
 
 enum Sealed {
     Key(SigningKeyRow, SecretBytes),
@@ -106,6 +109,17 @@ impl Sealed {
         self.sealer(sealers).open(self.sealed()).is_some()
     }
 
+    /// The same under the current line of `to`; `None` where that is the line it is under.
+    fn anew(&self, from: &Sealers, to: &Sealers) -> Option<SecretBytes> {
+        let sealer = self.sealer(to);
+        if sealer.seals_alike(self.sealed()) {
+            return None;
+        }
+        let plain = self.sealer(from).open(self.sealed());
+        let plain = SecretBytes::new(plain.or_else(|| sealer.open(self.sealed()))?);
+        Some(SecretBytes::new(sealer.seal(plain.expose())))
+    }
+
     fn write(
         &self,
         writer: &mut RegistryWriter<'_>,
@@ -137,7 +151,11 @@ impl Sealed {
                 sealed_secret: Some(sealed),
                 ..row.clone()
             }),
-            Sealed::Factor(sub, row, _) => writer.reseal_authenticator(sub, row, Some(&sealed)),
+            Sealed::Factor(sub, row, _) => writer.reseal_authenticator(&ResealedFactor {
+                sub: sub.clone(),
+                factor: row.clone(),
+                sealed,
+            }),
         }
     }
 
@@ -152,18 +170,17 @@ impl Sealed {
             Sealed::ResourceSecret(name, row) => writer.remove_secrets(false, &[(name, row.id)]),
             Sealed::ProviderSecret(row, _) => writer.erase_entry_secret(row.kind, &row.name),
             // Their password alone is not enough from then on, either: the operator sees to them.
-            Sealed::Factor(sub, row, _) => writer.reseal_authenticator(sub, row, None),
+            Sealed::Factor(sub, row, _) => writer.drop_authenticator(sub, row),
         }
     }
 }
 
-/// Seals everything under the current line of `to` that is not yet. Answers how many were sealed
-/// anew, and how many were so already; when there is any that does not open, nothing is written.
-pub(super) fn reseal(
+/// Everything that is sealed; refused where there is any that does not open.
+fn all_open(
     writer: &mut RegistryWriter<'_>,
     from: &Sealers,
     to: &Sealers,
-) -> Result<(usize, usize), Failure> {
+) -> Result<Vec<Sealed>, Failure> {
     let all = Sealed::all(writer)?;
     let lost: Vec<String> = all
         .iter()
@@ -178,25 +195,49 @@ pub(super) fn reseal(
             lost.join("\n")
         )));
     }
+    Ok(all)
+}
+
+/// Seals everything under the current line of `to` that is not yet. Answers how many were sealed
+/// anew, and how many were so already; when there is any that does not open, nothing is written.
+pub(super) fn reseal(
+    writer: &mut RegistryWriter<'_>,
+    from: &Sealers,
+    to: &Sealers,
+) -> Result<(u64, u64), Failure> {
     let mut moved = 0;
     let mut current = 0;
-    for one in all {
-        if one.sealer(to).seals_alike(one.sealed()) {
-            current += 1;
-        } else if let Some(plain) = one
-            .sealer(from)
-            .open(one.sealed())
-            .or_else(|| one.sealer(to).open(one.sealed()))
-        {
-            let plain = SecretBytes::new(plain);
-            one.write(
-                writer,
-                SecretBytes::new(one.sealer(to).seal(plain.expose())),
-            )?;
-            moved += 1;
+    for one in all_open(writer, from, to)? {
+        match one.anew(from, to) {
+            Some(sealed) => {
+                one.write(writer, sealed)?;
+                moved += 1;
+            }
+            None => current += 1,
         }
     }
     Ok((moved, current))
+}
+
+/// The second factors that are not sealed under the current line yet, and how they will be.
+fn stale_factors(
+    writer: &mut RegistryWriter<'_>,
+    sealers: &Sealers,
+) -> Result<Vec<ResealedFactor>, Failure> {
+    let mut stale = Vec::new();
+    for one in all_open(writer, sealers, sealers)? {
+        let sealed = one.anew(sealers, sealers);
+        if let Sealed::Factor(sub, factor, _) = one
+            && let Some(sealed) = sealed
+        {
+            stale.push(ResealedFactor {
+                sub,
+                factor,
+                sealed,
+            });
+        }
+    }
+    Ok(stale)
 }
 
 pub(super) fn generate(_: &Invocation) -> Result<(), Failure> {
@@ -206,15 +247,24 @@ pub(super) fn generate(_: &Invocation) -> Result<(), Failure> {
 pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealers = operator.unchecked_sealers(&installation)?;
-    let (moved, current) = operator.store.change_registry(|writer| {
-        let (moved, current) = reseal(writer, &sealers, &sealers)?;
+    let store = &operator.store;
+    // Processes serve meanwhile: they replace factors, and sign people in by them. So factors are
+    // no part of the one transaction, which would hold them until its end.
+    let stale = store.change_registry(|writer| stale_factors(writer, &sealers))?;
+    let mut factors = 0;
+    for few in stale.chunks(FACTORS_AT_ONCE) {
+        factors += authenticators::reseal(store, few)?;
+    }
+    let (moved, current) = store.change_registry(|writer| {
+        let (others, current) = reseal(writer, &sealers, &sealers)?;
+        let moved = factors + others;
         if moved > 0 {
             writer.audit(&audit_event(
                 "master_secret_rotated",
                 json!({"sealed_anew": moved}),
             ))?;
         }
-        Ok::<_, Failure>((moved, current))
+        Ok::<_, Failure>((moved, current.saturating_sub(factors)))
     })?;
     output::line(&format!(
         "{moved} sealed anew under the first line, {current} were already"

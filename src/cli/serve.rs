@@ -473,23 +473,13 @@ fn keep_house(app: &App) -> ! {
     loop {
         match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
             Ok(maintained) => {
-                if !maintained.left_to_another {
-                    match audit_events::remove_expired(&app.store, app.now().day()) {
-                        Ok(0) => {}
-                        Ok(count) => {
-                            log::info!("{count} audit events were kept long enough and are removed")
-                        }
-                        Err(error) => {
-                            log::warn!(
-                                "audit events that were kept long enough could not be removed: \
-                                 {error}"
-                            )
-                        }
-                    }
-                    remove_old_devices(app);
-                    if let Err(error) = tokens::forget_lasting(&app.store, app.now().day()) {
-                        log::warn!("old revocations could not be removed: {error}");
-                    }
+                if app.clock.is_in_doubt() {
+                    log::warn!(
+                        "this machine's clock is more than 30 seconds off the database's: nothing \
+                         is removed for being old until they agree"
+                    );
+                } else if !maintained.left_to_another {
+                    remove_expired(app);
                 }
                 for name in maintained.made.iter().chain(&maintained.dropped) {
                     log::info!("partition made or dropped: {name}");
@@ -510,8 +500,22 @@ fn keep_house(app: &App) -> ! {
     }
 }
 
-/// What the leader does for all: 500 rows at a time, so that no statement holds many locks or takes
-/// long.
+/// What the leader does for all.
+fn remove_expired(app: &App) {
+    match audit_events::remove_expired(&app.store, app.now().day()) {
+        Ok(0) => {}
+        Ok(count) => log::info!("{count} audit events were kept long enough and are removed"),
+        Err(error) => {
+            log::warn!("audit events that were kept long enough could not be removed: {error}")
+        }
+    }
+    remove_old_devices(app);
+    if let Err(error) = tokens::forget_lasting(&app.store, app.now().day()) {
+        log::warn!("old revocations could not be removed: {error}");
+    }
+}
+
+/// 500 rows at a time, so that no statement holds many locks or takes long.
 fn remove_old_devices(app: &App) {
     loop {
         match device_authorizations::clean(&app.store) {

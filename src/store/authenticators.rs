@@ -12,7 +12,7 @@ use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::session_endings::{others, with_endings};
-use super::statement::bind;
+use super::statement::{Bound, bind};
 use super::users::UserRow;
 use super::values::{column, read, unreadable};
 use crate::protocol::login::second_factor::FactorKind;
@@ -234,7 +234,7 @@ pub fn add(
         kinds = of_each(factors, |one| one.kind.as_str()),
         ids = of_each(factors, |one| &one.id),
         names = of_each(factors, |one| &one.name),
-        secrets = of_each(factors, |one| one.secret.as_ref().map(SecretBytes::expose)),
+        secrets = of_each(factors, secret),
         public_keys = of_each(factors, |one| &one.public_key),
         sign_counts = of_each(factors, |one| one.sign_count),
         last_steps = of_each(factors, |one| one.last_step),
@@ -244,8 +244,12 @@ pub fn add(
     Ok(!rows.is_empty())
 }
 
-fn of_each<'a, T>(factors: &'a [Authenticator], field: fn(&'a Authenticator) -> T) -> Vec<T> {
-    factors.iter().map(field).collect()
+fn of_each<'a, F, T>(all: &'a [F], field: fn(&'a F) -> T) -> Vec<T> {
+    all.iter().map(field).collect()
+}
+
+fn secret(factor: &Authenticator) -> Option<&[u8]> {
+    factor.secret.as_ref().map(SecretBytes::expose)
 }
 
 /// With the last factor the recovery codes go.
@@ -369,12 +373,41 @@ pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>, Stor
 const LIST_SEALED: &str =
     "SELECT a.* FROM authenticators a WHERE a.secret IS NOT NULL ORDER BY a.sub, a.kind, a.id";
 
+/// Leaves alone what is no longer as it was read: its user has just put another app in its place.
 const RESEAL: &str = "
-UPDATE authenticators SET secret = :secret::bytea
-WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea";
+UPDATE authenticators a SET secret = n.resealed
+FROM unnest(:subs::text[], :kinds::text[], :ids::bytea[], :secrets::bytea[], :resealed::bytea[])
+     AS n (sub, kind, id, secret, resealed)
+WHERE a.sub = n.sub AND a.kind = n.kind AND a.id = n.id AND a.secret = n.secret";
 
-const DROP: &str =
-    "DELETE FROM authenticators WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea";
+/// A factor as it was read, and its secret as it is to be.
+#[derive(Clone, Debug)]
+pub struct ResealedFactor {
+    pub sub: Subject,
+    pub factor: Authenticator,
+    pub sealed: SecretBytes,
+}
+
+/// Seals a few anew, in a statement of its own: whoever signs in by one of them waits no longer.
+/// Answers how many were still as they were read.
+pub fn reseal(store: &Store, resealed: &[ResealedFactor]) -> Result<u64, StoreError> {
+    with_reseal(resealed, |bound| store.execute(bound))
+}
+
+fn with_reseal<T>(resealed: &[ResealedFactor], run: impl FnOnce(Bound<'_>) -> T) -> T {
+    run(bind!(
+        RESEAL,
+        subs = of_each(resealed, |one| &one.sub),
+        kinds = of_each(resealed, |one| one.factor.kind.as_str()),
+        ids = of_each(resealed, |one| &one.factor.id),
+        secrets = of_each(resealed, |one| secret(&one.factor)),
+        resealed = of_each(resealed, |one| one.sealed.expose())
+    ))
+}
+
+const DROP: &str = "
+DELETE FROM authenticators
+WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea AND secret = :secret::bytea";
 
 // No step was taken yet.
 const ADD_APP: &str = "
@@ -404,21 +437,31 @@ impl RegistryWriter<'_> {
         })
     }
 
-    /// Seals it anew, or drops it with `None`. The strength of the user's factors stays: a lost
-    /// secret must not let them in by less.
-    pub fn reseal_authenticator(
+    /// Seals a factor anew. A change that finds it replaced fails as a whole.
+    pub fn reseal_authenticator(&mut self, resealed: &ResealedFactor) -> Result<(), StoreError> {
+        match with_reseal(slice::from_ref(resealed), |bound| self.execute(bound))? {
+            0 => Err(StoreError::Conflict(String::from(
+                "a second factor was replaced meanwhile: try again",
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Drops a factor whose secret is lost. The strength of the user's factors stays: a lost secret
+    /// must not let them in by less.
+    pub fn drop_authenticator(
         &mut self,
         sub: &Subject,
-        row: &Authenticator,
-        sealed: Option<&SecretBytes>,
+        factor: &Authenticator,
     ) -> Result<(), StoreError> {
-        let kind = row.kind.as_str();
-        let id = &row.id;
-        let done = match sealed {
-            Some(sealed) => self.execute(bind!(RESEAL, sub, kind, id, secret = sealed.expose())),
-            None => self.execute(bind!(DROP, sub, kind, id)),
-        };
-        done.map(drop)
+        let bound = bind!(
+            DROP,
+            sub,
+            kind = factor.kind.as_str(),
+            id = factor.id,
+            secret = secret(factor)
+        );
+        self.execute(bound).map(drop)
     }
 }
 

@@ -140,6 +140,7 @@ pub fn apply(
         }
         Ok(missing.iter().map(|migration| migration.name).collect())
     })
+    .map_err(undone)
 }
 
 /// Tells Postgres how small the small tables are, so that it plans for that.
@@ -147,17 +148,18 @@ pub fn analyze(client: &mut Client) -> Result<(), StoreError> {
     Ok(client.batch_execute(ANALYZE)?)
 }
 
-/// Does something while no other process migrates. The lock is asked for again and again: a
+/// Does something while no other process migrates; within it, this process may migrate. The lock is asked for again and again: a
 /// statement that waited for it would hold a snapshot, and whoever makes an index concurrently
 /// waits for all older snapshots.
-fn alone<T>(
+pub fn alone<T, E: From<StoreError>>(
     client: &mut Client,
-    work: impl FnOnce(&mut Client) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+    work: impl FnOnce(&mut Client) -> Result<T, E>,
+) -> Result<T, E> {
     for _ in 0..TRIES {
-        if column(&client.query_one(TRY_LOCK, &[])?, "taken")? {
-            let answer = work(client).map_err(undone);
-            let freed = client.execute(UNLOCK, &[]);
+        let tried = client.query_one(TRY_LOCK, &[]).map_err(StoreError::from)?;
+        if column(&tried, "taken")? {
+            let answer = work(client);
+            let freed = client.execute(UNLOCK, &[]).map_err(StoreError::from);
             return answer.and_then(|answer| Ok(freed.map(|_| answer)?));
         }
         sleep(Duration::from_millis(100));
@@ -165,7 +167,8 @@ fn alone<T>(
     Err(StoreError::Refused(String::from(
         "another `gatepost migrate` is at work in this database, maybe making an index: wait until \
          it is done, and run this again",
-    )))
+    ))
+    .into())
 }
 
 /// Makes an index beside those who read and write, however long that takes. What an interrupted run
@@ -268,6 +271,7 @@ pub fn rehearse(
         transaction.rollback()?;
         Ok(rehearsed)
     })
+    .map_err(undone)
 }
 
 /// `present`: the tables that were there before. `known`: the effects on them so far, since a lock

@@ -83,40 +83,44 @@ impl Table {
         ((self.longest_days + PARTITIONS_PER_LIFETIME - 1) / PARTITIONS_PER_LIFETIME).max(1)
     }
 
-    /// What is missing up to today, longest lifetime and two widths.
+    /// What is missing up to today, longest lifetime and two widths. A clock that was ahead for a
+    /// while leaves a gap behind it; it is filled, too.
     fn missing(&self, present: &[Range], today: Day) -> Vec<Range> {
         // Yesterday as well: clocks around midnight need not agree. Days missed while nobody served
         // are left out.
-        let mut from = present
-            .iter()
-            .map(|range| range.to)
-            .max()
-            .unwrap_or(i32::MIN)
-            .max(today.0 - 1);
+        let mut from = first_without(present, today.0 - 1);
         let mut missing = Vec::new();
         while from <= today.0 + self.longest_days + 2 * self.width() {
-            missing.push(Range {
-                from,
-                to: from + self.width(),
-            });
-            from += self.width();
+            let later = present.iter().map(|range| range.from);
+            let next = later.filter(|begin| *begin > from).min();
+            let to = next.unwrap_or(i32::MAX).min(from + self.width());
+            missing.push(Range { from, to });
+            from = first_without(present, to);
         }
         missing
     }
 
-    /// Whether what expires last still falls at least one width before the end.
+    /// Whether what expires last still falls at least one width before the first day without room.
     fn is_ahead(&self, present: &[Range], today: Day) -> bool {
-        let end = present
-            .iter()
-            .map(|range| range.to)
-            .max()
-            .unwrap_or(i32::MIN);
-        end.saturating_sub(today.0 + self.longest_days + 1) >= self.width()
+        first_without(present, today.0) - (today.0 + self.longest_days + 1) >= self.width()
     }
 
     fn partition(&self, range: Range) -> String {
         format!("{}_{}_{}", self.name, range.from, range.to)
     }
+}
+
+/// The first day without a partition, from this one on.
+fn first_without(present: &[Range], mut day: i32) -> i32 {
+    let holder = |day| {
+        present
+            .iter()
+            .find(|range| (range.from..range.to).contains(&day))
+    };
+    while let Some(range) = holder(day) {
+        day = range.to;
+    }
+    day
 }
 
 impl Range {
@@ -189,7 +193,7 @@ pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool,
     Ok(true)
 }
 
-/// Makes what is missing, within a migration. The caller's transaction, if any, holds it all.
+/// Makes what is missing, for a caller who leads. The caller's transaction, if any, holds it all.
 pub fn make_missing(
     client: &mut impl GenericClient,
     horizons: &Horizons,
@@ -205,6 +209,19 @@ pub fn make_missing(
             made.push(table.partition(range));
         }
     }
+    Ok(made)
+}
+
+/// Makes what is missing, in one transaction. Waits for a maintenance that is under way.
+pub fn make_as_leader(
+    client: &mut Client,
+    horizons: &Horizons,
+    today: Day,
+) -> Result<Vec<String>, StoreError> {
+    let mut leading = client.transaction()?;
+    leading.query_one(LEAD_PATIENTLY, &[])?;
+    let made = make_missing(&mut leading, horizons, today)?;
+    leading.commit()?;
     Ok(made)
 }
 
@@ -243,8 +260,10 @@ const LEAD_PATIENTLY: &str = "SELECT only_row FROM leader FOR UPDATE";
 const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
 
 /// Makes what is missing and drops what is over, unless another process is at it. Meant to run
-/// every minute or so; what loses against a lock is left for the next time.
+/// every minute or so; what loses against a lock is left for the next time. While the clock is in
+/// doubt nothing is dropped: what a clock that jumped ahead takes for over may be needed.
 pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained, StoreError> {
+    let is_in_doubt = store.clock().is_in_doubt();
     store.administer(|leading| {
         let mut leadership = leading.transaction()?;
         if leadership.query_opt(LEAD, &[])?.is_none() {
@@ -258,10 +277,12 @@ pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Mainta
             made: make_missing(&mut worker, horizons, today)?,
             ..Maintained::default()
         };
-        for table in horizons.tables() {
-            // Keeps the lead from timing out as idle, and ends the work should it be lost.
-            leadership.simple_query("SELECT")?;
-            drop_over(&mut worker, &table, today, &mut maintained)?;
+        if !is_in_doubt {
+            for table in horizons.tables() {
+                // Keeps the lead from timing out as idle, and ends the work should it be lost.
+                leadership.simple_query("SELECT")?;
+                drop_over(&mut worker, &table, today, &mut maintained)?;
+            }
         }
         leadership.commit()?;
         Ok(maintained)
@@ -367,6 +388,30 @@ mod tests {
         }
         assert!(present[0].from < TODAY.0);
         assert!(table(80).is_ahead(&present, TODAY));
+    }
+
+    #[test]
+    fn a_gap_is_seen_and_filled_up_to_what_follows() {
+        for (longest_days, days_ahead) in [(1, 3), (30, 3), (30, 40), (365, 40)] {
+            let table = table(longest_days);
+            // The clock was ahead, and is right again.
+            let mut present = table.missing(&[], Day(TODAY.0 + days_ahead));
+            assert!(!table.is_ahead(&present, TODAY), "{longest_days} days");
+            present.extend(table.missing(&present, TODAY));
+            present.sort();
+            assert_eq!(present[0].from, TODAY.0 - 1);
+            for pair in present.windows(2) {
+                assert!(pair[0].to <= pair[1].from, "{pair:?} overlap");
+            }
+            assert!(table.is_ahead(&present, TODAY), "{longest_days} days");
+            assert!(table.missing(&present, TODAY).is_empty(), "{longest_days}");
+        }
+        let ahead = table(30).missing(&[], Day(TODAY.0 + 3));
+        let gap = Range {
+            from: TODAY.0 - 1,
+            to: TODAY.0 + 2,
+        };
+        assert_eq!(table(30).missing(&ahead, TODAY), [gap]);
     }
 
     #[test]

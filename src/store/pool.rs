@@ -207,9 +207,23 @@ impl Store {
         &self,
         work: impl FnOnce(&mut Client) -> Result<T, E>,
     ) -> Result<T, E> {
+        let (answer, unacknowledged) = self.aside(&ADMINISTRATIVE_OPTIONS, work)?;
+        if unacknowledged.load(Ordering::SeqCst) {
+            Err(StoreError::unacknowledged().into())
+        } else {
+            Ok(answer)
+        }
+    }
+
+    /// Works on a connection of its own, watched where a request waits for it.
+    fn aside<T, E: From<StoreError>>(
+        &self,
+        options: &[(&str, &str)],
+        work: impl FnOnce(&mut Client) -> Result<T, E>,
+    ) -> Result<(T, Unacknowledged), E> {
         let begun = Instant::now();
         let request = deadline::current().map(|(left, give_up)| (begun + left, give_up));
-        let (mut client, unacknowledged) = self.connect(&ADMINISTRATIVE_OPTIONS)?;
+        let (mut client, unacknowledged) = self.connect(options)?;
         let watched = request.map(|request| {
             let token = client.cancel_token();
             let watchdog = &self.0.watchdog;
@@ -218,12 +232,7 @@ impl Store {
         let answer = work(&mut client);
         drop(watched);
         deadline::spend(begun.elapsed());
-        let answer = answer?;
-        if unacknowledged.load(Ordering::SeqCst) {
-            Err(StoreError::unacknowledged().into())
-        } else {
-            Ok(answer)
-        }
+        Ok((answer?, unacknowledged))
     }
 
     /// Reads many rows for an administrator, over a connection of its own: those of requests are
@@ -232,7 +241,7 @@ impl Store {
         &self,
         work: impl FnOnce(&mut Client) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        work(&mut self.connect(&SURVEY_OPTIONS)?.0)
+        Ok(self.aside(&SURVEY_OPTIONS, work)?.0)
     }
 
     /// A connection of its own for partitions: gives up on a lock after 100 ms.

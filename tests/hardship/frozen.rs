@@ -7,17 +7,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep, spawn};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use crate::serving::{OverAtLast, kill, send_signal};
 use crate::support::cluster::{Cluster, Standby};
 use crate::support::flow::{authorize_path, code, redeem, sign_in, signed_in, userinfo};
-use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, Connection};
 use crate::support::offline::{CONF1, access};
+use crate::support::phone::{Phone, send};
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that, until_served};
 
 /// Five seconds are promised; the rest is for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(7);
+/// Of an administrator's app.
+const APP_KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 const NEW_PASSWORD: &str = "a fresh long passphrase";
 
 /// Gatepost over a cluster of its own, by a URL of those hosts.
@@ -171,6 +176,35 @@ fn nobody_waits_longer_the_more_statements_a_request_needs() {
     let begun = Instant::now();
     proxy.set_distance(Duration::ZERO);
     assert!(signs_in(&gatepost, ALICE_PASSWORD) && begun.elapsed() < SOON);
+}
+
+#[test]
+fn an_administrator_who_looks_for_many_rows_waits_no_longer_than_others() {
+    let settings = [("GATEPOST_ADMIN_ROLE", String::from("office"))];
+    let (gatepost, proxy) = Gatepost::start_behind_a_proxy_with(&settings);
+    let mut registered = document();
+    registered["users"].as_array_mut().unwrap().push(json!({
+        "username": "boss", "password": BOB_PASSWORD, "totp": APP_KEY,
+        "claims": {"role": "office"},
+    }));
+    gatepost.apply(&registered);
+    gatepost.settle();
+    let mut browser = gatepost.browser();
+    let page = browser.visit("/admin");
+    let asked = sign_in(&mut browser, &page, "boss", BOB_PASSWORD);
+    let code = Phone::with_key(APP_KEY.to_owned(), 0).code(0);
+    let answer = send(&mut browser, &asked, &[("code", &code)]);
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    // Each page asks over a connection of its own, which says nothing more from there on.
+    for (path, asked) in [
+        ("/admin/audit", "WITH asked AS MATERIALIZED"),
+        ("/admin/applications/conf1", "SELECT count(*) AS grants"),
+    ] {
+        assert_eq!(in_time(|| browser.get(path)).status, 200, "{path}");
+        proxy.silence(Some(asked));
+        assert_eq!(in_time(|| browser.get(path)).status, 503, "{path}");
+        proxy.silence(None);
+    }
 }
 
 #[test]

@@ -2,16 +2,18 @@
 //! running beside.
 
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::support::flow::{basic, damaged, decode_jwt};
+use crate::support::flow::{basic, damaged, decode_jwt, signed_in};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::{ask_alone, free_address};
 use crate::support::jwt::{published_keys, verified};
+use crate::support::phone::add_app;
 use crate::support::waiting::{SOON, await_that};
 
 const ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
@@ -430,6 +432,94 @@ fn a_new_first_line_seals_everything_anew_and_then_the_old_line_can_go() {
         assert!(said.contains(name), "{name}: {said}");
     }
     assert_eq!(sealed(&gatepost), after);
+}
+
+/// The sealed secret of the app of whoever is called so.
+fn app_of(gatepost: &Gatepost, username: &str) -> Vec<u8> {
+    let query = "SELECT a.secret FROM authenticators a JOIN users USING (sub)
+                 WHERE a.kind = 'totp' AND username = $1";
+    let row = gatepost.database.client().query_one(query, &[&username]);
+    row.unwrap().get(0)
+}
+
+const REPLACE_APP: &str = "
+    UPDATE authenticators a SET secret = $1 FROM users u
+    WHERE u.sub = a.sub AND a.kind = 'totp' AND u.username = $2";
+
+#[test]
+fn a_new_app_stays_and_nobody_waits_while_the_secret_is_rotated() {
+    let mut gatepost = Gatepost::prepare(&[]);
+    gatepost.apply(&document());
+    gatepost.serve();
+    add_app(&mut signed_in(&gatepost), 0);
+    // More factors than are sealed anew at once.
+    gatepost.database.run(
+        "INSERT INTO users (sub, username, username_key)
+         SELECT name, name, name FROM generate_series(1, 150) n, concat('person-', lpad(n::text, 3, '0')) name;
+         INSERT INTO authenticators (sub, kind, id, secret, last_step)
+         SELECT u.sub, 'totp', '', a.secret, 0 FROM users u, authenticators a
+         WHERE u.username LIKE 'person-%' AND a.kind = 'totp'",
+    );
+    let (first, last) = ("person-001", "person-150");
+    let before = app_of(&gatepost, last);
+    let both = gatepost.private_file("both", &format!("{}{}", line(7), line(42)));
+    gatepost.set("GATEPOST_SECRET_FILE", both.to_str().unwrap());
+    gatepost.run_well(&["secret", "rotate"], "");
+    let (new, first_sealed) = (app_of(&gatepost, last), app_of(&gatepost, first));
+    assert!(new != before && first_sealed != before);
+    // Once more, and meanwhile the last person replaces their app: by one that is sealed under the
+    // new line, as processes do.
+    let mut people = gatepost.database.client();
+    for person in [first, last] {
+        assert_eq!(people.execute(REPLACE_APP, &[&before, &person]).unwrap(), 1);
+    }
+    thread::scope(|scope| {
+        let mut client = gatepost.database.client();
+        let mut replacing = client.transaction().unwrap();
+        replacing.execute(REPLACE_APP, &[&new, &last]).unwrap();
+        let rotated = scope.spawn(|| gatepost.run_well(&["secret", "rotate"], ""));
+        let waits = "pg_stat_activity WHERE wait_event_type = 'Lock'
+                     AND query LIKE '%UPDATE authenticators%SET secret%'";
+        await_that("the command waits", SOON, || {
+            gatepost.database.count(waits) > 0
+        });
+        replacing.commit().unwrap();
+        rotated.join().unwrap();
+    });
+    assert_eq!(app_of(&gatepost, last), new, "the old app is back");
+    assert_ne!(app_of(&gatepost, first), before);
+}
+
+#[test]
+fn factors_are_sealed_anew_and_free_again_before_the_command_is_done() {
+    let mut gatepost = Gatepost::prepare(&[]);
+    gatepost.apply(&document());
+    gatepost.serve();
+    add_app(&mut signed_in(&gatepost), 0);
+    let before = app_of(&gatepost, "alice");
+    let both = gatepost.private_file("both", &format!("{}{}", line(7), line(42)));
+    gatepost.set("GATEPOST_SECRET_FILE", both.to_str().unwrap());
+    thread::scope(|scope| {
+        // The command waits here for what comes after the factors.
+        let mut client = gatepost.database.client();
+        let mut holding = client.transaction().unwrap();
+        let held = "SELECT FROM signing_keys FOR UPDATE";
+        assert!(!holding.query(held, &[]).unwrap().is_empty());
+        let rotated = scope.spawn(|| gatepost.run_well(&["secret", "rotate"], ""));
+        await_that("factors are sealed anew", SOON, || {
+            app_of(&gatepost, "alice") != before
+        });
+        gatepost.database.run(
+            "SET lock_timeout = '100ms'; UPDATE authenticators SET last_step = last_step + 1 WHERE kind = 'totp'",
+        );
+        holding.rollback().unwrap();
+        rotated.join().unwrap();
+    });
+    assert!(
+        gatepost
+            .run_well(&["secret", "rotate"], "")
+            .starts_with("0 sealed anew")
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What password hashes take of the machine, told by the memory that each takes while it is made:
-//! no more of it than there are cores, one core less beside tokens, and all of it is given back.
+//! no more of it than there are cores, one core less beside tokens, no more than is meant for all
+//! together, and all of it is given back.
 
 use std::thread;
 use std::time::Duration;
@@ -11,10 +12,12 @@ use crate::support::waiting::{SOON, await_that};
 
 /// Of one hash.
 const HASH_KIB: u64 = 64 * 1_024;
+/// Of all that are made at once.
+const TOGETHER_KIB: u64 = 256 * 1_024;
 
-fn start() -> Gatepost {
+fn start(hash_kib: u64) -> Gatepost {
     let settings = [
-        ("GATEPOST_ARGON2_MEMORY_KIB", HASH_KIB.to_string()),
+        ("GATEPOST_ARGON2_MEMORY_KIB", hash_kib.to_string()),
         ("GATEPOST_ARGON2_PASSES", String::from("4")),
     ];
     Gatepost::start_with(
@@ -33,7 +36,7 @@ fn attempt(gatepost: &Gatepost) {
 
 #[test]
 fn the_memory_of_hashes_is_given_back_within_a_moment_of_the_last_one() {
-    let gatepost = start();
+    let gatepost = start(HASH_KIB);
     let before = memory_kib(&gatepost, "VmRSS:");
     await_that("a hash takes memory", SOON, || {
         attempt(&gatepost);
@@ -48,7 +51,8 @@ fn the_memory_of_hashes_is_given_back_within_a_moment_of_the_last_one() {
 #[test]
 fn hashes_leave_a_core_to_tokens_for_as_long_as_more_of_them_are_asked_for_than_people_sign_in() {
     let cores = thread::available_parallelism().unwrap().get() as u64;
-    let gatepost = start();
+    let gatepost = start(HASH_KIB);
+    let most = cores.min(TOGETHER_KIB / HASH_KIB);
     let before = memory_kib(&gatepost, "VmRSS:");
     let all_at_once = || {
         thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(|| attempt(&gatepost)))));
@@ -68,6 +72,19 @@ fn hashes_leave_a_core_to_tokens_for_as_long_as_more_of_them_are_asked_for_than_
             200
         );
     }
-    assert_eq!(all_at_once(), (cores - 1).max(1));
-    assert_eq!(all_at_once(), cores);
+    assert_eq!(all_at_once(), most.min((cores - 1).max(1)));
+    assert_eq!(all_at_once(), most);
+}
+
+#[test]
+fn hashes_wait_for_each_other_where_two_would_take_more_memory_than_is_meant_for_all() {
+    let hash_kib = TOGETHER_KIB / 2 + 1_024;
+    let gatepost = start(hash_kib);
+    let before = memory_kib(&gatepost, "VmRSS:");
+    thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(|| attempt(&gatepost)))));
+    let most = memory_kib(&gatepost, "VmHWM:");
+    assert!(
+        most > before + hash_kib / 2 && most < before + hash_kib * 3 / 2,
+        "{before} KiB before, {most} KiB at most"
+    );
 }

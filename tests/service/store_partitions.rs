@@ -1,13 +1,16 @@
 //! Partitions come ahead of need and go when everything in them has expired.
 
+use std::thread;
 use std::time::Duration;
 
+use gatepost::clock::time_of_day;
 use gatepost::protocol::words::instant::Day;
-use gatepost::store::StoreError;
 use gatepost::store::audit_events::{self, AuditEvent};
 use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::tokens;
+use gatepost::store::{Store, StoreError};
 
+use crate::support::gatepost::Gatepost;
 use crate::support::postgres::{HORIZONS, TestDatabase};
 
 fn event() -> AuditEvent<'static> {
@@ -46,6 +49,43 @@ fn a_fresh_installation_has_room_for_everything_and_few_partitions() {
     audit_events::insert(&database.store(), &event()).unwrap();
     // And the row that opens the chain.
     assert_eq!(database.count("audit_events"), 2);
+}
+
+#[test]
+fn five_migrations_that_begin_at_once_on_an_empty_database_all_succeed() {
+    let gatepost = Gatepost::unprepared(TestDatabase::empty(), &[]);
+    thread::scope(|scope| {
+        let begun: Vec<_> = (0..5)
+            .map(|_| scope.spawn(|| gatepost.run(&["migrate"], "")))
+            .collect();
+        for migration in begun {
+            let output = migration.join().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+    });
+    let database = &gatepost.database;
+    assert!(partitions::are_ahead(&database.store(), &HORIZONS, database.today()).unwrap());
+    assert_eq!(database.count("signing_keys"), 3);
+}
+
+#[test]
+fn a_migration_waits_for_a_maintenance_that_is_under_way() {
+    let database = TestDatabase::migrated();
+    let mut maintaining = database.client();
+    let mut leading = maintaining.transaction().unwrap();
+    leading
+        .query("SELECT only_row FROM leader FOR UPDATE", &[])
+        .unwrap();
+    let later = Day(database.today().0 + 30);
+    let made = thread::scope(|scope| {
+        let making =
+            scope.spawn(|| partitions::make_as_leader(&mut database.client(), &HORIZONS, later));
+        thread::sleep(Duration::from_millis(300));
+        assert!(!making.is_finished(), "it did not wait");
+        leading.rollback().unwrap();
+        making.join().unwrap().unwrap()
+    });
+    assert!(!made.is_empty());
 }
 
 #[test]
@@ -88,6 +128,47 @@ fn as_days_pass_new_ones_come_and_old_ones_go() {
     partitions::maintain(&store, &HORIZONS, much_later).unwrap();
     assert!(partitions::are_ahead(&store, &HORIZONS, much_later).unwrap());
     assert_eq!(database.count("revoked_tokens"), 0);
+}
+
+/// Sets the clock that this process follows to so many days from now.
+fn set_clock(store: &Store, days: u64) {
+    let time = time_of_day().plus(Duration::from_secs(days * 86_400));
+    store.clock().adjust(time, Duration::ZERO);
+}
+
+#[test]
+fn a_database_clock_that_jumped_ahead_drops_nothing_for_as_long_as_it_is_in_doubt() {
+    let database = TestDatabase::migrated();
+    let (store, today) = (database.store(), database.today());
+    tokens::revoke(&store, today, b"still revoked", &event()).unwrap();
+    let ahead = Day(today.0 + 40);
+    set_clock(&store, 40);
+    let doubted = partitions::maintain(&store, &HORIZONS, ahead).unwrap();
+    assert!(
+        doubted.dropped.is_empty() && !doubted.made.is_empty(),
+        "{doubted:?}"
+    );
+    assert_eq!(database.count("revoked_tokens"), 1);
+    // Back again: there is room for every day.
+    set_clock(&store, 0);
+    partitions::maintain(&store, &HORIZONS, today).unwrap();
+    assert!(partitions::are_ahead(&store, &HORIZONS, today).unwrap());
+}
+
+#[test]
+fn a_gap_that_a_clock_ahead_left_is_no_room_and_is_filled() {
+    let database = TestDatabase::migrated();
+    let (store, today) = (database.store(), database.today());
+    // Both clocks went ahead together, so that nobody doubted.
+    let ahead = Day(today.0 + 400);
+    partitions::maintain(&store, &HORIZONS, ahead).unwrap();
+    assert!(partitions::are_ahead(&store, &HORIZONS, ahead).unwrap());
+    assert!(!partitions::are_ahead(&store, &HORIZONS, today).unwrap());
+    assert!(tokens::revoke(&store, today, b"no room", &event()).is_err());
+    partitions::maintain(&store, &HORIZONS, today).unwrap();
+    assert!(partitions::are_ahead(&store, &HORIZONS, today).unwrap());
+    tokens::revoke(&store, today, b"has room", &event()).unwrap();
+    assert_eq!(database.count("revoked_tokens"), 1);
 }
 
 #[test]

@@ -27,6 +27,8 @@ struct State {
     distance: AtomicU64,
     /// What is written instead of what, of the same length, on the way to the database.
     replaced: Mutex<Option<(&'static str, &'static str)>>,
+    /// Where this is asked, nothing more is passed on.
+    silenced: Mutex<Option<&'static str>>,
     open: Mutex<Vec<TcpStream>>,
 }
 
@@ -113,6 +115,21 @@ impl Proxy {
         assert_eq!(text.len(), by.len());
         *self.state.replaced.lock().unwrap() = Some((text, by));
     }
+
+    /// Keeps back what holds this text on its way to the database, until another is named or none.
+    pub fn silence(&self, text: Option<&'static str>) {
+        *self.state.silenced.lock().unwrap() = text;
+    }
+}
+
+impl State {
+    fn keeps_back(&self, sent: &[u8]) -> bool {
+        let silenced = *self.silenced.lock().unwrap();
+        silenced.is_some_and(|text| {
+            sent.windows(text.len())
+                .any(|window| window == text.as_bytes())
+        })
+    }
 }
 
 fn pass_on(mut from: TcpStream, mut to: TcpStream, is_there: bool, number: u64, state: &State) {
@@ -129,6 +146,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, is_there: bool, number: u64, 
         sleep(Duration::from_millis(state.distance.load(Ordering::SeqCst)));
         while state.frozen.load(Ordering::SeqCst)
             || number < state.left_behind.load(Ordering::SeqCst)
+            || (is_there && state.keeps_back(&buffer[..count]))
         {
             sleep(Duration::from_millis(10));
         }
