@@ -56,7 +56,8 @@ use letters::Letters;
 use password_rules::PasswordRules;
 use seen_proofs::SeenProofs;
 
-/// If the database has not confirmed the registry for so long, no token is issued by it.
+/// If the database has not confirmed the registry for so long, no token is issued by it, nobody
+/// signs in, and nobody is told about tokens: a secret, a scope or a provider may be gone.
 const OLDEST_REGISTRY: Duration = Duration::from_secs(30);
 /// If the database has not confirmed the registry for so long, it counts as away.
 const RECENT: Duration = Duration::from_secs(3);

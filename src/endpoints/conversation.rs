@@ -98,7 +98,8 @@ fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<O
     Ok(Opening::of(visit, app, is_elsewhere))
 }
 
-/// Lets the page take the form, in the session of this browser, and goes on from there.
+/// Lets the page take the form, in the session of this browser, and goes on from there. All that is
+/// granted to a browser is granted here, so the registry must be fresh.
 fn meet(
     app: &App,
     request: &Request,
@@ -106,7 +107,9 @@ fn meet(
     page: Page,
     take: impl FnOnce(Turn<'_>) -> Result<Taken, Failure>,
 ) -> Result<Response, Failure> {
-    let present = PresentSession::find_at(app, request, visit.client_id())
+    let present = app
+        .require_fresh_registry()
+        .and_then(|()| PresentSession::find_at(app, request, visit.client_id()))
         .map_err(|failure| visit.tell_outage(failure))?;
     let turn = Turn {
         app,

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    VERIFIER, assert_refused, authorize_path, decide, decode_jwt, issued, sign_in, signed_in, text,
+    VERIFIER, assert_refused, authorize_path, basic, decide, decode_jwt, issued, sign_in,
+    signed_in, text,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, document};
+use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, document};
 use crate::support::http::Answer;
 use crate::support::mailbox::Keys;
 use crate::support::signer::{Behaviour, Signer, WebServer, key_set, now};
@@ -72,12 +73,20 @@ impl Scene {
         (scene, aged)
     }
 
-    /// Has the server's machine age by so many seconds, all in all.
+    /// Has the server's machine age by so many seconds, all in all. Waits until it has heard the
+    /// database at that age: before, it signs nobody in.
     fn age(&self, aged: &Path, seconds: u64) {
         // In one piece, so that no reader finds half of it.
         let next = aged.with_extension("next");
         fs::write(&next, seconds.to_string()).unwrap();
         fs::rename(&next, aged).unwrap();
+        let authorization = basic("conf1", CONF1_SECRET);
+        await_that("the registry is fresh", Duration::from_secs(5), || {
+            let form = [("grant_type", "client_credentials")];
+            let headers = [("Authorization", authorization.as_str())];
+            let answer = self.gatepost.post("/connect/token", &headers, &form);
+            answer.status == 200
+        });
     }
 
     fn url(&self, path: &str) -> String {

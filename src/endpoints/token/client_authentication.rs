@@ -61,6 +61,7 @@ pub fn authenticate_introspector(
     parameters: &Parameters,
     now: Instant,
 ) -> Result<Introspector, Failure> {
+    app.require_fresh_registry()?;
     let shown = AuthenticationFailure::at_introspection;
     prove(app, request, parameters, now, introspector, shown)
 }
