@@ -824,13 +824,13 @@ mod tests {
             (Some(own), None, false),
         ] {
             let expected = match verdict_with_key(&public, bound_to, 3, key) {
-                RefreshVerdict::Refresh(narrowed) if is_good => Ok(narrowed),
-                RefreshVerdict::Refuse(error) if !is_good => Err(error),
-                verdict => panic!("{bound_to:?} {key:?}: {verdict:?}"),
+                RefreshVerdict::Refresh(narrowed) => Ok(narrowed),
+                RefreshVerdict::Refuse(error) => Err(error),
+                RefreshVerdict::OldToken(judged) => panic!("{judged:?}"),
             };
-            if let Err(error) = &expected {
-                assert_eq!(error.reason, Reason::ProofKey);
-            }
+            let reason = expected.as_ref().err().map(|error| error.reason);
+            let wrong = (!is_good).then_some(Reason::ProofKey);
+            assert_eq!(reason, wrong, "{bound_to:?} {key:?}");
             // Whoever sends an older one, with whatever key: the statement is to tell.
             for generation in [0, 1, 2] {
                 let verdict = verdict_with_key(&public, bound_to, generation, key);
