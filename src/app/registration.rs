@@ -15,13 +15,11 @@ use crate::keys::password::PasswordHashing;
 use crate::protocol::registration::DocumentProblem;
 use crate::protocol::registration::document::Document;
 use crate::protocol::registration::plan::{self, Plan, PlannedChange, Verb};
-use crate::protocol::registration::user::Identity;
-use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Day;
 use crate::registry::Sealers;
-use crate::store::audit_events::EventAuthor;
+use crate::store::audit_events::{AuditEvent, EventAuthor};
 use crate::store::registry_writer::RegistryWriter;
-use crate::store::{Store, StoreError, linked_identities};
+use crate::store::{Store, StoreError, linked_identities, sessions};
 use events::told_link;
 
 /// What a document is compared and enacted with.
@@ -94,9 +92,41 @@ impl Registrar<'_> {
         })
     }
 
-    /// Does what is planned. Answers the identities that were taken away, and from whom: for
-    /// [`Registrar::end_unlinked`]. `advance` is told how many changes are done since it was told
-    /// last.
+    /// The same where `act` enacts the plan. Afterwards ends the sessions that began through an
+    /// identity while a change took it away. Whoever repeats a change after that failed finds it
+    /// done, so they end where nothing changes, too.
+    pub fn applied<T, E>(
+        &self,
+        document: Value,
+        prunes: bool,
+        act: impl FnOnce(&mut RegistryWriter<'_>, &Plan<'_>) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        E: From<StoreError> + From<RegistrationFailure>,
+    {
+        let mut subs = Vec::new();
+        let done = self.planned(document, prunes, |writer, plan| {
+            subs = plan.identified.clone();
+            act(writer, plan)
+        })?;
+        for stray in linked_identities::stray_sessions(self.store, &subs)? {
+            let (_, event) = told_link("session_ended", &stray.identity, &stray.sub);
+            let event = AuditEvent {
+                sid: Some(&stray.sid),
+                ..event
+            };
+            let event = match &self.origin {
+                DocumentOrigin::Client(author) => author.signed(&event),
+                DocumentOrigin::Command { .. } | DocumentOrigin::Reader => event,
+            };
+            if let Some(day) = stray.sid.day() {
+                sessions::end(self.store, day, &stray.sid, &event)?;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Does what is planned. `advance` is told how many changes are done since it was told last.
     pub fn enact(
         &self,
         writer: &mut RegistryWriter<'_>,
@@ -104,24 +134,10 @@ impl Registrar<'_> {
         hashing: &PasswordHashing,
         today: Day,
         advance: impl FnMut(usize),
-    ) -> Result<Vec<(Subject, Identity)>, RegistrationFailure> {
-        let unlinked = enactment::perform(writer, plan, self.sealers, hashing, advance)?;
+    ) -> Result<(), RegistrationFailure> {
+        enactment::perform(writer, plan, self.sealers, hashing, advance)?;
         let horizons = app::horizons(self.config, &writer.longest_lifetimes()?);
         writer.make_partitions(&horizons, today)?;
-        Ok(unlinked)
-    }
-
-    /// Once more, after the change, for what began through an identity while the change that took
-    /// it away was under way.
-    pub fn end_unlinked(&self, unlinked: &[(Subject, Identity)]) -> Result<(), StoreError> {
-        for (sub, identity) in unlinked {
-            let (link, event) = told_link("identity_unlinked", identity, sub);
-            let event = match &self.origin {
-                DocumentOrigin::Client(author) => author.signed(&event),
-                DocumentOrigin::Command { .. } | DocumentOrigin::Reader => event,
-            };
-            linked_identities::unlink(self.store, &link, None, &event)?;
-        }
         Ok(())
     }
 }

@@ -18,9 +18,7 @@ use super::output::{self, Failure, printable};
 use super::serve::function_settings;
 use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
 use crate::protocol::registration::plan::{FieldChange, Plan, PlanStep, PlannedChange, Verb};
-use crate::protocol::registration::user::Identity;
 use crate::protocol::registration::{self, ObjectKind, document as exported};
-use crate::protocol::words::identifiers::Subject;
 use crate::store::Store;
 use crate::store::registry_writer::RegistryWriter;
 
@@ -67,12 +65,10 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
     }
     let report = with_document(invocation, |operator, registrar, document| {
         let prunes = invocation.has("--prune");
-        let (report, unlinked) = registrar.planned(document, prunes, |writer, plan| {
-            let unlinked = perform(operator, registrar, writer, plan)?;
-            Ok::<_, Failure>((report(invocation, plan), unlinked))
-        })?;
-        registrar.end_unlinked(&unlinked)?;
-        Ok(report)
+        registrar.applied(document, prunes, |writer, plan| {
+            perform(operator, registrar, writer, plan)?;
+            Ok(report(invocation, plan))
+        })
     })?;
     output::line(&report)
 }
@@ -88,16 +84,14 @@ fn removals(plan: &Plan<'_>) -> Vec<String> {
     removals
 }
 
-/// Answers the identities that were taken away, and from whom.
 fn perform(
     operator: &Operator,
     registrar: &Registrar<'_>,
     writer: &mut RegistryWriter<'_>,
     plan: &Plan<'_>,
-) -> Result<Vec<(Subject, Identity)>, Failure> {
+) -> Result<(), Failure> {
     if plan.changes.is_empty() {
-        writer.confirm()?;
-        return Ok(Vec::new());
+        return Ok(writer.confirm()?);
     }
     let mut progress = Progress::of(plan.changes.len());
     let hashing = operator.password_hashing()?;

@@ -87,8 +87,7 @@ pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
             return Err(Failure::bad_request(Reason::RegistrationUnseen));
         }
         let registrar = registrar(app, request, token);
-        let mut unlinked = Vec::new();
-        let done = registrar.planned(sent.document, sent.prunes, |writer, plan| {
+        registrar.applied(sent.document, sent.prunes, |writer, plan| {
             let is_seen = seen.is_none_or(|seen| seen == digest(plan));
             if plan.changes.is_empty() {
                 writer.confirm()?;
@@ -96,12 +95,10 @@ pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
                 return Err(refused(409, Reason::RegistrationMoved));
             } else {
                 let hashing = app.password_hashing();
-                unlinked = registrar.enact(writer, plan, hashing, app.now().day(), |_| ())?;
+                registrar.enact(writer, plan, hashing, app.now().day(), |_| ())?;
             }
             Ok(answered(plan, writer.version_afterwards()))
-        })?;
-        registrar.end_unlinked(&unlinked)?;
-        Ok(done)
+        })
     })
 }
 

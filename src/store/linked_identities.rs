@@ -306,8 +306,8 @@ impl RegistryWriter<'_> {
         Ok(())
     }
 
-    /// As [`unlink`] by the operator. What begins through it until this change is done is for
-    /// [`unlink`] to end.
+    /// As [`unlink`] by the operator. What begins through it until this change is done,
+    /// [`stray_sessions`] finds.
     pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
         let through: Vec<Sid> =
             link.sessions(|bound| self.list(bound, |row| column(row, "sid")))?;
@@ -433,4 +433,33 @@ pub fn unlink(
     }
     store.confirm()?;
     Ok(Unlinked::NotTheirs)
+}
+
+/// A session that came from an identity that is no longer linked to its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StraySession {
+    pub sid: Sid,
+    pub sub: Subject,
+    pub identity: Identity,
+}
+
+const STRAY_SESSIONS: &str = "
+SELECT s.sid, s.sub, s.upstream_issuer, s.upstream_subject FROM sessions s
+WHERE s.sub = ANY (:subs::text[])
+  AND s.upstream_issuer IS NOT NULL AND s.upstream_subject IS NOT NULL
+  AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
+  AND NOT EXISTS (SELECT FROM linked_identities l
+                  WHERE l.issuer = s.upstream_issuer
+                    AND l.upstream_subject = s.upstream_subject AND l.sub = s.sub)";
+
+/// Sessions of these users that began through an identity while it was unlinked, and have not
+/// ended.
+pub fn stray_sessions(store: &Store, subs: &[Subject]) -> Result<Vec<StraySession>, StoreError> {
+    store.list(bind!(STRAY_SESSIONS, subs), |row| {
+        let identity = Identity {
+            issuer: column(row, "upstream_issuer")?,
+            subject: column(row, "upstream_subject")?,
+        };
+        read!(row, StraySession { sid, sub; identity })
+    })
 }

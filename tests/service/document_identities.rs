@@ -129,6 +129,26 @@ fn a_document_links_leaves_alone_and_unlinks() {
         ),
         (1, 1)
     );
+    // What began through it during that change and was not ended, as the command died behind it, the
+    // same document ends. It changes nothing.
+    house
+        .gatepost
+        .database
+        .run("UPDATE sessions SET ended_at = NULL WHERE upstream_subject IS NOT NULL");
+    let alive = || {
+        house
+            .gatepost
+            .database
+            .count("sessions WHERE upstream_subject IS NOT NULL AND ended_at IS NULL")
+    };
+    assert_eq!(plan(&house, &users(json!([]), Value::Null)).0, Some(0));
+    assert_eq!(alive(), 1, "a plan ends nothing");
+    house.gatepost.apply(&users(Value::Null, Value::Null));
+    assert_eq!(alive(), 1, "it does not say who somebody is elsewhere");
+    house.gatepost.apply(&users(json!([]), Value::Null));
+    assert_eq!(alive(), 0);
+    let ended = house.events("session_ended");
+    assert_eq!((ended.len(), &ended[1]), (2, &ended[0]));
     // Free again, it can be bob's; pruned, the one who had it is gone before.
     house.gatepost.apply(&users(Value::Null, theirs(SUBJECT)));
     assert_eq!(

@@ -263,6 +263,36 @@ fn what_changed_of_a_user_since_the_plan_is_not_undone() {
 }
 
 #[test]
+fn applying_again_ends_the_sessions_that_a_failure_left() {
+    let gatepost = start();
+    let pipeline = Pipeline::new(&gatepost);
+    signed_in(&gatepost);
+    // As if alice had come by an account elsewhere, which was taken away, and the end of her
+    // session had failed.
+    gatepost.database.run(
+        "UPDATE sessions SET upstream_issuer = 'https://gone.example', upstream_subject = 'a'",
+    );
+    let alive = || gatepost.database.count("sessions WHERE ended_at IS NULL");
+    let sql = "SELECT jsonb_build_object('username', username, 'claims', claims, 'identities', '[]'::jsonb)
+               FROM users WHERE username = 'alice'";
+    let mut database = gatepost.database.client();
+    let alice: Value = database.query_one(sql, &[]).unwrap().get(0);
+    let document = json!({"users": [alice]});
+    let planned = pipeline.plan(&document);
+    assert_eq!((counts(&planned), alive()), ([0, 0, 0], 1));
+    let version = &planned["registry_version"];
+    let digest = text(&planned, "changes_digest");
+    let path = format!("/admin/apply?version={version}&changes={digest}");
+    let done = pipeline.post(&path, &document);
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert_eq!(alive(), 0);
+    let sql = "SELECT detail FROM audit_events WHERE event = 'session_ended'";
+    let detail: Value = database.query_one(sql, &[]).unwrap().get(0);
+    let told = ["by", "by_client", "issuer", "upstream_subject"].map(|name| text(&detail, name));
+    assert_eq!(told, ["client", "pipeline", "https://gone.example", "a"]);
+}
+
+#[test]
 fn what_changes_of_a_user_while_a_document_is_applied_is_not_overwritten() {
     let gatepost = start();
     let pipeline = Pipeline::new(&gatepost);

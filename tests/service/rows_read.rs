@@ -104,7 +104,7 @@ const ELSEWHERE: &str = "
     clients::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
     examination::COMMIT examination::EXAMINE flow_uses::LIST flow_uses::NOTE installation::CREATE installation::FIND
     installation::RENAME installation::REVOKE_EVERYTHING installation::SIZES
-    linked_identities::OWNERS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
+    linked_identities::OWNERS linked_identities::STRAY_SESSIONS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
     migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
     partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP
     registry_writer::CALL_CLIENTS sign_in_failures::CLEAN

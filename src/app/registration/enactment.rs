@@ -15,7 +15,7 @@ use crate::keys::random;
 use crate::keys::sealing::Sealer;
 use crate::protocol::registration::document::DocumentEntry;
 use crate::protocol::registration::plan::{Plan, PlanStep, PlannedChange, SecretChanges, Verb};
-use crate::protocol::registration::user::{Credential, Identity, UserEntry};
+use crate::protocol::registration::user::{Credential, UserEntry};
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::registration::{DocumentProblem, ObjectKind};
 use crate::protocol::words::identifiers::{ClientId, Subject};
@@ -31,17 +31,15 @@ use crate::store::users::UserRow;
 
 const BATCH: usize = 500;
 
-/// Answers the identities that were taken away, and from whom. `advance` is told how many changes
-/// are done since it was told last.
+/// `advance` is told how many changes are done since it was told last.
 pub(super) fn perform(
     writer: &mut RegistryWriter<'_>,
     plan: &Plan<'_>,
     sealers: &Sealers,
     hashing: &PasswordHashing,
     mut advance: impl FnMut(usize),
-) -> Result<Vec<(Subject, Identity)>, RegistrationFailure> {
+) -> Result<(), RegistrationFailure> {
     let sealer = &sealers.client_secrets;
-    let mut unlinked = Vec::new();
     let batches = plan
         .changes
         .chunk_by(go_together)
@@ -55,11 +53,11 @@ pub(super) fn perform(
                 .all(|sent| sent.is_ok())
         });
         for (batch, clients) in ready {
-            unlinked.extend(perform_batch(writer, batch, sealers, hashing)?);
+            perform_batch(writer, batch, sealers, hashing)?;
             put_clients(writer, clients)?;
             advance(batch.len());
         }
-        Ok(unlinked)
+        Ok(())
     })
 }
 
@@ -69,9 +67,8 @@ fn perform_batch(
     batch: &[PlannedChange<'_>],
     sealers: &Sealers,
     hashing: &PasswordHashing,
-) -> Result<Vec<(Subject, Identity)>, RegistrationFailure> {
+) -> Result<(), RegistrationFailure> {
     let mut gone = Vec::new();
-    let mut unlinked = Vec::new();
     for change in batch {
         match &change.step {
             PlanStep::Put(entry, _) if entry.kind == ObjectKind::Client => {}
@@ -96,7 +93,7 @@ fn perform_batch(
                 password_hash,
             } => {
                 // First, as what an identity said goes with it.
-                unlinked.extend(relink(writer, subject, Some(before), entry, *index)?);
+                relink(writer, subject, Some(before), entry, *index)?;
                 let user = user_row((*subject).clone(), entry, password_hash.cloned());
                 writer
                     .update_user(&user)
@@ -107,8 +104,7 @@ fn perform_batch(
             PlanStep::RemoveUser { subject, .. } => remove_user(writer, subject)?,
         }
     }
-    remove_clients(writer, &gone.iter().collect::<Vec<_>>())?;
-    Ok(unlinked)
+    remove_clients(writer, &gone.iter().collect::<Vec<_>>())
 }
 
 /// A client with its registration, its secrets that go and that come, and what is told of it.
@@ -235,7 +231,7 @@ fn add_user(
             &event,
         )?;
     }
-    relink(writer, &new.sub, None, entry, index).map(drop)
+    relink(writer, &new.sub, None, entry, index)
 }
 
 /// Tells the audit log where somebody else has the verified address of a user, too: it signs in
@@ -254,22 +250,20 @@ pub fn tell_of_sharing(
     Ok(())
 }
 
-/// Answers what was taken away.
 fn relink(
     writer: &mut RegistryWriter<'_>,
     sub: &Subject,
     before: Option<&UserEntry>,
     entry: &UserEntry,
     index: usize,
-) -> Result<Vec<(Subject, Identity)>, RegistrationFailure> {
+) -> Result<(), RegistrationFailure> {
     let before = before
         .and_then(|user| user.identities.clone())
         .unwrap_or_default();
     let Some(after) = &entry.identities else {
-        return Ok(Vec::new());
+        return Ok(());
     };
-    let removed = before.difference(after);
-    for identity in removed.clone() {
+    for identity in before.difference(after) {
         let (link, event) = told_link("identity_unlinked", identity, sub);
         writer.unlink(&link, &event)?;
     }
@@ -279,9 +273,7 @@ fn relink(
             .link(&link, &event)
             .map_err(|error| of_user(error, index))?;
     }
-    Ok(removed
-        .map(|identity| (sub.clone(), identity.clone()))
-        .collect())
+    Ok(())
 }
 
 fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) -> UserRow {

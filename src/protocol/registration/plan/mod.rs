@@ -199,6 +199,8 @@ pub struct Plan<'d> {
     pub opening: BTreeMap<String, BTreeSet<String>>,
     /// What somebody should know before.
     pub warnings: Vec<String>,
+    /// Registered users, where the document says who somebody is elsewhere.
+    pub identified: Vec<Subject>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -342,6 +344,7 @@ pub fn make(comparison: &Comparison) -> Result<Plan<'_>, Vec<DocumentProblem>> {
             changes,
             unchanged,
             opening: opening(comparison),
+            identified: identified(comparison),
         })
     } else {
         comparison.document.name_problems(&mut problems);
@@ -355,6 +358,12 @@ pub fn conflicts(comparison: &Comparison) -> Vec<DocumentProblem> {
     users::keep_apart(comparison, &mut problems);
     users::changes(comparison, &mut problems);
     problems
+}
+
+fn identified(comparison: &Comparison) -> Vec<Subject> {
+    let all = comparison.users.users.values();
+    let identified = all.filter(|user| user.identities.is_some());
+    identified.filter_map(|user| user.subject.clone()).collect()
 }
 
 /// The roles that clients will ask for.
