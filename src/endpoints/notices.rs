@@ -28,7 +28,8 @@ pub fn hand_over(app: &App, asked: &AskedBy, sub: Option<&Subject>, errand: Erra
     }
 }
 
-/// Tells a user what changed, at the address that they had; not where that is not verified.
+/// Tells a user what changed, at the address that they had; not where that is not verified. The
+/// lane leaves out an address that only an identity provider without `trust_email` verified.
 pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: AccountChange) {
     let before = Noticed {
         sub: &user.sub,

@@ -171,6 +171,22 @@ pub fn find_by_name_or_address(
     store.list(bind!(FIND_BY_NAME_OR_ADDRESS, tenant, typed), current)
 }
 
+const ADDRESS_COUNTS: &str = "
+SELECT {address counts} AS counts
+FROM (SELECT :sub::text AS sub,
+             jsonb_build_object('email', :address::text,
+                                'email_verified', :address::text IS NOT NULL) AS claims) AS h";
+
+/// Whether letters may go to an address that the claims of this user call verified: not where only
+/// an identity provider without `trust_email` called it so.
+pub fn address_counts(
+    store: &Store,
+    sub: &Subject,
+    address: Option<&str>,
+) -> Result<bool, StoreError> {
+    column(&store.one(bind!(ADDRESS_COUNTS, sub, address))?, "counts")
+}
+
 const FIND_FOR_CLIENT: &str = "
 SELECT u.*, i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
 FROM users u

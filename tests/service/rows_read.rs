@@ -32,7 +32,7 @@ const REQUESTS: &str = "
     sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
     upstream_sessions::FIND users::CHANGE_ADDRESS users::FIND users::FIND_FOR_CLIENT
     users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
-    sign_up_links::HOLDS sign_up_links::JOIN";
+    sign_up_links::HOLDS sign_up_links::JOIN users::ADDRESS_COUNTS";
 
 /// The same of those that only write: they read nothing that counts, at most what must not be
 /// there.
