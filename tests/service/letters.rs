@@ -281,6 +281,30 @@ fn one_letter_names_everybody_of_an_address_and_says_who_has_no_password() {
     assert!(!carol.text.contains("http"), "{}", carol.text);
 }
 
+/// A provider lets anybody in under any address that they call theirs.
+#[test]
+fn accounts_of_strangers_push_nobody_out_of_their_letter() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    // The owner's row comes behind theirs, wherever Postgres begins to read.
+    gatepost.database.run(
+        "INSERT INTO users (sub, claims)
+         SELECT 'stranger-' || n, '{\"email\": \"owner@example.com\"}'
+         FROM generate_series(1, 300) AS n;
+         INSERT INTO users (sub, username, username_key, password_hash, claims)
+         SELECT 'owner', 'owner', 'owner', password_hash,
+                '{\"email\": \"owner@example.com\", \"email_verified\": true}'
+         FROM users WHERE username = 'alice'",
+    );
+    let letter = letter_of(&gatepost, &mailbox, "owner@example.com");
+    assert_eq!(letter.to, ["owner@example.com"]);
+    assert!(
+        letter.text.contains("Account: owner\nhttp") && !letter.text.contains("stranger"),
+        "{}",
+        letter.text
+    );
+}
+
 #[test]
 fn who_has_a_second_factor_shows_it_before_they_set_a_password() {
     let mailbox = Mailbox::open();
