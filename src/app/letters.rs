@@ -65,6 +65,8 @@ pub enum Errand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountChange {
     Password,
+    /// A passkey took its place.
+    PasswordRemoved,
     Address,
     FactorAdded,
     FactorRemoved,

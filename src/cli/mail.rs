@@ -25,9 +25,9 @@ use crate::protocol::login::password_link::{
 };
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::mail_address::MailAddress;
-use crate::store::audit_events;
 use crate::store::installation::{self, Installation};
-use crate::store::users::UserRow;
+use crate::store::users::{self, UserRow};
+use crate::store::{audit_events, linked_identities};
 
 /// What a letter with a link needs, before anything is done.
 pub(super) fn check(
@@ -46,7 +46,8 @@ pub(super) fn check(
         None => refused(String::from("that user has no e-mail address")),
         Some(Err(rule)) => refused(format!("the user's e-mail address {rule}")),
         Some(Ok(_)) if !is_theirs => refused(String::from(
-            "the user's e-mail address is not verified: pass a link on yourself",
+            "the user's e-mail address is not verified, or only by an identity provider without \
+             trust_email: pass a link on yourself",
         )),
         Some(Ok(address)) => Ok(address),
     }
@@ -62,8 +63,12 @@ pub(super) fn send_link(
     lifetime: Duration,
 ) -> Result<(), Failure> {
     let config = &operator.config;
-    // Somebody may have mistyped the address of an account: its password is not given to others.
-    let is_theirs = !user.has_own_way_in() || verified_address(&user.claims).is_some();
+    // Somebody may have mistyped the address of an account, or an identity provider made it up:
+    // its password is not given to others.
+    let store = &operator.store;
+    let is_new = !user.has_own_way_in() && linked_identities::of_user(store, &user.sub)?.is_empty();
+    let verified = verified_address(&user.claims);
+    let is_theirs = is_new || users::address_counts(store, &user.sub, verified)?;
     let address = stored_address(&user.claims);
     let to = check(invocation, config, address, is_theirs)?;
     let now = operator.now()?;

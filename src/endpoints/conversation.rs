@@ -248,9 +248,16 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
             second_factor::in_session(signed_in, stronger)
         }
         (Interaction::Consent { may_remember }, Some(signed_in)) => {
-            // The page of a device has no address. That of a client does not say that the account
-            // was chosen.
-            let is_drawn = is_consent || visit.is_of_device() || step == Step::AfterAccountChosen;
+            // The page of a device has no address. That of a client does not say what was answered:
+            // that the account was chosen, or a wish declined.
+            let has_answered = match step {
+                Step::AfterAccountChosen | Step::AfterWishDeclined => true,
+                Step::AfterSignIn => {
+                    page == Page::SecondFactor && visit.request.prompt.select_account
+                }
+                Step::Arrival | Step::AfterConsent { .. } => false,
+            };
+            let is_drawn = is_consent || visit.is_of_device() || has_answered;
             let drawn_again = is_consent && turn.request.method == Method::Post;
             match is_drawn {
                 true => consent::draw(signed_in, may_remember, drawn_again),
@@ -290,7 +297,10 @@ fn sign_in_first(turn: Turn<'_>, page: Page, step: &Step) -> Result<Response, Fa
         Page::Consent => Ok(start_again(turn)),
         Page::Login | Page::SecondFactor | Page::UserCode => match step {
             Step::AfterSignIn => Ok(turn.redirect("/login")),
-            Step::Arrival | Step::AfterAccountChosen | Step::AfterConsent { .. } => ask_who(turn),
+            Step::Arrival
+            | Step::AfterAccountChosen
+            | Step::AfterWishDeclined
+            | Step::AfterConsent { .. } => ask_who(turn),
         },
     }
 }

@@ -133,6 +133,10 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
             to,
             change,
         } => {
+            // A provider that is not trusted with addresses chooses nobody's.
+            if !users::address_counts(&app.store, sub, Some(to.as_str()))? {
+                return Ok(());
+            }
             let text = frame(app, asked).notice(username, *change);
             let letter = letter(app, asked, to, &text, vec![sub.clone()], "notice");
             write_about(app, asked, b"notices", sub, letter)?;

@@ -9,6 +9,7 @@ use crate::endpoints::answers::Presentation;
 use crate::protocol::login::letters::{Withheld, verified_address};
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::mail_address::MailAddress;
+use crate::protocol::words::strength::Strength;
 use crate::store::users::UserRow;
 
 /// Whoever wants a letter by this request.
@@ -28,7 +29,8 @@ pub fn hand_over(app: &App, asked: &AskedBy, sub: Option<&Subject>, errand: Erra
     }
 }
 
-/// Tells a user what changed, at the address that they had; not where that is not verified.
+/// Tells a user what changed, at the address that they had; not where that is not verified. The
+/// lane leaves out an address that only an identity provider without `trust_email` verified.
 pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: AccountChange) {
     let before = Noticed {
         sub: &user.sub,
@@ -36,6 +38,14 @@ pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: 
         claims: &user.claims,
     };
     tell(app, &asked_by(presentation), &before, change);
+}
+
+/// Tells a user of a factor that took the place of all that they had.
+pub fn send_of_replacement(app: &App, presentation: &Presentation<'_>, user: &UserRow) {
+    send(app, presentation, user, AccountChange::FactorAdded);
+    if user.strongest_acr > Strength::SignedIn {
+        send(app, presentation, user, AccountChange::FactorRemoved);
+    }
 }
 
 /// A user as they were before the change.

@@ -126,6 +126,7 @@ impl LetterFrame<'_> {
         let texts = self.texts;
         let told = match change {
             AccountChange::Password => texts.notice_password,
+            AccountChange::PasswordRemoved => texts.notice_password_removed,
             AccountChange::Address => texts.notice_address,
             AccountChange::FactorAdded => texts.notice_factor_added,
             AccountChange::FactorRemoved => texts.notice_factor_removed,

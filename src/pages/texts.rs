@@ -424,6 +424,7 @@ texts! {
     letter_address: Text,
     letter_notice_subject: Template,
     notice_password: Text,
+    notice_password_removed: Text,
     notice_address: Text,
     notice_factor_added: Text,
     notice_factor_removed: Text,

@@ -47,11 +47,14 @@ impl FoundSession {
 // A user from upstream must still be linked: an unlinking waits for that lock, or this waits for it
 // and finds no link. The round trip is spent in the same statement, so that a callback sent twice
 // makes one session. A revocation while they signed in ends that sign-in, too.
+//
+// The statement cannot see a logout token that is being taken: whoever it may name does not come
+// in. One that comes later waits for this statement.
 const INSERT: &str = "
 WITH link AS MATERIALIZED (
     SELECT FROM linked_identities
     WHERE issuer = :upstream_issuer::text AND upstream_subject = :upstream_subject::text
-      AND sub = :sub::text
+      AND sub = :sub::text AND {no logout is taken}
     FOR KEY SHARE
 ), spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
@@ -281,6 +284,7 @@ const RENEW: &str = "
 WITH link AS MATERIALIZED (
     SELECT l.sub FROM linked_identities l
     WHERE l.issuer = :upstream_issuer::text AND l.upstream_subject = :upstream_subject::text
+      AND {no logout is taken}
     FOR KEY SHARE
 ), alive AS MATERIALIZED (
     SELECT s.sub FROM sessions s

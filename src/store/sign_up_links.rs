@@ -120,13 +120,15 @@ pub struct NewMember<'a> {
 }
 
 // The letter is spent first. Of many at once each waits for the row of the link, and then sees how
-// many uses are left.
+// many uses are left. Of two letters for one address at once the second does nothing: it could not
+// see the account that the first is about to make, so it does not wait for it either.
 const JOIN: &str = "
 WITH spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
     SELECT :day::int4, 'join', :jti_hash::bytea FROM sign_up_links l
     WHERE l.id = :id::bytea AND l.used < l.uses
       AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
+      AND pg_try_advisory_xact_lock(hashtextextended(l.tenant || ' ' || lower(:address::text), 0))
       AND NOT EXISTS (
         SELECT FROM users n
         WHERE n.sub = :username::text AND n.username IS NULL AND n.tenant = l.tenant)
@@ -149,7 +151,7 @@ WITH spent AS (
 ), {audited added} FROM added";
 
 /// Makes the account, and takes one use of the link. `false` when the link is over, the letter was
-/// used, or somebody has the address meanwhile. `Taken` when the user name is somebody's: then
+/// used, or somebody has the address meanwhile or gets it now. `Taken` when the user name is somebody's: then
 /// nothing was taken.
 pub fn join(
     store: &Store,

@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 13] = [
+const PIECES: [Piece; 14] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -130,6 +130,14 @@ const PIECES: [Piece; 13] = [
                  AND l.issuer = coalesce(e.document ->> 'issuer', \
                                          e.document ->> 'userinfo_endpoint') \
                  AND e.document -> 'trust_email' = 'true'))",
+    },
+    // Whether no logout token is being taken about whoever signs in. None can be until this
+    // statement is committed: `upstream_sessions::END` takes the same locks alone.
+    Piece {
+        name: "{no logout is taken}",
+        sql: "(SELECT bool_and(pg_try_advisory_xact_lock_shared( \
+             hashtextextended(:upstream_issuer::text || encode(key, 'hex'), 0))) \
+         FROM unnest(:logouts::bytea[]) AS key)",
     },
     // The session that somebody changes their own account in, while it lives.
     Piece {

@@ -157,11 +157,16 @@ pub fn sessions_of(
 }
 
 // One statement spends the token and ends the sessions: neither happens without the other. A user
-// who is on the way here from that session finds that it is over.
+// who is on the way here from that session finds that it is over. The statement cannot see the
+// session of a sign-in that is not committed yet. It waits for that sign-in, so that a look after
+// it finds the session; and until it is committed no sign-in of the same person begins.
 const END: &str = "
-WITH taken AS (
+WITH alone AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock(
+        hashtextextended(:issuer::text || encode(:whom::bytea, 'hex'), 0))
+), taken AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
-    VALUES (:day::int4, :issuer::text, :jti_hash::bytea)
+    SELECT :day::int4, :issuer::text, :jti_hash::bytea FROM alone
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING
     RETURNING day
 ), told AS (
@@ -177,7 +182,8 @@ WITH taken AS (
 ), {called}, {audited taken}, EXISTS (SELECT FROM taken) AS ended";
 
 /// Takes the token and ends these sessions of its provider, with an event for each, their clients
-/// called; `false`, and nothing done, when it was taken before.
+/// called; `false`, and nothing done, when it was taken before. Sessions can begin until this
+/// statement is committed: look for them after it.
 pub fn end(
     store: &Store,
     provider: &IdentityProvider,

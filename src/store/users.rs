@@ -144,16 +144,18 @@ pub fn find_for_sign_in(
     })
 }
 
-// By name and by address, each by its index.
+// By name and by address, each by its index. Only those whose address counts are among the hundred:
+// accounts of strangers, who may write any address into theirs, take nobody's place.
 const FIND_BY_NAME_OR_ADDRESS: &str = "
 SELECT h.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM (SELECT n.sub FROM users n
       WHERE n.tenant = :tenant::text AND n.username_key = lower(normalize(:typed::text, NFKC))
       UNION
-      (SELECT e.sub FROM users e
-       WHERE e.tenant = :tenant::text AND e.claims ? 'email'
-         AND left(lower(normalize(e.claims->>'email', NFKC)), 254) COLLATE \"C\"
+      (SELECT h.sub FROM users h
+       WHERE h.tenant = :tenant::text AND h.claims ? 'email'
+         AND left(lower(normalize(h.claims->>'email', NFKC)), 254) COLLATE \"C\"
              = left(lower(normalize(:typed::text, NFKC)), 254)
+         AND h.enabled AND {address counts}
        LIMIT 100)) AS f
 JOIN users h ON h.sub = f.sub
 CROSS JOIN installation i
@@ -169,6 +171,22 @@ pub fn find_by_name_or_address(
 ) -> Result<Vec<CurrentUser>, StoreError> {
     let tenant = tenant_text(tenant);
     store.list(bind!(FIND_BY_NAME_OR_ADDRESS, tenant, typed), current)
+}
+
+const ADDRESS_COUNTS: &str = "
+SELECT {address counts} AS counts
+FROM (SELECT :sub::text AS sub,
+             jsonb_build_object('email', :address::text,
+                                'email_verified', :address::text IS NOT NULL) AS claims) AS h";
+
+/// Whether letters may go to an address that the claims of this user call verified: not where only
+/// an identity provider without `trust_email` called it so.
+pub fn address_counts(
+    store: &Store,
+    sub: &Subject,
+    address: Option<&str>,
+) -> Result<bool, StoreError> {
+    column(&store.one(bind!(ADDRESS_COUNTS, sub, address))?, "counts")
 }
 
 const FIND_FOR_CLIENT: &str = "

@@ -225,6 +225,43 @@ const ROWS: &[Row] = &[
         "ask follow press:not_now",
         "code",
     ),
+    // Whoever chose the account is asked for what the client wishes for, and chooses no more.
+    row(
+        "conf1 prompt=select_account acr_values=2",
+        FayByPassword,
+        "ask follow press:continue",
+        "page: second factor",
+    ),
+    row(
+        "conf1 prompt=select_account acr_values=2",
+        FayByPassword,
+        "ask follow press:continue type-code",
+        "code",
+    ),
+    row(
+        "conf1 prompt=select_account acr_values=2",
+        FayByPassword,
+        "ask follow press:continue press:not_now",
+        "code",
+    ),
+    row(
+        "conf2 prompt=select_account acr_values=2",
+        FayByPassword,
+        "ask follow press:continue type-code",
+        "page: consent",
+    ),
+    row(
+        "conf2 prompt=select_account acr_values=2",
+        FayByPassword,
+        "ask follow press:continue press:not_now",
+        "page: consent",
+    ),
+    row(
+        "conf1 prompt=select_account acr_values=2",
+        Fay,
+        "ask follow press:continue",
+        "code",
+    ),
     row(
         "strong",
         Alice,

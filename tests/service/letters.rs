@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::house::House;
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::{Keys, Letter, Mailbox, PASSWORD};
 use crate::support::phone::add_app;
 use crate::support::timing::welch;
+use crate::support::traveller::Traveller;
 use crate::support::waiting::{SOON, await_that};
 
 const NEW: &str = "a password of her own choosing";
@@ -279,6 +281,30 @@ fn one_letter_names_everybody_of_an_address_and_says_who_has_no_password() {
     assert!(!carol.text.contains("http"), "{}", carol.text);
 }
 
+/// A provider lets anybody in under any address that they call theirs.
+#[test]
+fn accounts_of_strangers_push_nobody_out_of_their_letter() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    // The owner's row comes behind theirs, wherever Postgres begins to read.
+    gatepost.database.run(
+        "INSERT INTO users (sub, claims)
+         SELECT 'stranger-' || n, '{\"email\": \"owner@example.com\"}'
+         FROM generate_series(1, 300) AS n;
+         INSERT INTO users (sub, username, username_key, password_hash, claims)
+         SELECT 'owner', 'owner', 'owner', password_hash,
+                '{\"email\": \"owner@example.com\", \"email_verified\": true}'
+         FROM users WHERE username = 'alice'",
+    );
+    let letter = letter_of(&gatepost, &mailbox, "owner@example.com");
+    assert_eq!(letter.to, ["owner@example.com"]);
+    assert!(
+        letter.text.contains("Account: owner\nhttp") && !letter.text.contains("stranger"),
+        "{}",
+        letter.text
+    );
+}
+
 #[test]
 fn who_has_a_second_factor_shows_it_before_they_set_a_password() {
     let mailbox = Mailbox::open();
@@ -503,6 +529,95 @@ fn people_are_told_of_changes_of_their_ways_in() {
             .text
             .contains("password of your account was set or changed")
     );
+}
+
+/// Where a provider's word alone verifies an address, that provider would choose who gets the link
+/// to an account that has a password of its own.
+#[test]
+fn no_letter_goes_to_an_address_that_only_a_provider_without_trust_calls_verified() {
+    const UP: &str = "up@example.com";
+    for (changes, is_trusted) in [(json!({}), false), (json!({"trust_email": true}), true)] {
+        let mailbox = Mailbox::open();
+        let settings = mailbox.settings();
+        let settings = settings
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        let house = House::start_with(registered(), &changes, &settings);
+        let gatepost = &house.gatepost;
+        house.up.plan(|plan| {
+            plan.userinfo = json!({"email": UP, "email_verified": true});
+        });
+        let mut alice = house.alice();
+        house.link(&mut alice, "up");
+        house.through(&mut Traveller::new(), "up").unwrap();
+        // Carol has no other way in than the provider.
+        let issuer = house.up.issuer();
+        let link = ["user", "link", "carol", "--issuer", issuer];
+        gatepost.run_well(&[&link[..], &["--subject", "carol-there"]].concat(), "");
+        house
+            .up
+            .plan(|plan| plan.subject = String::from("carol-there"));
+        house.through(&mut Traveller::new(), "up").unwrap();
+
+        for command in [
+            &["user", "reset", "alice", "--mail"][..],
+            &["user", "reset", "alice", "--passkey", "--mail"],
+            &["user", "invite", "carol", "--mail"],
+        ] {
+            let output = gatepost.run(command, "");
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.success(), is_trusted, "{command:?}: {told}");
+            assert_eq!(told.contains("trust_email"), !is_trusted, "{told}");
+        }
+        let letters_to = |address: &str| {
+            let all = (1..=mailbox.count()).map(|number| mailbox.letter(number));
+            Vec::from_iter(all.filter(|letter| letter.to == [address]))
+        };
+        // The second letter to somebody else is behind every one that waits: the lane has two
+        // threads.
+        let all_to_up = |other: &str, address: &str| {
+            for number in 1..=2 {
+                ask(gatepost, other);
+                await_that("another letter", SOON, || {
+                    letters_to(address).len() == number
+                });
+            }
+            letters_to(UP).len()
+        };
+        let expected = |letters: usize| if is_trusted { letters } else { 0 };
+        let fields = [
+            ("decision", "change_password"),
+            ("present_password", ALICE_PASSWORD),
+            ("new_password", NEW),
+            ("new_password_again", NEW),
+        ];
+        let answer = house.post(&mut alice, &fields);
+        assert!(answer.text().contains("changed"), "{}", answer.text());
+        assert_eq!(
+            all_to_up("bob", "bob@example.com"),
+            expected(4),
+            "{changes}: a new password"
+        );
+
+        let fields = [
+            ("decision", "change_address"),
+            ("new_address", "new@example.com"),
+        ];
+        house.post(&mut alice, &fields);
+        await_that("the letter to the new address", SOON, || {
+            !letters_to("new@example.com").is_empty()
+        });
+        let page = alice.visit(letters_to("new@example.com")[0].link());
+        let token = page.fields().remove("form_token").unwrap();
+        let form = [("form_token", token.as_str())];
+        let done = house.browser(&mut alice).post(&page.action(), &form);
+        assert!(done.text().contains("was changed"), "{}", done.text());
+        assert_eq!(
+            all_to_up("ann", "shared@example.com"),
+            expected(5),
+            "{changes}: a new address"
+        );
+    }
 }
 
 #[test]

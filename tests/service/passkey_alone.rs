@@ -8,7 +8,7 @@ use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, 
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::Mailbox;
-use crate::support::phone::send;
+use crate::support::phone::{Phone, add_app, recovery_codes, send};
 
 /// With carol, who has no password.
 fn start() -> Gatepost {
@@ -238,4 +238,48 @@ fn a_link_goes_by_letter_and_is_over_once_the_address_is_another() {
     assert_eq!(answer.status, 303, "{}", answer.text());
     assert_eq!(signs_in(&gatepost, &mut browser, &held)["acr"], "phr");
     assert_eq!(browser.get(second.link()).status, 400);
+}
+
+/// Somebody else may have made the link, or used it.
+#[test]
+fn letters_tell_all_that_a_link_of_the_operator_changes() {
+    let mailbox = Mailbox::open();
+    let settings = mailbox.settings();
+    let settings = settings
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let gatepost = Gatepost::start_with(&document(), &settings);
+    let tell = |numbers: [usize; 3], sentences: [&str; 3]| {
+        let text = numbers.map(|number| mailbox.letter(number).text).concat();
+        for sentence in sentences {
+            assert_eq!(text.matches(sentence).count(), 1, "{sentence}: {text}");
+        }
+    };
+    let added = "A second factor was added to your account.";
+    let removed = "A second factor was removed from your account.";
+    add_app(&mut signed_in(&gatepost), 0);
+    assert!(mailbox.letter(1).text.contains(added));
+
+    // Another phone, in place of the first one.
+    let enrolling = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
+    let mut browser = gatepost.browser();
+    let page = browser.visit(enrolling.trim());
+    let phone = Phone::from_page(&page, 0);
+    let new = "a password of her own choosing";
+    let fields = [
+        ("new_password", new),
+        ("new_password_again", new),
+        ("code", &phone.code(-1)),
+    ];
+    recovery_codes(&send(&mut browser, &page, &fields));
+    let set = "The password of your account was set or changed.";
+    tell([2, 3, 4], [set, added, removed]);
+
+    // A passkey, in place of everything.
+    let link = link(&gatepost, &["user", "reset", "alice", "--passkey"]);
+    let page = opened(&mut browser, &link);
+    make(&gatepost, &mut browser, &page, "own");
+    let gone = "The password of your account was removed.";
+    tell([5, 6, 7], [gone, added, removed]);
+    assert_eq!(mailbox.count(), 7);
 }

@@ -33,7 +33,8 @@ const REQUESTS: &str = "
     sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
     upstream_sessions::FIND users::CHANGE_ADDRESS users::FIND users::FIND_FOR_CLIENT
     users::FIND_FOR_SIGN_IN users::FIND_SHARING users::REHASH sign_up_links::FIND
-    sign_up_links::HOLDS sign_up_links::JOIN";
+    sign_up_links::HOLDS sign_up_links::JOIN users::ADDRESS_COUNTS
+    users::FIND_BY_NAME_OR_ADDRESS";
 
 /// The same of those that only write: they read nothing that counts, at most what must not be
 /// there.
@@ -113,7 +114,7 @@ const ELSEWHERE: &str = "
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS
     user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
-    user_changes::UPDATE_USER users::COUNT_SHARED users::FIND_BY_NAME_OR_ADDRESS users::USUAL_PBKDF2";
+    user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_PBKDF2";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.
@@ -147,7 +148,8 @@ const VALUES: &str = "
     sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
     users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2' sign_up_links::id='0123456789abcdef'
     sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
-    typed='filled-77' admin='boss' given_roles='{}' ends_all='true' drops_factors='true'
+    typed='filled-77' users::FIND_BY_NAME_OR_ADDRESS::typed='filled-8@example.com'
+    admin='boss' given_roles='{}' ends_all='true' drops_factors='true'
     reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
     scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
     tokens::REVOKE::jti=sha256('new') tokens::REVOKE_LASTING::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";

@@ -1,13 +1,20 @@
 //! `gatepost signup` and `/join`: links by which people make accounts themselves.
 
 use std::thread;
+use std::time::Duration;
 
+use gatepost::protocol::words::identifiers::Subject;
+use gatepost::protocol::words::secret::SecretText;
+use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::sign_up_links::{self, NewMember, SignUpLink};
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, sign_in};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::Mailbox;
+use crate::support::postgres::TestDatabase;
+use crate::support::waiting::{SOON, await_that};
 
 const NEW: &str = "a password of their own choosing";
 
@@ -316,6 +323,66 @@ fn twenty_at_once_on_a_link_of_five_uses_are_five_users() {
             .count("audit_events WHERE event = 'signed_up'"),
         5
     );
+}
+
+/// Neither statement sees the account that the other makes.
+#[test]
+fn two_letters_for_one_address_used_at_once_make_one_account() {
+    let database = TestDatabase::migrated();
+    let store = database.store();
+    let event = AuditEvent {
+        event: "tested",
+        ..AuditEvent::default()
+    };
+    let link = SignUpLink {
+        id: [7; 16],
+        tenant: None,
+        roles: Vec::new(),
+        domain: None,
+        uses: 5,
+        used: 0,
+        expires_at: database.now().plus(Duration::from_secs(3_600)),
+        ended_at: None,
+    };
+    sign_up_links::insert(&store, &link, &event).unwrap();
+    let password_hash = SecretText::new("hash");
+    let claims = json!({"email": "new@example.com", "email_verified": true});
+    let join = |letter: &str| {
+        let new = NewMember {
+            id: &link.id,
+            letter,
+            forgotten_at: link.expires_at,
+            sub: &Subject::new(letter),
+            username: letter,
+            address: "new@example.com",
+            password_hash: &password_hash,
+            claims: claims.as_object().unwrap(),
+        };
+        sign_up_links::join(&store, &new, &event).unwrap()
+    };
+    let mut holder = database.client();
+    let backend: i32 = holder
+        .query_one("SELECT pg_backend_pid()", &[])
+        .unwrap()
+        .get(0);
+    let mut held = holder.transaction().unwrap();
+    held.execute("SELECT FROM sign_up_links FOR UPDATE", &[])
+        .unwrap();
+    let mut made = thread::scope(|scope| {
+        let join = &join;
+        let both = ["one", "other"].map(|letter| scope.spawn(move || join(letter)));
+        await_that("each waits for the link, or is done", SOON, || {
+            let done = both.iter().filter(|one| one.is_finished()).count();
+            done + database.waiting_behind(backend).len() == 2
+        });
+        held.rollback().unwrap();
+        both.map(|one| one.join().unwrap())
+    });
+    made.sort_unstable();
+    assert_eq!(made, [false, true]);
+    assert!(!join("a third"), "the account is there to be seen");
+    assert_eq!(database.count("users"), 1);
+    assert_eq!(database.count("sign_up_links WHERE used = 1"), 1);
 }
 
 #[test]

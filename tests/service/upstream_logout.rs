@@ -1,7 +1,7 @@
 //! The two ends of a session with an identity provider: signing out here signs out there and comes
 //! back to where it would have ended; and a provider's own logout tokens end what came from it.
 
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,11 +10,12 @@ use crate::support::flow::{
     authorize_path, choose, damaged, decode_jwt, sign_in, text, userinfo, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, RP1, document};
-use crate::support::house::House;
+use crate::support::house::{House, as_far_as_upstream};
 use crate::support::http::{Answer, encode};
 use crate::support::signer::{Signer, now};
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_ID, Fault, Place, SUBJECT, change};
+use crate::support::waiting::{SOON, await_that};
 
 const DONE: &str = "https://rp1.example/done?a=b";
 const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
@@ -830,4 +831,71 @@ fn who_signed_out_there_while_they_were_on_their_way_does_not_come_in() {
             "{claims}"
         );
     }
+}
+
+/// Neither statement sees what the other is about to commit.
+#[test]
+fn who_comes_in_while_they_are_signed_out_there_is_signed_out_whichever_begins_first() {
+    let house = start();
+    through(&house, "up");
+    let database = &house.gatepost.database;
+    let of_up = [("acr_values", "idp:up")];
+    let alive = "sessions WHERE ended_at IS NULL";
+    let mut holder = database.client();
+    let backend: i32 = holder
+        .query_one("SELECT pg_backend_pid()", &[])
+        .unwrap()
+        .get(0);
+
+    // The sign-in has begun, and waits for the row of its link.
+    let mut first = Traveller::new();
+    let callback = as_far_as_upstream(&house.gatepost, &mut first, &of_up);
+    let_a_moment_pass();
+    let mut held = holder.transaction().unwrap();
+    held.execute("SELECT FROM linked_identities FOR UPDATE", &[])
+        .unwrap();
+    let told = thread::scope(|scope| {
+        let back = scope.spawn(|| first.get(&callback));
+        await_that("the sign-in waits", SOON, || {
+            let waiting = database.waiting_behind(backend);
+            waiting.iter().any(|sql| sql.contains("FOR KEY SHARE"))
+        });
+        let token = house.up.logout_token(json!({}));
+        let told = scope.spawn(|| tell(&house, "up", &token));
+        await_that("the token waits for it, or is answered", SOON, || {
+            told.is_finished() || database.waiting_behind(backend).len() == 2
+        });
+        held.rollback().unwrap();
+        back.join().unwrap();
+        told.join().unwrap()
+    });
+    assert_eq!(told.status, 200, "{}", told.text());
+    assert_eq!(database.count(alive), 0, "the sign-in began first");
+    assert!(!house.is_signed_in(&mut first));
+
+    // The token is being taken, and waits for the row of a session that it ends.
+    let_a_moment_pass();
+    through(&house, "up");
+    let mut second = Traveller::new();
+    let callback = as_far_as_upstream(&house.gatepost, &mut second, &of_up);
+    let_a_moment_pass();
+    let mut held = holder.transaction().unwrap();
+    held.execute(
+        "SELECT FROM sessions WHERE ended_at IS NULL FOR UPDATE",
+        &[],
+    )
+    .unwrap();
+    let token = house.up.logout_token(json!({}));
+    let told = thread::scope(|scope| {
+        let told = scope.spawn(|| tell(&house, "up", &token));
+        await_that("the token waits", SOON, || {
+            !database.waiting_behind(backend).is_empty()
+        });
+        second.get(&callback);
+        held.rollback().unwrap();
+        told.join().unwrap()
+    });
+    assert_eq!(told.status, 200, "{}", told.text());
+    assert_eq!(database.count(alive), 0, "the token came first");
+    assert!(!house.is_signed_in(&mut second));
 }

@@ -152,6 +152,18 @@ impl TestDatabase {
             .get(0)
     }
 
+    /// The statements that wait for that backend, or for one that waits for it.
+    pub fn waiting_behind(&self, backend: i32) -> Vec<String> {
+        let sql = "WITH RECURSIVE behind AS (
+                       SELECT $1::int4 AS pid
+                       UNION
+                       SELECT a.pid FROM pg_stat_activity a
+                       JOIN behind b ON b.pid = ANY (pg_blocking_pids(a.pid)))
+                   SELECT a.query FROM behind JOIN pg_stat_activity a USING (pid) WHERE pid <> $1";
+        let rows = self.client().query(sql, &[&backend]).unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
     /// Runs a statement: what an operator, or time, does to the database.
     pub fn run(&self, sql: &str) {
         self.client().batch_execute(sql).unwrap();

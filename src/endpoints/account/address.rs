@@ -165,12 +165,14 @@ fn take(turn: InSession<'_>, sealed: &str, link: &AddressLink) -> Result<Respons
         ..turn.event()
     };
     let old = stored_address(&user.claims);
+    // Asked before the change, which forgets who verified the old one.
+    let counted = users::address_counts(&app.store, &user.sub, old)?;
     if !users::change_address(&app.store, user, &present.row, old, &link.new, &event)? {
         app.store.confirm()?;
         return Ok(over(presentation));
     }
     users::tell_of_sharing(&app.store, &user.sub, "user", &event)?;
-    if old != Some(link.new.as_str()) {
+    if counted && old != Some(link.new.as_str()) {
         notices::send(app, &presentation, user, AccountChange::Address);
     }
     let now = present.read_again(app)?;

@@ -121,9 +121,11 @@ pub(super) fn take(open: &OpenLink<'_>) -> Result<Response, Failure> {
         Err(StoreError::Taken(_)) => return draw(open, Some(FactorProblem::PasskeyRefused)),
         Err(error) => return Err(error.into()),
     }
-    notices::send(app, &open.presentation(), user, AccountChange::FactorAdded);
+    let presentation = open.presentation();
+    notices::send_of_replacement(app, &presentation, user);
+    if user.password_hash.is_some() {
+        notices::send(app, &presentation, user, AccountChange::PasswordRemoved);
+    }
     let address = after_passkey_link(sign_in_of(app, user));
-    Ok(answers::see_other(
-        open.presentation().in_its_language(address),
-    ))
+    Ok(answers::see_other(presentation.in_its_language(address)))
 }

@@ -279,7 +279,9 @@ impl OpenLink<'_> {
         if !authenticators::add(&app.store, user, &new, None, Some(hash), event)? {
             return used(app, self.presentation());
         }
-        let chrome = self.presentation().chrome("");
+        let presentation = self.presentation();
+        notices::send_of_replacement(app, &presentation, user);
+        let chrome = presentation.chrome("");
         let address = self.sign_in();
         let page = pages::second_factor::recovery_page(chrome, Err(&address), &codes.texts);
         Ok(answers::form_page(200, page))

@@ -17,7 +17,7 @@ use crate::http::{Method, Response};
 use crate::pages;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::person::{PersonOutcome, PersonProblem, PersonView};
-use crate::protocol::login::letters::{stored_address, verified_address};
+use crate::protocol::login::letters::stored_address;
 use crate::protocol::login::sign_up::may_be_called;
 use crate::protocol::registration::administration::{roles_of, set_roles};
 use crate::protocol::words::identifiers::{Sid, Subject};
@@ -103,8 +103,7 @@ pub(super) fn draw(
         may_change: may_change(administrator, person),
         takes_link: !matches!(links::way(administrator, person), LinkWay::None),
         given_roles: &administrator.administration.given_roles,
-        tells_old_address: app.letters.from().is_some()
-            && verified_address(&person.found.user.claims).is_some(),
+        tells_old_address: app.letters.from().is_some() && person.address_counts,
     };
     let around = administrator.chrome(AdminSection::People);
     let page =

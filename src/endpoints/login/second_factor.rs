@@ -194,7 +194,7 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
     };
     match decision {
         Some("not_now") if ticket.may_skip && in_session.is_some() => {
-            Ok(Taken::Step(Step::AfterAccountChosen))
+            Ok(Taken::Step(Step::AfterWishDeclined))
         }
         Some("cancel") if of_session == Some(ticket.tie) => decline(turn),
         Some("cancel") => turn.cancel(),

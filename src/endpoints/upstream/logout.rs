@@ -28,7 +28,7 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::AuditEvent;
-use crate::store::upstream_sessions;
+use crate::store::{StoreError, sessions, upstream_sessions};
 
 const LOGOUT_TOKEN: &str = "the logout token";
 
@@ -75,18 +75,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
             Failure::Busy
         }
     })?;
-    let sessions = upstream_sessions::sessions_of(&app.store, registered, &notice)
-        .map_err(Failure::NotRevoked)?;
-    let event = AuditEvent {
-        event: "session_ended",
-        source: Some(request.source),
-        request_id: Some(&request.id),
-        detail: json!({"by": "identity_provider", "identity_provider": provider}),
-        ..AuditEvent::default()
-    };
-    if !upstream_sessions::end(&app.store, registered, &notice, &sessions, &event)
-        .map_err(Failure::NotRevoked)?
-    {
+    if !end_sessions(app, request, registered, &notice).map_err(Failure::NotRevoked)? {
         return Err(refused(
             app,
             request,
@@ -97,6 +86,37 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     Ok(Response::empty(200)
         .header("Cache-Control", "no-store")
         .header("Pragma", "no-cache"))
+}
+
+/// Ends what the token is about; `false` when it was used before.
+fn end_sessions(
+    app: &App,
+    request: &Request,
+    provider: &IdentityProvider,
+    notice: &LogoutNotice,
+) -> Result<bool, StoreError> {
+    let store = &app.store;
+    let event = AuditEvent {
+        event: "session_ended",
+        source: Some(request.source),
+        request_id: Some(&request.id),
+        detail: json!({"by": "identity_provider", "identity_provider": provider.name}),
+        ..AuditEvent::default()
+    };
+    let sessions = upstream_sessions::sessions_of(store, provider, notice)?;
+    if !upstream_sessions::end(store, provider, notice, &sessions, &event)? {
+        return Ok(false);
+    }
+    // What began while the token was taken, which that statement could not see yet.
+    for late in upstream_sessions::sessions_of(store, provider, notice)? {
+        let event = AuditEvent {
+            sub: Some(&late.sub),
+            sid: Some(&late.sid),
+            ..event.clone()
+        };
+        sessions::end(store, late.day, &late.sid, &event)?;
+    }
+    Ok(true)
 }
 
 /// The contents of a logout token of that provider, verified. The statement that acts on it also

@@ -52,8 +52,9 @@ pub enum Step {
     /// Nothing that counts was posted: they come from the client, or their form was not taken.
     Arrival,
     AfterSignIn,
-    /// The user chose this account, or declined a further factor that was only a wish.
     AfterAccountChosen,
+    /// The user goes on without a further factor, which was only a wish.
+    AfterWishDeclined,
     AfterConsent {
         /// The scopes that the user allowed: what [`narrow`] made of the ticks.
         granted: ScopeSet,
@@ -142,12 +143,12 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
         Step::AfterConsent { granted } => {
             proceed(granted.retain(|name| request.scope.contains(name)))
         }
-        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen
-            if !must_consent(situation) =>
-        {
-            proceed(request.scope.clone())
+        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen | Step::AfterWishDeclined => {
+            match must_consent(situation) {
+                true => ask_consent(situation),
+                false => proceed(request.scope.clone()),
+            }
         }
-        Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen => ask_consent(situation),
     }
 }
 
@@ -239,8 +240,10 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
         request.claims.is_met_by(acr) && Strength::of(request.claims.told(acr)) >= minimum_acr
     };
     if will_do(&session.acr) {
-        let may_ask = situation.step == Step::Arrival && is_local && !request.prompt.none;
-        let wished = may_ask
+        let is_unasked = matches!(situation.step, Step::Arrival | Step::AfterAccountChosen);
+        let wished = is_unasked
+            && is_local
+            && !request.prompt.none
             && !is_own_sign_in(request, session)
             && wishes_more(request, session, strongest_acr);
         return wished.then_some(Interaction::Stronger(Stronger::Prove { may_skip: true }));

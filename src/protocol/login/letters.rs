@@ -60,8 +60,8 @@ impl LetterCounts {
     }
 }
 
-/// The address in the claims of a user, if it is known to be theirs: only there do letters go that
-/// let somebody in. Nothing else says whether an address counts.
+/// The address in the claims of a user, if they call it verified. Where the word of an identity
+/// provider made it so, the provider's registration says whether letters go there: the store knows.
 pub fn verified_address(claims: &Map<String, Value>) -> Option<&str> {
     let is_verified = claims.get("email_verified") == Some(&Value::Bool(true));
     stored_address(claims).filter(|_| is_verified)

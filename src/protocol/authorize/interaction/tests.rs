@@ -54,7 +54,12 @@ fn prompt_login_is_satisfied_by_a_sign_in_of_its_own_and_by_no_other() {
         auth_time: RECEIVED_AT.minus(std::time::Duration::from_millis(1)),
         ..session()
     };
-    for step in [Step::Arrival, Step::AfterAccountChosen, agreed("openid")] {
+    for step in [
+        Step::Arrival,
+        Step::AfterAccountChosen,
+        Step::AfterWishDeclined,
+        agreed("openid"),
+    ] {
         asked
             .clone()
             .at(step.clone())
@@ -708,6 +713,7 @@ fn any_case() -> impl Strategy<Value = Case> {
         Step::Arrival,
         Step::AfterSignIn,
         Step::AfterAccountChosen,
+        Step::AfterWishDeclined,
         agreed("openid"),
     ]);
     let sessions = prop::option::of((0_i64..200, prop::sample::select(vec!["alice", "bob"])));
