@@ -58,18 +58,36 @@ pub const MOST_TRIES: i32 = 3;
 // The next try is written down before this one is made: should this process die meanwhile, another
 // one makes it. Clients take turns: one that does not answer, and has many sessions to hear of,
 // holds up itself.
+//
+// Thousands may be due at once, and Postgres then plans by statistics of a time when none was. So
+// it is looked at the 500 that are due longest and the 500 that became due last, whatever else is
+// due. The latter let a client take its turn at once, however many calls of another are before it.
+// Each row is then found by its key: the LIMIT 1 keeps Postgres from looking for it among all that
+// are due.
 const TAKE: &str = "
-WITH waiting AS (
-    SELECT day, sid, client_id, row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS turn
-    FROM session_clients
-    WHERE due_at <= statement_timestamp() AND tries < 3
+WITH waiting AS MATERIALIZED (
+    (SELECT day, sid, client_id, due_at FROM session_clients
+     WHERE due_at <= statement_timestamp() AND tries < 3
+     ORDER BY due_at LIMIT 500)
+    UNION
+    (SELECT day, sid, client_id, due_at FROM session_clients
+     WHERE due_at <= statement_timestamp() AND tries < 3
+     ORDER BY due_at DESC LIMIT 500)
+), in_turn AS (
+    SELECT day, sid, client_id, due_at,
+           row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS turn
+    FROM waiting
+    ORDER BY turn, due_at
 ), due AS (
-    SELECT c.day, c.sid, c.client_id
-    FROM waiting w
-    JOIN session_clients c ON c.day = w.day AND c.sid = w.sid AND c.client_id = w.client_id
-    WHERE c.due_at <= statement_timestamp() AND c.tries < 3
-    ORDER BY w.turn, c.due_at LIMIT :most::int8
-    FOR UPDATE OF c SKIP LOCKED
+    SELECT locked.day, locked.sid, locked.client_id
+    FROM in_turn w CROSS JOIN LATERAL (
+        SELECT c.day, c.sid, c.client_id, c.due_at, c.tries
+        FROM session_clients c
+        WHERE c.day = w.day AND c.sid = w.sid AND c.client_id = w.client_id
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED) AS locked
+    WHERE locked.due_at <= statement_timestamp() AND locked.tries < 3
+    LIMIT :most::int8
 )
 UPDATE session_clients c
 SET tries = c.tries + 1,

@@ -550,7 +550,7 @@ fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
     let mut browser = signed_in(&gatepost);
     code(&mut browser, &authorize_path("well", RP1, &[]));
     let due = "INSERT INTO session_clients (day, sid, client_id, sub, due_at)
-               SELECT day, sid || number, 'slow', sub, clock_timestamp() FROM sessions, generate_series(1, 60) AS number";
+               SELECT day, sid || number, 'slow', sub, clock_timestamp() FROM sessions, generate_series(1, 3000) AS number";
     gatepost.database.run(due);
     await_that("calls to the slow one", SOON, || slow.calls() > 0);
     sign_out(&mut browser);
