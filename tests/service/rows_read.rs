@@ -106,7 +106,7 @@ const ELSEWHERE: &str = "
     linked_identities::OWNERS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
     migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
     partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP
-    registry_writer::CALL_CLIENTS sign_in_failures::CLEAN
+    registry_writer::CALL_CLIENTS session_clients::CALL_REVOKED sign_in_failures::CLEAN
     sign_up_links::END sign_up_links::INSERT sign_up_links::LIST
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS

@@ -205,7 +205,7 @@ fn every_query_prepares_against_the_migrated_schema() {
 
 /// Statements that read a large table from end to end, and may, each with its reason: no request
 /// runs them.
-const READS_ALL: [(&str, &str); 5] = [
+const READS_ALL: [(&str, &str); 4] = [
     (
         "applications::COUNT_GRANTS",
         "for an administrator, over a connection of its own",
@@ -218,10 +218,6 @@ const READS_ALL: [(&str, &str); 5] = [
     (
         "clients::NAMES_AND_ORIGINS",
         "at the start, and after a change of the registry: names and origins of all clients",
-    ),
-    (
-        "installation::REVOKE_EVERYTHING",
-        "a command that ends what everybody has",
     ),
 ];
 
