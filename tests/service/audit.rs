@@ -1173,6 +1173,20 @@ fn attempts_that_the_throttle_turns_away_are_counted() {
 }
 
 #[test]
+fn a_search_that_takes_longer_than_a_request_may_is_answered_all_the_same() {
+    let gatepost = Gatepost::prepare(&[]);
+    gatepost.apply(&document());
+    gatepost.database.run(
+        "ALTER TABLE audit_events RENAME TO all_audit_events;
+         CREATE VIEW audit_events AS
+         SELECT * FROM all_audit_events WHERE (SELECT pg_sleep(4)) IS NOT NULL",
+    );
+    let listed = gatepost.run_well(&["audit", "list"], "");
+    assert!(listed.contains("client_changed"), "{listed}");
+    gatepost.run_well(&["explain", "request", "no-such-request"], "");
+}
+
+#[test]
 fn events_go_on_the_day_after_their_last() {
     let mut gatepost = Gatepost::prepare(&[("GATEPOST_AUDIT_DAYS", "400")]);
     gatepost.apply(&document());

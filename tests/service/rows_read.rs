@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use postgres::Client;
 use serde_json::Value;
 
-use crate::store_schema::{all_queries, all_values, serving_settings};
+use crate::store_schema::{all_queries, all_values, operator_settings, serving_settings};
 use crate::support::postgres::TestDatabase;
 
 const FILLED: &str = include_str!("../support/filled.sql");
@@ -279,6 +279,24 @@ fn thousands_of_calls_that_became_due_at_once_are_read_a_thousand_at_a_time() {
     let rows = read["session_clients"].rows;
     // Each of the hundred is read again when it is taken, and when it is written.
     assert!((1_000..=1_200 + MOST_ROWS).contains(&rows), "{rows} rows");
+}
+
+#[test]
+fn a_command_reads_the_sessions_of_the_user_whom_it_names_and_no_others() {
+    let mut filled = Filled::new();
+    filled.client.batch_execute(&operator_settings()).unwrap();
+    filled.values.insert(
+        String::from("sessions::LIST::sub"),
+        String::from("'filled-1'"),
+    );
+    let queries = all_queries();
+    let (name, sql) = queries
+        .iter()
+        .find(|(name, _)| name == "sessions::LIST")
+        .unwrap();
+    let read = filled.read(name, sql);
+    let rows = read["sessions"].rows;
+    assert!((1..=MOST_ROWS).contains(&rows), "{rows} rows");
 }
 
 /// A filled database, and what its statements are given.
