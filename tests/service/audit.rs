@@ -1217,6 +1217,30 @@ fn events_go_on_the_day_after_their_last() {
 }
 
 #[test]
+fn chains_that_were_removed_stay_so_when_the_next_cannot_be_and_none_is_cut() {
+    let database = TestDatabase::migrated();
+    let today = database.today();
+    database.run(&format!(
+        "INSERT INTO audit_events (day, at, chain, seq, previous, hash, event, detail)
+         SELECT {}, now(), 'chain-' || chain, seq, 'x', 'x', 'refreshed', '{{}}'
+         FROM generate_series(1, 3) AS chain, generate_series(0, 9) AS seq",
+        today.0
+    ));
+    let mut holder = database.client();
+    let mut holding = holder.transaction().unwrap();
+    let middle = "SELECT FROM audit_events WHERE chain = 'chain-2' AND seq = 5 FOR UPDATE";
+    holding.execute(middle, &[]).unwrap();
+    let store = database.store();
+    let tomorrow = Day(today.0 + 1);
+    assert!(audit_events::remove_expired(&store, tomorrow).is_err());
+    let rows =
+        |number: i32| database.count(&format!("audit_events WHERE chain = 'chain-{number}'"));
+    assert_eq!([1, 2, 3].map(rows), [0, 10, 10]);
+    holding.rollback().unwrap();
+    assert_eq!(audit_events::remove_expired(&store, tomorrow).unwrap(), 20);
+}
+
+#[test]
 fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who_somebody_is() {
     let gatepost = Gatepost::start();
     let claims = r#"{"role":["admin"],"email":"carol@example.com","name":"Carol Kay"}"#;

@@ -94,7 +94,8 @@ const DUE: i64 = 50;
 const ELSEWHERE: &str = "
     applications::COUNT_GRANTS applications::LIST_APPLICATIONS applications::NOTE_USES audit_events::OF_DAY
     audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_events::LIST
-    audit_events::REMOVE_EXPIRED audit_events::UNDER_WAY authenticators::ADD_APP
+    audit_events::EXPIRED_CHAIN audit_events::REMOVE_CHAIN
+    audit_events::UNDER_WAY authenticators::ADD_APP
     authenticators::DROP authenticators::LIST_SEALED authenticators::RESEAL
     catalogue::ERASE_ENTRY_SECRET catalogue::LOAD catalogue::LOOK_UP catalogue::REMOVE_ENTRY
     catalogue::UPSERT_ENTRY clients::LONGEST_LIFETIMES clients::NAMES_AND_ORIGINS
