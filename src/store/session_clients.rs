@@ -41,6 +41,24 @@ pub fn list(store: &Store, day: Day, sid: &Sid) -> Result<Vec<ClientId>, StoreEr
     store.list(bind!(LIST, day, sid), |row| column(row, "client_id"))
 }
 
+const CALL_LATE: &str = "
+UPDATE session_clients c SET due_at = clock_timestamp()
+FROM unnest(:days::int4[], :sids::text[]) AS named (day, sid)
+JOIN sessions s ON s.day = named.day AND s.sid = named.sid AND s.ended_at IS NOT NULL
+WHERE c.day = s.day AND c.sid = s.sid AND c.due_at IS NULL AND c.tries = 0";
+
+/// Has those clients called that entered a session while it ended. The statement that ends a
+/// session waits for them, and still does not see their rows: they came after it began.
+pub(super) fn call_late(store: &Store, ended: &[Sid]) -> Result<(), StoreError> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let days: Vec<Option<Day>> = ended.iter().map(Sid::day).collect();
+    store
+        .execute(bind!(CALL_LATE, days, sids = ended))
+        .map(drop)
+}
+
 // A thousand rows at a time, so that no statement takes long. Sessions of today's epoch began after
 // everything was revoked, and live.
 const CALL_REVOKED: &str = "

@@ -27,7 +27,7 @@ const REQUESTS: &str = "
     scim_users::FIND_SCIM scim_users::LOOK_UP scim_users::UPDATE_SCIM
     installation::READ linked_identities::FIND_USER linked_identities::OF_USER
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
-    session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
+    session_clients::CALL_LATE session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
     sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
     sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
     upstream_sessions::FIND users::CHANGE_ADDRESS users::FIND users::FIND_FOR_CLIENT
