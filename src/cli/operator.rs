@@ -37,8 +37,8 @@ impl Operator {
             process: format!("{COMMAND}{}", of_server.process),
             ..of_server
         };
-        let store =
-            Store::open(&settings).map_err(|error| Failure::Configuration(error.to_string()))?;
+        let store = Store::open_for_operator(&settings)
+            .map_err(|error| Failure::Configuration(error.to_string()))?;
         Ok(Operator { config, store })
     }
 

@@ -12,7 +12,7 @@ use crate::protocol::token::grant::Grant;
 use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, TenantName};
 use crate::protocol::words::session::Session;
 use crate::store::audit_events::AuditEvent;
-use crate::store::{grants, installation, sessions};
+use crate::store::{grants, installation, session_clients, sessions};
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
@@ -171,5 +171,10 @@ pub(super) fn revoke_everything(invocation: &Invocation) -> Result<(), Failure> 
         &operator.store,
         &audit_event("everything_revoked", json!({})),
     )?;
-    output::line("every session, grant and token until now is over; people sign in again")
+    output::line("every session, grant and token until now is over; people sign in again")?;
+    session_clients::call_all_revoked(&operator.store).map_err(|error| {
+        Failure::Refused(format!(
+            "{error}; not all clients hear of it yet: run the command again"
+        ))
+    })
 }

@@ -2,12 +2,15 @@
 //! whether the administrator may act on the person (`{acted on}`), and finds nobody where that is
 //! not so, or no longer. No statement raises the registry's version.
 
+use std::slice;
+
 use postgres::Row;
 use postgres::types::Json;
 
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
+use super::session_clients::call_late;
 use super::statement::bind;
 use super::users::{CurrentUser, UserRow, current, user};
 use super::values::read;
@@ -186,7 +189,11 @@ pub fn end_session(
         day,
         sid
     );
-    store.change(bound, audit)
+    let ended = store.change(bound, audit)?;
+    if ended {
+        call_late(store, slice::from_ref(sid))?;
+    }
+    Ok(ended)
 }
 
 const NOTE_LINK: &str = "

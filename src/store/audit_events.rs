@@ -294,22 +294,36 @@ pub fn under_way(store: &Store) -> Result<Duration, StoreError> {
     ))
 }
 
-/// A day's chains go together, so that none shows without its beginning.
-const REMOVE_EXPIRED: &str = "
-DELETE FROM audit_events
-WHERE day = (SELECT min(day) FROM audit_events WHERE day < :today::int4)";
+const EXPIRED_CHAIN: &str = "
+SELECT day, chain FROM audit_events
+WHERE (day, chain) > (:after_day::int4, :after_chain::text) AND day < :today::int4
+ORDER BY day, chain LIMIT 1";
 
-/// Removes what was kept until before `today`: partitions are wide, and go later. Answers how many
-/// rows.
+/// A chain goes at once, so that it never shows without its beginning. One that follows it may
+/// stay: nobody misses a chain whose day is over.
+const REMOVE_CHAIN: &str = "
+DELETE FROM audit_events WHERE day = :day::int4 AND chain = :chain::text";
+
+/// Removes what was kept until before `today`: partitions are wide, and go later. Chain by chain,
+/// so that what was done stays done. Answers how many rows.
 pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
     store.administer(|client| {
+        // A chain is what one connection wrote in a day, and that may be millions of rows.
+        client.batch_execute("SET statement_timeout = '30min'")?;
         let mut removed = 0;
+        let mut after_day = Day(i32::MIN);
+        let mut after_chain = String::new();
         loop {
-            let bound = bind!(REMOVE_EXPIRED, today);
-            match client.execute(&bound.text(), bound.values)? {
-                0 => return Ok(removed),
-                count => removed += count,
-            }
+            let next = bind!(EXPIRED_CHAIN, after_day, after_chain, today);
+            let Some(expired) = client.query_opt(&next.text(), next.values)? else {
+                return Ok(removed);
+            };
+            let day: Day = column(&expired, "day")?;
+            let chain: String = column(&expired, "chain")?;
+            let bound = bind!(REMOVE_CHAIN, day, chain);
+            removed += client.execute(&bound.text(), bound.values)?;
+            after_day = day;
+            after_chain = chain;
         }
     })
 }

@@ -11,6 +11,7 @@ use super::Store;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
+use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::users::UserRow;
@@ -241,6 +242,7 @@ pub fn add(
         backups = of_each(factors, |one| one.backup_eligible)
     );
     let rows = store.write_all_audited(bound, &events)?;
+    call_late(store, &others)?;
     Ok(!rows.is_empty())
 }
 
@@ -307,6 +309,7 @@ pub fn remove(
         id = removed.map(|one| &one.id)
     );
     let rows = store.write_all_audited(bound, &events)?;
+    call_late(store, &others)?;
     Ok(!rows.is_empty())
 }
 

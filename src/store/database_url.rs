@@ -39,6 +39,18 @@ pub(super) const SERVING_OPTIONS: [(&str, &str); 11] = [
     ("jit", "off"),
 ];
 
+/// What commands take otherwise than requests: they look for what no index leads to, in as much
+/// time as an operator waits, and each statement runs once, planned for the values at hand.
+pub(super) const OPERATOR_OPTIONS: [(&str, &str); 7] = [
+    ("statement_timeout", "30000"),
+    ("plan_cache_mode", "force_custom_plan"),
+    ("enable_seqscan", "on"),
+    ("enable_hashjoin", "on"),
+    ("enable_mergejoin", "on"),
+    ("enable_memoize", "on"),
+    ("enable_material", "on"),
+];
+
 /// For functions that operators write: one second, planned for the arguments at hand.
 pub(super) const FUNCTION_OPTIONS: [(&str, &str); 5] = [
     ("statement_timeout", "1000"),

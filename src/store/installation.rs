@@ -110,12 +110,11 @@ WITH revoked AS (
     SET epoch = new_epoch(),
         registry_version = registry_version + 1 + floor(random() * 1073741824)::int8
     RETURNING id
-), called AS (
-    UPDATE session_clients SET due_at = clock_timestamp() WHERE due_at IS NULL AND tries = 0
 )
 INSERT INTO audit_events SELECT a.* FROM revoked, unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
+/// Ends everything at once. Clients are called by [`super::session_clients::call_all_revoked`].
 pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
     store
         .write_audited(bind!(REVOKE_EVERYTHING), audit)

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
+use super::session_clients::call_late;
 use super::session_endings::with_endings;
 use super::statement::{Bound, bind};
 use super::users::{CurrentUser, current};
@@ -417,6 +418,7 @@ pub fn unlink(
     if removed.is_empty() && of_user(store, link.sub)?.iter().any(is_it) {
         return Ok(Unlinked::LastWayIn);
     }
+    call_late(store, &through)?;
     // What began through it while it was unlinked, which the statement could not see yet: now that
     // the link is gone nothing more can begin. Also for who asks once more after that failed.
     for sid in sessions_through(store, link)? {

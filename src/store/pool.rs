@@ -15,8 +15,8 @@ use super::audit_event::AuditEvent;
 use super::connecting::{self, Unacknowledged, connect};
 use super::connection::{Connection, Connections, PROOF_OF_LIFE};
 use super::database_url::{
-    ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, PARTITION_OPTIONS, SERVING_OPTIONS,
-    SURVEY_OPTIONS,
+    ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, OPERATOR_OPTIONS, PARTITION_OPTIONS,
+    SERVING_OPTIONS, SURVEY_OPTIONS,
 };
 use super::endings::Confirmed;
 use super::error::StoreError;
@@ -93,6 +93,20 @@ impl Store {
     /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without
     /// its database.
     pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
+        Store::open_placed(settings, &SERVING_OPTIONS)
+    }
+
+    /// The same for a command of an operator, which may take longer than a request.
+    pub fn open_for_operator(settings: &DatabaseSettings) -> Result<Store, StoreError> {
+        // The server takes the last of two settings of one name.
+        let options = [&SERVING_OPTIONS[..], &OPERATOR_OPTIONS].concat();
+        Store::open_placed(settings, &options)
+    }
+
+    fn open_placed(
+        settings: &DatabaseSettings,
+        options: &[(&str, &str)],
+    ) -> Result<Store, StoreError> {
         let lane = settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1);
         let for_writes = |all: usize| (all - KEPT_FOR_READS.max(all / 4).min(all / 2)).max(1);
         let places = Places {
@@ -101,7 +115,7 @@ impl Store {
             writing: for_writes(settings.connections as usize),
         };
         let idle = settings.connections.min(2);
-        Store::open_with(settings, &SERVING_OPTIONS, idle, places)
+        Store::open_with(settings, options, idle, places)
     }
 
     /// The same for functions that operators write: each call has one second, a quarter of the

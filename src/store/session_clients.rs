@@ -41,6 +41,59 @@ pub fn list(store: &Store, day: Day, sid: &Sid) -> Result<Vec<ClientId>, StoreEr
     store.list(bind!(LIST, day, sid), |row| column(row, "client_id"))
 }
 
+const CALL_LATE: &str = "
+UPDATE session_clients c SET due_at = clock_timestamp()
+FROM unnest(:days::int4[], :sids::text[]) AS named (day, sid)
+JOIN sessions s ON s.day = named.day AND s.sid = named.sid AND s.ended_at IS NOT NULL
+WHERE c.day = s.day AND c.sid = s.sid AND c.due_at IS NULL AND c.tries = 0";
+
+/// Has those clients called that entered a session while it ended. The statement that ends a
+/// session waits for them, and still does not see their rows: they came after it began.
+pub(super) fn call_late(store: &Store, ended: &[Sid]) -> Result<(), StoreError> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let days: Vec<Option<Day>> = ended.iter().map(Sid::day).collect();
+    store
+        .execute(bind!(CALL_LATE, days, sids = ended))
+        .map(drop)
+}
+
+// A thousand rows at a time, so that no statement takes long. Sessions of today's epoch began after
+// everything was revoked, and live.
+const CALL_REVOKED: &str = "
+WITH piece AS MATERIALIZED (
+    SELECT day, sid, client_id FROM session_clients
+    WHERE (day, sid, client_id) > (:after_day::int4, :after_sid::text, :after_client::text)
+    ORDER BY day, sid, client_id LIMIT 1000
+), called AS (
+    UPDATE session_clients c SET due_at = clock_timestamp()
+    FROM piece p
+    JOIN sessions s ON s.day = p.day AND s.sid = p.sid
+    JOIN installation i ON i.epoch <> s.installation_epoch
+    WHERE c.day = p.day AND c.sid = p.sid AND c.client_id = p.client_id
+      AND c.due_at IS NULL AND c.tries = 0
+)
+SELECT day, sid, client_id FROM piece ORDER BY day DESC, sid DESC, client_id DESC LIMIT 1";
+
+/// Has the clients called of all sessions that ended when everything was revoked. When it is
+/// interrupted, the next run finds those that were left.
+pub fn call_all_revoked(store: &Store) -> Result<(), StoreError> {
+    let mut after_day = Day(i32::MIN);
+    let mut after_sid = String::new();
+    let mut after_client = String::new();
+    loop {
+        let bound = bind!(CALL_REVOKED, after_day, after_sid, after_client);
+        let last = store.write(|connection| connection.query_opt(bound))?;
+        let Some(last) = last else {
+            return Ok(());
+        };
+        after_day = column(&last, "day")?;
+        after_sid = column(&last, "sid")?;
+        after_client = column(&last, "client_id")?;
+    }
+}
+
 /// A call to make: the client is to hear that this session is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueCall {
@@ -58,18 +111,36 @@ pub const MOST_TRIES: i32 = 3;
 // The next try is written down before this one is made: should this process die meanwhile, another
 // one makes it. Clients take turns: one that does not answer, and has many sessions to hear of,
 // holds up itself.
+//
+// Thousands may be due at once, and Postgres then plans by statistics of a time when none was. So
+// the statement looks at no more than the 500 calls that are due longest and the 500 that became due
+// last. Those last ones let a client have its turn at once, however many calls of another client
+// wait before its own. Each row is then found by its key: the LIMIT 1 keeps Postgres from looking
+// for it among all that are due.
 const TAKE: &str = "
-WITH waiting AS (
-    SELECT day, sid, client_id, row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS turn
-    FROM session_clients
-    WHERE due_at <= statement_timestamp() AND tries < 3
+WITH waiting AS MATERIALIZED (
+    (SELECT day, sid, client_id, due_at FROM session_clients
+     WHERE due_at <= statement_timestamp() AND tries < 3
+     ORDER BY due_at LIMIT 500)
+    UNION
+    (SELECT day, sid, client_id, due_at FROM session_clients
+     WHERE due_at <= statement_timestamp() AND tries < 3
+     ORDER BY due_at DESC LIMIT 500)
+), in_turn AS (
+    SELECT day, sid, client_id, due_at,
+           row_number() OVER (PARTITION BY client_id ORDER BY due_at) AS turn
+    FROM waiting
+    ORDER BY turn, due_at
 ), due AS (
-    SELECT c.day, c.sid, c.client_id
-    FROM waiting w
-    JOIN session_clients c ON c.day = w.day AND c.sid = w.sid AND c.client_id = w.client_id
-    WHERE c.due_at <= statement_timestamp() AND c.tries < 3
-    ORDER BY w.turn, c.due_at LIMIT :most::int8
-    FOR UPDATE OF c SKIP LOCKED
+    SELECT locked.day, locked.sid, locked.client_id
+    FROM in_turn w CROSS JOIN LATERAL (
+        SELECT c.day, c.sid, c.client_id, c.due_at, c.tries
+        FROM session_clients c
+        WHERE c.day = w.day AND c.sid = w.sid AND c.client_id = w.client_id
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED) AS locked
+    WHERE locked.due_at <= statement_timestamp() AND locked.tries < 3
+    LIMIT :most::int8
 )
 UPDATE session_clients c
 SET tries = c.tries + 1,

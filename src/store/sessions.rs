@@ -10,6 +10,7 @@ use super::Store;
 use super::audit_event::AuditEvent;
 use super::consents::{ConsentRow, consent_if_there};
 use super::error::StoreError;
+use super::session_clients::call_late;
 use super::session_endings::others;
 use super::statement::bind;
 use super::upstream_sessions::{Arrival, ArrivalValues};
@@ -237,11 +238,15 @@ FROM sessions WHERE day = :day::int4 AND sid = :sid::text";
 
 /// Ends a session, and has its clients called; `false` when it is not there or had ended before.
 pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    store.end(
+    let ended = store.end(
         Some(sid.as_str().as_bytes()),
         bind!(END, day, sid),
         slice::from_ref(audit),
-    )
+    )?;
+    if ended {
+        call_late(store, slice::from_ref(sid))?;
+    }
+    Ok(ended)
 }
 
 const END_OTHERS: &str = "
@@ -273,9 +278,8 @@ pub fn end_others(
             ..audit.clone()
         });
     }
-    store
-        .end(None, bind!(END_OTHERS, sub, kept), &events)
-        .map(drop)
+    store.end(None, bind!(END_OTHERS, sub, kept), &events)?;
+    call_late(store, &others)
 }
 
 // The session's own epochs are compared, not the user's: an update that waited for a change of

@@ -7,6 +7,7 @@ use postgres::Row;
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
+use super::session_clients::call_late;
 use super::statement::bind;
 use super::tokens::{about, hash_of_jti};
 use super::values::{column, read};
@@ -212,5 +213,10 @@ pub fn end(
         whom = about(notice.sid.as_deref(), notice.subject.as_deref()),
     );
     let mark = [issuer.as_bytes(), &jti_hash].concat();
-    store.end(Some(&mark), bound, &events)
+    let ended = store.end(Some(&mark), bound, &events)?;
+    if ended {
+        let sids: Vec<Sid> = sessions.iter().map(|one| one.sid.clone()).collect();
+        call_late(store, &sids)?;
+    }
+    Ok(ended)
 }

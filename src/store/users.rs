@@ -10,6 +10,7 @@ use super::Store;
 use super::audit_event::AuditEvent;
 use super::audit_events;
 use super::error::StoreError;
+use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::values::{column, read, tenant, tenant_text};
@@ -477,6 +478,7 @@ pub fn change_password(
         handle_hash = &handle_hash[..]
     );
     let rows = store.write_all_audited(bound, &events)?;
+    call_late(store, &others)?;
     rows.first()
         .map(|row| column(row, "user_epoch"))
         .transpose()

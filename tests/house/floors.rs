@@ -65,7 +65,6 @@ const FLOORS: &[Floors] = &[
                 "migrate",
                 "partitions",
                 "scim_users",
-                "session_clients",
                 "sign_in_failures",
                 "sign_up_links",
                 "signing_keys",
@@ -75,7 +74,7 @@ const FLOORS: &[Floors] = &[
             &["consents", "upstream_sessions"],
             &["tokens"],
             &["users"],
-            &["audit_events", "session_endings"],
+            &["audit_events", "session_clients", "session_endings"],
             &["registry_writer"],
             // The way to a connection.
             &["pool"],

@@ -1173,6 +1173,20 @@ fn attempts_that_the_throttle_turns_away_are_counted() {
 }
 
 #[test]
+fn a_search_that_takes_longer_than_a_request_may_is_answered_all_the_same() {
+    let gatepost = Gatepost::prepare(&[]);
+    gatepost.apply(&document());
+    gatepost.database.run(
+        "ALTER TABLE audit_events RENAME TO all_audit_events;
+         CREATE VIEW audit_events AS
+         SELECT * FROM all_audit_events WHERE (SELECT pg_sleep(4)) IS NOT NULL",
+    );
+    let listed = gatepost.run_well(&["audit", "list"], "");
+    assert!(listed.contains("client_changed"), "{listed}");
+    gatepost.run_well(&["explain", "request", "no-such-request"], "");
+}
+
+#[test]
 fn events_go_on_the_day_after_their_last() {
     let mut gatepost = Gatepost::prepare(&[("GATEPOST_AUDIT_DAYS", "400")]);
     gatepost.apply(&document());
@@ -1200,6 +1214,30 @@ fn events_go_on_the_day_after_their_last() {
         u64::try_from(all).unwrap()
     );
     assert_eq!(count(&gatepost, "true"), 0);
+}
+
+#[test]
+fn chains_that_were_removed_stay_so_when_the_next_cannot_be_and_none_is_cut() {
+    let database = TestDatabase::migrated();
+    let today = database.today();
+    database.run(&format!(
+        "INSERT INTO audit_events (day, at, chain, seq, previous, hash, event, detail)
+         SELECT {}, now(), 'chain-' || chain, seq, 'x', 'x', 'refreshed', '{{}}'
+         FROM generate_series(1, 3) AS chain, generate_series(0, 9) AS seq",
+        today.0
+    ));
+    let mut holder = database.client();
+    let mut holding = holder.transaction().unwrap();
+    let middle = "SELECT FROM audit_events WHERE chain = 'chain-2' AND seq = 5 FOR UPDATE";
+    holding.execute(middle, &[]).unwrap();
+    let store = database.store();
+    let tomorrow = Day(today.0 + 1);
+    assert!(audit_events::remove_expired(&store, tomorrow).is_err());
+    let rows =
+        |number: i32| database.count(&format!("audit_events WHERE chain = 'chain-{number}'"));
+    assert_eq!([1, 2, 3].map(rows), [0, 10, 10]);
+    holding.rollback().unwrap();
+    assert_eq!(audit_events::remove_expired(&store, tomorrow).unwrap(), 20);
 }
 
 #[test]

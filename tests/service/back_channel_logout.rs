@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use gatepost::store::audit_events::AuditEvent;
+use gatepost::store::{installation, session_clients};
 use serde_json::{Value, json};
 
 use crate::support::flow::{
@@ -16,6 +18,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Browser, ask_alone, free_address, free_port};
 use crate::support::jwt::verified;
+use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that};
 
 /// How a client answers.
@@ -550,7 +553,7 @@ fn a_client_that_answers_nobody_and_has_much_to_hear_holds_up_itself() {
     let mut browser = signed_in(&gatepost);
     code(&mut browser, &authorize_path("well", RP1, &[]));
     let due = "INSERT INTO session_clients (day, sid, client_id, sub, due_at)
-               SELECT day, sid || number, 'slow', sub, clock_timestamp() FROM sessions, generate_series(1, 60) AS number";
+               SELECT day, sid || number, 'slow', sub, clock_timestamp() FROM sessions, generate_series(1, 3000) AS number";
     gatepost.database.run(due);
     await_that("calls to the slow one", SOON, || slow.calls() > 0);
     sign_out(&mut browser);
@@ -662,6 +665,90 @@ fn several_processes_share_the_calls_and_make_each_once() {
     assert_eq!(told, sids);
     await_nothing();
     assert_eq!(receiver.calls(), 12);
+}
+
+#[test]
+fn everything_ends_at_once_though_calls_are_held_up_and_the_next_run_makes_those() {
+    let (gatepost, receiver) = scene();
+    let mut browser = signed_in(&gatepost);
+    let gave = tokens(&gatepost, &mut browser, "told", "openid");
+    let mut holder = gatepost.database.client();
+    let mut holding = holder.transaction().unwrap();
+    holding
+        .execute("UPDATE session_clients SET first_at = first_at", &[])
+        .unwrap();
+    let output = gatepost.run(&["revoke", "--everything"], "");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        !output.status.success() && told.contains("run the command again"),
+        "{told}"
+    );
+    let access_token = text(&gave, "access_token");
+    assert_eq!(
+        crate::support::flow::userinfo(&gatepost, access_token).status,
+        401
+    );
+    holding.rollback().unwrap();
+    await_nothing();
+    assert_eq!(receiver.calls(), 0);
+    gatepost.run_well(&["revoke", "--everything"], "");
+    assert_eq!(receiver.tokens(&gatepost, 1)[0]["sid"], sid(&gave));
+}
+
+#[test]
+fn thousands_of_sessions_that_were_revoked_are_told_and_none_that_began_later() {
+    let database = TestDatabase::migrated();
+    database.run(
+        "INSERT INTO users (sub, username, username_key) VALUES ('alice', 'alice', 'alice');
+         INSERT INTO clients (client_id, metadata, enabled, origins)
+         SELECT 'app-' || n, '{\"require_consent\": true}', true, '{}'
+         FROM generate_series(1, 3) AS n",
+    );
+    database.run(include_str!("../support/filled.sql"));
+    let store = database.store();
+    installation::revoke_everything(&store, &AuditEvent::default()).unwrap();
+    database.run(
+        "UPDATE sessions s SET installation_epoch = i.epoch
+         FROM installation i WHERE s.sub = 'filled-1';
+         UPDATE session_clients SET tries = 1 WHERE sub = 'filled-2'",
+    );
+    let all = database.count("session_clients");
+    // More than two pieces.
+    assert!(all > 3_000, "{all}");
+    session_clients::call_all_revoked(&store).unwrap();
+    let due = database.count("session_clients WHERE due_at IS NOT NULL");
+    // Each of the two has a session with three clients.
+    assert_eq!(due, all - 6);
+    let of_the_two = "session_clients WHERE sub IN ('filled-1', 'filled-2') AND due_at IS NOT NULL";
+    assert_eq!(database.count(of_the_two), 0);
+}
+
+#[test]
+fn a_client_that_enters_a_session_while_it_ends_is_told() {
+    let (gatepost, receiver) = scene();
+    let mut browser = signed_in(&gatepost);
+    let mut client = gatepost.database.client();
+    let mut entering = client.transaction().unwrap();
+    let own = entering.query_one("SELECT pg_backend_pid()", &[]).unwrap();
+    let own: i32 = own.get(0);
+    // As it is entered, but for the commit.
+    entering
+        .batch_execute(
+            "SELECT FROM sessions FOR SHARE;
+             INSERT INTO session_clients (day, sid, client_id, sub)
+             SELECT day, sid, 'told', sub FROM sessions",
+        )
+        .unwrap();
+    thread::scope(|scope| {
+        let leaving = scope.spawn(|| sign_out(&mut browser));
+        let waiting = format!("pg_stat_activity WHERE {own} = ANY (pg_blocking_pids(pid))");
+        await_that("the end waits", SOON, || {
+            gatepost.database.count(&waiting) > 0
+        });
+        entering.commit().unwrap();
+        leaving.join().unwrap();
+    });
+    receiver.tokens(&gatepost, 1);
 }
 
 #[test]

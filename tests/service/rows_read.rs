@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use postgres::Client;
 use serde_json::Value;
 
-use crate::store_schema::{all_queries, all_values, serving_settings};
+use crate::store_schema::{all_queries, all_values, operator_settings, serving_settings};
 use crate::support::postgres::TestDatabase;
 
 const FILLED: &str = include_str!("../support/filled.sql");
@@ -28,7 +28,7 @@ const REQUESTS: &str = "
     scim_users::UPDATE_SCIM
     installation::READ linked_identities::FIND_USER linked_identities::OF_USER
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
-    session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
+    session_clients::CALL_LATE session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
     sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
     sign_in_failures::FIND sign_in_failures::TAKE_BACK tokens::FIND tokens::FIND_OF_CLIENT
     upstream_sessions::FIND users::CHANGE_ADDRESS users::FIND users::FIND_FOR_CLIENT
@@ -65,9 +65,9 @@ const LISTS: [(&str, i64); 28] = [
     ("grants::LIST_OFFLINE_OF_USER", 5),
     ("linked_identities::SESSIONS_THROUGH", SESSIONS),
     ("linked_identities::UNLINK", CALLS),
-    // All that are due, since clients take turns; each is read again when it is taken, and when it
-    // is written.
-    ("session_clients::TAKE", 3 * DUE),
+    // All that are due are among those due longest and among those due last; each is read again
+    // when it is taken, and when it is written.
+    ("session_clients::TAKE", 4 * DUE),
     // It counts them all: who has many asks by cursor.
     ("scim_users::COUNT", USERS),
     ("scim_users::PAGE", 100),
@@ -96,7 +96,8 @@ const DUE: i64 = 50;
 const ELSEWHERE: &str = "
     applications::COUNT_GRANTS applications::LIST_APPLICATIONS applications::NOTE_USES audit_events::OF_DAY
     audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_events::LIST
-    audit_events::REMOVE_EXPIRED audit_events::UNDER_WAY authenticators::ADD_APP
+    audit_events::EXPIRED_CHAIN audit_events::REMOVE_CHAIN
+    audit_events::UNDER_WAY authenticators::ADD_APP
     authenticators::DROP authenticators::LIST_SEALED authenticators::RESEAL
     catalogue::ERASE_ENTRY_SECRET catalogue::LOAD catalogue::LOOK_UP catalogue::REMOVE_ENTRY
     catalogue::UPSERT_ENTRY clients::LONGEST_LIFETIMES clients::NAMES_AND_ORIGINS
@@ -108,7 +109,7 @@ const ELSEWHERE: &str = "
     linked_identities::OWNERS linked_identities::STRAY_SESSIONS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
     migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
     partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP
-    registry_writer::CALL_CLIENTS sign_in_failures::CLEAN
+    registry_writer::CALL_CLIENTS session_clients::CALL_REVOKED sign_in_failures::CLEAN
     sign_up_links::END sign_up_links::INSERT sign_up_links::LIST
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS
@@ -259,6 +260,47 @@ fn a_list_reads_what_it_shows_and_little_more() {
         }
     }
     assert!(too_much.is_empty(), "{too_much:#?}");
+}
+
+/// Nothing is due when Postgres counts, and everybody is signed out afterwards.
+#[test]
+fn thousands_of_calls_that_became_due_at_once_are_read_a_thousand_at_a_time() {
+    let mut filled = Filled::new();
+    filled
+        .client
+        .batch_execute(
+            "UPDATE session_clients SET due_at = NULL;
+             ANALYZE session_clients;
+             UPDATE session_clients SET due_at = clock_timestamp()",
+        )
+        .unwrap();
+    let queries = all_queries();
+    let (name, sql) = queries
+        .iter()
+        .find(|(name, _)| name == "session_clients::TAKE")
+        .unwrap();
+    let read = filled.read(name, sql);
+    let rows = read["session_clients"].rows;
+    // Each of the hundred is read again when it is taken, and when it is written.
+    assert!((1_000..=1_200 + MOST_ROWS).contains(&rows), "{rows} rows");
+}
+
+#[test]
+fn a_command_reads_the_sessions_of_the_user_whom_it_names_and_no_others() {
+    let mut filled = Filled::new();
+    filled.client.batch_execute(&operator_settings()).unwrap();
+    filled.values.insert(
+        String::from("sessions::LIST::sub"),
+        String::from("'filled-1'"),
+    );
+    let queries = all_queries();
+    let (name, sql) = queries
+        .iter()
+        .find(|(name, _)| name == "sessions::LIST")
+        .unwrap();
+    let read = filled.read(name, sql);
+    let rows = read["sessions"].rows;
+    assert!((1..=MOST_ROWS).contains(&rows), "{rows} rows");
 }
 
 /// A filled database, and what its statements are given.

@@ -47,11 +47,20 @@ pub fn all_values(statement: &str) -> Vec<String> {
 
 /// What makes a session of Postgres plan as those of serving processes do.
 pub fn serving_settings() -> String {
+    settings_of("SERVING_OPTIONS")
+}
+
+/// What commands of operators set otherwise.
+pub fn operator_settings() -> String {
+    settings_of("OPERATOR_OPTIONS")
+}
+
+fn settings_of(list: &str) -> String {
     let (_, text) = modules()
         .into_iter()
         .find(|(module, _)| module == "database_url")
         .unwrap();
-    let (_, options) = text.split_once("SERVING_OPTIONS").unwrap();
+    let (_, options) = text.split_once(list).unwrap();
     let (options, _) = options.split_once("];").unwrap();
     let words: Vec<&str> = options.split('"').skip(1).step_by(2).collect();
     let settings = words.chunks_exact(2).map(|pair| {
@@ -205,7 +214,7 @@ fn every_query_prepares_against_the_migrated_schema() {
 
 /// Statements that read a large table from end to end, and may, each with its reason: no request
 /// runs them.
-const READS_ALL: [(&str, &str); 5] = [
+const READS_ALL: [(&str, &str); 4] = [
     (
         "applications::COUNT_GRANTS",
         "for an administrator, over a connection of its own",
@@ -218,10 +227,6 @@ const READS_ALL: [(&str, &str); 5] = [
     (
         "clients::NAMES_AND_ORIGINS",
         "at the start, and after a change of the registry: names and origins of all clients",
-    ),
-    (
-        "installation::REVOKE_EVERYTHING",
-        "a command that ends what everybody has",
     ),
 ];
 
