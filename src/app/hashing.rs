@@ -1,5 +1,5 @@
-//! Turns to hash a password: as many at once as there are cores and memory. Requests wait for a turn in a
-//! line, and strangers cannot fill the places of known browsers.
+//! Turns to hash a password: as many at once as there are cores and memory. Requests wait for a
+//! turn in a line, and strangers cannot fill the places of known browsers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -155,8 +155,8 @@ impl App {
     }
 
     /// A turn to hash: as many at once as there are cores and memory, and one core less beside
-    /// tokens. Who asks waits by `account`, if the browser vouches for one, otherwise by source, and by the client
-    /// that brings the password.
+    /// tokens. Who asks waits by `account`, if the browser vouches for one, otherwise by source,
+    /// and by the client that brings the password.
     pub fn take_hashing_turn(
         &self,
         request: &Request,

@@ -148,9 +148,9 @@ pub fn analyze(client: &mut Client) -> Result<(), StoreError> {
     Ok(client.batch_execute(ANALYZE)?)
 }
 
-/// Does something while no other process migrates; within it, this process may migrate. The lock is asked for again and again: a
-/// statement that waited for it would hold a snapshot, and whoever makes an index concurrently
-/// waits for all older snapshots.
+/// Does something while no other process migrates; within it, this process may migrate. The lock is
+/// asked for again and again: a statement that waited for it would hold a snapshot, and whoever
+/// makes an index concurrently waits for all older snapshots.
 pub fn alone<T, E: From<StoreError>>(
     client: &mut Client,
     work: impl FnOnce(&mut Client) -> Result<T, E>,

@@ -113,10 +113,10 @@ pub const MOST_TRIES: i32 = 3;
 // holds up itself.
 //
 // Thousands may be due at once, and Postgres then plans by statistics of a time when none was. So
-// the statement looks at no more than the 500 calls that are due longest and the 500 that became due
-// last. Those last ones let a client have its turn at once, however many calls of another client
-// wait before its own. Each row is then found by its key: the LIMIT 1 keeps Postgres from looking
-// for it among all that are due.
+// the statement looks at no more than the 500 calls that are due longest and the 500 that became
+// due last. Those last ones let a client have its turn at once, however many calls of another
+// client wait before its own. Each row is then found by its key: the LIMIT 1 keeps Postgres from
+// looking for it among all that are due.
 const TAKE: &str = "
 WITH waiting AS MATERIALIZED (
     (SELECT day, sid, client_id, due_at FROM session_clients

@@ -151,8 +151,8 @@ WITH spent AS (
 ), {audited added} FROM added";
 
 /// Makes the account, and takes one use of the link. `false` when the link is over, the letter was
-/// used, or somebody has the address meanwhile or gets it now. `Taken` when the user name is somebody's: then
-/// nothing was taken.
+/// used, or somebody has the address meanwhile or gets it now. `Taken` when the user name is
+/// somebody's: then nothing was taken.
 pub fn join(
     store: &Store,
     new: &NewMember<'_>,

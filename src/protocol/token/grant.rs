@@ -23,8 +23,8 @@ pub struct Grant {
     pub user: SignIn,
     /// What was granted. A token answer with a narrower scope does not change it.
     pub scope: ScopeSet,
-    /// The `resource` parameters of the authorization request (RFC 8707), or what an extension grant
-    /// proposed in their place; empty without any.
+    /// The `resource` parameters of the authorization request (RFC 8707), or what an extension
+    /// grant proposed in their place; empty without any.
     pub resources: Vec<String>,
     /// Names of claims asked for by the `claims` parameter.
     pub claims: ClaimNames,

@@ -41,9 +41,10 @@
 //!   row to judge, and the token is unknown.
 //!
 //! Read: `check_key`. Compared: [`Within`].
-//! - It is bound to a key, and a public client sent it without a proof of it. That ends nothing: with the proof it is
-//!   as good as before. So it is for the current token, and for its predecessor within
-//!   `refresh_token_retry_window`. After that a predecessor is a replay, whatever key comes along.
+//! - It is bound to a key, and a public client sent it without a proof of it. That ends nothing:
+//!   with the proof it is as good as before. So it is for the current token, and for its
+//!   predecessor within `refresh_token_retry_window`. After that a predecessor is a replay,
+//!   whatever key comes along.
 //!
 //! Read: `check_token`. Compared: `revoked_at`.
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
