@@ -851,6 +851,7 @@ fn who_comes_in_while_they_are_signed_out_there_is_signed_out_whichever_begins_f
     let mut first = Traveller::new();
     let callback = as_far_as_upstream(&house.gatepost, &mut first, &of_up);
     let_a_moment_pass();
+    let token = house.up.logout_token(json!({}));
     let mut held = holder.transaction().unwrap();
     held.execute("SELECT FROM linked_identities FOR UPDATE", &[])
         .unwrap();
@@ -860,7 +861,6 @@ fn who_comes_in_while_they_are_signed_out_there_is_signed_out_whichever_begins_f
             let waiting = database.waiting_behind(backend);
             waiting.iter().any(|sql| sql.contains("FOR KEY SHARE"))
         });
-        let token = house.up.logout_token(json!({}));
         let told = scope.spawn(|| tell(&house, "up", &token));
         await_that("the token waits for it, or is answered", SOON, || {
             told.is_finished() || database.waiting_behind(backend).len() == 2

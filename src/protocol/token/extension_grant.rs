@@ -390,6 +390,145 @@ mod tests {
         assert!(matches!(with(json!("gateway")), ProposalVerdict::Faulty(_)));
     }
 
+    #[test]
+    fn only_an_enabled_user_of_the_place_may_be_proposed() {
+        type Change = fn(&mut Client, &mut User);
+        let acme = || Some(TenantName::new("acme"));
+        let cases: [(&str, Change, bool); 6] = [
+            ("as registered", |_, _| {}, true),
+            ("disabled", |_, user| user.enabled = false, false),
+            (
+                "another",
+                |_, user| user.subject = Subject::new("bob"),
+                false,
+            ),
+            (
+                "of a tenant",
+                |_, user| user.tenant = Some(TenantName::new("acme")),
+                false,
+            ),
+            (
+                "none of ours",
+                |client, _| client.identity_providers = Some([String::from("corp")].into()),
+                false,
+            ),
+            (
+                "at the client's own",
+                |client, _| client.tenants = Some([TenantName::new("acme")].into()),
+                true,
+            ),
+        ];
+        for (case, change, is_taken) in cases {
+            let verdict = judged(&for_alice(), None, change);
+            assert_eq!(
+                matches!(verdict, ProposalVerdict::Issue(_)),
+                is_taken,
+                "{case}: {verdict:?}"
+            );
+        }
+        let of_acme = |tenants: &[&str], asked: Option<TenantName>| {
+            let mut client = client();
+            client.tenants = Some(tenants.iter().map(|name| TenantName::new(*name)).collect());
+            let user = User {
+                tenant: acme(),
+                ..alice()
+            };
+            let catalogue = catalogue();
+            let asked_scope = scope("openid");
+            let circumstances = ProposalCircumstances {
+                client: &client,
+                catalogue: &catalogue,
+                requested: None,
+                asked: &asked_scope,
+                tenant: asked.as_ref(),
+                user: Some(&user),
+            };
+            matches!(
+                judge(&for_alice(), &circumstances),
+                ProposalVerdict::Issue(_)
+            )
+        };
+        assert!(of_acme(&["acme"], acme()));
+        assert!(!of_acme(&["acme"], None));
+        assert!(!of_acme(&["other"], acme()));
+    }
+
+    #[test]
+    fn a_proposal_narrows_the_scope_and_a_client_alone_gets_none_of_a_users() {
+        let narrowed = |text: &str| Proposal {
+            scope: Some(scope(text)),
+            ..for_alice()
+        };
+        let refused =
+            |reason| ProposalVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidScope, reason));
+        for (proposal, requested, expected) in [
+            (for_alice(), Some("openid stock"), Ok("openid stock")),
+            (narrowed("stock ping"), Some("openid stock"), Ok("stock")),
+            (
+                narrowed("ping"),
+                Some("openid stock"),
+                Err(Reason::NoScopeLeft),
+            ),
+            (Proposal::default(), Some("stock"), Ok("stock")),
+            (
+                Proposal::default(),
+                None,
+                Ok("orders.read orders.write stock"),
+            ),
+            (
+                Proposal::default(),
+                Some("openid stock"),
+                Err(Reason::IdentityScopeForClient),
+            ),
+        ] {
+            let verdict = judged(&proposal, requested, |_, _| {});
+            match (expected, verdict) {
+                (Ok(text), ProposalVerdict::Issue(granted)) => {
+                    assert_eq!(granted.scope.to_string(), text, "{requested:?}");
+                }
+                (Err(reason), verdict) => assert_eq!(verdict, refused(reason), "{requested:?}"),
+                (Ok(_), verdict) => panic!("{requested:?}: {verdict:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn additions_have_two_kibibytes_together() {
+        let fills = |name: &str, length: usize| {
+            // {"tier":"..."} has eleven characters around the text.
+            json!({ name: "x".repeat(length - 11) })
+                .as_object()
+                .unwrap()
+                .clone()
+        };
+        for (claims, parameters, is_taken) in [
+            (LONGEST_ADDITIONS, None, true),
+            (LONGEST_ADDITIONS + 1, None, false),
+            (LONGEST_ADDITIONS - 100, Some(100), true),
+            (LONGEST_ADDITIONS - 100, Some(101), false),
+        ] {
+            let proposal = Proposal {
+                claims: fills("tier", claims),
+                parameters: parameters
+                    .map(|length| fills("note", length))
+                    .unwrap_or_default(),
+                ..for_alice()
+            };
+            let verdict = judged(&proposal, None, |_, _| {});
+            assert_eq!(
+                matches!(verdict, ProposalVerdict::Issue(_)),
+                is_taken,
+                "{claims} {parameters:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_description_is_shown_as_a_text() {
+        let description = Description::new("not today").unwrap();
+        assert_eq!(format!("{description:?}"), "\"not today\"");
+    }
+
     proptest! {
         #[test]
         fn no_words_leave_that_may_not(text in any::<String>()) {
