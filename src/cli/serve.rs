@@ -473,12 +473,7 @@ fn keep_house(app: &App) -> ! {
     loop {
         match partitions::maintain(&app.store, &app.horizons(), app.now().day()) {
             Ok(maintained) => {
-                if app.clock.is_in_doubt() {
-                    log::warn!(
-                        "this machine's clock is more than 30 seconds off the database's: nothing \
-                         is removed for being old until they agree"
-                    );
-                } else if !maintained.left_to_another {
+                if !maintained.left_to_another && !app.clock.is_in_doubt() {
                     remove_expired(app);
                 }
                 for name in maintained.made.iter().chain(&maintained.dropped) {
@@ -487,16 +482,27 @@ fn keep_house(app: &App) -> ! {
             }
             Err(error) => log::warn!("partitions could not be looked after: {error}"),
         }
-        match app.keep_keys() {
-            Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
-            Err(error) => log::warn!("signing keys could not be looked after: {error}"),
-        }
         app.write_last_uses();
-        let most = i64::from(app.config.limits.tracked);
-        if let Err(error) = sign_in_failures::clean(&app.store, most) {
-            log::warn!("old sign-in failures could not be removed: {error}");
+        if app.clock.is_in_doubt() {
+            log::warn!(
+                "this machine's clock is more than 30 seconds off the database's: nothing is \
+                 removed for being old until they agree"
+            );
+        } else {
+            keep_keys_and_counters(app);
         }
         thread::sleep(HOUSEKEEPING);
+    }
+}
+
+fn keep_keys_and_counters(app: &App) {
+    match app.keep_keys() {
+        Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
+        Err(error) => log::warn!("signing keys could not be looked after: {error}"),
+    }
+    let most = i64::from(app.config.limits.tracked);
+    if let Err(error) = sign_in_failures::clean(&app.store, most) {
+        log::warn!("old sign-in failures could not be removed: {error}");
     }
 }
 
@@ -510,6 +516,10 @@ fn remove_expired(app: &App) {
         }
     }
     remove_old_devices(app);
+    // Much time may have passed.
+    if app.clock.is_in_doubt() {
+        return;
+    }
     if let Err(error) = tokens::forget_lasting(&app.store, app.now().day()) {
         log::warn!("old revocations could not be removed: {error}");
     }

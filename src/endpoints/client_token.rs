@@ -59,6 +59,7 @@ pub fn admitted(
     let refused = |failure| unadmitted(sent.scheme, failure);
     let unknown = || refused(BearerFailure::InvalidToken);
     let token = introspection::access_token(app, &sent.token).ok_or_else(unknown)?;
+    app.require_fresh_registry()?;
     let snapshot = app.registry.snapshot();
     let seen = seen_by(Caller::Resource(resource), &token, &snapshot.catalogue);
     let seen = seen.ok_or_else(unknown)?;

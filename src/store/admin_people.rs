@@ -191,7 +191,7 @@ pub fn end_session(
     );
     let ended = store.change(bound, audit)?;
     if ended {
-        call_late(store, slice::from_ref(sid))?;
+        call_late(store, slice::from_ref(sid));
     }
     Ok(ended)
 }

@@ -308,8 +308,6 @@ DELETE FROM audit_events WHERE day = :day::int4 AND chain = :chain::text";
 /// so that what was done stays done. Answers how many rows.
 pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
     store.administer(|client| {
-        // A chain is what one connection wrote in a day, and that may be millions of rows.
-        client.batch_execute("SET statement_timeout = '30min'")?;
         let mut removed = 0;
         let mut after_day = Day(i32::MIN);
         let mut after_chain = String::new();
@@ -320,8 +318,13 @@ pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
             };
             let day: Day = column(&expired, "day")?;
             let chain: String = column(&expired, "chain")?;
+            let mut removing = client.transaction()?;
+            // A chain is what one connection wrote in a day, and that may be millions of rows. Only
+            // here: behind a pooler the connection serves requests, too.
+            removing.batch_execute("SET LOCAL statement_timeout = '30min'")?;
             let bound = bind!(REMOVE_CHAIN, day, chain);
-            removed += client.execute(&bound.text(), bound.values)?;
+            removed += removing.execute(&bound.text(), bound.values)?;
+            removing.commit()?;
             after_day = day;
             after_chain = chain;
         }

@@ -242,7 +242,7 @@ pub fn add(
         backups = of_each(factors, |one| one.backup_eligible)
     );
     let rows = store.write_all_audited(bound, &events)?;
-    call_late(store, &others)?;
+    call_late(store, &others);
     Ok(!rows.is_empty())
 }
 
@@ -309,7 +309,7 @@ pub fn remove(
         id = removed.map(|one| &one.id)
     );
     let rows = store.write_all_audited(bound, &events)?;
-    call_late(store, &others)?;
+    call_late(store, &others);
     Ok(!rows.is_empty())
 }
 

@@ -418,7 +418,7 @@ pub fn unlink(
     if removed.is_empty() && of_user(store, link.sub)?.iter().any(is_it) {
         return Ok(Unlinked::LastWayIn);
     }
-    call_late(store, &through)?;
+    call_late(store, &through);
     // What began through it while it was unlinked, which the statement could not see yet: now that
     // the link is gone nothing more can begin. Also for who asks once more after that failed.
     for sid in sessions_through(store, link)? {

@@ -244,7 +244,7 @@ pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result
         slice::from_ref(audit),
     )?;
     if ended {
-        call_late(store, slice::from_ref(sid))?;
+        call_late(store, slice::from_ref(sid));
     }
     Ok(ended)
 }
@@ -279,7 +279,8 @@ pub fn end_others(
         });
     }
     store.end(None, bind!(END_OTHERS, sub, kept), &events)?;
-    call_late(store, &others)
+    call_late(store, &others);
+    Ok(())
 }
 
 // The session's own epochs are compared, not the user's: an update that waited for a change of

@@ -216,7 +216,7 @@ pub fn end(
     let ended = store.end(Some(&mark), bound, &events)?;
     if ended {
         let sids: Vec<Sid> = sessions.iter().map(|one| one.sid.clone()).collect();
-        call_late(store, &sids)?;
+        call_late(store, &sids);
     }
     Ok(ended)
 }

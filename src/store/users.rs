@@ -478,7 +478,7 @@ pub fn change_password(
         handle_hash = &handle_hash[..]
     );
     let rows = store.write_all_audited(bound, &events)?;
-    call_late(store, &others)?;
+    call_late(store, &others);
     rows.first()
         .map(|row| column(row, "user_epoch"))
         .transpose()

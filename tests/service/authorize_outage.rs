@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::flow::{authorize_path, basic, code, sign_in, signed_in};
+use crate::support::flow::{authorize_path, basic, code, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1};
 use crate::support::http::Answer;
 use crate::support::offline::{self, CONF1, ORDERS, access, refresh};
@@ -106,7 +106,9 @@ fn nothing_is_granted_by_a_catalogue_that_cannot_be_read_for_half_a_minute() {
     let mut stranger = gatepost.browser();
     let page = stranger.visit(&path);
     let is_active = || introspect(&gatepost, access(&tokens)).json()["active"] == true;
+    let told = || userinfo(&gatepost, access(&tokens)).status;
     assert!(is_active());
+    assert_eq!(told(), 200);
 
     // Somebody writes into the catalogue by hand.
     gatepost.database.run(
@@ -148,6 +150,7 @@ fn nothing_is_granted_by_a_catalogue_that_cannot_be_read_for_half_a_minute() {
             (503, "temporarily_unavailable".into())
         );
     }
+    assert_eq!(told(), 503, "UserInfo");
     // What ends something goes on.
     CONF1.revoke(&gatepost, refresh(&tokens));
 

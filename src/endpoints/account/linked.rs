@@ -160,6 +160,7 @@ fn not_arrived(
 /// signed in since.
 pub fn come_back(back: &Back<'_>, sid: &Sid) -> Result<Response, Failure> {
     let Back { app, request, .. } = *back;
+    app.require_fresh_registry()?;
     let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
     let Some(present) = present else {
         return Ok(over(app, request, Reason::LinkSessionOver));

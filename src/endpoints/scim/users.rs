@@ -225,8 +225,9 @@ fn change(
             Some(_) | None => None,
         };
         if after == before && hash.is_none() {
-            let asks_for_password = attributes.contains_key(&UserAttribute::Password);
-            if asks_for_password && !takes_password && admission.scope.contains(SET_PASSWORD) {
+            let asks_for_password = attributes.contains_key(&UserAttribute::Password)
+                && admission.scope.contains(SET_PASSWORD);
+            if asks_for_password && !takes_password && !disables_by_put(request, &attributes) {
                 let rule = "The password of an administrator, or of somebody with a second factor \
                             or without a user name, is not set here.";
                 return Err(ScimError::plain(403, rule).into());
@@ -275,8 +276,8 @@ fn after_change(
         };
         // Whoever leaves is out, whatever else the request says: Okta's PUT names no roles, and
         // with them it would take the administrators' role. Repeated, it is answered the same.
-        let says_inactive = attributes.get(&UserAttribute::Active) == Some(&Value::from(false));
-        if says_inactive && (before.profile.enabled || request.method == Method::Put) {
+        let is_disabled_now = before.profile.enabled && says_inactive(attributes);
+        if is_disabled_now || disables_by_put(request, attributes) {
             return Ok(only_enabled);
         }
         let asks_for_password = sets_passwords && attributes.contains_key(&UserAttribute::Password);
@@ -292,6 +293,15 @@ fn after_change(
         return Err(ScimError::plain(403, rule));
     }
     Ok(after)
+}
+
+fn says_inactive(attributes: &UserAttributes) -> bool {
+    attributes.get(&UserAttribute::Active) == Some(&Value::from(false))
+}
+
+/// A PUT says everything anew: also of a user who is disabled already that they are to be.
+fn disables_by_put(request: &Request, attributes: &UserAttributes) -> bool {
+    request.method == Method::Put && says_inactive(attributes)
 }
 
 /// Tells the address that the user had that it is theirs no longer.

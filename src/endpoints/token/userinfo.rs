@@ -24,6 +24,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     };
     let token = introspection::access_token(app, &sent.token)
         .ok_or_else(|| refused(BearerFailure::InvalidToken))?;
+    app.require_fresh_registry()?;
     let about = |failure| refused(failure).about(&token.client_id, None);
     require_holder(app, request, &sent, &token, about)?;
     let (stands, user) = introspection::standing(app, &token)?;
