@@ -377,7 +377,10 @@ fn addresses(
         .iter()
         .map(|uri| whole(uri))
         .collect();
-    let after = row.text("post.logout.redirect.uris")?.unwrap_or_default();
+    // A client that names none has its redirect URIs there, as by `+`. Only `-` is none.
+    let after = row
+        .text("post.logout.redirect.uris")?
+        .unwrap_or_else(|| String::from("+"));
     let named = after.split("##").filter(|uri| !matches!(*uri, "" | "-"));
     let after: Vec<String> = if after == "+" {
         uris.clone()

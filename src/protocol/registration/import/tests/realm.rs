@@ -1,5 +1,7 @@
 //! What Keycloak has, and what it becomes.
 
+use super::access::imported;
+use super::losses::taken;
 use super::*;
 
 #[test]
@@ -200,5 +202,37 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
             notes.iter().any(|line| line.starts_with(note)),
             "{note}: {notes:#?}"
         );
+    }
+}
+
+/// What becomes of a client with these members in that realm, and what is said of it.
+fn client_in(mut realm: Value, members: Value) -> (Value, String) {
+    let mut web = json!({"clientId": "web", "secret": "a-secret-of-thirty-two-characters", "redirectUris": ["https://a.example/cb"]});
+    web.as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
+    realm["realm"] = json!("shop");
+    realm["clients"] = json!([web]);
+    let (document, lines) = imported(&realm);
+    taken(&document);
+    (document["clients"][0].clone(), lines)
+}
+
+#[test]
+fn a_client_that_names_no_post_logout_uri_has_its_redirect_uris_there() {
+    let cb = json!(["https://a.example/cb"]);
+    for (attributes, here) in [
+        (json!({}), cb.clone()),
+        (json!({"post.logout.redirect.uris": ""}), cb.clone()),
+        (json!({"post.logout.redirect.uris": "+"}), cb.clone()),
+        (json!({"post.logout.redirect.uris": "-"}), Value::Null),
+        (
+            json!({"post.logout.redirect.uris": "https://a.example/out"}),
+            json!(["https://a.example/out"]),
+        ),
+    ] {
+        let (web, _) = client_in(json!({}), json!({"attributes": attributes}));
+        assert_eq!(web["redirect_uris"], cb);
+        assert_eq!(web["post_logout_redirect_uris"], here, "{attributes}");
     }
 }
