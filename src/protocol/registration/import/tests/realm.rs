@@ -141,10 +141,10 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
             {"client_id": "web", "secrets": [{"value": "a-secret-of-thirty-two-characters"}], "redirect_uris": ["https://rp.example/cb"],
              "post_logout_redirect_uris": ["https://rp.example/out"], "allowed_cors_origins": ["https://rp.example"], "require_pkce": true,
              "scope": "basic offline_access openid orders profile", "default_scope": "orders profile", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
-             "access_token_lifetime": 60},
+             "access_token_lifetime": 60, "id_token_lifetime": 60, "refresh_token_lifetime": 315_360_000, "refresh_token_idle_lifetime": 2_592_000},
             {"client_id": "spa", "token_endpoint_auth_method": "none", "redirect_uris": ["https://a.example/cb"],
              "post_logout_redirect_uris": ["https://a.example/cb"], "scope": "openid", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "implicit"],
-             "response_types": implicit, "allow_access_tokens_via_browser": true, "access_token_lifetime": 300, "access_token_typ": "JWT"},
+             "response_types": implicit, "allow_access_tokens_via_browser": true, "access_token_lifetime": 300, "id_token_lifetime": 300, "access_token_typ": "JWT"},
             {"client_id": "job", "confidential": true, "scope": "openid orders", "grant_types": ["client_credentials"], "response_types": [],
              "access_token_lifetime": 300, "access_token_typ": "JWT"},
         ])
@@ -235,4 +235,98 @@ fn a_client_that_names_no_post_logout_uri_has_its_redirect_uris_there() {
         assert_eq!(web["redirect_uris"], cb);
         assert_eq!(web["post_logout_redirect_uris"], here, "{attributes}");
     }
+}
+
+#[test]
+fn id_tokens_live_as_long_as_access_tokens() {
+    let realm = json!({"accessTokenLifespan": 900});
+    for (attributes, here) in [
+        (json!({}), json!(900)),
+        (json!({"access.token.lifespan": "60"}), json!(60)),
+        (json!({"access.token.lifespan": "-1"}), json!(900)),
+    ] {
+        let (web, _) = client_in(realm.clone(), json!({"attributes": attributes}));
+        assert_eq!(web["access_token_lifetime"], here, "{attributes}");
+        assert_eq!(web["id_token_lifetime"], here, "{attributes}");
+    }
+    let service = json!({"standardFlowEnabled": false, "serviceAccountsEnabled": true});
+    let (web, _) = client_in(realm, service);
+    assert_eq!(web["access_token_lifetime"], 900);
+    assert_eq!(web.get("id_token_lifetime"), None);
+}
+
+#[test]
+fn refresh_tokens_live_as_long_as_offline_sessions() {
+    let ends = |more: Value| {
+        let mut realm =
+            json!({"offlineSessionMaxLifespanEnabled": true, "offlineSessionMaxLifespan": 700_000});
+        realm
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        realm
+    };
+    let longest = 315_360_000;
+    let month = 2_592_000;
+    for (realm, attributes, whole, idle) in [
+        (json!({}), json!({}), longest, month),
+        // It counts only where it is enabled.
+        (
+            json!({"offlineSessionMaxLifespan": 700_000, "clientOfflineSessionMaxLifespan": 600_000}),
+            json!({}),
+            longest,
+            month,
+        ),
+        (
+            json!({"offlineSessionIdleTimeout": 500}),
+            json!({}),
+            longest,
+            500,
+        ),
+        (
+            json!({"offlineSessionIdleTimeout": 500, "clientOfflineSessionIdleTimeout": 400}),
+            json!({}),
+            longest,
+            400,
+        ),
+        (
+            json!({"offlineSessionIdleTimeout": 500, "clientOfflineSessionIdleTimeout": 400}),
+            json!({"client.offline.session.idle.timeout": "600"}),
+            longest,
+            600,
+        ),
+        (
+            json!({}),
+            json!({"client.offline.session.max.lifespan": "800000"}),
+            800_000,
+            800_000,
+        ),
+        (ends(json!({})), json!({}), 700_000, 700_000),
+        (
+            ends(json!({"clientOfflineSessionMaxLifespan": 600_000})),
+            json!({}),
+            600_000,
+            600_000,
+        ),
+        (
+            ends(json!({"offlineSessionIdleTimeout": 500})),
+            json!({"client.offline.session.max.lifespan": "800000"}),
+            700_000,
+            500,
+        ),
+    ] {
+        let members = json!({"optionalClientScopes": ["offline_access"], "attributes": attributes});
+        let (web, lines) = client_in(realm.clone(), members);
+        assert_eq!(web["refresh_token_lifetime"], whole, "{realm} {attributes}");
+        assert_eq!(
+            web["refresh_token_idle_lifetime"], idle,
+            "{realm} {attributes}"
+        );
+        let line = "client web: set: refresh_token_lifetime is ten years";
+        assert_eq!(lines.contains(line), whole == longest, "{lines}");
+        assert!(!lines.to_lowercase().contains("offlinesession"), "{lines}");
+    }
+    let (web, lines) = client_in(json!({}), json!({}));
+    assert_eq!(web.get("refresh_token_lifetime"), None);
+    assert!(!lines.contains("refresh_token_lifetime"), "{lines}");
 }
