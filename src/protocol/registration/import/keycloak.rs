@@ -425,6 +425,20 @@ fn addresses(
         .iter()
         .map(|uri| whole(uri))
         .collect();
+    for (index, uri) in uris.iter().enumerate() {
+        let path = uri.strip_prefix("http://localhost");
+        if path.is_some_and(|path| path.is_empty() || path.starts_with('/')) {
+            to.note(
+                of,
+                format!(
+                    "number {} of redirect_uris is on localhost without a port, so any port fit \
+                     there. No other port fits here: register http://127.0.0.1, too, which any \
+                     port fits, or name the port",
+                    index + 1
+                ),
+            );
+        }
+    }
     // A client that names none has its redirect URIs there, as by `+`. Only `-` is none.
     let after = row
         .text("post.logout.redirect.uris")?

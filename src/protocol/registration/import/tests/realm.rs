@@ -330,3 +330,21 @@ fn refresh_tokens_live_as_long_as_offline_sessions() {
     assert_eq!(web.get("refresh_token_lifetime"), None);
     assert!(!lines.contains("refresh_token_lifetime"), "{lines}");
 }
+
+#[test]
+fn a_redirect_uri_on_localhost_without_a_port_has_a_line() {
+    for (uri, is_told) in [
+        ("http://localhost", true),
+        ("http://localhost/cb", true),
+        ("http://localhost/*", true),
+        ("http://localhost:3000/cb", false),
+        ("http://localhost.example/cb", false),
+        ("https://localhost/cb", false),
+        ("http://127.0.0.1/cb", false),
+    ] {
+        let members = json!({"publicClient": true, "redirectUris": ["https://a.example/cb", uri]});
+        let (_, lines) = client_in(json!({}), members);
+        let line = "client web: number 2 of redirect_uris is on localhost without a port";
+        assert_eq!(lines.contains(line), is_told, "{uri}: {lines}");
+    }
+}
