@@ -197,10 +197,24 @@ fn client(
     ours.set("scope", json!(scopes.all));
     let public = row.flag("publicClient", false)?;
     ours.set("token_endpoint_auth_method", public.then_some("none"));
-    let has_pkce = row.value("pkce.code.challenge.method").is_some();
-    ours.set("require_pkce", has_pkce);
+    pkce(&row, &of, &mut ours, to)?;
     ours.set("secrets", secrets(&row)?);
     to.client(&of, ours);
+    Ok(())
+}
+
+/// The method of PKCE that it must use. An empty one requires no PKCE there.
+fn pkce(row: &Row<'_>, of: &str, ours: &mut ImportedObject, to: &mut Import) -> Result<(), String> {
+    let method = row.text("pkce.code.challenge.method")?;
+    ours.set("require_pkce", method.is_some());
+    if method.as_deref() == Some("plain") {
+        ours.set("allow_plain_pkce", true);
+        to.note(
+            of,
+            "set, as there: allow_plain_pkce. Whoever reads a request with plain knows its \
+             verifier: let the client use S256, then remove allow_plain_pkce",
+        );
+    }
     Ok(())
 }
 

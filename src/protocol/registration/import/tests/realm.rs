@@ -348,3 +348,25 @@ fn a_redirect_uri_on_localhost_without_a_port_has_a_line() {
         assert_eq!(lines.contains(line), is_told, "{uri}: {lines}");
     }
 }
+
+#[test]
+fn pkce_is_required_by_the_method_that_a_client_names() {
+    let without = "client web: was not required to use PKCE";
+    let plain = "client web: set, as there: allow_plain_pkce";
+    for (attributes, required, allows_plain) in [
+        (json!({}), false, false),
+        (json!({"pkce.code.challenge.method": ""}), false, false),
+        (json!({"pkce.code.challenge.method": "S256"}), true, false),
+        (json!({"pkce.code.challenge.method": "plain"}), true, true),
+    ] {
+        let (web, lines) = client_in(json!({}), json!({"attributes": attributes}));
+        assert_eq!(web["require_pkce"] == true, required, "{attributes}");
+        assert_eq!(
+            web["allow_plain_pkce"] == true,
+            allows_plain,
+            "{attributes}"
+        );
+        assert_eq!(lines.contains(without), !required, "{lines}");
+        assert_eq!(lines.contains(plain), allows_plain, "{lines}");
+    }
+}
