@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use self::roles::{ClientRoles, Roles};
 use super::known::{is_known, note_unread};
 use super::{DEVICE, Import, ImportedObject, Row, is_clear};
+use crate::protocol::registration::client::LONGEST_LIFETIME;
 use crate::protocol::registration::client_secret::check_own;
 use crate::protocol::registration::names::STANDARD_SCOPES;
 use crate::protocol::words::client::SigningAlgorithm;
@@ -29,6 +30,9 @@ const ITS_SCOPES: &str = "\
 const ROLES: &str = "roles";
 const ROLE: &str = "role";
 const GROUPS: &str = "groups";
+/// Seconds that a realm has where it says nothing, or 0: 60 days and 30 days.
+const KEYCLOAK_OFFLINE_LIFESPAN: u64 = 5_184_000;
+const KEYCLOAK_OFFLINE_IDLE: u64 = 2_592_000;
 
 fn is_among(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)
@@ -187,15 +191,30 @@ fn client(
         ours.set("default_scope", without_asking);
         ours.set("always_include_user_claims_in_id_token", true);
         note_roles(&of, &scopes.all, to);
+        lifetimes(realm, &row, &of, &scopes.all, &mut ours, to)?;
     }
     tokens(realm, &row, &of, &scopes.all, &mut ours, to)?;
     ours.set("scope", json!(scopes.all));
     let public = row.flag("publicClient", false)?;
     ours.set("token_endpoint_auth_method", public.then_some("none"));
-    let has_pkce = row.value("pkce.code.challenge.method").is_some();
-    ours.set("require_pkce", has_pkce);
+    pkce(&row, &of, &mut ours, to)?;
     ours.set("secrets", secrets(&row)?);
     to.client(&of, ours);
+    Ok(())
+}
+
+/// The method of PKCE that it must use. An empty one requires no PKCE there.
+fn pkce(row: &Row<'_>, of: &str, ours: &mut ImportedObject, to: &mut Import) -> Result<(), String> {
+    let method = row.text("pkce.code.challenge.method")?;
+    ours.set("require_pkce", method.is_some());
+    if method.as_deref() == Some("plain") {
+        ours.set("allow_plain_pkce", true);
+        to.note(
+            of,
+            "set, as there: allow_plain_pkce. Whoever reads a request with plain knows its \
+             verifier: let the client use S256, then remove allow_plain_pkce",
+        );
+    }
     Ok(())
 }
 
@@ -299,6 +318,49 @@ fn own_claims(
     }
 }
 
+/// How long ID tokens and refresh tokens of its users live. What the client says of itself goes
+/// before what the realm says of its clients and of all sessions.
+fn lifetimes(
+    realm: &Row<'_>,
+    row: &Row<'_>,
+    of: &str,
+    scope: &BTreeSet<String>,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    // There an ID token expires with the access token beside it.
+    let of_access_token = ours.0.get("access_token_lifetime").cloned();
+    ours.set("id_token_lifetime", of_access_token);
+    if !scope.contains(OFFLINE_ACCESS) {
+        return Ok(());
+    }
+    let mut whole = row.seconds("client.offline.session.max.lifespan")?;
+    if realm.flag("offlineSessionMaxLifespanEnabled", false)? {
+        let of_clients = realm.seconds("clientOfflineSessionMaxLifespan")?;
+        let most = realm
+            .seconds("offlineSessionMaxLifespan")?
+            .unwrap_or(KEYCLOAK_OFFLINE_LIFESPAN);
+        // The client's session ends with the session of the user that it belongs to.
+        whole = Some(whole.or(of_clients).unwrap_or(most).min(most));
+    }
+    if whole.is_none() {
+        to.note(
+            of,
+            "set: refresh_token_lifetime is ten years, which is the longest here. There its \
+             offline sessions ended only when they were not used",
+        );
+    }
+    let whole = whole.unwrap_or(LONGEST_LIFETIME);
+    let idle = row
+        .seconds("client.offline.session.idle.timeout")?
+        .or(realm.seconds("clientOfflineSessionIdleTimeout")?)
+        .or(realm.seconds("offlineSessionIdleTimeout")?)
+        .unwrap_or(KEYCLOAK_OFFLINE_IDLE);
+    ours.set("refresh_token_lifetime", whole);
+    ours.set("refresh_token_idle_lifetime", idle.min(whole));
+    Ok(())
+}
+
 /// How its tokens are made.
 fn tokens(
     realm: &Row<'_>,
@@ -377,7 +439,24 @@ fn addresses(
         .iter()
         .map(|uri| whole(uri))
         .collect();
-    let after = row.text("post.logout.redirect.uris")?.unwrap_or_default();
+    for (index, uri) in uris.iter().enumerate() {
+        let path = uri.strip_prefix("http://localhost");
+        if path.is_some_and(|path| path.is_empty() || path.starts_with('/')) {
+            to.note(
+                of,
+                format!(
+                    "number {} of redirect_uris is on localhost without a port, so any port fit \
+                     there. No other port fits here: register http://127.0.0.1, too, which any \
+                     port fits, or name the port",
+                    index + 1
+                ),
+            );
+        }
+    }
+    // A client that names none has its redirect URIs there, as by `+`. Only `-` is none.
+    let after = row
+        .text("post.logout.redirect.uris")?
+        .unwrap_or_else(|| String::from("+"));
     let named = after.split("##").filter(|uri| !matches!(*uri, "" | "-"));
     let after: Vec<String> = if after == "+" {
         uris.clone()

@@ -191,7 +191,7 @@ fn what_stays_behind_of_a_dump_is_told() {
 }
 
 /// `plan` takes the document.
-fn taken(document: &Value) {
+pub(super) fn taken(document: &Value) {
     let judged = Document::from_json(
         &walker::parse(&document.to_string()).unwrap(),
         &ClientDefaults::default(),

@@ -1,5 +1,7 @@
 //! What Keycloak has, and what it becomes.
 
+use super::access::imported;
+use super::losses::taken;
 use super::*;
 
 #[test]
@@ -139,10 +141,10 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
             {"client_id": "web", "secrets": [{"value": "a-secret-of-thirty-two-characters"}], "redirect_uris": ["https://rp.example/cb"],
              "post_logout_redirect_uris": ["https://rp.example/out"], "allowed_cors_origins": ["https://rp.example"], "require_pkce": true,
              "scope": "basic offline_access openid orders profile", "default_scope": "orders profile", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
-             "access_token_lifetime": 60},
+             "access_token_lifetime": 60, "id_token_lifetime": 60, "refresh_token_lifetime": 315_360_000, "refresh_token_idle_lifetime": 2_592_000},
             {"client_id": "spa", "token_endpoint_auth_method": "none", "redirect_uris": ["https://a.example/cb"],
              "post_logout_redirect_uris": ["https://a.example/cb"], "scope": "openid", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "implicit"],
-             "response_types": implicit, "allow_access_tokens_via_browser": true, "access_token_lifetime": 300, "access_token_typ": "JWT"},
+             "response_types": implicit, "allow_access_tokens_via_browser": true, "access_token_lifetime": 300, "id_token_lifetime": 300, "access_token_typ": "JWT"},
             {"client_id": "job", "confidential": true, "scope": "openid orders", "grant_types": ["client_credentials"], "response_types": [],
              "access_token_lifetime": 300, "access_token_typ": "JWT"},
         ])
@@ -200,5 +202,171 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
             notes.iter().any(|line| line.starts_with(note)),
             "{note}: {notes:#?}"
         );
+    }
+}
+
+/// What becomes of a client with these members in that realm, and what is said of it.
+fn client_in(mut realm: Value, members: Value) -> (Value, String) {
+    let mut web = json!({"clientId": "web", "secret": "a-secret-of-thirty-two-characters", "redirectUris": ["https://a.example/cb"]});
+    web.as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
+    realm["realm"] = json!("shop");
+    realm["clients"] = json!([web]);
+    let (document, lines) = imported(&realm);
+    taken(&document);
+    (document["clients"][0].clone(), lines)
+}
+
+#[test]
+fn a_client_that_names_no_post_logout_uri_has_its_redirect_uris_there() {
+    let cb = json!(["https://a.example/cb"]);
+    for (attributes, here) in [
+        (json!({}), cb.clone()),
+        (json!({"post.logout.redirect.uris": ""}), cb.clone()),
+        (json!({"post.logout.redirect.uris": "+"}), cb.clone()),
+        (json!({"post.logout.redirect.uris": "-"}), Value::Null),
+        (
+            json!({"post.logout.redirect.uris": "https://a.example/out"}),
+            json!(["https://a.example/out"]),
+        ),
+    ] {
+        let (web, _) = client_in(json!({}), json!({"attributes": attributes}));
+        assert_eq!(web["redirect_uris"], cb);
+        assert_eq!(web["post_logout_redirect_uris"], here, "{attributes}");
+    }
+}
+
+#[test]
+fn id_tokens_live_as_long_as_access_tokens() {
+    let realm = json!({"accessTokenLifespan": 900});
+    for (attributes, here) in [
+        (json!({}), json!(900)),
+        (json!({"access.token.lifespan": "60"}), json!(60)),
+        (json!({"access.token.lifespan": "-1"}), json!(900)),
+    ] {
+        let (web, _) = client_in(realm.clone(), json!({"attributes": attributes}));
+        assert_eq!(web["access_token_lifetime"], here, "{attributes}");
+        assert_eq!(web["id_token_lifetime"], here, "{attributes}");
+    }
+    let service = json!({"standardFlowEnabled": false, "serviceAccountsEnabled": true});
+    let (web, _) = client_in(realm, service);
+    assert_eq!(web["access_token_lifetime"], 900);
+    assert_eq!(web.get("id_token_lifetime"), None);
+}
+
+#[test]
+fn refresh_tokens_live_as_long_as_offline_sessions() {
+    let ends = |more: Value| {
+        let mut realm =
+            json!({"offlineSessionMaxLifespanEnabled": true, "offlineSessionMaxLifespan": 700_000});
+        realm
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        realm
+    };
+    let longest = 315_360_000;
+    let month = 2_592_000;
+    for (realm, attributes, whole, idle) in [
+        (json!({}), json!({}), longest, month),
+        // It counts only where it is enabled.
+        (
+            json!({"offlineSessionMaxLifespan": 700_000, "clientOfflineSessionMaxLifespan": 600_000}),
+            json!({}),
+            longest,
+            month,
+        ),
+        (
+            json!({"offlineSessionIdleTimeout": 500}),
+            json!({}),
+            longest,
+            500,
+        ),
+        (
+            json!({"offlineSessionIdleTimeout": 500, "clientOfflineSessionIdleTimeout": 400}),
+            json!({}),
+            longest,
+            400,
+        ),
+        (
+            json!({"offlineSessionIdleTimeout": 500, "clientOfflineSessionIdleTimeout": 400}),
+            json!({"client.offline.session.idle.timeout": "600"}),
+            longest,
+            600,
+        ),
+        (
+            json!({}),
+            json!({"client.offline.session.max.lifespan": "800000"}),
+            800_000,
+            800_000,
+        ),
+        (ends(json!({})), json!({}), 700_000, 700_000),
+        (
+            ends(json!({"clientOfflineSessionMaxLifespan": 600_000})),
+            json!({}),
+            600_000,
+            600_000,
+        ),
+        (
+            ends(json!({"offlineSessionIdleTimeout": 500})),
+            json!({"client.offline.session.max.lifespan": "800000"}),
+            700_000,
+            500,
+        ),
+    ] {
+        let members = json!({"optionalClientScopes": ["offline_access"], "attributes": attributes});
+        let (web, lines) = client_in(realm.clone(), members);
+        assert_eq!(web["refresh_token_lifetime"], whole, "{realm} {attributes}");
+        assert_eq!(
+            web["refresh_token_idle_lifetime"], idle,
+            "{realm} {attributes}"
+        );
+        let line = "client web: set: refresh_token_lifetime is ten years";
+        assert_eq!(lines.contains(line), whole == longest, "{lines}");
+        assert!(!lines.to_lowercase().contains("offlinesession"), "{lines}");
+    }
+    let (web, lines) = client_in(json!({}), json!({}));
+    assert_eq!(web.get("refresh_token_lifetime"), None);
+    assert!(!lines.contains("refresh_token_lifetime"), "{lines}");
+}
+
+#[test]
+fn a_redirect_uri_on_localhost_without_a_port_has_a_line() {
+    for (uri, is_told) in [
+        ("http://localhost", true),
+        ("http://localhost/cb", true),
+        ("http://localhost/*", true),
+        ("http://localhost:3000/cb", false),
+        ("http://localhost.example/cb", false),
+        ("https://localhost/cb", false),
+        ("http://127.0.0.1/cb", false),
+    ] {
+        let members = json!({"publicClient": true, "redirectUris": ["https://a.example/cb", uri]});
+        let (_, lines) = client_in(json!({}), members);
+        let line = "client web: number 2 of redirect_uris is on localhost without a port";
+        assert_eq!(lines.contains(line), is_told, "{uri}: {lines}");
+    }
+}
+
+#[test]
+fn pkce_is_required_by_the_method_that_a_client_names() {
+    let without = "client web: was not required to use PKCE";
+    let plain = "client web: set, as there: allow_plain_pkce";
+    for (attributes, required, allows_plain) in [
+        (json!({}), false, false),
+        (json!({"pkce.code.challenge.method": ""}), false, false),
+        (json!({"pkce.code.challenge.method": "S256"}), true, false),
+        (json!({"pkce.code.challenge.method": "plain"}), true, true),
+    ] {
+        let (web, lines) = client_in(json!({}), json!({"attributes": attributes}));
+        assert_eq!(web["require_pkce"] == true, required, "{attributes}");
+        assert_eq!(
+            web["allow_plain_pkce"] == true,
+            allows_plain,
+            "{attributes}"
+        );
+        assert_eq!(lines.contains(without), !required, "{lines}");
+        assert_eq!(lines.contains(plain), allows_plain, "{lines}");
     }
 }
