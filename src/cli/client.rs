@@ -7,9 +7,9 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
+use super::input;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
-use super::{idp, input};
 use crate::app::metadata_documents::fetch_metadata_document;
 use crate::app::registration::comparison::{opened, sealed_text};
 use crate::app::registration::enactment::remove_clients;
@@ -228,18 +228,13 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let now = operator.now()?;
     let digests: Vec<Option<SecretDigest>> =
         row.secrets.iter().map(|row| opened(row, &sealer)).collect();
-    let mut findings = examine(
-        &client,
-        &digests,
-        &signing(&operator, now)?,
-        &idp::known(&operator)?,
-        now,
-    );
+    let catalogue = catalogue(&operator)?;
+    let signing = signing(&operator, now)?;
+    let mut findings = examine(&client, &digests, &signing, &catalogue, now);
     findings.extend(of_document);
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
-    let catalogue = catalogue(&operator)?;
     findings.extend(released_claims(&client, &catalogue));
     findings.extend(addresses(&client, &operator.config.outbound_allow));
     findings.extend(switched_off(&client, &catalogue, &operator.config));
@@ -316,7 +311,7 @@ pub(super) fn describe(operator: &Operator, client: &mut Client) -> Result<Findi
 }
 
 /// The scopes and resources that are registered, as a server knows them.
-fn catalogue(operator: &Operator) -> Result<Catalogue, Failure> {
+pub(super) fn catalogue(operator: &Operator) -> Result<Catalogue, Failure> {
     let rows = store::catalogue::load(&operator.store)?.value;
     Ok(read_catalogue(rows)?)
 }

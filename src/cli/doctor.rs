@@ -267,7 +267,11 @@ fn some(names: &[String]) -> String {
 fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[String; 2], Failure> {
     let config = &operator.config;
     let signing = client::signing(operator, now)?;
-    let providers = idp::known(operator)?;
+    let catalogue = match client::catalogue(operator) {
+        Ok(catalogue) => catalogue,
+        // No server reads it either, and the other findings shall still be told.
+        Err(problem) => return Ok([problem.to_string(), String::new()]),
+    };
     let outbound = operator.outbound()?;
     let mut all = Vec::new();
     let unread = || vec![Finding::broken("it is not served")];
@@ -280,7 +284,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
         let client =
             registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
         let judge =
-            |client: &Client| client_checkup::examine(client, &secrets, &signing, &providers, now);
+            |client: &Client| client_checkup::examine(client, &secrets, &signing, &catalogue, now);
         let found = match client {
             Ok(mut client) if client.metadata_document && documents < MOST_DOCUMENTS => {
                 documents += 1;

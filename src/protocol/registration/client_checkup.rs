@@ -7,6 +7,7 @@ use crate::protocol::authorize::interaction::always_asks;
 use crate::protocol::registration::grade::Graded;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::client_secret::SecretDigest;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{
     AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
     WorkloadIdentity,
@@ -20,13 +21,12 @@ use crate::protocol::words::session::LOCAL;
 const SOON: Duration = Duration::from_secs(30 * 86_400);
 
 /// Examines everything. `secrets` holds `None` for a secret that does not open under the master
-/// secret. `signing` are the algorithms that have a signing key, and `providers` all registered
-/// providers.
+/// secret. `signing` are the algorithms that have a signing key.
 pub fn examine(
     client: &Client,
     secrets: &[Option<SecretDigest>],
     signing: &[SigningAlgorithm],
-    providers: &[IdentityProvider],
+    catalogue: &Catalogue,
     now: Instant,
 ) -> Vec<Finding> {
     let mut findings = vec![if client.enabled {
@@ -98,7 +98,7 @@ pub fn examine(
     findings.extend(by_proof(client));
     findings.extend(consent_each_time(client));
     findings.push(Graded::of(client, now).finding(client));
-    findings.extend(ways_to_sign_in(client, providers));
+    findings.extend(ways_to_sign_in(client, catalogue));
     findings.extend(weaknesses(client));
     findings
 }
@@ -225,13 +225,14 @@ fn consent_each_time(client: &Client) -> Option<Finding> {
 
 /// The client as somebody sees it who reaches these tenants: without the names of other tenants'
 /// providers. An empty name stands for no tenant: whoever reaches that sees all.
-pub fn as_seen(client: &Client, providers: &[IdentityProvider], reach: &[&str]) -> Client {
+pub fn as_seen(client: &Client, catalogue: &Catalogue, reach: &[&str]) -> Client {
     let is_seen = |provider: &IdentityProvider| {
         let tenant = provider.tenant.as_ref();
         reach.contains(&"") || tenant.is_none_or(|tenant| reach.contains(&tenant.as_str()))
     };
     let mut seen = client.clone();
-    for provider in providers.iter().filter(|provider| !is_seen(provider)) {
+    let providers = catalogue.identity_providers.values();
+    for provider in providers.filter(|provider| !is_seen(provider)) {
         if let Some(named) = &mut seen.identity_providers {
             named.retain(|name| *name != provider.name);
         }
@@ -241,35 +242,42 @@ pub fn as_seen(client: &Client, providers: &[IdentityProvider], reach: &[&str]) 
 
 /// Whether anybody can sign in for this client. Only a client that names its `identity_providers`
 /// can have none that works.
-pub fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
+pub fn ways_to_sign_in(client: &Client, catalogue: &Catalogue) -> Option<Finding> {
     let named = client.identity_providers.as_ref()?;
-    let in_use = |name: &&String| {
-        *name == LOCAL
-            || providers
-                .iter()
-                .any(|provider| provider.enabled && provider.name == **name)
-    };
-    let (usable, others): (Vec<&String>, Vec<&String>) = named.iter().partition(in_use);
-    let listed = |names: &[&String]| {
-        names
-            .iter()
-            .map(|name| name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    Some(match (usable.as_slice(), others.as_slice()) {
-        ([], []) => Finding::broken("nobody can sign in for it"),
-        ([], disabled) => Finding::broken(format!(
-            "nobody can sign in for it: disabled are {}",
-            listed(disabled)
-        )),
-        (usable, []) => Finding::fine(format!("people sign in with: {}", listed(usable))),
-        (usable, disabled) => Finding::weak(format!(
-            "people sign in with: {}; disabled are {}",
-            listed(usable),
-            listed(disabled)
+    let mut usable = Vec::new();
+    let mut others = Vec::new();
+    for name in named {
+        match obstacle(client, name, catalogue) {
+            None => usable.push(name.as_str()),
+            Some(why) => others.push(format!("{name} ({why})")),
+        }
+    }
+    let listed = usable.join(", ");
+    let unusable = others.join(", ");
+    Some(match (usable.is_empty(), others.is_empty()) {
+        (true, true) => Finding::broken("nobody can sign in for it"),
+        (true, false) => Finding::broken(format!("nobody can sign in for it with {unusable}")),
+        (false, true) => Finding::fine(format!("people sign in with: {listed}")),
+        (false, false) => Finding::weak(format!(
+            "people sign in with: {listed}; nobody can with {unusable}"
         )),
     })
+}
+
+/// Why nobody can sign in for this client with a provider that it names.
+fn obstacle(client: &Client, name: &str, catalogue: &Catalogue) -> Option<String> {
+    if name == LOCAL {
+        return None;
+    }
+    let Some(provider) = catalogue.identity_providers.get(name) else {
+        return Some(String::from("not registered"));
+    };
+    if !provider.enabled {
+        return Some(String::from("disabled"));
+    }
+    let tenant = provider.tenant.as_ref()?;
+    (!client.allows_tenant(tenant))
+        .then(|| format!("for the tenant {tenant}, which this client does not have"))
 }
 
 /// What RFC 9700 advises against.
@@ -309,7 +317,7 @@ mod tests {
     use crate::protocol::registration::client_rules::ClientDefaults;
     use crate::protocol::registration::problem::Verdict;
     use crate::protocol::token::client_secret::DigestAlgorithm;
-    use crate::protocol::words::samples::NOW;
+    use crate::protocol::words::samples::{self, NOW};
     use crate::protocol::words::secret::SecretBytes;
 
     fn client(adjust: &Value) -> Client {
@@ -329,13 +337,23 @@ mod tests {
         })
     }
 
-    /// One in use, and one that is not.
-    fn providers() -> [IdentityProvider; 2] {
-        [("corp", true), ("old", false)].map(|(name, enabled)| {
+    /// Providers: one in use, one that is not, and one of a tenant.
+    fn catalogue() -> Catalogue {
+        let providers = [
+            ("corp", true, None),
+            ("old", false, None),
+            ("house", true, Some("acme")),
+        ];
+        let providers = providers.map(|(name, enabled, tenant)| {
             let issuer = format!("https://{name}.example");
-            let document = json!({"name": name, "issuer": issuer, "client_id": "gatepost", "enabled": enabled});
-            registration::provider::from_json(&document, "").unwrap()
-        })
+            let document = json!({"name": name, "issuer": issuer, "client_id": "gatepost", "enabled": enabled, "tenant": tenant});
+            let provider = registration::provider::from_json(&document, "").unwrap();
+            (name.to_owned(), provider)
+        });
+        Catalogue {
+            identity_providers: providers.into(),
+            ..samples::catalogue()
+        }
     }
 
     fn told(
@@ -343,7 +361,7 @@ mod tests {
         secrets: &[Option<SecretDigest>],
         signing: &[SigningAlgorithm],
     ) -> Vec<(Verdict, String)> {
-        let findings = examine(&client(adjust), secrets, signing, &providers(), NOW);
+        let findings = examine(&client(adjust), secrets, signing, &catalogue(), NOW);
         let told = findings
             .into_iter()
             .filter(|finding| finding.verdict != Verdict::Fine);
@@ -357,6 +375,8 @@ mod tests {
             json!({}),
             json!({"identity_providers": ["local"]}),
             json!({"identity_providers": ["corp"]}),
+            json!({"identity_providers": ["house"]}),
+            json!({"identity_providers": ["house"], "tenants": ["acme", "globex"]}),
         ] {
             assert_eq!(told(&adjust, &[secret(None)], &SigningAlgorithm::ALL), []);
         }
@@ -374,7 +394,7 @@ mod tests {
                 &client(&adjust),
                 &[],
                 &SigningAlgorithm::ALL,
-                &providers(),
+                &catalogue(),
                 NOW,
             );
             findings
@@ -446,13 +466,19 @@ mod tests {
                 json!({"identity_providers": ["old"]}),
                 vec![secret(None)],
                 Verdict::Broken,
-                "nobody can sign in for it: disabled are old",
+                "nobody can sign in for it with old (disabled)",
             ),
             (
                 json!({"identity_providers": ["corp", "old"]}),
                 vec![secret(None)],
                 Verdict::Weak,
-                "sign in with: corp; disabled are old",
+                "sign in with: corp; nobody can with old (disabled)",
+            ),
+            (
+                json!({"identity_providers": ["house"], "tenants": ["globex"]}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "nobody can sign in for it with house (for the tenant acme, which this client does not",
             ),
             (
                 json!({"response_types": ["id_token token"], "allow_access_tokens_via_browser": true}),
