@@ -865,6 +865,17 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
         "these say what could be stronger: `gatepost client test weak`",
     );
     scene.gatepost.run_well(&["client", "remove", "weak"], "");
+    let refused = json!({"client_id": "refused", "redirect_uris": ["https://refused.example/cb"], "scope": "profile"});
+    scene.gatepost.apply(&json!({"clients": [refused]}));
+    scene.assert_alone(
+        "scope",
+        &[],
+        "fails",
+        "these say what fails: `gatepost client test refused`",
+    );
+    scene
+        .gatepost
+        .run_well(&["client", "remove", "refused"], "");
     let dead = format!("https://localhost:{}", free_port());
     let described = format!("{dead}/agent.json");
     let agent = |enabled: bool| {

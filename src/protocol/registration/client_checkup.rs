@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use crate::protocol::authorize::authorize_request::check_kinds;
 use crate::protocol::authorize::interaction::always_asks;
 use crate::protocol::registration::grade::Graded;
 use crate::protocol::registration::problem::Finding;
+use crate::protocol::token::audience::granted_scope;
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{
@@ -15,6 +17,8 @@ use crate::protocol::words::client::{
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::redirect_uri::RedirectTarget;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 use crate::protocol::words::session::LOCAL;
 
 /// A secret that ends within this time is mentioned.
@@ -75,6 +79,7 @@ pub fn examine(
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
     }
+    findings.extend(never_granted(client, catalogue));
     // It can be registered on loopback alone, which no network sees.
     if client
         .redirect_uris
@@ -101,6 +106,57 @@ pub fn examine(
     findings.extend(ways_to_sign_in(client, catalogue));
     findings.extend(weaknesses(client));
     findings
+}
+
+/// Flows that the client is registered for, and whose every request is refused for its scope.
+fn never_granted(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for response_type in &client.response_types {
+        if askable_scope(client, *response_type, catalogue).is_none() {
+            findings.push(Finding::broken(format!(
+                "response_type={response_type} is always refused: add {} to its scope",
+                missing_scope(*response_type)
+            )));
+        }
+    }
+    let uses_client_credentials = client.allows_grant(&GrantType::ClientCredentials);
+    if uses_client_credentials && granted_scope(None, client, catalogue).is_err() {
+        findings.push(Finding::broken(
+            "client_credentials is always refused: add a resource scope to its scope",
+        ));
+    }
+    findings
+}
+
+/// The most that the client can ask for with that response type; `None` where every request is
+/// refused. The claims of a user need `openid`: without it, resource scopes are left.
+pub fn askable_scope(
+    client: &Client,
+    response_type: ResponseType,
+    catalogue: &Catalogue,
+) -> Option<ScopeSet> {
+    let has_openid = client.scope.contains(OPENID);
+    let fits = |name: &str| {
+        catalogue.kind(name).is_some_and(|kind| {
+            let may_be_told = has_openid || kind == ScopeKind::Resource || name == OFFLINE_ACCESS;
+            may_be_told && response_type.takes(kind)
+        })
+    };
+    let scope = client.scope.retain(fits);
+    // offline_access alone leads to nothing.
+    let is_of_use = scope.iter().any(|name| name != OFFLINE_ACCESS);
+    (is_of_use && check_kinds(&scope, response_type, catalogue).is_ok()).then_some(scope)
+}
+
+/// What the scope lacks where [`askable_scope`] finds none.
+fn missing_scope(response_type: ResponseType) -> &'static str {
+    if response_type == ResponseType::CODE {
+        "openid or a resource scope"
+    } else if response_type.takes(ScopeKind::Identity) {
+        "openid"
+    } else {
+        "a resource scope"
+    }
 }
 
 /// How it authenticates.
@@ -377,6 +433,9 @@ mod tests {
             json!({"identity_providers": ["corp"]}),
             json!({"identity_providers": ["house"]}),
             json!({"identity_providers": ["house"], "tenants": ["acme", "globex"]}),
+            json!({"scope": "ping"}),
+            json!({"scope": "profile ping"}),
+            json!({"grant_types": ["client_credentials"], "redirect_uris": [], "scope": "openid ping"}),
         ] {
             assert_eq!(told(&adjust, &[secret(None)], &SigningAlgorithm::ALL), []);
         }
@@ -485,6 +544,36 @@ mod tests {
                 vec![secret(None)],
                 Verdict::Weak,
                 "the implicit flow without the response type id_token",
+            ),
+            (
+                json!({"scope": "profile email"}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "response_type=code is always refused: add openid or a resource scope to its scope",
+            ),
+            (
+                json!({"scope": "profile ping", "response_types": ["id_token"]}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "response_type=id_token is always refused: add openid to its scope",
+            ),
+            (
+                json!({"scope": "ping", "response_types": ["code id_token"]}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "response_type=code id_token is always refused: add openid to its scope",
+            ),
+            (
+                json!({"response_types": ["token"], "allow_access_tokens_via_browser": true}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "response_type=token is always refused: add a resource scope to its scope",
+            ),
+            (
+                json!({"grant_types": ["client_credentials"], "redirect_uris": [], "scope": "openid profile"}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "client_credentials is always refused: add a resource scope to its scope",
             ),
             (
                 json!({"require_pkce": false}),
