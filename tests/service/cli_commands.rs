@@ -1098,6 +1098,22 @@ fn a_client_whose_every_request_is_refused_for_its_scope_is_told() {
 }
 
 #[test]
+fn what_to_try_is_what_the_registration_allows() {
+    let installation = Installation::migrated();
+    let page = json!({"client_id": "page", "redirect_uris": ["https://shop.example/cb"], "scope": "openid orders.read",
+        "response_types": ["id_token"]});
+    let document = json!({"resource_scopes": [{"name": "orders.read"}], "clients": [page]});
+    assert_eq!(installation.apply(&document).code, 0);
+    let tested = installation.done(&["client", "test", "page"], "");
+    let address = "Try: https://id.example/connect/authorize?client_id=page&response_type=id_token\
+        &scope=openid&redirect_uri=https%3A%2F%2Fshop.example%2Fcb&";
+    assert!(
+        tested.contains(address) && !tested.contains("code_challenge"),
+        "{tested}"
+    );
+}
+
+#[test]
 fn errors_name_what_was_tried_once_and_what_is_needed() {
     let installation = Installation::empty();
     let mut command = installation.command(&["user", "list"]);
