@@ -10,6 +10,7 @@ use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
+use crate::app::key_keeping::seasons;
 use crate::app::metadata_documents::fetch_metadata_document;
 use crate::app::registration::comparison::{opened, sealed_text};
 use crate::app::registration::enactment::remove_clients;
@@ -18,7 +19,7 @@ use crate::config::Config;
 use crate::endpoints::scim;
 use crate::keys::random;
 use crate::outbound::{Asker, Deadline, OutboundError};
-use crate::protocol::registration::client_checkup::{askable_scope, examine};
+use crate::protocol::registration::client_checkup::{askable_scope, examine, outlives_keys};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::released_claims::released_claims;
 use crate::protocol::registration::walker::parse_own;
@@ -232,6 +233,7 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let catalogue = catalogue(&operator)?;
     let signing = signing(&operator, now)?;
     let mut findings = examine(&client, &digests, &signing, &catalogue, now);
+    findings.extend(outlives_keys(&client, seasons(&operator.config).publish));
     findings.extend(of_document);
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);

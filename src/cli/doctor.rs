@@ -272,6 +272,7 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
         // No server reads it either, and the other findings shall still be told.
         Err(problem) => return Ok([problem.to_string(), String::new()]),
     };
+    let published = key_keeping::seasons(config).publish;
     let outbound = operator.outbound()?;
     let mut all = Vec::new();
     let unread = || vec![Finding::broken("it is not served")];
@@ -283,8 +284,11 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
         let secrets: Vec<_> = row.secrets.iter().map(|one| opened(one, sealer)).collect();
         let client =
             registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
-        let judge =
-            |client: &Client| client_checkup::examine(client, &secrets, &signing, &catalogue, now);
+        let judge = |client: &Client| {
+            let mut found = client_checkup::examine(client, &secrets, &signing, &catalogue, now);
+            found.extend(client_checkup::outlives_keys(client, published));
+            found
+        };
         let found = match client {
             Ok(mut client) if client.metadata_document && documents < MOST_DOCUMENTS => {
                 documents += 1;

@@ -159,6 +159,30 @@ fn missing_scope(response_type: ResponseType) -> &'static str {
     }
 }
 
+/// Tokens that outlive the key that signed them: once the key is no longer published, nobody can
+/// check them. `published` is how long a key stays published after its last signature.
+pub fn outlives_keys(client: &Client, published: Duration) -> Vec<Finding> {
+    let signs_access_tokens = match client.access_token_type {
+        AccessTokenType::Jwt => true,
+        AccessTokenType::Reference => false,
+    };
+    let mut findings = Vec::new();
+    let effect = "is longer than a signing key stays published: such tokens cannot be checked \
+                  until they expire";
+    if signs_access_tokens && client.lifetimes.access_token > published {
+        findings.push(Finding::weak(format!(
+            "access_token_lifetime {effect}; shorten it, register \"access_token_type\": \
+             \"reference\", or lengthen GATEPOST_KEY_PUBLISH_DAYS"
+        )));
+    }
+    if client.lifetimes.id_token > published {
+        findings.push(Finding::weak(format!(
+            "id_token_lifetime {effect}; shorten it, or lengthen GATEPOST_KEY_PUBLISH_DAYS"
+        )));
+    }
+    findings
+}
+
 /// How it authenticates.
 fn of_credentials(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
     let has_keys = client.jwks.is_some() || client.jwks_uri.is_some();
@@ -438,6 +462,42 @@ mod tests {
             json!({"grant_types": ["client_credentials"], "redirect_uris": [], "scope": "openid ping"}),
         ] {
             assert_eq!(told(&adjust, &[secret(None)], &SigningAlgorithm::ALL), []);
+        }
+    }
+
+    #[test]
+    fn signed_tokens_that_outlive_their_key_are_told() {
+        let day = Duration::from_secs(86_400);
+        for (adjust, named) in [
+            (json!({}), vec![]),
+            (
+                json!({"access_token_lifetime": "14d", "id_token_lifetime": "14d"}),
+                vec![],
+            ),
+            (
+                json!({"access_token_lifetime": "30d"}),
+                vec!["access_token_lifetime"],
+            ),
+            (
+                json!({"access_token_lifetime": "30d", "id_token_lifetime": "15d"}),
+                vec!["access_token_lifetime", "id_token_lifetime"],
+            ),
+            (
+                json!({"access_token_lifetime": "30d", "access_token_type": "reference"}),
+                vec![],
+            ),
+        ] {
+            let findings = outlives_keys(&client(&adjust), 14 * day);
+            let told: Vec<&str> = findings
+                .iter()
+                .filter_map(|finding| finding.text.split(' ').next())
+                .collect();
+            assert_eq!(told, named, "{adjust}");
+            assert!(
+                findings
+                    .iter()
+                    .all(|finding| finding.verdict == Verdict::Weak)
+            );
         }
     }
 
