@@ -24,6 +24,7 @@ use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, CodeBinding};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::parameters::Parameters;
+use crate::protocol::words::place::SignInPlace;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::web_url::check_document_url;
 use crate::registry::RegisteredClient;
@@ -292,7 +293,7 @@ fn within_reach(
 }
 
 /// What the endpoint refuses after [`validate`]: a hint that is no ID token of ours, and a client
-/// that nobody can sign in for.
+/// that nobody can sign in for within the tenant of the request.
 fn refused_later(
     app: &App,
     request: &AuthorizeRequest,
@@ -304,15 +305,29 @@ fn refused_later(
     if hint.is_some_and(|hint| id_tokens::claims(app, &snapshot, hint).is_none()) {
         return Some(Finding::broken(told(Reason::InvalidIdTokenHint, None)));
     }
-    let providers: Vec<_> = snapshot
-        .catalogue
-        .identity_providers
-        .values()
-        .cloned()
-        .collect();
-    let ways = ways_to_sign_in(&as_seen(client, &providers, reach), &providers)?;
-    (ways.verdict == Verdict::Broken)
-        .then(|| Finding::broken(told(Reason::NoWayToSignIn, Some(&ways.text))))
+    let catalogue = &snapshot.catalogue;
+    let tenant = request.acr_values.tenant.as_ref();
+    let place = SignInPlace {
+        client: Some(client),
+        tenant,
+        catalogue,
+    };
+    let named = client.identity_providers.as_ref()?;
+    if named.iter().any(|name| place.allows(name)) {
+        return None;
+    }
+    let ways = ways_to_sign_in(&as_seen(client, catalogue, reach), catalogue)?;
+    let detail = match (ways.verdict == Verdict::Broken, tenant) {
+        (true, _) => ways.text,
+        (false, Some(tenant)) => {
+            format!("none of its identity_providers is for the tenant {tenant}")
+        }
+        (false, None) => String::from(
+            "its identity_providers are for tenants, and no tenant was asked for: send \
+             acr_values=tenant:NAME",
+        ),
+    };
+    Some(Finding::broken(told(Reason::NoWayToSignIn, Some(&detail))))
 }
 
 /// What was sent beside what is registered; with `all` also where nothing was sent.

@@ -7,9 +7,10 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
+use super::input;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
-use super::{idp, input};
+use crate::app::key_keeping::seasons;
 use crate::app::metadata_documents::fetch_metadata_document;
 use crate::app::registration::comparison::{opened, sealed_text};
 use crate::app::registration::enactment::remove_clients;
@@ -18,7 +19,7 @@ use crate::config::Config;
 use crate::endpoints::scim;
 use crate::keys::random;
 use crate::outbound::{Asker, Deadline, OutboundError};
-use crate::protocol::registration::client_checkup::examine;
+use crate::protocol::registration::client_checkup::{askable_scope, examine, outlives_keys};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::released_claims::released_claims;
 use crate::protocol::registration::walker::parse_own;
@@ -33,6 +34,7 @@ use crate::protocol::words::client::{
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::web_url::WebUrl;
 use crate::registry::read_catalogue;
@@ -228,18 +230,14 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let now = operator.now()?;
     let digests: Vec<Option<SecretDigest>> =
         row.secrets.iter().map(|row| opened(row, &sealer)).collect();
-    let mut findings = examine(
-        &client,
-        &digests,
-        &signing(&operator, now)?,
-        &idp::known(&operator)?,
-        now,
-    );
+    let catalogue = catalogue(&operator)?;
+    let signing = signing(&operator, now)?;
+    let mut findings = examine(&client, &digests, &signing, &catalogue, now);
+    findings.extend(outlives_keys(&client, seasons(&operator.config).publish));
     findings.extend(of_document);
     if invocation.has("--secret") {
         findings.push(shown_secret(&row, &digests, now)?);
     }
-    let catalogue = catalogue(&operator)?;
     findings.extend(released_claims(&client, &catalogue));
     findings.extend(addresses(&client, &operator.config.outbound_allow));
     findings.extend(switched_off(&client, &catalogue, &operator.config));
@@ -247,7 +245,7 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         "the issuer to copy into its settings: {}",
         operator.config.base_url.as_str()
     )));
-    let tries = tries(operator.config.base_url.as_str(), &client);
+    let tries = tries(operator.config.base_url.as_str(), &client, &catalogue);
     let text: String = tries.iter().map(|one| format!("\n\nTry: {one}")).collect();
     output::findings(
         invocation.has("--json"),
@@ -316,7 +314,7 @@ pub(super) fn describe(operator: &Operator, client: &mut Client) -> Result<Findi
 }
 
 /// The scopes and resources that are registered, as a server knows them.
-fn catalogue(operator: &Operator) -> Result<Catalogue, Failure> {
+pub(super) fn catalogue(operator: &Operator) -> Result<Catalogue, Failure> {
     let rows = store::catalogue::load(&operator.store)?.value;
     Ok(read_catalogue(rows)?)
 }
@@ -392,25 +390,11 @@ fn address(key: &str, url: &str, allowed: &[Cidr]) -> Option<Finding> {
 }
 
 /// What shows that it works, with what is registered. No secret stands in it: curl asks.
-fn tries(issuer: &str, client: &Client) -> Vec<String> {
-    let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+fn tries(issuer: &str, client: &Client, catalogue: &Catalogue) -> Vec<String> {
     let client_id = encode(client.client_id.as_str());
-    let scope = encode(&client.scope.to_string());
     let shown = credentials(client, &client_id);
     let mut tries = Vec::new();
-    if let Some(uri) = client
-        .redirect_uris
-        .first()
-        .filter(|_| client.allows_grant(&GrantType::AuthorizationCode))
-    {
-        // The challenge of RFC 7636 appendix B.
-        let parameters = format!(
-            "response_type=code&scope={scope}\
-             &redirect_uri={}&state=try&nonce=try\
-             &code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM\
-             &code_challenge_method=S256",
-            encode(uri)
-        );
+    if let Some(parameters) = sign_in(client, catalogue) {
         tries.push(match client.requires_pushed_requests {
             true => format!("curl {shown} -d '{parameters}' {issuer}/connect/par"),
             false => format!("{issuer}/connect/authorize?client_id={client_id}&{parameters}"),
@@ -429,6 +413,31 @@ fn tries(issuer: &str, client: &Client) -> Vec<String> {
         tries.push(format!("curl {shown} {issuer}/connect/deviceauthorization"));
     }
     tries
+}
+
+fn encode(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// The parameters of a sign-in that the registration allows.
+fn sign_in(client: &Client, catalogue: &Catalogue) -> Option<String> {
+    let uri = client.redirect_uris.first()?;
+    let response_type = ResponseType::ALL
+        .into_iter()
+        .find(|known| client.response_types.contains(known))?;
+    let scope = askable_scope(client, response_type, catalogue)?;
+    // The challenge of RFC 7636 appendix B. It counts for a code alone.
+    let challenge = if response_type.code {
+        "&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256"
+    } else {
+        ""
+    };
+    Some(format!(
+        "response_type={}&scope={}&redirect_uri={}&state=try&nonce=try{challenge}",
+        encode(&response_type.to_string()),
+        encode(&scope.to_string()),
+        encode(uri)
+    ))
 }
 
 /// How curl proves the client. Words in capitals are to be filled in.

@@ -267,7 +267,12 @@ fn some(names: &[String]) -> String {
 fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[String; 2], Failure> {
     let config = &operator.config;
     let signing = client::signing(operator, now)?;
-    let providers = idp::known(operator)?;
+    let catalogue = match client::catalogue(operator) {
+        Ok(catalogue) => catalogue,
+        // No server reads it either, and the other findings shall still be told.
+        Err(problem) => return Ok([problem.to_string(), String::new()]),
+    };
+    let published = key_keeping::seasons(config).publish;
     let outbound = operator.outbound()?;
     let mut all = Vec::new();
     let unread = || vec![Finding::broken("it is not served")];
@@ -279,8 +284,11 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
         let secrets: Vec<_> = row.secrets.iter().map(|one| opened(one, sealer)).collect();
         let client =
             registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
-        let judge =
-            |client: &Client| client_checkup::examine(client, &secrets, &signing, &providers, now);
+        let judge = |client: &Client| {
+            let mut found = client_checkup::examine(client, &secrets, &signing, &catalogue, now);
+            found.extend(client_checkup::outlives_keys(client, published));
+            found
+        };
         let found = match client {
             Ok(mut client) if client.metadata_document && documents < MOST_DOCUMENTS => {
                 documents += 1;

@@ -341,14 +341,8 @@ impl Registry {
             .iter()
             .map(|secret| loading::open(secret, sealer))
             .collect();
-        let providers: Vec<_> = snapshot
-            .catalogue
-            .identity_providers
-            .values()
-            .cloned()
-            .collect();
-        let client = as_seen(&client, &providers, reach);
-        let findings = examine(&client, &secrets, &signing, &providers, now);
+        let client = as_seen(&client, &snapshot.catalogue, reach);
+        let findings = examine(&client, &secrets, &signing, &snapshot.catalogue, now);
         Some(ExaminedClient {
             client,
             findings,

@@ -1066,6 +1066,54 @@ fn a_client_is_shown_tested_and_removed_unless_something_names_it() {
 }
 
 #[test]
+fn a_client_whose_every_request_is_refused_for_its_scope_is_told() {
+    let installation = Installation::migrated();
+    let uris = ["https://shop.example/cb"];
+    let document = json!({
+        "resource_scopes": [{"name": "orders.read"}],
+        "clients": [
+            {"client_id": "job", "grant_types": ["client_credentials"], "scope": "openid profile", "secrets": [{"value": "the-right-secret-1"}]},
+            {"client_id": "web", "redirect_uris": uris, "scope": "profile email"},
+            {"client_id": "page", "redirect_uris": uris, "scope": "profile", "response_types": ["id_token"]},
+            {"client_id": "old", "redirect_uris": uris, "scope": "openid", "response_types": ["token"], "allow_access_tokens_via_browser": true},
+            {"client_id": "api", "redirect_uris": uris, "scope": "orders.read"}
+        ],
+    });
+    assert_eq!(installation.apply(&document).code, 0);
+    for (client_id, flow) in [
+        ("job", "client_credentials"),
+        ("web", "response_type=code"),
+        ("page", "response_type=id_token"),
+        ("old", "response_type=token"),
+    ] {
+        let tested = installation.run(&["client", "test", client_id]);
+        let told = format!("fails {flow} is always refused: add ");
+        assert!(
+            tested.code == 1 && tested.stdout.contains(&told),
+            "{client_id}: {tested:?}"
+        );
+    }
+    let tested = installation.done(&["client", "test", "api"], "");
+    assert!(!tested.contains("always refused"), "{tested}");
+}
+
+#[test]
+fn what_to_try_is_what_the_registration_allows() {
+    let installation = Installation::migrated();
+    let page = json!({"client_id": "page", "redirect_uris": ["https://shop.example/cb"], "scope": "openid orders.read",
+        "response_types": ["id_token"]});
+    let document = json!({"resource_scopes": [{"name": "orders.read"}], "clients": [page]});
+    assert_eq!(installation.apply(&document).code, 0);
+    let tested = installation.done(&["client", "test", "page"], "");
+    let address = "Try: https://id.example/connect/authorize?client_id=page&response_type=id_token\
+        &scope=openid&redirect_uri=https%3A%2F%2Fshop.example%2Fcb&";
+    assert!(
+        tested.contains(address) && !tested.contains("code_challenge"),
+        "{tested}"
+    );
+}
+
+#[test]
 fn errors_name_what_was_tried_once_and_what_is_needed() {
     let installation = Installation::empty();
     let mut command = installation.command(&["user", "list"]);

@@ -865,6 +865,29 @@ fn what_is_wrong_with_database_keys_and_registry_is_found_alone() {
         "these say what could be stronger: `gatepost client test weak`",
     );
     scene.gatepost.run_well(&["client", "remove", "weak"], "");
+    let lasting = json!({"client_id": "lasting", "redirect_uris": ["https://lasting.example/cb"], "scope": "openid",
+        "access_token_lifetime": "30d"});
+    scene.gatepost.apply(&json!({"clients": [lasting]}));
+    scene.assert_alone(
+        "lifetime",
+        &[],
+        "weak",
+        "these say what could be stronger: `gatepost client test lasting`",
+    );
+    scene
+        .gatepost
+        .run_well(&["client", "remove", "lasting"], "");
+    let refused = json!({"client_id": "refused", "redirect_uris": ["https://refused.example/cb"], "scope": "profile"});
+    scene.gatepost.apply(&json!({"clients": [refused]}));
+    scene.assert_alone(
+        "scope",
+        &[],
+        "fails",
+        "these say what fails: `gatepost client test refused`",
+    );
+    scene
+        .gatepost
+        .run_well(&["client", "remove", "refused"], "");
     let dead = format!("https://localhost:{}", free_port());
     let described = format!("{dead}/agent.json");
     let agent = |enabled: bool| {

@@ -220,6 +220,35 @@ fn a_client_whose_only_provider_is_off_is_told() {
 }
 
 #[test]
+fn a_client_whose_only_provider_is_of_a_tenant_needs_that_tenant() {
+    let mut document = document();
+    document["tenants"] = json!([{"name": "acme"}, {"name": "globex"}]);
+    document["identity_providers"] = json!([{"name": "corp", "issuer": "https://corp.example",
+        "client_id": "gatepost", "tenant": "acme"}]);
+    document["clients"][0]["identity_providers"] = json!(["corp"]);
+    let gatepost = Gatepost::start_with(&document, &[]);
+    for (acr_values, detail) in [
+        ("", "send acr_values=tenant:NAME"),
+        ("tenant:globex", "is for the tenant globex"),
+    ] {
+        let path = authorize_path("conf1", RP1, &[("acr_values", acr_values)]);
+        let (good, text) = said(&gatepost.run(&["explain", &path], ""));
+        assert!(
+            !good && text.contains("GP1138") && text.contains(detail),
+            "{acr_values}: {text}"
+        );
+        let answer = gatepost.browser().get(&path);
+        assert!(
+            answer.location().contains("error=access_denied"),
+            "{acr_values}"
+        );
+    }
+    let path = authorize_path("conf1", RP1, &[("acr_values", "tenant:acme")]);
+    let (good, text) = said(&gatepost.run(&["explain", &path], ""));
+    assert!(good && text.contains("it is good"), "{text}");
+}
+
+#[test]
 fn an_id_token_of_a_disabled_client_is_no_hint() {
     let (gatepost, mut browser) = start();
     let tokens = CONF1.tokens(&gatepost, &mut browser, "openid");

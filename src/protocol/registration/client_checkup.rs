@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
+use crate::protocol::authorize::authorize_request::check_kinds;
 use crate::protocol::authorize::interaction::always_asks;
 use crate::protocol::registration::grade::Graded;
 use crate::protocol::registration::problem::Finding;
+use crate::protocol::token::audience::granted_scope;
 use crate::protocol::token::client_secret::SecretDigest;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{
     AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
     WorkloadIdentity,
@@ -14,19 +17,20 @@ use crate::protocol::words::client::{
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::redirect_uri::RedirectTarget;
+use crate::protocol::words::response_type::ResponseType;
+use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 use crate::protocol::words::session::LOCAL;
 
 /// A secret that ends within this time is mentioned.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
 
 /// Examines everything. `secrets` holds `None` for a secret that does not open under the master
-/// secret. `signing` are the algorithms that have a signing key, and `providers` all registered
-/// providers.
+/// secret. `signing` are the algorithms that have a signing key.
 pub fn examine(
     client: &Client,
     secrets: &[Option<SecretDigest>],
     signing: &[SigningAlgorithm],
-    providers: &[IdentityProvider],
+    catalogue: &Catalogue,
     now: Instant,
 ) -> Vec<Finding> {
     let mut findings = vec![if client.enabled {
@@ -75,6 +79,7 @@ pub fn examine(
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
     }
+    findings.extend(never_granted(client, catalogue));
     // It can be registered on loopback alone, which no network sees.
     if client
         .redirect_uris
@@ -98,8 +103,83 @@ pub fn examine(
     findings.extend(by_proof(client));
     findings.extend(consent_each_time(client));
     findings.push(Graded::of(client, now).finding(client));
-    findings.extend(ways_to_sign_in(client, providers));
+    findings.extend(ways_to_sign_in(client, catalogue));
     findings.extend(weaknesses(client));
+    findings
+}
+
+/// Flows that the client is registered for, and whose every request is refused for its scope.
+fn never_granted(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for response_type in &client.response_types {
+        if askable_scope(client, *response_type, catalogue).is_none() {
+            findings.push(Finding::broken(format!(
+                "response_type={response_type} is always refused: add {} to its scope",
+                missing_scope(*response_type)
+            )));
+        }
+    }
+    let uses_client_credentials = client.allows_grant(&GrantType::ClientCredentials);
+    if uses_client_credentials && granted_scope(None, client, catalogue).is_err() {
+        findings.push(Finding::broken(
+            "client_credentials is always refused: add a resource scope to its scope",
+        ));
+    }
+    findings
+}
+
+/// The most that the client can ask for with that response type; `None` where every request is
+/// refused. The claims of a user need `openid`: without it, resource scopes are left.
+pub fn askable_scope(
+    client: &Client,
+    response_type: ResponseType,
+    catalogue: &Catalogue,
+) -> Option<ScopeSet> {
+    let has_openid = client.scope.contains(OPENID);
+    let fits = |name: &str| {
+        catalogue.kind(name).is_some_and(|kind| {
+            let may_be_told = has_openid || kind == ScopeKind::Resource || name == OFFLINE_ACCESS;
+            may_be_told && response_type.takes(kind)
+        })
+    };
+    let scope = client.scope.retain(fits);
+    // offline_access alone leads to nothing.
+    let is_of_use = scope.iter().any(|name| name != OFFLINE_ACCESS);
+    (is_of_use && check_kinds(&scope, response_type, catalogue).is_ok()).then_some(scope)
+}
+
+/// What the scope lacks where [`askable_scope`] finds none.
+fn missing_scope(response_type: ResponseType) -> &'static str {
+    if response_type == ResponseType::CODE {
+        "openid or a resource scope"
+    } else if response_type.takes(ScopeKind::Identity) {
+        "openid"
+    } else {
+        "a resource scope"
+    }
+}
+
+/// Tokens that outlive the key that signed them: once the key is no longer published, nobody can
+/// check them. `published` is how long a key stays published after its last signature.
+pub fn outlives_keys(client: &Client, published: Duration) -> Vec<Finding> {
+    let signs_access_tokens = match client.access_token_type {
+        AccessTokenType::Jwt => true,
+        AccessTokenType::Reference => false,
+    };
+    let mut findings = Vec::new();
+    let effect = "is longer than a signing key stays published: such tokens cannot be checked \
+                  until they expire";
+    if signs_access_tokens && client.lifetimes.access_token > published {
+        findings.push(Finding::weak(format!(
+            "access_token_lifetime {effect}; shorten it, register \"access_token_type\": \
+             \"reference\", or lengthen GATEPOST_KEY_PUBLISH_DAYS"
+        )));
+    }
+    if client.lifetimes.id_token > published {
+        findings.push(Finding::weak(format!(
+            "id_token_lifetime {effect}; shorten it, or lengthen GATEPOST_KEY_PUBLISH_DAYS"
+        )));
+    }
     findings
 }
 
@@ -225,13 +305,14 @@ fn consent_each_time(client: &Client) -> Option<Finding> {
 
 /// The client as somebody sees it who reaches these tenants: without the names of other tenants'
 /// providers. An empty name stands for no tenant: whoever reaches that sees all.
-pub fn as_seen(client: &Client, providers: &[IdentityProvider], reach: &[&str]) -> Client {
+pub fn as_seen(client: &Client, catalogue: &Catalogue, reach: &[&str]) -> Client {
     let is_seen = |provider: &IdentityProvider| {
         let tenant = provider.tenant.as_ref();
         reach.contains(&"") || tenant.is_none_or(|tenant| reach.contains(&tenant.as_str()))
     };
     let mut seen = client.clone();
-    for provider in providers.iter().filter(|provider| !is_seen(provider)) {
+    let providers = catalogue.identity_providers.values();
+    for provider in providers.filter(|provider| !is_seen(provider)) {
         if let Some(named) = &mut seen.identity_providers {
             named.retain(|name| *name != provider.name);
         }
@@ -241,35 +322,42 @@ pub fn as_seen(client: &Client, providers: &[IdentityProvider], reach: &[&str]) 
 
 /// Whether anybody can sign in for this client. Only a client that names its `identity_providers`
 /// can have none that works.
-pub fn ways_to_sign_in(client: &Client, providers: &[IdentityProvider]) -> Option<Finding> {
+pub fn ways_to_sign_in(client: &Client, catalogue: &Catalogue) -> Option<Finding> {
     let named = client.identity_providers.as_ref()?;
-    let in_use = |name: &&String| {
-        *name == LOCAL
-            || providers
-                .iter()
-                .any(|provider| provider.enabled && provider.name == **name)
-    };
-    let (usable, others): (Vec<&String>, Vec<&String>) = named.iter().partition(in_use);
-    let listed = |names: &[&String]| {
-        names
-            .iter()
-            .map(|name| name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    Some(match (usable.as_slice(), others.as_slice()) {
-        ([], []) => Finding::broken("nobody can sign in for it"),
-        ([], disabled) => Finding::broken(format!(
-            "nobody can sign in for it: disabled are {}",
-            listed(disabled)
-        )),
-        (usable, []) => Finding::fine(format!("people sign in with: {}", listed(usable))),
-        (usable, disabled) => Finding::weak(format!(
-            "people sign in with: {}; disabled are {}",
-            listed(usable),
-            listed(disabled)
+    let mut usable = Vec::new();
+    let mut others = Vec::new();
+    for name in named {
+        match obstacle(client, name, catalogue) {
+            None => usable.push(name.as_str()),
+            Some(why) => others.push(format!("{name} ({why})")),
+        }
+    }
+    let listed = usable.join(", ");
+    let unusable = others.join(", ");
+    Some(match (usable.is_empty(), others.is_empty()) {
+        (true, true) => Finding::broken("nobody can sign in for it"),
+        (true, false) => Finding::broken(format!("nobody can sign in for it with {unusable}")),
+        (false, true) => Finding::fine(format!("people sign in with: {listed}")),
+        (false, false) => Finding::weak(format!(
+            "people sign in with: {listed}; nobody can with {unusable}"
         )),
     })
+}
+
+/// Why nobody can sign in for this client with a provider that it names.
+fn obstacle(client: &Client, name: &str, catalogue: &Catalogue) -> Option<String> {
+    if name == LOCAL {
+        return None;
+    }
+    let Some(provider) = catalogue.identity_providers.get(name) else {
+        return Some(String::from("not registered"));
+    };
+    if !provider.enabled {
+        return Some(String::from("disabled"));
+    }
+    let tenant = provider.tenant.as_ref()?;
+    (!client.allows_tenant(tenant))
+        .then(|| format!("for the tenant {tenant}, which this client does not have"))
 }
 
 /// What RFC 9700 advises against.
@@ -309,7 +397,7 @@ mod tests {
     use crate::protocol::registration::client_rules::ClientDefaults;
     use crate::protocol::registration::problem::Verdict;
     use crate::protocol::token::client_secret::DigestAlgorithm;
-    use crate::protocol::words::samples::NOW;
+    use crate::protocol::words::samples::{self, NOW};
     use crate::protocol::words::secret::SecretBytes;
 
     fn client(adjust: &Value) -> Client {
@@ -329,13 +417,23 @@ mod tests {
         })
     }
 
-    /// One in use, and one that is not.
-    fn providers() -> [IdentityProvider; 2] {
-        [("corp", true), ("old", false)].map(|(name, enabled)| {
+    /// Providers: one in use, one that is not, and one of a tenant.
+    fn catalogue() -> Catalogue {
+        let providers = [
+            ("corp", true, None),
+            ("old", false, None),
+            ("house", true, Some("acme")),
+        ];
+        let providers = providers.map(|(name, enabled, tenant)| {
             let issuer = format!("https://{name}.example");
-            let document = json!({"name": name, "issuer": issuer, "client_id": "gatepost", "enabled": enabled});
-            registration::provider::from_json(&document, "").unwrap()
-        })
+            let document = json!({"name": name, "issuer": issuer, "client_id": "gatepost", "enabled": enabled, "tenant": tenant});
+            let provider = registration::provider::from_json(&document, "").unwrap();
+            (name.to_owned(), provider)
+        });
+        Catalogue {
+            identity_providers: providers.into(),
+            ..samples::catalogue()
+        }
     }
 
     fn told(
@@ -343,7 +441,7 @@ mod tests {
         secrets: &[Option<SecretDigest>],
         signing: &[SigningAlgorithm],
     ) -> Vec<(Verdict, String)> {
-        let findings = examine(&client(adjust), secrets, signing, &providers(), NOW);
+        let findings = examine(&client(adjust), secrets, signing, &catalogue(), NOW);
         let told = findings
             .into_iter()
             .filter(|finding| finding.verdict != Verdict::Fine);
@@ -357,8 +455,49 @@ mod tests {
             json!({}),
             json!({"identity_providers": ["local"]}),
             json!({"identity_providers": ["corp"]}),
+            json!({"identity_providers": ["house"]}),
+            json!({"identity_providers": ["house"], "tenants": ["acme", "globex"]}),
+            json!({"scope": "ping"}),
+            json!({"scope": "profile ping"}),
+            json!({"grant_types": ["client_credentials"], "redirect_uris": [], "scope": "openid ping"}),
         ] {
             assert_eq!(told(&adjust, &[secret(None)], &SigningAlgorithm::ALL), []);
+        }
+    }
+
+    #[test]
+    fn signed_tokens_that_outlive_their_key_are_told() {
+        let day = Duration::from_secs(86_400);
+        for (adjust, named) in [
+            (json!({}), vec![]),
+            (
+                json!({"access_token_lifetime": "14d", "id_token_lifetime": "14d"}),
+                vec![],
+            ),
+            (
+                json!({"access_token_lifetime": "30d"}),
+                vec!["access_token_lifetime"],
+            ),
+            (
+                json!({"access_token_lifetime": "30d", "id_token_lifetime": "15d"}),
+                vec!["access_token_lifetime", "id_token_lifetime"],
+            ),
+            (
+                json!({"access_token_lifetime": "30d", "access_token_type": "reference"}),
+                vec![],
+            ),
+        ] {
+            let findings = outlives_keys(&client(&adjust), 14 * day);
+            let told: Vec<&str> = findings
+                .iter()
+                .filter_map(|finding| finding.text.split(' ').next())
+                .collect();
+            assert_eq!(told, named, "{adjust}");
+            assert!(
+                findings
+                    .iter()
+                    .all(|finding| finding.verdict == Verdict::Weak)
+            );
         }
     }
 
@@ -374,7 +513,7 @@ mod tests {
                 &client(&adjust),
                 &[],
                 &SigningAlgorithm::ALL,
-                &providers(),
+                &catalogue(),
                 NOW,
             );
             findings
@@ -446,19 +585,55 @@ mod tests {
                 json!({"identity_providers": ["old"]}),
                 vec![secret(None)],
                 Verdict::Broken,
-                "nobody can sign in for it: disabled are old",
+                "nobody can sign in for it with old (disabled)",
             ),
             (
                 json!({"identity_providers": ["corp", "old"]}),
                 vec![secret(None)],
                 Verdict::Weak,
-                "sign in with: corp; disabled are old",
+                "sign in with: corp; nobody can with old (disabled)",
+            ),
+            (
+                json!({"identity_providers": ["house"], "tenants": ["globex"]}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "nobody can sign in for it with house (for the tenant acme, which this client does not",
             ),
             (
                 json!({"response_types": ["id_token token"], "allow_access_tokens_via_browser": true}),
                 vec![secret(None)],
                 Verdict::Weak,
                 "the implicit flow without the response type id_token",
+            ),
+            (
+                json!({"scope": "profile email"}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "response_type=code is always refused: add openid or a resource scope to its scope",
+            ),
+            (
+                json!({"scope": "profile ping", "response_types": ["id_token"]}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "response_type=id_token is always refused: add openid to its scope",
+            ),
+            (
+                json!({"scope": "ping", "response_types": ["code id_token"]}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "response_type=code id_token is always refused: add openid to its scope",
+            ),
+            (
+                json!({"response_types": ["token"], "allow_access_tokens_via_browser": true}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "response_type=token is always refused: add a resource scope to its scope",
+            ),
+            (
+                json!({"grant_types": ["client_credentials"], "redirect_uris": [], "scope": "openid profile"}),
+                vec![secret(None)],
+                Verdict::Broken,
+                "client_credentials is always refused: add a resource scope to its scope",
             ),
             (
                 json!({"require_pkce": false}),

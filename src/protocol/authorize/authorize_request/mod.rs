@@ -30,6 +30,7 @@ use crate::protocol::words::response_type::{Prompts, ResponseType};
 use crate::protocol::words::scope::{OPENID, ScopeSet};
 use crate::protocol::words::secret::SecretText;
 pub use return_path::ReturnPath;
+pub use scopes::check_kinds;
 
 /// Every parameter that is read, with the most characters that it may have. All others are ignored,
 /// even when they are repeated.

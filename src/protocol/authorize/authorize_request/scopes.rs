@@ -77,7 +77,8 @@ fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, A
     Ok(scope)
 }
 
-fn check_kinds(
+/// Whether the response type takes scopes of these kinds, and `openid` is there where it must be.
+pub fn check_kinds(
     scope: &ScopeSet,
     response_type: ResponseType,
     catalogue: &Catalogue,
