@@ -98,10 +98,7 @@ impl Grant {
                 random: [0; 12],
             },
             client_id: self.client_id.clone(),
-            user: Some(SignIn {
-                identity_provider: None,
-                ..self.user.clone()
-            }),
+            user: Some(self.user.clone()),
             scope: self.scope.clone(),
             audience: self.resources.clone(),
             userinfo_claims: self.claims.userinfo.clone(),

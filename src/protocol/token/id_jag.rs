@@ -537,6 +537,8 @@ mod tests {
             json!({"scope": ["orders.read"]}),
             json!({"scope": "a\u{e9}"}),
             json!({"iat": null}),
+            json!({"authorization_details": []}),
+            json!({"auth_time": "yesterday"}),
         ] {
             let reason = refused(changes.clone(), None, &client);
             assert_eq!(reason, Reason::AssertionClaims, "{changes}");

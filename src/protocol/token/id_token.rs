@@ -135,4 +135,12 @@ mod tests {
                 && ed["c_hash"].as_str().unwrap().len() == 43
         );
     }
+
+    #[test]
+    fn an_error_has_the_two_members_of_the_standard() {
+        assert_eq!(
+            error_members("invalid_grant", "It is over."),
+            serde_json::json!({"error": "invalid_grant", "error_description": "It is over."})
+        );
+    }
 }

@@ -169,6 +169,8 @@ mod tests {
         let both = token("openid orders.read stock ping", &[ORDERS, "stock"]);
         assert_eq!(resource_sees(ORDERS, &both).as_deref(), Some("orders.read"));
         assert_eq!(resource_sees("stock", &both).as_deref(), Some("stock"));
+        let seen = seen_by(Caller::Resource("stock"), &both, &samples::catalogue());
+        assert_eq!(seen.unwrap().audience, ["stock"]);
         for (name, token) in [
             ("nobody", &both),
             ("", &both),
