@@ -61,7 +61,7 @@ fn registered() -> Value {
         ),
         (
             "odd/name%2F",
-            json!({"client_name": HTML, "scope": "openid"}),
+            json!({"client_name": HTML, "scope": "openid orders.read"}),
         ),
         ("off", json!({"client_name": "Old", "enabled": false})),
     ];
