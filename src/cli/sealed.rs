@@ -226,13 +226,13 @@ fn stale_factors(
 ) -> Result<Vec<ResealedFactor>, Failure> {
     let mut stale = Vec::new();
     for one in all_open(writer, sealers, sealers)? {
-        let sealed = one.anew(sealers, sealers);
-        if let Sealed::Factor(sub, factor, _) = one
-            && let Some(sealed) = sealed
-        {
+        let Sealed::Factor(sub, factor, _) = &one else {
+            continue;
+        };
+        if let Some(sealed) = one.anew(sealers, sealers) {
             stale.push(ResealedFactor {
-                sub,
-                factor,
+                sub: sub.clone(),
+                factor: factor.clone(),
                 sealed,
             });
         }
