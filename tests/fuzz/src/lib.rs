@@ -6,7 +6,6 @@ use gatepost::protocol::registration::client::from_json;
 use gatepost::protocol::registration::client_rules::ClientDefaults;
 use gatepost::protocol::registration::document::Document;
 use gatepost::protocol::registration::import::Import;
-use gatepost::protocol::registration::references::Stored;
 use gatepost::protocol::registration::walker::parse;
 use gatepost::protocol::token::claims::built_in_scopes;
 use gatepost::protocol::words::catalogue::{Catalogue, RegisteredResource, RegisteredScope};
@@ -163,7 +162,7 @@ pub fn assert_importable(import: Import, sent: &Value, secrets: &[&str]) {
     let (document, lines) = import.finish();
     assert_untold(&lines, sent, secrets);
     let document = parse(&document.to_string()).expect("it is JSON");
-    let judged = Document::judge(&document, &ClientDefaults::default(), &Stored::default());
+    let judged = Document::judge(&document, &ClientDefaults::default());
     let problems = judged.problems.iter();
     let told: Vec<String> = problems.map(|problem| problem.to_string()).collect();
     assert_untold(&told, sent, secrets);
