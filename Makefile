@@ -63,10 +63,13 @@ bench: ## Load a release build and print the table of docs/operate/speed.md (opt
 	@tests/need rust compiler postgres openssl
 	@GATEPOST_BENCH_FSYNC=on tests/with-postgres cargo bench --bench load -- $(BENCH)
 
-lint: ## Check formatting, clippy and the documentation; warnings are errors
+lint: ## Check formatting, clippy, the fuzz targets and the documentation; warnings are errors
 	@tests/need rust compiler
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
+	@# The fuzz targets are only checked, so libFuzzer need not be built: this library is never linked.
+	CUSTOM_LIBFUZZER_PATH=/usr/lib/libFuzzer.a CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-$$PWD/target}" \
+	    cargo check --quiet --locked --manifest-path tests/fuzz/Cargo.toml --bins
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --no-deps --document-private-items
 
 # All three run even when one fails, the Rust tests last, so that their summaries stand at the end.
