@@ -321,7 +321,7 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
             username: passwords.username,
             password: &passwords.present,
             request,
-            client_id: None,
+            client: None,
         },
     );
     let user = match tried? {

@@ -186,7 +186,7 @@ fn try_password(
             username,
             password,
             request,
-            client_id: None,
+            client: None,
         },
     );
     let (problem, status, reason, wait) = match outcome {

@@ -545,6 +545,50 @@ fn guesses_on_the_login_page_count_here() {
     issued(&ask_from(&gatepost, "192.0.2.10", "direct", &[]));
 }
 
+/// An application's server is the source of everybody who signs in by its form.
+#[test]
+fn who_guesses_at_an_application_with_a_secret_keeps_nobody_else_out() {
+    let settings = [("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_SOURCE", "3")];
+    let gatepost = Gatepost::start_with(&registration(), &settings);
+    let guess = |source: &str, client_id: &str, username: &str| {
+        let wrong = [("username", username), ("password", "a wrong guess")];
+        let answer = ask_from(&gatepost, source, client_id, &wrong);
+        assert_refused(&answer, 400, "invalid_grant", username);
+    };
+    for username in ["bob", "carol", "dave", "eve", "frank"] {
+        guess("192.0.2.20", "direct", username);
+    }
+    issued(&ask_from(&gatepost, "192.0.2.20", "direct", &[]));
+    // One account has its limit there, too.
+    for _ in 0..10 {
+        guess("192.0.2.20", "direct", "alice");
+    }
+    let refused = ask_from(&gatepost, "192.0.2.20", "direct", &[]);
+    assert_refused(&refused, 400, "invalid_grant", "ten for alice");
+    issued(&ask_from(&gatepost, "192.0.2.21", "direct", &[]));
+
+    // A client without a secret runs where the person is, or where the guesser is.
+    let public = |username: &str, password: &str| {
+        let form = [
+            ("grant_type", "password"),
+            ("client_id", "public"),
+            ("username", username),
+            ("password", password),
+        ];
+        gatepost.post(
+            "/connect/token",
+            &[("X-Forwarded-For", "192.0.2.22")],
+            &form,
+        )
+    };
+    for username in ["bob", "carol", "eve"] {
+        let answer = public(username, "a wrong guess");
+        assert_refused(&answer, 400, "invalid_grant", username);
+    }
+    let refused = public("alice", ALICE_PASSWORD);
+    assert_refused(&refused, 400, "invalid_grant", "three from one source");
+}
+
 #[test]
 fn the_tenant_is_named_or_the_clients_only_one() {
     let gatepost = start();

@@ -14,6 +14,7 @@ use crate::keys::password::PasswordVerdict;
 use crate::protocol::login::password::{
     Admission, Counters, Failures, PasswordLimits, address_key, admit,
 };
+use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
@@ -33,7 +34,7 @@ pub struct Attempt<'a> {
     /// The request that brought user name and password.
     pub request: &'a Request,
     /// The client, if a client brings the password.
-    pub client_id: Option<&'a ClientId>,
+    pub client: Option<&'a Client>,
 }
 
 #[derive(Debug)]
@@ -48,9 +49,22 @@ pub enum PasswordOutcome {
     Throttled(Duration),
 }
 
+impl Attempt<'_> {
+    fn client_id(&self) -> Option<&ClientId> {
+        self.client.map(|client| &client.client_id)
+    }
+
+    /// The address of a confidential client is that of everybody who signs in by it: the wrong
+    /// passwords of one of them must not keep the others out.
+    fn is_of_one_person(&self) -> bool {
+        !self.client.is_some_and(Client::is_confidential)
+    }
+}
+
 struct Buckets {
     account_and_source: [u8; 32],
-    source: [u8; 32],
+    /// Not where the source stands for many people.
+    source: Option<[u8; 32]>,
     account: [u8; 32],
 }
 
@@ -61,14 +75,15 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
         attempt.tenant,
         attempt.username,
         app.config.sign_in_with,
-        attempt.client_id,
+        attempt.client_id(),
     )?;
-    let buckets = Buckets::of(
+    let mut buckets = Buckets::of(
         app,
         attempt.tenant,
         &account.typed_key,
         attempt.request.source,
     );
+    buckets.source = buckets.source.filter(|_| attempt.is_of_one_person());
     if let Err(wait) = buckets.admit(app)? {
         return Ok(PasswordOutcome::Throttled(wait));
     }
@@ -76,7 +91,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
     let known = known_browser::account(app, attempt.request, user.as_ref());
     // Looked at again in turn, and counted within it: many guesses at once are no way around the
     // limit.
-    let turn = app.take_hashing_turn(attempt.request, attempt.client_id, known)?;
+    let turn = app.take_hashing_turn(attempt.request, attempt.client_id(), known)?;
     let counters = match buckets.admit(app)? {
         Ok(counters) => counters,
         Err(wait) => return Ok(PasswordOutcome::Throttled(wait)),
@@ -115,11 +130,8 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
                 bucket: buckets.account,
                 window: HOUR,
             };
-            let told = [
-                buckets.note(app, buckets.account_and_source),
-                buckets.note(app, buckets.source),
-                account,
-            ];
+            let mut told = vec![buckets.note(app, buckets.account_and_source), account];
+            told.extend(buckets.source.map(|source| buckets.note(app, source)));
             sign_in_failures::record(&app.store, &told)?;
             Ok(PasswordOutcome::Wrong { user })
         }
@@ -151,7 +163,7 @@ pub fn count_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Result<i64
 
 /// Takes as much time as a try. A client must not see whether a password was looked at.
 pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<(), Failure> {
-    let turn = app.take_hashing_turn(attempt.request, attempt.client_id, None)?;
+    let turn = app.take_hashing_turn(attempt.request, attempt.client_id(), None)?;
     let _: PasswordVerdict = turn.verify(None, attempt.password);
     Ok(())
 }
@@ -177,17 +189,16 @@ impl Buckets {
         let name = |parts: &[&[u8]]| app.vault.throttle_buckets.tag(parts);
         Buckets {
             account_and_source: name(&[b"account and source", tenant, account, &source]),
-            source: name(&[b"source", &source]),
+            source: Some(name(&[b"source", &source])),
             account: name(&[b"account", tenant, account]),
         }
     }
 
     /// What was counted; or how long this attempt must wait.
     fn admit(&self, app: &App) -> Result<Result<Counters, Duration>, Failure> {
-        let counts = sign_in_failures::find(
-            &app.store,
-            &[self.account_and_source, self.source, self.account],
-        )?;
+        let mut read = vec![self.account_and_source, self.account];
+        read.extend(self.source);
+        let counts = sign_in_failures::find(&app.store, &read)?;
         let of = |bucket: &[u8; 32]| {
             let count = counts.iter().find(|count| count.bucket == *bucket)?;
             let failures = u32::try_from(count.failures).unwrap_or(0);
@@ -199,7 +210,7 @@ impl Buckets {
         };
         let counters = Counters {
             account_and_source: of(&self.account_and_source),
-            source: of(&self.source),
+            source: self.source.as_ref().and_then(of),
             account: of(&self.account),
         };
         let limits = &app.config.limits;

@@ -52,7 +52,7 @@ pub fn handle(
         username: &request.username,
         password: &request.password,
         request: context.request,
-        client_id: Some(&client.client.client_id),
+        client: Some(&client.client),
     };
     let found = try_password(context, &attempt)?;
     // Both refusals tell something about the user, so the password must be right first.
@@ -96,7 +96,8 @@ fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<Curr
     match password::attempt(app, attempt)? {
         PasswordOutcome::Accepted(found) => Ok(*found),
         PasswordOutcome::Wrong { user } => {
-            password::record_failure(app, context.request, attempt.client_id, user.as_ref());
+            let client_id = Some(&context.client.client.client_id);
+            password::record_failure(app, context.request, client_id, user.as_ref());
             Err(invalid_grant(Reason::PasswordRefused))
         }
         PasswordOutcome::Throttled(_) => {
