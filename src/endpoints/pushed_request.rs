@@ -4,7 +4,7 @@
 use serde_json::{Map, json};
 
 use super::answers;
-use super::forms::require_form;
+use super::forms::{refuse_parameters_in_query, require_form};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::metadata_documents::undescribed;
@@ -22,6 +22,9 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason, TokenErrorCode};
 
+/// The parameters of a pushed request that are secret.
+const CREDENTIALS: [&str; 2] = ["client_secret", "client_assertion"];
+
 /// Answers a pushed request with its `request_uri`.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if !app.config.pushed_requests {
@@ -30,6 +33,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
     require_form(request, 400)?;
     let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    refuse_parameters_in_query(request, &CREDENTIALS)?;
     app.require_fresh_registry()?;
     let now = app.now();
     let sender = authenticate_sender(app, request, &parameters, now)?;

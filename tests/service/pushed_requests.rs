@@ -230,6 +230,16 @@ fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
         assert_eq!(answer.json()["error"], json!(error), "{changes:?}");
         assert_eq!(answer.header("location"), None, "{changes:?}");
     }
+    let query = "client_secret=in-the-log";
+    let good = parameters(&[]);
+    let good: Vec<(&str, &str)> = good
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let authorization = basic("conf1", CONF1_SECRET);
+    let headers = [("Authorization", authorization.as_str())];
+    let in_url = gatepost.post(&format!("/connect/par?{query}"), &headers, &good);
+    assert_refused(&in_url, 400, "invalid_request", "a secret in the URL");
     let long = "n".repeat(900);
     let state = "s".repeat(1_900);
     let claims = json!({"userinfo": {"name": {"value": "v".repeat(3_500)}}}).to_string();
