@@ -231,7 +231,7 @@ fn write_resets(
         }
     }
     for (address, users) in &of_addresses {
-        let counted = count_reset(app, asked, address)?;
+        let counted = count_letter(app, asked, b"letters to address", address)?;
         match counted {
             None => write_reset(app, asked, address, users, &visit),
             Some(why) => withhold(app, asked, users.first().map(|one| &one.user.sub), why),
@@ -260,7 +260,9 @@ fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Re
         log::info!("no letter: the sign-up link is over, or takes no such address");
         return Ok(());
     };
-    if let Some(why) = count_reset(app, asked, to)? {
+    // Counted apart from resets: a stranger who asks for an account in somebody's name must not use
+    // up the letters with which that person comes in again.
+    if let Some(why) = count_letter(app, asked, b"sign-up letters to address", to)? {
         withhold(app, asked, None, why);
         return Ok(());
     }
@@ -288,9 +290,10 @@ fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Re
 }
 
 /// Counts a letter to that address, unless it is to be withheld: then it says why.
-fn count_reset(
+fn count_letter(
     app: &App,
     asked: &AskedBy,
+    kind: &[u8],
     address: &MailAddress,
 ) -> Result<Option<Withheld>, StoreError> {
     let bucket = |parts: &[&[u8]]| FailureBucket {
@@ -299,7 +302,7 @@ fn count_reset(
     };
     let lowercase = address.as_str().to_ascii_lowercase();
     let source = bucket(&[b"letters of source", &Source::of(asked.source).bytes()]);
-    let to = bucket(&[b"letters to address", lowercase.as_bytes()]);
+    let to = bucket(&[kind, lowercase.as_bytes()]);
     let overall = bucket(&[b"letters"]);
     let all = [source.clone(), to.clone(), overall.clone()];
     let counts = sign_in_failures::record(&app.store, &all)?;

@@ -213,6 +213,37 @@ fn nobody_is_told_which_addresses_have_an_account_but_their_owners() {
     assert_eq!(mailbox.count(), 2, "none elsewhere");
 }
 
+/// Whoever has a sign-up link can type anybody's address.
+#[test]
+fn letters_about_sign_ups_do_not_use_up_those_of_a_forgotten_password() {
+    let mailbox = Mailbox::open();
+    let gatepost = start(&mailbox);
+    let verified = r#"UPDATE users SET claims = claims || '{"email_verified": true}'"#;
+    gatepost
+        .database
+        .run(&format!("{verified} WHERE username = 'held'"));
+    let link = make(&gatepost, &[]);
+    for number in 1..=3 {
+        ask(&gatepost, &link, "held@example.com");
+        assert_eq!(mailbox.letter(number).to, ["held@example.com"]);
+    }
+    ask(&gatepost, &link, "held@example.com");
+    let withheld = "SELECT FROM audit_events WHERE event = 'letter_withheld'";
+    let mut database = gatepost.database.client();
+    await_that("the fourth to be withheld", SOON, || {
+        !database.query(withheld, &[]).unwrap().is_empty()
+    });
+
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let page = browser.get(&page.attribute("/login/forgotten", "href").unwrap());
+    let token = page.fields().remove("form_token").unwrap();
+    let form = [("form_token", token.as_str()), ("name", "held")];
+    browser.post(&page.action(), &form);
+    let letter = mailbox.letter(4);
+    assert!(letter.text.contains("Account: held"), "{}", letter.text);
+}
+
 #[test]
 fn a_taken_user_name_costs_nothing_and_what_is_over_makes_nothing() {
     let mailbox = Mailbox::open();
