@@ -70,6 +70,9 @@ pub enum AccountChange {
     Address,
     FactorAdded,
     FactorRemoved,
+    /// An account elsewhere can be used to sign in.
+    Linked,
+    Unlinked,
 }
 
 /// A letter that only has to be sent.

@@ -130,6 +130,8 @@ impl LetterFrame<'_> {
             AccountChange::Address => texts.notice_address,
             AccountChange::FactorAdded => texts.notice_factor_added,
             AccountChange::FactorRemoved => texts.notice_factor_removed,
+            AccountChange::Linked => texts.notice_linked,
+            AccountChange::Unlinked => texts.notice_unlinked,
         };
         let mut paragraphs = vec![told.to_owned(), texts.letter_account.fill(username)];
         paragraphs.extend(self.source());

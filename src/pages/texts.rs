@@ -428,6 +428,8 @@ texts! {
     notice_address: Text,
     notice_factor_added: Text,
     notice_factor_removed: Text,
+    notice_linked: Text,
+    notice_unlinked: Text,
     letter_notice_not_you: Text,
     no_address: Text,
     address_not_confirmed: Text,

@@ -21,6 +21,7 @@ use crate::protocol::registration::user::{Identity, Owners};
 use crate::protocol::words::epochs::SessionEpochs;
 use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use crate::protocol::words::instant::Instant;
+use crate::protocol::words::session::Session;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedIdentity {
@@ -96,16 +97,19 @@ pub enum Linked {
     Added,
     /// It belongs to this user, who may be the same.
     Taken(Subject),
+    /// The session is over, or the identity was unlinked meanwhile.
+    Nothing,
 }
 
 const LINK: &str = "
-WITH added AS (
+WITH {own session}, added AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider)
     SELECT :issuer::text, :upstream_subject::text, :sub::text, coalesce(:provider::text, (
         SELECT e.name FROM catalogue_entries e
         WHERE e.kind = 'identity_provider'
           AND :issuer::text = coalesce(e.document ->> 'issuer', e.document ->> 'userinfo_endpoint')
         LIMIT 1))
+    WHERE :sid::text IS NULL OR EXISTS (SELECT FROM own)
     ON CONFLICT (issuer, upstream_subject) DO NOTHING RETURNING sub
 ), {audited added} FROM added";
 
@@ -115,7 +119,7 @@ WHERE issuer = :issuer::text AND upstream_subject = :upstream_subject::text";
 
 /// The statements that a store and a change of the registry both run.
 impl Link<'_> {
-    fn insertion<T>(&self, run: impl FnOnce(Bound<'_>) -> T) -> T {
+    fn insertion<T>(&self, session: Option<&Session>, run: impl FnOnce(Bound<'_>) -> T) -> T {
         run(bind!(
             LINK,
             ..self {
@@ -123,7 +127,9 @@ impl Link<'_> {
                 upstream_subject,
                 sub,
                 provider
-            }
+            },
+            day = session.map(|session| session.day),
+            sid = session.map(|session| &session.sid)
         ))
     }
 
@@ -152,8 +158,13 @@ impl Link<'_> {
 }
 
 /// Links an identity to a user. One that is somebody's stays theirs.
-pub fn link(store: &Store, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<Linked, StoreError> {
-    if new.insertion(|bound| store.change(bound, audit))? {
+pub fn link(
+    store: &Store,
+    new: &Link<'_>,
+    session: Option<&Session>,
+    audit: &AuditEvent<'_>,
+) -> Result<Linked, StoreError> {
+    if new.insertion(session, |bound| store.change(bound, audit))? {
         return Ok(Linked::Added);
     }
     let owner = bind!(
@@ -163,10 +174,8 @@ pub fn link(store: &Store, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<Lin
             upstream_subject
         }
     );
-    store
-        .find(owner, |row| column(row, "sub"))?
-        .map(Linked::Taken)
-        .ok_or_else(|| StoreError::Conflict(String::from("the identity was unlinked meanwhile")))
+    let taken = store.find(owner, |row| column(row, "sub"))?;
+    Ok(taken.map_or(Linked::Nothing, Linked::Taken))
 }
 
 const PROVISION: &str = "
@@ -300,7 +309,7 @@ impl RegistryWriter<'_> {
 
     /// As [`link`]; `Taken` where it is somebody's.
     pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-        let added = new.insertion(|bound| self.audited(bound, slice::from_ref(audit)))?;
+        let added = new.insertion(None, |bound| self.audited(bound, slice::from_ref(audit)))?;
         if added.is_empty() {
             return Err(StoreError::Taken(String::from("linked_identities_pkey")));
         }

@@ -10,7 +10,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, docu
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::{Keys, Letter, Mailbox, PASSWORD};
-use crate::support::phone::add_app;
+use crate::support::phone::{add_app, send};
 use crate::support::timing::welch;
 use crate::support::traveller::Traveller;
 use crate::support::waiting::{SOON, await_that};
@@ -529,6 +529,34 @@ fn people_are_told_of_changes_of_their_ways_in() {
             .text
             .contains("password of your account was set or changed")
     );
+}
+
+/// Each is a way in that stays when the password changes.
+#[test]
+fn people_are_told_of_new_recovery_codes_and_of_accounts_elsewhere() {
+    let mailbox = Mailbox::open();
+    let settings = mailbox.settings();
+    let settings = settings
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let house = House::start_with(registered(), &json!({}), &settings);
+    let mut alice = house.alice();
+    add_app(house.browser(&mut alice), 0);
+    let page = alice.visit(&house.address("/account"));
+    let decision = [("decision", "make_recovery_codes")];
+    send(house.browser(&mut alice), &page, &decision);
+    house.link(&mut alice, "other");
+    house.unlink(&mut alice, "Sign-in other");
+    for (number, told) in [
+        (1, "second factor was added"),
+        (2, "second factor was added"),
+        (3, "was linked to your account"),
+        (4, "is no longer linked to your account"),
+    ] {
+        let letter = mailbox.letter(number);
+        assert_eq!(letter.to, ["alice@example.com"]);
+        assert!(letter.text.contains(told), "{number}: {}", letter.text);
+    }
 }
 
 /// Where a provider's word alone verifies an address, that provider would choose who gets the link

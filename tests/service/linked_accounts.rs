@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use gatepost::protocol::words::identifiers::{Sid, Subject};
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::linked_identities::{Link, Unlinked, unlink};
+use gatepost::store::linked_identities::{Link, Linked, Unlinked, link, unlink};
+use gatepost::store::sessions;
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, damaged, sign_in, text, userinfo, with_clients};
@@ -376,6 +377,34 @@ fn an_offer_is_for_its_session_its_form_and_its_moment() {
             .starts_with("/login?r=")
     );
     assert_eq!(house.links(), 0);
+}
+
+/// The answer was read while the session lived; it ended before anything was written.
+#[test]
+fn a_session_that_ended_meanwhile_links_nothing() {
+    let house = House::start();
+    let _alice = house.alice();
+    let store = house.gatepost.database.store();
+    let sub = Subject::new(house.sub("alice"));
+    let session = sessions::list_of_user(&store, &sub, 1).unwrap().remove(0);
+    let new = Link {
+        issuer: house.other.issuer(),
+        upstream_subject: SUBJECT,
+        sub: &sub,
+        provider: Some("other"),
+    };
+    let event = AuditEvent {
+        event: "identity_linked",
+        sub: Some(&sub),
+        ..AuditEvent::default()
+    };
+    let linked = || link(&store, &new, Some(&session), &event).unwrap();
+    let database = &house.gatepost.database;
+    database.run("UPDATE sessions SET ended_at = clock_timestamp()");
+    assert_eq!(linked(), Linked::Nothing);
+    assert_eq!(house.links(), 0);
+    database.run("UPDATE sessions SET ended_at = NULL");
+    assert_eq!(linked(), Linked::Added);
 }
 
 #[test]

@@ -26,7 +26,7 @@ const REQUESTS: &str = "
     grants::FIND grants::MOVE_ON grants::REDEEM grants::REFRESH grants::REVOKE installation::EPOCH
     scim_users::FIND_SCIM scim_users::INSERT_SCIM scim_users::LOOK_UP scim_users::SHARING
     scim_users::UPDATE_SCIM
-    installation::READ linked_identities::FIND_USER linked_identities::OF_USER
+    installation::READ linked_identities::FIND_USER linked_identities::LINK linked_identities::OF_USER
     linked_identities::OWNER linked_identities::PROVISION linked_identities::UPDATE_CLAIMS
     session_clients::CALL_LATE session_clients::ENTER session_clients::LIST session_clients::SETTLE sessions::END
     sessions::FIND sessions::FIND_OF_USER sessions::TOUCH sign_in_failures::CLEAR
@@ -40,7 +40,7 @@ const REQUESTS: &str = "
 /// there.
 const WRITES: &str = "
     audit_events::INSERT consents::GIVE consents::WITHDRAW endings::CONFIRM
-    linked_identities::LINK sign_in_failures::RECORD tokens::REVOKE tokens::REVOKE_LASTING
+    sign_in_failures::RECORD tokens::REVOKE tokens::REVOKE_LASTING
     tokens::TAKE users::INSERT";
 
 /// What a person of this database has: sessions, and in each of them three clients that would be

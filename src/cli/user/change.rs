@@ -337,7 +337,7 @@ pub(in crate::cli) fn link(invocation: &Invocation) -> Result<(), Failure> {
         subject: upstream_subject.to_owned(),
     };
     let (new, event) = told_link("identity_linked", &identity, &user.sub);
-    match linked_identities::link(&operator.store, &new, &event)? {
+    match linked_identities::link(&operator.store, &new, None, &event)? {
         Linked::Added => output::line(&format!(
             "{} is {} at {issuer}",
             user.designation(),
@@ -346,6 +346,9 @@ pub(in crate::cli) fn link(invocation: &Invocation) -> Result<(), Failure> {
         Linked::Taken(owner) if owner == user.sub => output::line("that is so already"),
         Linked::Taken(owner) => Err(Failure::Refused(format!(
             "that identity is linked to the user with sub {owner}"
+        ))),
+        Linked::Nothing => Err(Failure::Refused(String::from(
+            "that identity was unlinked meanwhile: try again",
         ))),
     }
 }

@@ -176,6 +176,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
     let added =
         has_any(present) && authenticators::add(&app.store, user, &new, Some(kept), None, &event)?;
     if added {
+        notices::send(app, &turn.presentation(), user, AccountChange::FactorAdded);
         Ok(recovery_page(turn, &codes.texts))
     } else {
         changed()

@@ -8,9 +8,11 @@ use super::{Change, draw};
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies;
 use crate::endpoints::forms::{self, Form};
+use crate::endpoints::notices;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::upstream::callback::{Back, Identified, over};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
@@ -278,8 +280,12 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
         provider: Some(&provider.name),
     };
     let event = link_event("identity_linked", &change, &new);
-    match linked_identities::link(&app.store, &new, &event)? {
-        Linked::Added => change.answer(Outcome::IdentityLinked(&provider.display_name)),
+    match linked_identities::link(&app.store, &new, Some(&present.row), &event)? {
+        Linked::Added => {
+            let presentation = change.turn.presentation();
+            notices::send(app, &presentation, &present.user, AccountChange::Linked);
+            change.answer(Outcome::IdentityLinked(&provider.display_name))
+        }
         Linked::Taken(owner) if owner == present.user.sub => {
             change.answer(Outcome::IdentityLinkedAlready(&provider.display_name))
         }
@@ -287,6 +293,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
             AccountProblem::LinkedElsewhere,
             Reason::IdentityLinkedElsewhere,
         ),
+        Linked::Nothing => change.refuse(AccountProblem::SessionChanged, Reason::LinkSessionOver),
     }
 }
 
@@ -358,7 +365,12 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
         provider: None,
     };
     let event = link_event("identity_unlinked", &change, &identity);
-    match linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)? {
+    let unlinked = linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)?;
+    if unlinked == Unlinked::Done {
+        let presentation = change.turn.presentation();
+        notices::send(app, &presentation, &present.user, AccountChange::Unlinked);
+    }
+    match unlinked {
         Unlinked::Done if present.read_again(app)?.is_some() => {
             change.answer(Outcome::IdentityUnlinked(provider))
         }
