@@ -108,7 +108,7 @@ pub fn run(
     stats: Arc<ServerStats>,
     handler: impl Handler,
     admin_handler: impl Handler,
-    last_words: impl Fn() + Copy + Send + 'static,
+    last_words: impl Fn(Instant) + Copy + Send + 'static,
 ) -> ! {
     let Err((code, message)) = start(settings, stats, handler, admin_handler, last_words);
     log::error!("{message}");
@@ -131,7 +131,7 @@ fn start(
     stats: Arc<ServerStats>,
     handler: impl Handler,
     admin_handler: impl Handler,
-    last_words: impl Fn() + Copy + Send + 'static,
+    last_words: impl Fn(Instant) + Copy + Send + 'static,
 ) -> Result<Infallible, StartFailure> {
     let (control, orders) = Control::from_stdout().map_err(failed(
         EXIT_CONFIGURATION,
@@ -295,7 +295,7 @@ fn obey(
     state: &'static State,
     address: &SockAddr,
     orders: UnixStream,
-    last_words: impl Fn() + Copy + Send + 'static,
+    last_words: impl Fn(Instant) + Copy + Send + 'static,
 ) -> Result<Infallible, StartFailure> {
     for line in BufReader::new(orders).lines().map_while(Result::ok) {
         if line == DRAIN {

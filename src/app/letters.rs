@@ -27,8 +27,6 @@ const MOST_WAITING: usize = 1_000;
 const PAUSES: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
 /// How long a letter may be under way. Then it is tried again, whatever becomes of this try.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the end of a process waits for letters: a little less than its supervisor waits for it.
-const CLOSING: Duration = Duration::from_secs(9);
 
 /// What a letter is wanted for.
 #[derive(Clone, Debug)]
@@ -119,7 +117,6 @@ pub struct Letters {
 struct LetterLine {
     waiting: VecDeque<WaitingLetter>,
     under_way: usize,
-    closes_at: Option<Instant>,
 }
 
 /// For `/metrics`.
@@ -260,11 +257,9 @@ impl Letters {
             });
     }
 
-    /// Waits until every letter that is due was tried, for a while at most. However often it is
-    /// called, that while is one.
-    pub fn close(&self) {
+    /// Waits until every letter that is due was tried, but not longer than until `ends`.
+    pub fn close(&self, ends: Instant) {
         let mut line = self.lock();
-        let ends = *line.closes_at.get_or_insert(Instant::now() + CLOSING);
         loop {
             let now = Instant::now();
             let is_due = line.waiting.iter().any(|one| one.due <= now);

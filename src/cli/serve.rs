@@ -203,7 +203,11 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
             }
             Err(refused) => Response::empty(refused.status),
         },
-        || house.app.get().into_iter().for_each(close),
+        |ends| {
+            if let Some(app) = house.app.get() {
+                close(app, ends);
+            }
+        },
     )
 }
 
@@ -215,8 +219,8 @@ fn takes_long_body(house: &'static House) -> Box<dyn Fn(&Request) -> bool + Send
 }
 
 /// Letters that are under way get their time, and then the audit log is told the last.
-fn close(app: &App) {
-    app.letters.close();
+fn close(app: &App, ends: Instant) {
+    app.letters.close(ends);
     app.write_last_uses();
     app.close_audit();
 }

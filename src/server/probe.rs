@@ -36,8 +36,9 @@ const DOUBT: Duration = Duration::from_secs(2);
 const UNANSWERED_LIMIT: usize = 8;
 /// tiny_http's pool keeps so many threads.
 const NEVER_STUCK: usize = 4;
-/// Connections given up with unread bodies before a successor is asked for.
-const ABANDONED_LIMIT: u64 = 32;
+/// Connections given up with unread bodies before a successor is asked for. Each keeps a thread and
+/// two descriptors; anybody can send so few bodies, so they should not be too few.
+const ABANDONED_LIMIT: u64 = 256;
 /// If no body arrives for so long although some are awaited, the lane is stuck.
 const JAM: Duration = Duration::from_secs(30);
 /// The time before a drain: connections that were accepted just before the successor was ready may
@@ -45,6 +46,9 @@ const JAM: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_millis(300);
 /// A connection idle for so long is kept alive by its client, which must expect that it ends.
 const KEPT: Duration = Duration::from_secs(2);
+/// How long a drain waits for a quiet moment before it stops accepting in a busy one: so the time
+/// that is left is enough for whatever is in flight then.
+const QUIET_PATIENCE: Duration = Duration::from_secs(3);
 /// A drain lasts no longer, whatever connections are open.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 /// Connections that tell tiny_http to stop accepting, and the time between two.
@@ -234,31 +238,34 @@ fn probe(address: &SockAddr, nonce: &str, patience: Duration) -> io::Result<()> 
     ))
 }
 
-/// Ends the process at a quiet moment. At the first one it stops accepting, and answers whoever
-/// came in before: from then on a new connection waits for the successor in the socket's queue.
-pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn()) {
+/// Ends the process at a quiet moment. At the first one, or when none has come for a while, it
+/// stops accepting, and answers whoever came in before: from then on a new connection waits for the
+/// successor in the socket's queue. `last_words` is told when the drain is over.
+pub fn drain(state: &'static State, address: &SockAddr, last_words: impl Fn(Instant)) {
     if state.draining.swap(true, Ordering::SeqCst) {
         return;
     }
+    let begun = Instant::now();
+    let ends = begun + DRAIN_PATIENCE;
     let mut quiet = Quiet::from_now(state, address);
     thread::sleep(GRACE);
-    quiet.wait();
+    quiet.wait_until(begun + QUIET_PATIENCE);
     if let Err(error) = stop_accepting(state, address) {
         log::warn!("a connection that comes in at the end may be cut: {error}");
     }
-    quiet.wait();
+    quiet.wait_until(ends);
     log::info!("server process ends");
     loop {
         let received = state.stats.received.load(Ordering::Relaxed);
-        last_words();
+        last_words(ends);
         log::logger().flush();
         // A request that was answered meanwhile may have left audit events to write.
         let is_all_said = state.stats.received.load(Ordering::Relaxed) == received;
-        if quiet.is_over() || (is_all_said && quiet.is_now()) {
+        if Instant::now() >= ends || (is_all_said && quiet.is_now()) {
             // At once, without the exit handlers of libraries.
             signal_hook::low_level::exit(0);
         }
-        quiet.wait();
+        quiet.wait_until(ends);
     }
 }
 
@@ -288,14 +295,12 @@ fn stop_accepting(state: &State, address: &SockAddr) -> io::Result<()> {
 struct Quiet<'a> {
     state: &'a State,
     knocker: Knocker<'a>,
-    deadline: Instant,
     received: u64,
     used_at: Instant,
 }
 
 impl<'a> Quiet<'a> {
     fn from_now(state: &'a State, address: &'a SockAddr) -> Quiet<'a> {
-        let now = Instant::now();
         let knocker = Knocker {
             address,
             unanswered: Vec::new(),
@@ -303,21 +308,16 @@ impl<'a> Quiet<'a> {
         Quiet {
             state,
             knocker,
-            deadline: now + DRAIN_PATIENCE,
             received: 0,
-            used_at: now,
+            used_at: Instant::now(),
         }
-    }
-
-    fn is_over(&self) -> bool {
-        Instant::now() >= self.deadline
     }
 
     /// While tiny_http passes a request from thread to thread, nothing counts it for a moment. So
     /// one look is not enough.
-    fn wait(&mut self) {
+    fn wait_until(&mut self, ends: Instant) {
         let mut quiet_looks = 0;
-        while quiet_looks < 2 && !self.is_over() {
+        while quiet_looks < 2 && Instant::now() < ends {
             thread::sleep(LOOK_EVERY);
             self.knocker.free_waiting_connections(self.state);
             quiet_looks = if self.is_now() { quiet_looks + 1 } else { 0 };

@@ -40,7 +40,7 @@ fn server_process() {
             .header("X-Refused", "yes")
             .header("X-Path", refused.request.path),
     };
-    run(settings, stats, handler, |_| Response::empty(404), || ());
+    run(settings, stats, handler, |_| Response::empty(404), |_| ());
 }
 
 fn answer(request: &Request, stats: &ServerStats) -> Response {

@@ -8,7 +8,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use crate::serving::{
@@ -149,6 +150,44 @@ fn no_request_is_lost_while_one_process_follows_another() {
         answered > 20 && lost == 0,
         "{answered} answered, {lost} lost"
     );
+    assert!(service.is_healthy());
+}
+
+/// Something is in flight at every moment, so no moment is quiet.
+#[test]
+fn a_busy_process_is_followed_in_time_and_cuts_nobody() {
+    let service = Service::start("busy-handover");
+    let old = service.server_process();
+    let is_over = AtomicBool::new(false);
+    let ask = || {
+        let mut lost = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let mut wire = service.connect();
+            let head = "POST /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2000";
+            let is_sent = wire.try_send(format!("{head}\r\n\r\n"));
+            sleep(Duration::from_millis(300));
+            let is_sent = is_sent && wire.try_send([b'a'; 2_000]);
+            lost += u32::from(!is_sent || wire.read_answer(true).is_none());
+        }
+        lost
+    };
+    let lost: u32 = thread::scope(|scope| {
+        let busy: Vec<_> = (0..12).map(|_| scope.spawn(ask)).collect();
+        sleep(Duration::from_millis(500));
+        service.signal("HUP");
+        let begun = Instant::now();
+        while is_alive(old) && begun.elapsed() < SOON {
+            sleep(Duration::from_millis(20));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(
+            begun.elapsed() < Duration::from_secs(9),
+            "{:?}",
+            begun.elapsed()
+        );
+        busy.into_iter().map(|one| one.join().unwrap()).sum()
+    });
+    assert_eq!(lost, 0, "were cut");
     assert!(service.is_healthy());
 }
 
@@ -456,13 +495,20 @@ fn a_lane_jammed_by_silent_senders_on_a_unix_socket_costs_a_process() {
     let service = OnUnixSocket(command.spawn().unwrap());
     await_that("the socket is served", SOON, || is_served(&socket));
     let process = crate::serving::children_of(service.0.id())[0];
-    let silent: Vec<_> = (0..3)
-        .map(|_| {
-            let mut wire = Wire::over(UnixStream::connect(&socket).unwrap());
-            wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n");
-            wire
-        })
-        .collect();
+    let begin = |source: u8| {
+        let mut wire = Wire::over(UnixStream::connect(&socket).unwrap());
+        let forwarded = format!("X-Forwarded-For: 192.0.2.{source}\r\nContent-Length: 2000");
+        wire.send(format!(
+            "POST /x HTTP/1.1\r\nHost: a\r\n{forwarded}\r\n\r\n"
+        ));
+        wire
+    };
+    // One visitor holds one of the two threads, and everybody else the other.
+    let mut silent: Vec<_> = (0..3).map(|_| begin(1)).collect();
+    let mut other = begin(2);
+    other.send([b'a'; 2_000]);
+    assert_eq!(other.answer().status, 404);
+    silent.push(begin(3));
     sleep(Duration::from_secs(20));
     assert!(is_served(&socket) && is_alive(process));
     await_that("the jammed process ends", Duration::from_secs(30), || {
