@@ -32,7 +32,7 @@ pub struct Waiting {
     pub in_flight: InFlight,
 }
 
-/// A source is an address; what comes over a Unix socket has none and is not limited.
+/// A source is an address, as a trusted proxy forwards it.
 pub struct Lane<T> {
     places: usize,
     threads_per_source: usize,
@@ -41,7 +41,7 @@ pub struct Lane<T> {
 }
 
 struct Line<T> {
-    waiting: VecDeque<(Option<IpAddr>, T)>,
+    waiting: VecDeque<(IpAddr, T)>,
     held: HashMap<IpAddr, usize>,
 }
 
@@ -59,14 +59,14 @@ impl<T> Lane<T> {
     }
 
     /// Hands the request back when the line, or the half of it that one source may fill, is full.
-    pub fn enter(&self, source: Option<IpAddr>, request: T) -> Option<T> {
+    pub fn enter(&self, source: IpAddr, request: T) -> Option<T> {
         let mut line = self.lock();
         let of_source = line
             .waiting
             .iter()
             .filter(|(other, _)| *other == source)
             .count();
-        if line.waiting.len() >= self.places || (source.is_some() && of_source >= self.places / 2) {
+        if line.waiting.len() >= self.places || of_source >= self.places / 2 {
             return Some(request);
         }
         line.waiting.push_back((source, request));
@@ -76,22 +76,17 @@ impl<T> Lane<T> {
 
     /// Waits for the first request whose source may have a further thread. Call [`Lane::leave`]
     /// after it.
-    pub fn next(&self) -> (Option<IpAddr>, T) {
+    pub fn next(&self) -> (IpAddr, T) {
         let mut line = self.lock();
         loop {
             let held = &line.held;
-            let may_go = |source: IpAddr| {
-                held.get(&source)
+            let may_go = |source: &IpAddr| {
+                held.get(source)
                     .is_none_or(|held| *held < self.threads_per_source)
             };
-            let index = line
-                .waiting
-                .iter()
-                .position(|(source, _)| source.is_none_or(may_go));
+            let index = line.waiting.iter().position(|(source, _)| may_go(source));
             if let Some(next) = index.and_then(|index| line.waiting.remove(index)) {
-                next.0
-                    .into_iter()
-                    .for_each(|source| *line.held.entry(source).or_default() += 1);
+                *line.held.entry(next.0).or_default() += 1;
                 return next;
             }
             line = self
@@ -101,9 +96,8 @@ impl<T> Lane<T> {
         }
     }
 
-    pub fn leave(&self, source: Option<IpAddr>) {
+    pub fn leave(&self, source: IpAddr) {
         let mut line = self.lock();
-        let Some(source) = source else { return };
         if let Some(held) = line.held.get_mut(&source) {
             *held = held.saturating_sub(1);
         }
@@ -163,8 +157,8 @@ pub fn read_body(reader: &mut dyn Read, length: u64, limit: u64, deadline: Insta
 mod tests {
     use super::*;
 
-    fn source(last: u8) -> Option<IpAddr> {
-        Some(IpAddr::from([192, 0, 2, last]))
+    fn source(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl<H: Handler> Service<H> {
     fn take_body_post(
         &'static self,
         lane: &'static Lane<Waiting>,
-        source: Option<IpAddr>,
+        source: IpAddr,
         is_awaited: bool,
     ) {
         deadline::take_post(move || {
@@ -242,7 +242,7 @@ impl<H: Handler> Service<H> {
             return false;
         };
         self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
-        let source = waiting.request.remote_addr().map(|_| waiting.read.source);
+        let source = waiting.read.source;
         let Some(waiting) = lane.enter(source, waiting) else {
             return true;
         };

@@ -41,6 +41,13 @@ describe("behind the configuration of Caddy's page", { timeout: 180_000 }, () =>
     assert.match(answer, /"error":"invalid_request".*Content-Length/);
   });
 
+  test("whoever falls silent in the middle of a body is let go", async () => {
+    const began = Date.now();
+    await sendTo(behind.port, "POST /connect/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000\r\n\r\ngrant_type=", 30_000);
+    const took = Date.now() - began;
+    assert.ok(took > 5_000 && took < 20_000, `${took} ms`);
+  });
+
   test("bytes above ASCII keep nobody out, and a proof with them is refused", async () => {
     const line = "GET /.well-known/openid-configuration HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     for (const name of ["Cookie", "Accept-Language", "User-Agent", "X-Anything", "Origin"]) {

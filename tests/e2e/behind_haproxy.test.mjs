@@ -43,6 +43,16 @@ describe("behind the shipped HAProxy configuration", { timeout: 180_000 }, () =>
     assert.doesNotMatch(answer, /x-content-type-options/i, "Gatepost was not asked");
   });
 
+  test("a body that is too long, or slow, does not reach Gatepost", async () => {
+    const head = "POST /connect/token HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ";
+    const long = await send(`${head}2000000\r\n\r\n${"a".repeat(20_000)}`);
+    const slow = await sendTo(behind.port, `${head}2000\r\n\r\ngrant_type=`, 30_000);
+    for (const [answer, status] of [[long, 413], [slow, 408]]) {
+      assert.match(answer, new RegExp(`^HTTP/1\\.1 ${status} `));
+      assert.doesNotMatch(answer, /x-content-type-options/i, "Gatepost was not asked");
+    }
+  });
+
   test("a proof with bytes above ASCII is refused, any other header field with them does no harm", async () => {
     for (const [field, status] of [["DPoP", 400], ["User-Agent", 401], ["X-Anything", 401]]) {
       const head = "GET /connect/userinfo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";

@@ -91,14 +91,14 @@ export function ask(at, method, path, headers = {}, body = undefined) {
 }
 
 // Sends bytes as they are; answers what came back until the connection ended.
-export function send(port, bytes) {
+export function send(port, bytes, patience = 3_000) {
   return new Promise((resolve) => {
     let text = "";
     const socket = connect({ host: "127.0.0.1", port, servername: "localhost", rejectUnauthorized: false }, () => socket.write(bytes));
     socket.setEncoding("latin1").on("data", (part) => (text += part));
     socket.on("error", () => resolve(text));
     socket.on("close", () => resolve(text));
-    setTimeout(() => socket.destroy(), 3_000).unref();
+    setTimeout(() => socket.destroy(), patience).unref();
   });
 }
 

@@ -49,14 +49,15 @@ async function startCaddy({ directory, port, plainPort, upstreams: [upstream], c
   const page = await readFile(join(root, "docs/operate/proxies/caddy.md"), "utf8");
   const [, shipped] = page.match(/```text\n(.*?)```/s);
   // With a certificate of the operator's, Caddy asks nobody for one.
-  const everywhere = `{\n admin off\n auto_https disable_certs\n skip_install_trust\n http_port ${plainPort}\n https_port ${port}\n}\n`;
+  const everywhere = `{\n admin off\n auto_https disable_certs\n skip_install_trust\n http_port ${plainPort}\n https_port ${port}\n`;
   const site = changed(shipped, [
-    [/^login\.example\.com \{/, "localhost {\n bind 127.0.0.1"],
+    [/^\{\n/, everywhere],
+    [/^login\.example\.com \{/m, "localhost {\n bind 127.0.0.1"],
     [/\btls \{/, `tls ${certificate.chain} ${certificate.key} {`],
     [/unix\/\/run\/gatepost\/http\.sock/, upstream.replace(/^unix:/, "unix/")],
   ]);
   const file = join(directory, "Caddyfile");
-  await writeFile(file, everywhere + site);
+  await writeFile(file, site);
   const places = { HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory };
   return spawn("caddy", ["run", "--config", file, "--adapter", "caddyfile"], { env: { ...environment(), ...places }, stdio: "ignore" });
 }

@@ -202,13 +202,13 @@ fn versions_that_dead_lock_their_connection_cost_a_process_not_the_service() {
 fn connections_given_up_are_counted_and_end_with_their_process() {
     let service = Service::start("abandoned");
     let process = service.server_process();
-    for _ in 0..31 {
+    for _ in 0..255 {
         let mut wire = service.connect();
         wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
         assert_eq!(wire.answer().status, 413);
     }
     sleep(Duration::from_secs(7));
-    assert_eq!(service.server_process(), process, "31 are borne");
+    assert_eq!(service.server_process(), process, "255 are borne");
     let mut wire = service.connect();
     wire.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
     assert_eq!(wire.answer().status, 413);
