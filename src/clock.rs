@@ -1,7 +1,7 @@
 //! The one clock: this machine's monotonic time plus an offset learnt from the database, so that
 //! several processes on several machines judge by the same instants.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::protocol::words::instant::Instant;
@@ -10,11 +10,18 @@ use crate::protocol::words::instant::Instant;
 #[derive(Debug)]
 pub struct Clock {
     started: std::time::Instant,
+    reckoning: Mutex<Reckoning>,
+}
+
+/// Under one lock: whoever read the old time must not note it once the clock is set back, or the
+/// clock would stand still until that time has come again.
+#[derive(Debug)]
+struct Reckoning {
     /// Database time (microseconds since the Unix epoch) at `started`.
-    base_micros: AtomicI64,
+    base_micros: i64,
     /// The latest moment told: small corrections never turn the clock back, or a sign-in could lie
     /// after the request that follows it.
-    told_micros: AtomicI64,
+    told_micros: i64,
 }
 
 /// This machine's own time of day: for the log, which must tell the time also before any database
@@ -37,35 +44,33 @@ impl Clock {
     pub fn new() -> Clock {
         Clock {
             started: std::time::Instant::now(),
-            base_micros: AtomicI64::new(time_of_day().micros()),
-            told_micros: AtomicI64::new(i64::MIN),
+            reckoning: Mutex::new(Reckoning {
+                base_micros: time_of_day().micros(),
+                told_micros: i64::MIN,
+            }),
         }
     }
 
     pub fn now(&self) -> Instant {
-        let reading = self.reading_micros();
-        Instant::from_micros(
-            self.told_micros
-                .fetch_max(reading, Ordering::Relaxed)
-                .max(reading),
-        )
+        let mut reckoning = self.lock();
+        let reading = reckoning.base_micros.saturating_add(self.elapsed_micros());
+        reckoning.told_micros = reckoning.told_micros.max(reading);
+        Instant::from_micros(reckoning.told_micros)
     }
 
     /// Takes over the database's reading of its clock, which may be wrong by `uncertainty` in
     /// either direction: what is within that is no news, and would only make the clock waver under
     /// load. Answers how far off this clock was, in microseconds.
     pub fn adjust(&self, database_now: Instant, uncertainty: Duration) -> i64 {
-        let offset = database_now.micros().saturating_sub(self.reading_micros());
+        let mut reckoning = self.lock();
+        let base = database_now.micros().saturating_sub(self.elapsed_micros());
+        let offset = base.saturating_sub(reckoning.base_micros);
         if u128::from(offset.unsigned_abs()) <= uncertainty.as_micros() {
             return 0;
         }
-        self.base_micros.store(
-            database_now.micros().saturating_sub(self.elapsed_micros()),
-            Ordering::Relaxed,
-        );
+        reckoning.base_micros = base;
         if offset < -SET_BACK_MICROS {
-            self.told_micros
-                .store(database_now.micros(), Ordering::Relaxed);
+            reckoning.told_micros = database_now.micros();
         }
         offset
     }
@@ -81,10 +86,10 @@ impl Clock {
         self.skew_micros().abs() > MOST_SKEW_MICROS
     }
 
-    fn reading_micros(&self) -> i64 {
-        self.base_micros
-            .load(Ordering::Relaxed)
-            .saturating_add(self.elapsed_micros())
+    fn lock(&self) -> MutexGuard<'_, Reckoning> {
+        self.reckoning
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn elapsed_micros(&self) -> i64 {
@@ -100,6 +105,8 @@ impl Default for Clock {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -110,6 +117,29 @@ mod tests {
         assert!(clock.now() >= told);
         clock.adjust(told.minus(Duration::from_secs(3_600)), Duration::ZERO);
         assert!(clock.now() < told.minus(Duration::from_secs(3_000)));
+    }
+
+    #[test]
+    fn who_reads_it_while_it_is_set_back_does_not_hold_it_where_it_was() {
+        let clock = Clock::new();
+        let hour = Duration::from_secs(3_600);
+        let over = AtomicBool::new(false);
+        let went_back = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    clock.now();
+                }
+            });
+            let went_back = (0..20_000).all(|_| {
+                let before = clock.now();
+                clock.adjust(before.plus(hour), Duration::ZERO);
+                clock.adjust(before, Duration::ZERO);
+                clock.now() < before.plus(hour)
+            });
+            over.store(true, Ordering::Relaxed);
+            went_back
+        });
+        assert!(went_back);
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn answer(
         let answered = match route.endpoint {
             Endpoint::Plain(handle) => opened.and_then(|app| handle(app, request)),
             Endpoint::Named(handle, name) => opened.and_then(|app| handle(app, request, name)),
-            Endpoint::Standing(handle, name) => handle(config, name),
+            Endpoint::Standing(handle, name) => handle(config, request, name),
         };
         answered.unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
     };

@@ -1,6 +1,6 @@
 //! Logos of clients. A logo is fetched from its registered address when somebody first looks, and
-//! then kept in memory for a while; so is a failure to fetch it. Few are kept, and nothing is
-//! fetched twice at the same time.
+//! then kept in memory for a while; so is a failure to fetch it. The memory is bounded, and nothing
+//! is fetched twice at the same time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,10 @@ use crate::outbound::{Outbound, OutboundError, OutboundRequest};
 use crate::protocol::registration::user;
 use crate::protocol::words::instant::Instant;
 
-/// Pictures kept at once; with the longest ones 16 MiB.
-const MOST_KEPT: usize = 64;
+/// Bytes kept at once: sixty of the longest pictures, or a thousand of the usual ones.
+const MOST_KEPT: usize = 16 * 1_024 * 1_024;
+/// Counted for each address, with or without a picture.
+const ENTRY_BYTES: usize = 4 * 1_024;
 const MOST_BYTES: usize = 256 * 1_024;
 const WITHIN: Duration = Duration::from_secs(3);
 const KEPT: Duration = Duration::from_secs(86_400);
@@ -95,9 +97,17 @@ impl ClientLogos {
     }
 }
 
-/// When there are too many, the one whose time ends first is dropped.
+impl Kept {
+    fn bytes(&self) -> usize {
+        let picture = self.logo.as_ref();
+        ENTRY_BYTES + picture.map_or(0, |logo| logo.bytes.len())
+    }
+}
+
+/// While they are too large together, the one whose time ends first is dropped.
 fn keep(kept: &mut HashMap<String, Kept>, logo_uri: &str, entry: Kept) {
-    if kept.len() >= MOST_KEPT && !kept.contains_key(logo_uri) {
+    kept.remove(logo_uri);
+    while kept.values().map(Kept::bytes).sum::<usize>() + entry.bytes() > MOST_KEPT {
         let first = kept
             .iter()
             .min_by_key(|(_, entry)| entry.until)
@@ -201,17 +211,38 @@ mod tests {
         );
     }
 
+    /// So many pictures of that length, each fetched a second after the one before.
+    fn filled(count: u64, length: usize) -> ClientLogos {
+        let logos = ClientLogos::default();
+        for number in 0..count {
+            let picture = Logo {
+                media_type: "image/png",
+                bytes: Arc::from(vec![0; length]),
+            };
+            let later = NOW.plus(Duration::from_secs(number));
+            logos.find_by(&number.to_string(), later, || Ok(Some(picture)));
+        }
+        logos
+    }
+
     #[test]
     fn memory_is_bounded() {
-        let logos = ClientLogos::default();
-        for number in 0..1_000 {
-            logos.find_by(
-                &number.to_string(),
-                NOW.plus(Duration::from_secs(number)),
-                || Ok(Some(logo(0))),
-            );
+        for (length, most) in [(MOST_BYTES, 63), (60 * 1_024, 256)] {
+            let logos = filled(most + 10, length);
+            let kept = logos.kept.lock().unwrap();
+            assert_eq!(kept.len() as u64, most, "{length}");
+            // The latest ones.
+            let oldest = kept.keys().map(|uri| uri.parse::<u64>().unwrap()).min();
+            assert_eq!(oldest, Some(10), "{length}");
         }
-        assert_eq!(logos.kept.lock().unwrap().len(), MOST_KEPT);
-        assert!(logos.kept.lock().unwrap().contains_key("999"));
+    }
+
+    #[test]
+    fn pictures_of_a_thousand_clients_stay() {
+        let logos = filled(1_000, 10 * 1_024);
+        for number in 0..1_000 {
+            let later = NOW.plus(Duration::from_secs(1_000));
+            assert!(logos.find_by(&number.to_string(), later, never).is_some());
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{self, ExitCode};
 use std::sync::Arc;
@@ -156,13 +157,13 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
     let loading = store.clone();
     let keeper = thread::Builder::new().name(String::from("keeper"));
     let keeper = keeper.spawn(move || {
-        let app = open(house, &loading, extensions, &master);
+        let app = persist(|| open(house, &loading, &extensions, &master));
         start_upkeep(app);
-        keep(app)
+        persist(|| keep(app))
     });
     let watch = thread::Builder::new()
         .name(String::from("store-watch"))
-        .spawn(move || watch(&watched));
+        .spawn(move || persist(|| watch(&watched)));
     if let Err(error) = keeper.and(watch) {
         log::error!("a thread cannot be started: {error}");
         return ExitCode::FAILURE;
@@ -255,11 +256,24 @@ fn start_upkeep(app: &'static App) {
 fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
     if let Err(error) = thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || work(app))
+        .spawn(move || persist(|| work(app)))
     {
         log::error!("a thread cannot be started: {error}");
         log::logger().flush();
         process::exit(1);
+    }
+}
+
+/// Does background work, and begins anew where it panics. Requests are served all the same, so a
+/// defect of ours in it shall neither end the process nor the work for good. The panic hook has
+/// logged the place.
+fn persist<T>(work: impl Fn() -> T) -> T {
+    loop {
+        if let Ok(done) = catch_unwind(AssertUnwindSafe(&work)) {
+            return done;
+        }
+        log::error!("background work panicked: it begins anew");
+        thread::sleep(REFRESH);
     }
 }
 
@@ -403,7 +417,7 @@ fn watch(stores: &[Store]) -> ! {
 fn open(
     house: &'static House,
     store: &Store,
-    extensions: Extensions,
+    extensions: &Extensions,
     master: &MasterSecret,
 ) -> &'static App {
     let mut told = None;
@@ -539,5 +553,23 @@ fn remove_old_devices(app: &App) {
                 return log::warn!("old device authorizations could not be removed: {error}");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn background_work_that_panics_begins_anew_and_ends_once_it_is_done() {
+        let begun = Cell::new(0);
+        let done = persist(|| {
+            begun.set(begun.get() + 1);
+            assert!(begun.get() > 1, "a defect");
+            begun.get()
+        });
+        assert_eq!((done, begun.get()), (2, 2));
     }
 }

@@ -41,7 +41,10 @@ pub(super) enum Endpoint<'a> {
         &'a str,
     ),
     /// Answers without the database.
-    Standing(fn(&Config, &str) -> Result<Response, Failure>, &'a str),
+    Standing(
+        fn(&Config, &Request, &str) -> Result<Response, Failure>,
+        &'a str,
+    ),
 }
 
 pub(super) struct Route<'a> {
@@ -86,7 +89,7 @@ impl<'a> Route<'a> {
                 READ,
                 Program,
                 Nobody,
-                Standing(|_, _| Ok(metrics::live()), ""),
+                Standing(|_, _, _| Ok(metrics::live()), ""),
             ),
             metadata::CONFIGURATION_PATH => (
                 "discovery",

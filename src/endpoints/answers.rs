@@ -45,7 +45,7 @@ impl<'a> Presentation<'a> {
             brand: &self.config.brand,
             texts: self.language(ui_locales).texts(),
             base_path: self.config.base_url.path(),
-            assets_version: static_files::version(),
+            assets_version: static_files::version(self.config),
             request_id: &self.request.id,
             least_password: self.config.passwords.least,
         }

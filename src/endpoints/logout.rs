@@ -98,7 +98,7 @@ pub fn check_session(config: &Config) -> Response {
     let script = format!(
         "{}/static/check-session.js?v={}",
         config.base_url.path(),
-        static_files::version()
+        static_files::version(config)
     );
     let cookie = cookies::browser_state_cookie_name(config);
     answers::frameable_page(pages::logout::check_session_page(&cookie, &script))

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::{self, Brand, Config};
-use crate::http::{Body, Response};
+use crate::http::{Body, Request, Response};
 use crate::pages::brand::brand_css;
 use crate::pages::frame::BRAND_LOGO;
 use crate::protocol::registration::user::media_type;
@@ -46,27 +46,30 @@ const FILES: [(&str, &str, &[u8]); 6] = [
     ),
 ];
 
-/// Answers with an embedded file. Names are looked up in a table: there is no file system to
-/// traverse.
-pub fn handle(config: &Config, name: &str) -> Result<Response, Failure> {
+/// Answers with a file, which browsers may keep. An address of another version is asked for while
+/// one build or colour follows another: what this one has must not be kept under it.
+pub fn handle(config: &Config, request: &Request, name: &str) -> Result<Response, Failure> {
+    let asked = request.query.strip_prefix("v=");
+    let caching = if asked.is_none_or(|asked| asked == version(config)) {
+        "public, max-age=86400"
+    } else {
+        "no-store"
+    };
+    Ok(file(config, name)?.header("Cache-Control", caching))
+}
+
+/// Names are looked up in a table: there is no file system to traverse.
+fn file(config: &Config, name: &str) -> Result<Response, Failure> {
     if name == "brand.css" {
         let css = brand_css(config.brand.color.ok_or_else(not_found)?);
-        return Ok(cached(Response::with_body(
-            200,
-            CSS,
-            Body::Owned(css.into_bytes()),
-        )));
+        return Ok(Response::with_body(200, CSS, Body::Owned(css.into_bytes())));
     }
     if name == BRAND_LOGO {
         return brand_logo(config);
     }
     let file = FILES.iter().find(|(file, _, _)| *file == name);
     let (_, content_type, bytes) = file.ok_or_else(not_found)?;
-    Ok(cached(Response::with_body(
-        200,
-        content_type,
-        Body::Static(bytes),
-    )))
+    Ok(Response::with_body(200, content_type, Body::Static(bytes)))
 }
 
 /// The operator's logo. An SVG may hold scripts, which run when it is opened by itself: not here.
@@ -75,7 +78,7 @@ fn brand_logo(config: &Config) -> Result<Response, Failure> {
     let bytes = fs::read(path).map_err(|_| not_found())?;
     let content_type = picture(path, &bytes).ok_or_else(not_found)?;
     let response = Response::with_body(200, content_type, Body::Owned(bytes));
-    Ok(cached(response).header(
+    Ok(response.header(
         "Content-Security-Policy",
         "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     ))
@@ -104,14 +107,16 @@ pub fn logo_fault(brand: &Brand) -> Option<String> {
     ))
 }
 
-/// Eight hex digits over every embedded file: part of their addresses, so that a new binary's pages
-/// get its own files.
-pub fn version() -> &'static str {
+/// Eight hex digits over every embedded file and the brand's colours: part of their addresses, so
+/// that the pages of a new binary, or of new settings, get their own files.
+pub fn version(config: &Config) -> &'static str {
+    // A process has the same settings as long as it lives.
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
+        let colors = config.brand.color.map(brand_css).unwrap_or_default();
         let digest = FILES
             .iter()
-            .fold(Sha256::new(), |digest, (_, _, bytes)| {
+            .fold(Sha256::new_with_prefix(colors), |digest, (_, _, bytes)| {
                 digest.chain_update(bytes)
             })
             .finalize();
@@ -149,10 +154,6 @@ pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failu
             .header("Cache-Control", "public, max-age=3600")
             .header("Content-Security-Policy", "default-src 'none'; sandbox"),
     )
-}
-
-fn cached(response: Response) -> Response {
-    response.header("Cache-Control", "public, max-age=86400")
 }
 
 fn not_found() -> Failure {

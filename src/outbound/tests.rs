@@ -3,7 +3,7 @@
 
 mod servers;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpListener};
 
 use super::*;
 use servers::{Authority, Server};
@@ -130,6 +130,25 @@ fn an_authority_that_the_operator_names_is_trusted_and_no_other() {
             "{problem}"
         );
     }
+}
+
+#[test]
+fn a_server_is_slow_to_whoever_gave_it_time_and_not_to_whoever_came_late() {
+    // Nobody accepts, so nobody answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let places_after = |within| {
+        let outbound = client(None);
+        let answer = outbound.send(&OutboundRequest::get(&url).within(within));
+        assert_eq!(answer, Err(OutboundError::TooSlow));
+        let places: Vec<_> = (0..2)
+            .map_while(|_| outbound.take_place(&url).ok())
+            .collect();
+        places.len()
+    };
+    assert_eq!(places_after(KEPT), 1);
+    // This thread may come to a halt for a while: not each time.
+    assert!((0..5).any(|_| places_after(Duration::from_millis(20)) == 2));
 }
 
 #[test]

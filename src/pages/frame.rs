@@ -18,7 +18,8 @@ pub struct Chrome<'a> {
     pub texts: &'a Texts,
     /// Path of the base URL without a trailing slash: empty, or as `/auth`.
     pub base_path: &'a str,
-    /// Differs whenever a file under `static/` differs: lets browsers keep them for long.
+    /// Differs whenever a file under `static/` or the brand's colour differs: lets browsers keep
+    /// them for long.
     pub assets_version: &'a str,
     pub request_id: &'a str,
     /// Characters that a new password must have.

@@ -47,6 +47,24 @@ fn pages_carry_the_operators_brand_and_its_files_are_served() {
 }
 
 #[test]
+fn what_another_build_or_another_colour_has_is_not_kept_under_an_address_of_today() {
+    let red = Gatepost::start_with(&document(), &[("GATEPOST_BRAND_COLOR", "#aa3300")]);
+    let green = Gatepost::start_with(&document(), &[("GATEPOST_BRAND_COLOR", "#00aa33")]);
+    let page = green.get("/").text();
+    for name in ["brand.css", "app.css"] {
+        let address = page
+            .split('"')
+            .find(|text| text.contains(&format!("/static/{name}?v=")))
+            .unwrap_or_else(|| panic!("{name}: {page}"));
+        for (gatepost, caching) in [(&green, "public, max-age=86400"), (&red, "no-store")] {
+            let answer = gatepost.get(address);
+            assert_eq!(answer.status, 200, "{address}");
+            assert_eq!(answer.header("cache-control"), Some(caching), "{address}");
+        }
+    }
+}
+
+#[test]
 fn a_logo_that_cannot_be_read_is_told_at_the_start_and_pages_show_the_name() {
     let settings = [
         ("GATEPOST_BRAND_NAME", "Müller & Söhne"),
