@@ -124,7 +124,7 @@ impl<'a> Route<'a> {
                 READ,
                 Person,
                 Nobody,
-                Standing(|config, _| Ok(logout::check_session(config)), ""),
+                Standing(|config, _, _| Ok(logout::check_session(config)), ""),
             ),
             metadata::TOKEN_PATH => (
                 "token",
