@@ -277,12 +277,14 @@ pub fn chain_ends(store: &Store) -> Result<Vec<(Head, Instant)>, StoreError> {
         .collect()
 }
 
+/// A removal has the same lock, for half an hour at most, and brings no events.
 const UNDER_WAY: &str = "
 SELECT coalesce(max(extract(epoch FROM clock_timestamp() - a.xact_start)) * 1000000, 0)::int8
        AS micros
 FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock'
   AND l.relation = to_regclass('audit_events')
+  AND a.query NOT LIKE '%DELETE FROM audit_events%'
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// For how long the oldest transaction has been under way that has written events: they show when
@@ -300,7 +302,7 @@ WHERE (day, chain) > (:after_day::int4, :after_chain::text) AND day < :today::in
 ORDER BY day, chain LIMIT 1";
 
 /// A chain goes at once, so that it never shows without its beginning. One that follows it may
-/// stay: nobody misses a chain whose day is over.
+/// stay: nobody misses a chain whose day is over. [`UNDER_WAY`] knows it by its first words.
 const REMOVE_CHAIN: &str = "
 DELETE FROM audit_events WHERE day = :day::int4 AND chain = :chain::text";
 

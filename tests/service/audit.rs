@@ -18,7 +18,7 @@ use crate::support::gatepost::{
     ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document,
 };
 use crate::support::postgres::TestDatabase;
-use crate::support::waiting::until_served;
+use crate::support::waiting::{await_that, until_served};
 
 /// Exit code and what was printed.
 fn verify(gatepost: &Gatepost, heads: Option<&str>) -> (i32, String) {
@@ -1238,6 +1238,40 @@ fn chains_that_were_removed_stay_so_when_the_next_cannot_be_and_none_is_cut() {
     assert_eq!([1, 2, 3].map(rows), [0, 10, 10]);
     holding.rollback().unwrap();
     assert_eq!(audit_events::remove_expired(&store, tomorrow).unwrap(), 20);
+}
+
+#[test]
+fn followers_wait_for_whoever_writes_events_and_not_for_whoever_removes_old_ones() {
+    let database = TestDatabase::migrated();
+    let today = database.today();
+    database.run(&format!(
+        "INSERT INTO audit_events (day, at, chain, seq, previous, hash, event, detail)
+         VALUES ({}, now(), 'old', 0, 'x', 'x', 'refreshed', '{{}}')",
+        today.0
+    ));
+    let mut holder = database.client();
+    let pid = holder.query_one("SELECT pg_backend_pid()", &[]).unwrap();
+    let mut holding = holder.transaction().unwrap();
+    let old = "SELECT FROM audit_events FOR UPDATE";
+    holding.execute(old, &[]).unwrap();
+    let store = database.store();
+    let under_way = || audit_events::under_way(&store).unwrap();
+    let tomorrow = Day(today.0 + 1);
+    let remove = || audit_events::remove_expired(&store, tomorrow).is_ok();
+    thread::scope(|scope| {
+        // Each waits for the lock for a second.
+        scope.spawn(|| (0..10).any(|_| remove()));
+        await_that("removal of the old event", Duration::from_secs(10), || {
+            !database.waiting_behind(pid.get(0)).is_empty()
+        });
+        assert_eq!(under_way(), Duration::ZERO, "a removal");
+        let mut writer = database.client();
+        let mut writing = writer.transaction().unwrap();
+        writing.batch_execute(&row("user_changed", "new")).unwrap();
+        assert!(under_way() > Duration::ZERO, "a writer");
+        drop(writing);
+        holding.rollback().unwrap();
+    });
 }
 
 #[test]
