@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::fixtures::*;
 use super::*;
+use crate::protocol::words::legacy_flow::LegacyFlow;
 
 fn path(request: &AuthorizeRequest) -> &ReturnPath {
     if let Ending::Client(path) = &request.ending {
@@ -84,6 +85,111 @@ fn only_known_parameters_are_kept() {
         [("state", "a b&c"), ("resource", "urn:x")]
     );
     assert!(!kept.was_sent("extra") && !kept.was_sent("request"));
+}
+
+#[test]
+fn a_request_names_the_legacy_flows_that_it_uses() {
+    let allowing_plain = Client {
+        allow_plain_pkce: true,
+        ..client()
+    };
+    let judged = |asked: Asking| asked.judged_for(&allowing_plain).unwrap();
+    let openid = judged(asking());
+    let plain = judged(asking().with("code_challenge_method", "plain"));
+    let not_openid = judged(asking().with("scope", "orders.read"));
+    let through_browser = judged(asking().with("response_type", "code id_token token"));
+    let no_code = judged(asking().with("response_type", "id_token"));
+    assert!(openid.is_openid() && !not_openid.is_openid());
+    let without_challenge = |request: &AuthorizeRequest, nonce: Option<&str>| AuthorizeRequest {
+        code_challenge: None,
+        nonce: nonce.map(str::to_owned),
+        ..request.clone()
+    };
+    let token = LegacyFlow::TokenThroughBrowser;
+    for (request, flows) in [
+        (openid.clone(), vec![]),
+        (plain, vec![LegacyFlow::PlainPkce]),
+        // A nonce binds the code only where an ID token brings it back.
+        (without_challenge(&openid, Some("n-1")), vec![]),
+        (without_challenge(&openid, None), vec![LegacyFlow::Unbound]),
+        (
+            without_challenge(&not_openid, Some("n-1")),
+            vec![LegacyFlow::Unbound],
+        ),
+        (through_browser.clone(), vec![token]),
+        (
+            without_challenge(&through_browser, None),
+            vec![token, LegacyFlow::Unbound],
+        ),
+        (without_challenge(&no_code, None), vec![]),
+    ] {
+        assert_eq!(request.legacy_flows(), flows, "{request:?}");
+    }
+}
+
+#[test]
+fn resources_are_registered_absolute_and_behind_a_scope() {
+    const ORDERS: &str = "https://api.example/orders";
+    let asked = asking().with("scope", "openid orders.read");
+    let twice = asked.clone().also("resource", ORDERS).also("resource", "");
+    let request = twice.also("resource", ORDERS).judged().unwrap();
+    assert_eq!(request.resources, [ORDERS]);
+    for refused in [
+        "https://api.example/stock",
+        "https://api.example/free",
+        "https://api.example/gone",
+        "orders",
+    ] {
+        let asked = asked.clone().also("resource", ORDERS);
+        assert_eq!(
+            redirect_error(asked.also("resource", refused).judged()),
+            (AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource),
+            "{refused}"
+        );
+    }
+}
+
+/// RFC 6749 §3.3
+#[test]
+fn without_a_scope_those_that_lead_to_the_resource_count() {
+    let scope_of = |scope: &str, resource: &str| {
+        let asked = asking().with("scope", scope).also("resource", resource);
+        asked.judged().map(|request| request.scope.to_string())
+    };
+    let orders = "https://api.example/orders";
+    assert_eq!(scope_of("", orders), Ok(String::from("orders.read")));
+    let with_refresh = scope_of("offline_access", orders).unwrap();
+    assert_eq!(
+        ScopeSet::parse(&with_refresh),
+        ScopeSet::parse("orders.read offline_access")
+    );
+    for (scope, resource) in [("", "https://api.example/free"), ("openid", orders)] {
+        let asked = asking().with("scope", scope).also("resource", resource);
+        assert_eq!(
+            redirect_error(asked.judged()),
+            (AuthorizeErrorCode::InvalidTarget, Reason::UnknownResource),
+            "{scope}: {resource}"
+        );
+    }
+}
+
+#[test]
+fn the_key_of_a_code_is_kept_where_there_is_a_code() {
+    let key = |response_type: &str| {
+        let asked = asking().with("response_type", response_type);
+        let asked = asked.with("dpop_jkt", CODE_CHALLENGE);
+        asked.judged().unwrap().dpop_jkt
+    };
+    assert_eq!(key("code"), KeyThumbprint::from_text(CODE_CHALLENGE));
+    assert_eq!(key("id_token"), None);
+}
+
+#[test]
+fn the_way_back_knows_whether_nobody_was_to_be_asked() {
+    for (prompt, silent) in [("none", true), ("login", false), ("", false)] {
+        let request = asking().with("prompt", prompt).judged().unwrap();
+        assert_eq!(path(&request).silent, silent, "{prompt}");
+    }
 }
 
 fn any_pairs() -> impl Strategy<Value = Vec<(String, String)>> {

@@ -552,6 +552,32 @@ fn a_client_anyone_could_pose_as_is_asked_about_each_time() {
     .proceeds("openid");
 }
 
+#[test]
+fn whether_people_are_always_asked_follows_from_the_registration() {
+    let uris = ["http://127.0.0.1/cb", "com.example.app:/cb", REDIRECT_URI];
+    let [loopback, own_scheme, web] = uris;
+    let app = public_client(&uris);
+    let confidential = Client {
+        redirect_uris: app.redirect_uris.clone(),
+        ..client()
+    };
+    let remembering = Client {
+        allow_remember_consent: Some(true),
+        ..app.clone()
+    };
+    for (client, uri, always) in [
+        (&app, loopback, true),
+        (&app, own_scheme, true),
+        (&app, web, false),
+        (&remembering, loopback, false),
+        (&remembering, own_scheme, true),
+        (&confidential, loopback, false),
+    ] {
+        let target = RedirectTarget::match_registered(uri, client).unwrap();
+        assert_eq!(always_asks(client, &target), always, "{uri}");
+    }
+}
+
 /// RFC 8628 §5.4.
 #[test]
 fn a_device_is_asked_about_whatever_was_allowed_and_registered() {
