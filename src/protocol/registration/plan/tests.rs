@@ -230,6 +230,14 @@ fn names_and_subjects_of_others_are_refused() {
         planned(&twice, false, |_| ()).unwrap_err(),
         ["users[1] (other): is the same user as users[0]"]
     );
+    // With pruning, whoever has the name goes first; but not if the document keeps them.
+    let renamed = json!({"sub": "s-bob", "username": "alice"});
+    let kept = json!({"sub": "s-alice", "username": "alicia"});
+    assert!(planned(&json!({"users": [renamed]}), true, |_| ()).is_ok());
+    assert_eq!(
+        planned(&json!({"users": [renamed, kept]}), true, |_| ()).unwrap_err(),
+        ["users[0] (alice).username: is the user name of another user"]
+    );
 }
 
 #[test]

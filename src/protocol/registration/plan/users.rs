@@ -26,21 +26,23 @@ pub(super) fn changes<'d>(
     let mut meant: BTreeMap<Subject, usize> = BTreeMap::new();
     let issuers = issuers(comparison);
     let mut identities = BTreeSet::<&Identity>::new();
-    let named = users.named.iter().flatten().chain(
-        document
-            .users
-            .iter()
-            .filter_map(|entry| entry.subject.as_ref()),
-    );
-    let kept: BTreeSet<&Subject> = named.collect();
+    let by_sub: BTreeSet<&Subject> = document
+        .users
+        .iter()
+        .filter_map(|entry| entry.subject.as_ref())
+        .collect();
+    let named = users.named.iter().flatten();
+    let kept: BTreeSet<&Subject> = named.chain(by_sub.iter().copied()).collect();
     let mut changes = Vec::new();
     for (index, entry) in document.users.iter().enumerate() {
         let named = users.named.get(index).and_then(Option::as_ref);
         let subject = entry.subject.as_ref().or(named);
         let found = users.meant(index, entry);
-        // With pruning, the other user is removed before.
-        let is_taken =
-            named.is_some_and(|named| Some(named) != subject) && !pruning.covers(ObjectKind::User);
+        // With pruning, the other user is removed before, unless the document has their `sub`.
+        let is_taken = named.is_some_and(|named| {
+            let stays = by_sub.contains(named) || !pruning.covers(ObjectKind::User);
+            Some(named) != subject && stays
+        });
         let is_removed = entry
             .subject
             .as_ref()
