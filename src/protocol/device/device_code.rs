@@ -169,6 +169,33 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::protocol::words::samples::{self, registered_scope};
+    use crate::protocol::words::scope::ScopeKind;
+
+    #[test]
+    fn what_was_asked_for_counts_while_client_and_catalogue_have_it() {
+        let scope = |text: &str| ScopeSet::parse(text).unwrap();
+        let known = ["orders.read", "stock.read"];
+        let known = known.map(|name| registered_scope(name, ScopeKind::Resource, &[], &[]));
+        let catalogue = Catalogue {
+            scopes: known.map(|scope| (scope.name.clone(), scope)).into(),
+            ..Catalogue::default()
+        };
+        let client = Client {
+            scope: scope("orders.read gone"),
+            ..samples::client()
+        };
+        for (asked, allowed) in [
+            ("orders.read", true),
+            ("stock.read", false),
+            ("orders.read stock.read", false),
+            ("gone", false),
+            ("orders.read gone", false),
+        ] {
+            let is_allowed = is_still_allowed(&scope(asked), &client, &catalogue);
+            assert_eq!(is_allowed, allowed, "{asked}");
+        }
+    }
 
     #[test]
     fn case_hyphens_and_spaces_do_not_count() {

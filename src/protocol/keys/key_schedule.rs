@@ -329,6 +329,90 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_announced_signs_stays_published_and_checks_hints() {
+        let eddsa = SigningAlgorithm::EdDsa;
+        let first = key("first", eddsa, SEASONS.active_at_once(day(0)));
+        let next = key("next", eddsa, SEASONS.active_from(day(76), day(90)));
+        let alone = [first.clone()];
+        let both = [first.clone(), next.clone()];
+        let early = key("early", eddsa, SEASONS.active_at_once(day(50)));
+        let replaced = [first.clone(), early];
+        let (announced, signing) = (KeyState::Announced, KeyState::Signing);
+        let (published, retired) = (KeyState::Published, KeyState::Retired);
+        for (key, keys, now, state, since, until) in [
+            (&first, &alone[..], 0, signing, 0, Some(90)),
+            (&first, &alone, 89, signing, 0, Some(90)),
+            (&first, &alone, 90, signing, 0, None),
+            (&first, &both, 89, signing, 0, Some(90)),
+            (&next, &both, 89, announced, 76, Some(90)),
+            (&next, &both, 90, signing, 90, Some(180)),
+            (&first, &both, 90, published, 90, Some(104)),
+            (&first, &both, 103, published, 90, Some(104)),
+            (&first, &both, 104, retired, 104, Some(194)),
+            (&first, &replaced, 60, published, 50, Some(104)),
+        ] {
+            let standing = standing(key, keys, day(now));
+            let expected = KeyStanding {
+                state,
+                since: day(since),
+                until: until.map(day),
+            };
+            assert_eq!(standing, expected, "{} on day {now}", key.kid);
+        }
+        assert_eq!(super::announced(&both, eddsa, day(89)), Some(&next));
+        assert_eq!(super::announced(&both, eddsa, day(90)), None);
+    }
+
+    #[test]
+    fn a_key_without_its_private_half_is_forgotten_in_its_time() {
+        let eddsa = SigningAlgorithm::EdDsa;
+        let over = ScheduledKey {
+            can_sign: false,
+            ..key("over", eddsa, SEASONS.active_at_once(day(0)))
+        };
+        let forget = KeyStep::Forget {
+            kid: String::from("over"),
+        };
+        let keys = [over];
+        assert!(!due(&keys, &SEASONS, day(193)).contains(&forget));
+        assert!(due(&keys, &SEASONS, day(194)).contains(&forget));
+    }
+
+    #[test]
+    fn one_key_follows_another_without_a_gap() {
+        let eddsa = SigningAlgorithm::EdDsa;
+        let steps = |keys: &[ScheduledKey], now| succession(keys, eddsa, &SEASONS, day(now));
+        let first = key("first", eddsa, SEASONS.active_at_once(day(0)));
+        let following = |activates_at: u32| {
+            let times = SEASONS.active_from(day(76), day(activates_at));
+            [first.clone(), key("next", eddsa, times)]
+        };
+        let longer = KeyStep::Reschedule {
+            kid: String::from("first"),
+            times: SEASONS.retiring_at(day(0), day(0), day(100)),
+        };
+        assert_eq!(steps(&following(100), 80), [longer]);
+        assert_eq!(steps(&following(90), 80), []);
+        assert_eq!(steps(&following(85), 80), []);
+        let alone = [first];
+        assert_eq!(steps(&alone, 75), []);
+        let made = KeyStep::Make {
+            algorithm: eddsa,
+            times: SEASONS.active_from(day(76), day(90)),
+        };
+        assert_eq!(steps(&alone, 76), [made]);
+        // Before its own announcement, the clock went back.
+        let next = key("next", eddsa, SEASONS.active_from(day(10), day(24)));
+        let at_once = KeyStep::Reschedule {
+            kid: String::from("next"),
+            times: SEASONS.active_from(day(10), day(10)),
+        };
+        let alone = [next];
+        assert_eq!(steps(&alone, 9), []);
+        assert_eq!(steps(&alone, 10), [at_once]);
+    }
+
+    #[test]
     fn a_gap_is_closed_at_once() {
         let eddsa = SigningAlgorithm::EdDsa;
         let next = key("next", eddsa, SEASONS.active_from(day(0), day(14)));

@@ -202,6 +202,15 @@ mod tests {
     }
 
     #[test]
+    fn a_set_is_read_up_to_its_bound() {
+        let of = |count: usize| KeySet::parse(&json!({"keys": vec![p256(1); count]}));
+        let most = of(MOST_KEYS).unwrap();
+        assert!(most.has_key_for(SigningAlgorithm::Es256));
+        assert!(!most.has_key_for(SigningAlgorithm::EdDsa));
+        assert_eq!(of(MOST_KEYS + 1), None);
+    }
+
+    #[test]
     fn a_key_is_found_by_name_and_algorithm() {
         let (one, two) = (
             with(p256(1), "kid", json!("one")),

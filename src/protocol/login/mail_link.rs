@@ -20,7 +20,8 @@ pub const ADDRESS_PREFIX: &str = "gpe_";
 /// The same of what tells the sign-in page that a password was set.
 pub const NOTE_PREFIX: &str = "gpw_";
 pub const RESET_LIFETIME: Duration = Duration::from_secs(1_800);
-pub const INVITATION_LIFETIME: Duration = Duration::from_secs(72 * 3_600);
+/// Three days.
+pub const INVITATION_LIFETIME: Duration = Duration::from_secs(259_200);
 pub const ADDRESS_LIFETIME: Duration = Duration::from_secs(3_600);
 /// The longest sealed request that a link carries: letters are read, and so are their links.
 pub const LONGEST_REQUEST: usize = 1_500;

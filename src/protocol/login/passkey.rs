@@ -160,8 +160,7 @@ pub fn verify(
     }
     // Some authenticators do not count. If one counts and its counter does not grow, it was copied
     // (§6.1.1).
-    let counts = sign_count > 0 || known.sign_count > 0;
-    if counts && sign_count <= known.sign_count {
+    if known.sign_count > 0 && sign_count <= known.sign_count {
         Err(Reason::PasskeyCloned)
     } else {
         Ok(sign_count)

@@ -169,6 +169,8 @@ pub fn admit(counters: &Counters, limits: &PasswordLimits, now: Instant) -> Admi
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -181,6 +183,47 @@ mod tests {
         assert_eq!(check(&"x".repeat(1_025)), Err(PasswordFlaw::TooLong));
         assert_eq!(check(&"ä".repeat(513)), Err(PasswordFlaw::TooLong));
         assert_eq!(check("with\0nul\0inside"), Err(PasswordFlaw::HasNul));
+    }
+
+    #[test]
+    fn each_flaw_says_its_rule() {
+        for (flaw, rule) in [
+            (PasswordFlaw::TooShort(8), "at least 8 characters"),
+            (PasswordFlaw::TooShort(12), "GATEPOST_PASSWORD_MIN_LENGTH"),
+            (PasswordFlaw::TooLong, "at most 1024 bytes"),
+            (PasswordFlaw::HasNul, "NUL"),
+            (PasswordFlaw::TooCommon, "most guessed"),
+        ] {
+            assert!(flaw.rule().contains(rule), "{flaw:?}");
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_by_a_verified_address_of_ascii() {
+        let key = |email: &str, verified: Value| {
+            let claims = json!({"email": email, "email_verified": verified});
+            address_key(claims.as_object().unwrap())
+        };
+        let own = Some(String::from("alice@example.com"));
+        assert_eq!(key("Alice@Example.com", json!(true)), own);
+        assert_eq!(key("alice@example.com", json!(false)), None);
+        assert_eq!(key("alice@example.com", json!("true")), None);
+        assert_eq!(key("alice@b\u{fc}cher.example", json!(true)), None);
+        assert_eq!(address_key(&Map::new()), None);
+    }
+
+    #[test]
+    fn who_can_type_name_or_address_has_half_the_failures_for_each() {
+        let limits = |account_and_source: u32, account: u32| PasswordLimits {
+            account_and_source,
+            source: 50,
+            account,
+            new_source_wait: Duration::from_secs(60),
+        };
+        assert_eq!(limits(10, 300).by(SignInWith::Username), limits(10, 300));
+        let halved = |limits: PasswordLimits| limits.by(SignInWith::UsernameOrAddress);
+        assert_eq!(halved(limits(10, 300)), limits(5, 150));
+        assert_eq!(halved(limits(1, 1)), limits(1, 1));
     }
 
     #[test]

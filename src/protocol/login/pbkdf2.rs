@@ -105,6 +105,51 @@ impl Pbkdf2Hash {
 mod tests {
     use super::*;
 
+    const KEYS: [(&str, [u8; 16]); 3] = [
+        (
+            "pbkdf2",
+            [
+                0x26, 0x74, 0xa6, 0x9e, 0x1f, 0xbc, 0x4d, 0x54, 0xd7, 0x3c, 0x57, 0xd6, 0x0b, 0x6c,
+                0xfa, 0x81,
+            ],
+        ),
+        (
+            "pbkdf2-sha256",
+            [
+                0x25, 0xb7, 0xa3, 0x4c, 0x9f, 0x24, 0x67, 0xfb, 0xd2, 0x21, 0xfe, 0xae, 0x2d, 0x42,
+                0xd7, 0x6f,
+            ],
+        ),
+        (
+            "pbkdf2-sha512",
+            [
+                0xfa, 0x55, 0xd2, 0x4e, 0x15, 0xe3, 0xc7, 0x9c, 0xde, 0x86, 0x91, 0xdb, 0xd0, 0xcc,
+                0x08, 0x17,
+            ],
+        ),
+    ];
+
+    /// Made with Python's `hashlib.pbkdf2_hmac`.
+    #[test]
+    fn a_password_has_the_hash_of_its_algorithm_alone() {
+        let salt = BASE64_STANDARD_NO_PAD.encode("a salt of sixteen");
+        let hash = |name: &str, key: &[u8]| {
+            let length = key.len();
+            let key = BASE64_STANDARD_NO_PAD.encode(key);
+            Pbkdf2Hash::parse(&format!("${name}$i=1000,l={length}${salt}${key}")).unwrap()
+        };
+        let is_of = |name: &str, key: &[u8], password: &str| {
+            hash(name, key).is_of(&SecretText::new(password))
+        };
+        for (name, key) in KEYS {
+            assert!(is_of(name, &key, "a good password"), "{name}");
+            assert!(!is_of(name, &key, "a good passwore"), "{name}");
+            for (other, ..) in NAMES.iter().filter(|(other, ..)| *other != name) {
+                assert!(!is_of(other, &key, "a good password"), "{name} as {other}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_out_of_bounds_is_no_hash() {
         let (salt, key) = ("A".repeat(22), "A".repeat(43));

@@ -193,7 +193,7 @@ const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 pub fn to_base32(secret: &SecretBytes) -> String {
     let bits = secret.expose().chunks(5).flat_map(|chunk| {
         let number = chunk.iter().enumerate().fold(0_u64, |sum, (at, byte)| {
-            sum | u64::from(*byte) << (32 - 8 * at)
+            sum + (u64::from(*byte) << (32 - 8 * at))
         });
         (0..chunk.len() * 8)
             .step_by(5)
@@ -213,7 +213,7 @@ pub fn from_base32(text: &str) -> Option<SecretBytes> {
         let digit = BASE32
             .iter()
             .position(|one| *one == letter.to_ascii_uppercase())?;
-        (held, width) = (held << 5 | u32::try_from(digit).ok()?, width + 5);
+        (held, width) = ((held << 5) + u32::try_from(digit).ok()?, width + 5);
         if width >= 8 {
             width -= 8;
             bytes.extend((held >> width).to_be_bytes().last());

@@ -64,6 +64,12 @@ fn registered(flags: u8, attested: &[u8]) -> Result<Passkey, Reason> {
     register(PARTY, &object(&data_for(PARTY.id, flags, 7, attested)))
 }
 
+/// IANA COSE Algorithms: EdDSA, ES256, RS256
+#[test]
+fn the_browser_is_asked_for_keys_that_can_be_read() {
+    assert_eq!(ALGORITHMS, [-8, -7, -257]);
+}
+
 #[test]
 fn a_passkey_is_read_with_each_kind_of_key() {
     let ed = PublicKey::Ed25519 {
