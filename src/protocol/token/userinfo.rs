@@ -318,6 +318,126 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_answer_always_has_the_subject() {
+        let (token, user) = (samples::access_token(), samples::alice());
+        let answer = response(&token, &user, &scope("openid"), &Catalogue::default());
+        assert_eq!(answer.get("sub"), Some(&json!(user.subject.as_str())));
+    }
+
+    #[test]
+    fn a_proof_is_by_the_key_and_for_the_token() {
+        let key = KeyThumbprint([1; 32]);
+        let sent = |token: &str| SentToken {
+            scheme: TokenScheme::Dpop,
+            token: SecretText::new(token),
+        };
+        // RFC 9449 §7.1, figure 12
+        let proof = DpopProof {
+            key,
+            name: [0; 32],
+            nonce: None,
+            token_hash: Some(String::from("fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo")),
+        };
+        let token = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";
+        let other_key = KeyThumbprint([2; 32]);
+        for (token, key, verdict) in [
+            (token, key, Ok(())),
+            (
+                token,
+                other_key,
+                Err(BearerFailure::NotHolder(Reason::ProofKey)),
+            ),
+            (
+                "another",
+                key,
+                Err(BearerFailure::InvalidProof(Reason::ProofToken)),
+            ),
+        ] {
+            assert_eq!(check_holder(&proof, key, &sent(token)), verdict, "{token}");
+        }
+    }
+
+    /// RFC 6750 §3 and RFC 9449 §7.1
+    #[test]
+    fn each_failure_has_its_status_and_its_challenge() {
+        use BearerFailure::*;
+        use TokenScheme::{Bearer, Dpop};
+        let algorithms = "algs=\"ES256 EdDSA Ed25519\"";
+        for (failure, scheme, status, error, schemes, told) in [
+            (Missing, Bearer, 401, None, "Bearer DPoP", ""),
+            (
+                InvalidRequest(Reason::SeveralAccessTokens),
+                Bearer,
+                400,
+                Some("invalid_request"),
+                "Bearer",
+                "",
+            ),
+            (
+                InvalidToken,
+                Bearer,
+                401,
+                Some("invalid_token"),
+                "Bearer",
+                "",
+            ),
+            (InvalidToken, Dpop, 401, Some("invalid_token"), "DPoP", ""),
+            (
+                NotHolder(Reason::ProofMissing),
+                Bearer,
+                401,
+                Some("invalid_token"),
+                "DPoP",
+                "",
+            ),
+            (
+                InvalidProof(Reason::ProofToken),
+                Dpop,
+                401,
+                Some("invalid_dpop_proof"),
+                "DPoP",
+                "",
+            ),
+            (
+                InsufficientScope,
+                Bearer,
+                403,
+                Some("insufficient_scope"),
+                "Bearer",
+                ", scope=\"orders\"",
+            ),
+            (
+                NotOfProgram,
+                Dpop,
+                403,
+                Some("insufficient_scope"),
+                "DPoP",
+                ", scope=\"orders\"",
+            ),
+        ] {
+            assert_eq!((failure.status(), failure.error()), (status, error));
+            let challenges = failure.challenges(scheme, "orders");
+            let begun: Vec<&str> = challenges
+                .iter()
+                .filter_map(|challenge| challenge.split(' ').next())
+                .collect();
+            assert_eq!(begun.join(" "), schemes, "{failure:?}");
+            for challenge in &challenges {
+                let is_dpop = challenge.starts_with("DPoP ");
+                assert_eq!(challenge.contains(algorithms), is_dpop, "{challenge}");
+                let said = error.map(|error| format!("error=\"{error}\""));
+                assert_eq!(challenge.contains("error="), said.is_some(), "{challenge}");
+                assert!(challenge.contains(&said.unwrap_or_default()), "{challenge}");
+                assert!(challenge.ends_with(told), "{challenge}");
+                assert_eq!(challenge.contains("scope="), status == 403, "{challenge}");
+            }
+            let description = failure.description("orders");
+            assert!(description.starts_with(failure.reason().description()));
+            assert_eq!(description.ends_with(" orders."), failure == NotOfProgram);
+        }
+    }
+
     mod bearer {
         use proptest::prelude::*;
 

@@ -204,6 +204,19 @@ mod tests {
         assert_eq!(differing(&other, &token(&json!({}))), ["iss"]);
         assert_eq!(differing(&entry(), &token(&json!({}))), [""; 0]);
         assert_eq!(nearest(&[], &token(&json!({}))), None);
+        // One without an issuer that fits comes before one of the issuer that does not.
+        let of_branch = WorkloadIdentity {
+            subject: String::from("repo:acme@12/shop@34:ref:refs/heads/main"),
+            ..entry()
+        };
+        let of_any_issuer = WorkloadIdentity {
+            issuer: None,
+            ..entry()
+        };
+        let entries = [of_branch, of_any_issuer];
+        let token = token(&json!({}));
+        let found = nearest(&entries, &token).map(|(place, _)| place);
+        assert_eq!(found, Some(1));
     }
 
     #[test]

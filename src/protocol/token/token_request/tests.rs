@@ -25,6 +25,15 @@ fn accepted(pairs: &[(&str, &str)]) -> TokenRequest {
     .unwrap()
 }
 
+#[test]
+fn only_targets_may_be_sent_twice() {
+    let (single, several) = PARAMETERS.split_at(SINGLE_PARAMETERS.len());
+    assert_eq!(
+        (single, several),
+        (SINGLE_PARAMETERS, &["resource", "audience"][..])
+    );
+}
+
 const CODE: [(&str, &str); 3] = [
     ("grant_type", "authorization_code"),
     ("code", "gpc_x"),
