@@ -204,11 +204,7 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
             }
             Err(refused) => Response::empty(refused.status),
         },
-        |ends| {
-            if let Some(app) = house.app.get() {
-                close(app, ends);
-            }
-        },
+        |ends| close(house, ends),
     )
 }
 
@@ -220,7 +216,8 @@ fn takes_long_body(house: &'static House) -> Box<dyn Fn(&Request) -> bool + Send
 }
 
 /// Letters that are under way get their time, and then the audit log is told the last.
-fn close(app: &App, ends: Instant) {
+fn close(house: &House, ends: Instant) {
+    let Some(app) = house.app.get() else { return };
     app.letters.close(ends);
     app.write_last_uses();
     app.close_audit();
