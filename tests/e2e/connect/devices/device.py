@@ -7,7 +7,10 @@ ISSUER = environ.get("ISSUER", "http://localhost:8080")
 
 
 def post(path, form):
-    return requests.post(f"{ISSUER}/connect/{path}", data={"client_id": "television"} | form, timeout=10).json()
+    try:
+        return requests.post(f"{ISSUER}/connect/{path}", data={"client_id": "television"} | form, timeout=10).json()
+    except requests.RequestException:
+        return {"error": "temporarily_unavailable"}  # the network is away: RFC 8628 section 3.5
 
 
 shown = post("deviceauthorization", {"scope": "openid profile offline_access"})
@@ -21,7 +24,7 @@ while True:
     token = post("token", form)
     if "access_token" in token:
         break
-    if token["error"] == "slow_down":
+    if token["error"] in ("slow_down", "temporarily_unavailable"):
         pause += 5
     elif token["error"] != "authorization_pending":
         raise SystemExit(token["error"])  # access_denied, expired_token

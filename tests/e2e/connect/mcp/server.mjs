@@ -3,7 +3,7 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 
 const issuer = process.env.ISSUER ?? "http://localhost:8080";
 const resource = process.env.RESOURCE ?? "http://localhost:3002/mcp"; // where clients find this server
-const metadataAt = new URL("/.well-known/oauth-protected-resource" + new URL(resource).pathname, resource); // RFC 9728 §3.1
+const metadataAt = new URL("/.well-known/oauth-protected-resource" + new URL(resource).pathname.replace(/^\/$/, ""), resource); // RFC 9728 §3.1
 const { jwks_uri } = await (await fetch(`${issuer}/.well-known/openid-configuration`)).json();
 const keys = createRemoteJWKSet(new URL(jwks_uri));
 
