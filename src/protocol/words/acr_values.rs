@@ -160,6 +160,91 @@ mod tests {
     use super::*;
     use crate::protocol::authorize::authorize_request::fixtures::{catalogue_with_tenants, client};
 
+    fn acme() -> Option<TenantName> {
+        Some(TenantName::new("acme"))
+    }
+
+    fn of_tenants(names: Option<&[&str]>) -> Client {
+        let names = names.map(|names| names.iter().map(|name| TenantName::new(*name)));
+        Client {
+            tenants: names.map(Iterator::collect),
+            ..client()
+        }
+    }
+
+    #[test]
+    fn each_word_is_what_its_beginning_says() {
+        let text = "idp:former tenant:acme urn:x idp:corp idp:local 2";
+        let parsed = AcrValues::parse(Some(text), &client(), &catalogue_with_tenants()).unwrap();
+        assert_eq!(
+            parsed,
+            AcrValues {
+                identity_provider: Some(String::from("corp")),
+                dropped_identity_provider: Some(String::from("former")),
+                tenant: acme(),
+                others: vec![String::from("urn:x"), String::from("2")],
+            }
+        );
+    }
+
+    #[test]
+    fn the_tenant_is_the_one_that_is_named_or_the_only_one() {
+        let catalogue = catalogue_with_tenants();
+        let (any, one) = (of_tenants(None), of_tenants(Some(&["acme"])));
+        let two = of_tenants(Some(&["acme", "globex"]));
+        for (client, names, tenant) in [
+            (&any, &[][..], Ok(None)),
+            (&any, &["acme"], Ok(acme())),
+            (&any, &["nobody"], Err(Reason::UnknownTenant)),
+            (&any, &["acme", "acme"], Err(Reason::UnknownTenant)),
+            (&one, &[], Ok(acme())),
+            (&one, &["globex"], Err(Reason::UnknownTenant)),
+            (&two, &[], Ok(None)),
+            (&two, &["acme"], Ok(acme())),
+        ] {
+            let settled = settle_tenant(names.iter().copied(), client, &catalogue);
+            assert_eq!(settled, tenant, "{names:?}");
+        }
+        let globex = Some(TenantName::new("globex"));
+        let gone = Some(TenantName::new("gone"));
+        for (client, tenant, stands) in [
+            (&any, None, true),
+            (&any, globex.clone(), true),
+            (&any, gone, false),
+            (&one, None, false),
+            (&one, acme(), true),
+            (&one, globex, false),
+            (&two, None, true),
+        ] {
+            let found = tenant_stands(tenant.as_ref(), client, &catalogue);
+            assert_eq!(found, stands, "{tenant:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_for_no_provider_elsewhere() {
+        let catalogue = catalogue_with_tenants();
+        let refused = Err(Reason::IdentityProviderWithPassword);
+        for (text, tenant) in [
+            (Some("tenant:acme idp:local"), Ok(acme())),
+            (None, Ok(None)),
+            (Some("tenant:acme idp:corp"), refused),
+        ] {
+            let found = tenant_for_password(text, &client(), &catalogue);
+            assert_eq!(found, tenant, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn classes_of_providers_that_are_enabled_are_supported() {
+        let mut catalogue = catalogue_with_tenants();
+        for (name, acr) in [("corp", "urn:gold"), ("former", "urn:silver")] {
+            let provider = catalogue.identity_providers.get_mut(name).unwrap();
+            provider.acr_map = [(String::from("there"), acr.to_owned())].into();
+        }
+        assert_eq!(supported(&catalogue), ["1", "2", "phr", "urn:gold"].into());
+    }
+
     proptest! {
         #[test]
         fn only_registered_names_come_through(text in "((idp:|tenant:)?(corp|local|former|acme|globex|x)? ?){0,6}") {

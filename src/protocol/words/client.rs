@@ -386,3 +386,108 @@ pub fn allows_role(allowed: Option<&BTreeSet<String>>, role: Option<&Value>) -> 
         .filter_map(Value::as_str)
         .any(|role| allowed.contains(role))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::samples;
+    use super::*;
+
+    fn names<T: Ord>(texts: &[&str], name: impl Fn(&str) -> T) -> Option<BTreeSet<T>> {
+        Some(texts.iter().map(|text| name(text)).collect())
+    }
+
+    #[test]
+    fn grants_and_algorithms_are_read_by_their_names() {
+        for grant_type in GrantType::BUILT_IN {
+            assert_eq!(GrantType::from_name(grant_type.as_str()), grant_type);
+        }
+        let own = GrantType::from_name("urn:example:own");
+        assert_eq!(own, GrantType::Extension(String::from("urn:example:own")));
+        assert_eq!(own.as_str(), "urn:example:own");
+        for (name, algorithm) in [
+            ("Ed25519", Some(SigningAlgorithm::EdDsa)),
+            ("EdDSA", Some(SigningAlgorithm::EdDsa)),
+            ("ES256", Some(SigningAlgorithm::Es256)),
+            ("none", None),
+        ] {
+            assert_eq!(SigningAlgorithm::from_others(name), algorithm, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_client_is_open_to_the_roles_that_it_allows() {
+        let open = samples::client();
+        let closed = Client {
+            allowed_roles: names(&["staff", "admin"], str::to_owned),
+            ..open.clone()
+        };
+        for (role, is_allowed) in [
+            (json!("staff"), true),
+            (json!("guest"), false),
+            (json!(["guest", "admin"]), true),
+            (json!(["guest"]), false),
+            (json!([]), false),
+            (json!(7), false),
+        ] {
+            assert_eq!(closed.is_open_to(Some(&role)), is_allowed, "{role}");
+            assert!(open.is_open_to(Some(&role)), "{role}");
+        }
+        assert!(open.is_open_to(None) && !closed.is_open_to(None));
+    }
+
+    #[test]
+    fn a_client_takes_what_is_as_strong_as_it_asks_for() {
+        let client = Client {
+            minimum_acr: Strength::TwoFactors,
+            ..samples::client()
+        };
+        for (acr, is_taken) in [("1", false), ("2", true), ("phr", true), ("other", false)] {
+            assert_eq!(client.takes(acr), is_taken, "{acr}");
+        }
+    }
+
+    #[test]
+    fn a_client_signs_assertions_as_it_is_registered() {
+        let algorithms = |algorithm, profile| {
+            let client = Client {
+                token_endpoint_auth_signing_alg: algorithm,
+                profile,
+                ..samples::client()
+            };
+            client.assertion_algorithms()
+        };
+        let es256 = SigningAlgorithm::Es256;
+        assert_eq!(algorithms(Some(es256), None), [es256]);
+        assert_eq!(algorithms(None, None), SigningAlgorithm::ALL);
+        assert_eq!(
+            algorithms(None, Some(Profile::Fapi2)),
+            SigningAlgorithm::OF_FAPI2
+        );
+    }
+
+    #[test]
+    fn what_is_not_registered_is_not_allowed() {
+        let any = samples::client();
+        let bound = Client {
+            identity_providers: names(&["corp"], str::to_owned),
+            tenants: names(&["acme"], |name| TenantName::new(name)),
+            ..any.clone()
+        };
+        assert!(bound.allows_grant(&GrantType::AuthorizationCode));
+        assert!(!bound.allows_grant(&GrantType::Password));
+        for (name, is_allowed) in [("corp", true), ("local", false)] {
+            assert_eq!(bound.allows_identity_provider(name), is_allowed, "{name}");
+            assert!(any.allows_identity_provider(name), "{name}");
+        }
+        for (name, is_allowed) in [("acme", true), ("globex", false)] {
+            let tenant = TenantName::new(name);
+            assert_eq!(bound.allows_tenant(&tenant), is_allowed, "{name}");
+            assert!(any.allows_tenant(&tenant), "{name}");
+            assert_eq!(bound.is_within(&[name]), is_allowed, "{name}");
+            assert!(any.is_within(&[name]), "{name}");
+        }
+        assert!(bound.is_within(&["", "globex"]) && !bound.is_within(&[]));
+    }
+}

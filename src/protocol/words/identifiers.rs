@@ -139,7 +139,7 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     let mut digits = text.bytes().map(nibble);
     let mut bytes = Vec::new();
     while let Some(high) = digits.next() {
-        bytes.push(high? << 4 | digits.next()??);
+        bytes.push((high? << 4) + digits.next()??);
     }
     Some(bytes)
 }
@@ -161,6 +161,18 @@ mod tests {
                 subject.as_str()
             );
         }
+    }
+
+    #[test]
+    fn a_thumbprint_and_hexadecimal_digits_are_read_back() {
+        let thumbprint = KeyThumbprint([0xfb; 32]);
+        let text = "-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s";
+        assert_eq!(thumbprint.to_text(), text);
+        assert_eq!(KeyThumbprint::from_text(text), Some(thumbprint));
+        assert_eq!(KeyThumbprint::from_text("-_v7"), None);
+        assert_eq!(encode(&[0x00, 0x9f, 0xff]), "009fff");
+        assert_eq!(decode("009fFF"), Some(vec![0x00, 0x9f, 0xff]));
+        assert_eq!((decode("009"), decode("0g")), (None, None));
     }
 
     #[test]

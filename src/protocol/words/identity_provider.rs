@@ -64,3 +64,33 @@ impl IdentityProvider {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::authorize::authorize_request::fixtures::{catalogue, identity_provider};
+    use crate::protocol::words::scope::ScopeKind;
+
+    use super::*;
+
+    #[test]
+    fn the_authority_is_the_issuer_or_who_answers_for_the_user() {
+        let mut provider = identity_provider("corp", true);
+        assert_eq!(provider.authority(), "https://login.corp.example");
+        provider.kind = ProviderKind::OAuth {
+            authorization_endpoint: String::from("https://hub.example/authorize"),
+            token_endpoint: String::from("https://hub.example/token"),
+            userinfo_endpoint: String::from("https://api.hub.example/user"),
+            emails_endpoint: None,
+            subject_claim: String::from("id"),
+        };
+        assert_eq!(provider.authority(), "https://api.hub.example/user");
+    }
+
+    #[test]
+    fn a_scope_that_is_registered_has_a_kind() {
+        let catalogue = catalogue();
+        assert_eq!(catalogue.kind("openid"), Some(ScopeKind::Identity));
+        assert_eq!(catalogue.kind("orders.read"), Some(ScopeKind::Resource));
+        assert_eq!(catalogue.kind("nope"), None);
+    }
+}

@@ -84,7 +84,11 @@ mod tests {
         assert_eq!(Instant::from_micros(-1).seconds(), -1);
         assert_eq!(Instant::from_micros(-1).day(), Day(-1));
         assert_eq!(Instant::from_micros(1_999_999).seconds(), 1);
-        assert_eq!(Instant::from_micros(1_999).millis(), 1);
+        assert_eq!(Instant::from_micros(2_999).millis(), 2);
+        assert_eq!(Instant::from_seconds(179).minute(), 2);
+        assert_eq!(Instant::from_micros(-1).minute(), -1);
+        assert_eq!(Instant::from_micros(7).micros(), 7);
+        assert_eq!(Day(2).start(), Instant::from_seconds(172_800));
     }
 
     #[test]
@@ -93,6 +97,10 @@ mod tests {
         assert_eq!(end.plus(Duration::from_secs(1)), end);
         assert_eq!(Instant::from_micros(5).plus(Duration::MAX), end);
         assert_eq!(Instant::from_seconds(i64::MAX), end);
+        assert_eq!(
+            Instant::from_micros(9).since(Instant::from_micros(2)),
+            Duration::from_micros(7)
+        );
         assert_eq!(
             Instant::from_micros(1).since(Instant::from_micros(2)),
             Duration::ZERO

@@ -55,3 +55,59 @@ impl Client {
         flows
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::instant::Day;
+    use super::super::response_type::ResponseType;
+    use super::super::samples::{self, NOW};
+    use super::*;
+
+    #[test]
+    fn the_last_day_counts_to_its_end() {
+        for (until, is_over) in [
+            (None, false),
+            (Some(NOW.day().0 - 1), true),
+            (Some(NOW.day().0), false),
+            (Some(NOW.day().0 + 1), false),
+        ] {
+            let client = Client {
+                legacy_until: until.map(Day),
+                ..samples::client()
+            };
+            assert_eq!(client.legacy_is_over(NOW), is_over, "{until:?}");
+        }
+    }
+
+    #[test]
+    fn a_registration_says_which_flows_it_is_for() {
+        let flows = |change: fn(&mut Client)| {
+            let mut client = samples::client();
+            change(&mut client);
+            client.legacy_flows()
+        };
+        let id_token_alone = |client: &mut Client| {
+            client.response_types = [ResponseType::parse("id_token").unwrap()].into();
+            client.require_pkce = Some(false);
+            client.allow_plain_pkce = true;
+        };
+        assert_eq!(flows(|_| ()), []);
+        assert_eq!(flows(id_token_alone), []);
+        assert_eq!(
+            flows(|client| client.require_pkce = Some(false)),
+            [LegacyFlow::Unbound]
+        );
+        assert_eq!(
+            flows(|client| client.allow_plain_pkce = true),
+            [LegacyFlow::PlainPkce]
+        );
+        assert_eq!(
+            flows(|client| client.grant_types = [GrantType::Password].into()),
+            [LegacyFlow::Password]
+        );
+        assert_eq!(
+            flows(|client| client.response_types = ResponseType::ALL.into()),
+            [LegacyFlow::TokenThroughBrowser]
+        );
+    }
+}

@@ -90,7 +90,13 @@ mod tests {
                 format!("{}@{}", address.local_part(), address.domain()),
                 good
             );
+            assert_eq!((address.as_str(), &*address.to_string()), (good, good));
         }
+        let domain = [&["abcdefg"; 31][..], &["com"]].concat().join(".");
+        let longest = format!("ab@{domain}");
+        assert_eq!(longest.len(), LONGEST);
+        assert!(MailAddress::parse(&longest).is_ok());
+        assert!(MailAddress::parse(&format!("c{longest}")).is_err());
         let long = format!("{}@example.com", "a".repeat(65));
         let longer = format!("a@{}", "abcdefgh.".repeat(30));
         for bad in [

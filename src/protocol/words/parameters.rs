@@ -17,11 +17,7 @@ impl Parameters {
         // form_urlencoded repairs invalid UTF-8 with U+FFFD, so the decoded bytes are checked
         // before it sees them.
         let has_nul = percent_encoding::percent_decode(raw).any(|byte| byte == 0);
-        if has_nul
-            || raw
-                .split(|byte| *byte == b'&' || *byte == b'=')
-                .any(|piece| !is_utf8(piece))
-        {
+        if has_nul || !is_utf8(raw) {
             return Err(Reason::MalformedParameters);
         }
         Ok(Parameters(
@@ -135,12 +131,12 @@ pub const RESOURCE: usize = 2000;
 pub const RESOURCES: usize = 10;
 /// Codes, tokens and other handles of ours.
 pub const HANDLE: usize = 8192;
-pub const ID_TOKEN_HINT: usize = 16 * 1024;
+pub const ID_TOKEN_HINT: usize = 16_384;
 /// Also of `client_assertion` and `request`.
-pub const ASSERTION: usize = 16 * 1024;
+pub const ASSERTION: usize = 16_384;
 /// Every parameter without a row of its own.
 pub const OTHER: usize = 300;
-pub const QUERY_BYTES: usize = 32 * 1024;
+pub const QUERY_BYTES: usize = 32_768;
 /// A sealed authorization request; a longer one is refused when it comes in.
 pub const SEALED_REQUEST: usize = 7000;
 pub const AUTHORIZATION_CODE: usize = 2000;
@@ -187,6 +183,13 @@ mod tests {
             parameters.refuse_repeated(&["a", "b"]),
             Err(Reason::RepeatedParameter)
         );
+    }
+
+    #[test]
+    fn pairs_are_as_they_were_sent() {
+        let pairs = [("a", "1"), ("b", ""), ("a", "2")];
+        let parameters = Parameters::from_pairs(pairs);
+        assert_eq!(parameters.iter().collect::<Vec<_>>(), pairs);
     }
 
     #[test]

@@ -62,3 +62,112 @@ impl SignInPlace<'_> {
         self.allows(provider) && !self.catalogue.idle_identity_providers.contains(provider)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+    use crate::protocol::authorize::authorize_request::fixtures::{
+        catalogue_with_tenants, identity_provider,
+    };
+
+    /// `corp` and `former` (disabled) of no tenant, `own` of `acme`, `idle` that no client allows,
+    /// `hidden` that the account page does not name.
+    fn catalogue() -> Catalogue {
+        let mut catalogue = catalogue_with_tenants();
+        let providers = &mut catalogue.identity_providers;
+        for name in ["own", "idle", "hidden"] {
+            providers.insert(name.to_owned(), identity_provider(name, true));
+        }
+        providers.get_mut("own").unwrap().tenant = Some(TenantName::new("acme"));
+        providers.get_mut("hidden").unwrap().account_page = false;
+        catalogue.idle_identity_providers.insert("idle".to_owned());
+        catalogue
+    }
+
+    fn client(identity_providers: Option<&[&str]>) -> Client {
+        let names = identity_providers.map(|names| names.iter().map(|name| (*name).to_owned()));
+        Client {
+            identity_providers: names.map(Iterator::collect),
+            ..samples::client()
+        }
+    }
+
+    #[test]
+    fn a_provider_counts_where_it_is_enabled_allowed_and_of_this_tenant() {
+        let catalogue = catalogue();
+        let (any, corp_alone) = (client(None), client(Some(&["corp"])));
+        let (acme, globex) = (TenantName::new("acme"), TenantName::new("globex"));
+        for (client, tenant, provider, counts) in [
+            (Some(&any), None, "corp", true),
+            (Some(&any), Some(&acme), "corp", true),
+            (Some(&any), None, "former", false),
+            (Some(&any), None, "unknown", false),
+            (Some(&any), None, LOCAL, true),
+            (Some(&any), Some(&acme), "own", true),
+            (Some(&any), Some(&globex), "own", false),
+            (Some(&any), None, "own", false),
+            (Some(&corp_alone), None, "corp", true),
+            (Some(&corp_alone), None, LOCAL, false),
+            (Some(&corp_alone), Some(&acme), "own", false),
+            (None, None, "corp", true),
+            (None, None, LOCAL, true),
+        ] {
+            let place = SignInPlace {
+                client,
+                tenant,
+                catalogue: &catalogue,
+            };
+            assert_eq!(place.allows(provider), counts, "{tenant:?} {provider}");
+        }
+    }
+
+    #[test]
+    fn a_session_counts_while_its_provider_has_the_same_issuer() {
+        let catalogue = catalogue();
+        let any = client(None);
+        let place = SignInPlace {
+            client: Some(&any),
+            tenant: None,
+            catalogue: &catalogue,
+        };
+        for (provider, issuer, counts) in [
+            (None, None, true),
+            (Some("corp"), Some("https://login.corp.example"), true),
+            (Some("corp"), Some("https://another.example"), false),
+            (Some("corp"), None, true),
+            (Some("former"), Some("https://login.former.example"), false),
+        ] {
+            let session = Session {
+                identity_provider: provider.map(str::to_owned),
+                upstream_issuer: issuer.map(str::to_owned),
+                ..samples::session()
+            };
+            assert_eq!(session.identity_provider(), provider.unwrap_or("local"));
+            assert_eq!(place.accepts(&session), counts, "{provider:?} {issuer:?}");
+        }
+    }
+
+    #[test]
+    fn a_provider_is_named_to_whoever_may_come_in_by_it() {
+        let catalogue = catalogue();
+        let any = client(None);
+        for (provider, to_client, on_account_page, is_way_in) in [
+            ("corp", true, true, true),
+            ("hidden", true, false, true),
+            ("idle", true, false, false),
+            ("former", false, false, false),
+            (LOCAL, true, true, true),
+            ("unknown", false, false, false),
+        ] {
+            let place = |client| SignInPlace {
+                client,
+                tenant: None,
+                catalogue: &catalogue,
+            };
+            assert_eq!(place(Some(&any)).offers(provider), to_client, "{provider}");
+            assert_eq!(place(None).offers(provider), on_account_page, "{provider}");
+            assert_eq!(place(None).is_way_in(provider), is_way_in, "{provider}");
+        }
+    }
+}

@@ -628,6 +628,13 @@ mod tests {
     }
 
     #[test]
+    fn the_log_is_told_which_scope_was_wrong() {
+        let error = TokenError::about_scope(Reason::UnknownScope, "nope");
+        assert_eq!(error.code, TokenErrorCode::InvalidScope);
+        assert_eq!(error.detail.as_deref(), Some("nope"));
+    }
+
+    #[test]
     fn invalid_grant_has_one_public_text() {
         let is_of_grant = |code: &str| {
             ("GP1206".."GP1215").contains(&code)

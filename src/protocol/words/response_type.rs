@@ -207,10 +207,55 @@ mod tests {
         }
     }
 
+    #[test]
+    fn each_response_type_takes_its_scopes_and_travels_where_it_may() {
+        for (text, alone, identity, resource, returns_tokens) in [
+            ("code", false, true, true, false),
+            ("id_token", true, true, false, true),
+            ("token", false, false, true, true),
+            ("id_token token", false, true, true, true),
+            ("code id_token", false, true, true, true),
+            ("code token", false, true, true, true),
+            ("code id_token token", false, true, true, true),
+        ] {
+            let response_type = ResponseType::parse(text).unwrap();
+            assert_eq!(response_type.is_id_token_alone(), alone, "{text}");
+            assert_eq!(response_type.takes(ScopeKind::Identity), identity, "{text}");
+            assert_eq!(response_type.takes(ScopeKind::Resource), resource, "{text}");
+            assert_eq!(response_type.returns_tokens(), returns_tokens, "{text}");
+            for (mode, is_legal) in [
+                (ResponseMode::Query, !returns_tokens),
+                (ResponseMode::Fragment, true),
+                (ResponseMode::FormPost, true),
+            ] {
+                assert_eq!(mode.is_legal_for(response_type), is_legal, "{text}");
+            }
+        }
+    }
+
     mod prompt {
         use proptest::prelude::*;
 
         use super::super::*;
+
+        #[test]
+        fn each_word_is_a_wish_of_its_own() {
+            let wishes = |text: &str| {
+                let prompts = Prompts::parse(text).unwrap();
+                let Prompts {
+                    none,
+                    login,
+                    consent,
+                    select_account,
+                } = prompts;
+                [none, login, consent, select_account]
+            };
+            assert_eq!(wishes("none"), [true, false, false, false]);
+            assert_eq!(wishes("login"), [false, true, false, false]);
+            assert_eq!(wishes("consent"), [false, false, true, false]);
+            assert_eq!(wishes(" select_account "), [false, false, false, true]);
+            assert_eq!(wishes("consent login"), [false, true, true, false]);
+        }
 
         #[test]
         fn anything_else_is_malformed() {

@@ -121,6 +121,34 @@ mod tests {
     }
 
     #[test]
+    fn a_set_has_its_names_or_is_empty() {
+        let scope = ScopeSet::parse("openid profile").unwrap();
+        assert_eq!(scope.iter().collect::<Vec<_>>(), ["openid", "profile"]);
+        assert!(!scope.is_empty() && ScopeSet::parse(" ").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_typing_error_is_no_language_tag() {
+        for tag in ["de", "pt-BR", "zh-Hans", "sgn-x-y1", "de-1996", "mul"] {
+            assert!(is_language_tag(tag), "{tag}");
+        }
+        let long = "de-abcdefgh-abcdefgh-abcdefgh-abcdefg";
+        for tag in [
+            "",
+            "d",
+            "d1",
+            "deut",
+            "de_CH",
+            "de-",
+            "de-abcdefghi",
+            long,
+            "de--ch",
+        ] {
+            assert!(!is_language_tag(tag), "{tag}");
+        }
+    }
+
+    #[test]
     fn narrowing_compares_names_only() {
         let wide = ScopeSet::parse("a b c").unwrap();
         assert!(ScopeSet::parse("c a").unwrap().is_within(&wide));

@@ -54,6 +54,7 @@ mod tests {
             "[redacted] [redacted]"
         );
         assert_eq!(SecretText::new("hunter2"), SecretText::new("hunter2"));
+        assert!(SecretText::new("").is_empty() && !SecretText::new("x").is_empty());
         for other in ["hunter3", "Hunter2", "hunter", "hunter22", ""] {
             assert_ne!(SecretText::new("hunter2"), SecretText::new(other));
             assert_ne!(SecretBytes::new(*b"hunter2"), SecretBytes::new(other));

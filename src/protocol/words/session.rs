@@ -164,6 +164,28 @@ mod tests {
     }
 
     #[test]
+    fn ways_in_are_changed_soon_after_a_sign_in_by_a_way_of_ones_own() {
+        for (provider, has_own_way_in, seconds, may) in [
+            (None, true, 0, true),
+            (None, true, 299, true),
+            (None, true, 300, false),
+            (None, true, 301, false),
+            (None, false, 0, true),
+            (Some("corp"), true, 0, false),
+            (Some("corp"), false, 0, true),
+            (Some("corp"), false, 300, false),
+        ] {
+            let session = Session {
+                identity_provider: provider.map(str::to_owned),
+                ..samples::session()
+            };
+            let now = NOW.plus(Duration::from_secs(seconds));
+            let found = session.may_change_ways_in(has_own_way_in, now);
+            assert_eq!(found, may, "{provider:?} {has_own_way_in} {seconds}");
+        }
+    }
+
+    #[test]
     fn a_session_stands_only_on_everything_at_once() {
         let session = Session {
             expires_at: NOW.plus(Duration::from_secs(50)),

@@ -29,3 +29,25 @@ impl Strength {
 pub fn reaches(acr: &str, wanted: &str) -> bool {
     acr == wanted || Strength::from_name(wanted).is_some_and(|wanted| Strength::of(acr) >= wanted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_in_is_as_strong_as_its_own_name_and_as_ours_that_are_weaker() {
+        for (acr, wanted, is_enough) in [
+            ("1", "1", true),
+            ("2", "1", true),
+            ("phr", "2", true),
+            ("1", "2", false),
+            ("2", "phr", false),
+            ("urn:corp:gold", "urn:corp:gold", true),
+            ("urn:corp:gold", "1", true),
+            ("urn:corp:gold", "2", false),
+            ("phr", "urn:corp:gold", false),
+        ] {
+            assert_eq!(reaches(acr, wanted), is_enough, "{acr} for {wanted}");
+        }
+    }
+}
