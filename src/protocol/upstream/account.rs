@@ -237,6 +237,38 @@ mod tests {
     }
 
     #[test]
+    fn an_offer_is_for_its_session_and_for_five_minutes() {
+        let offer = LinkOffer {
+            provider: String::from("corp"),
+            issuer: String::from("https://login.example.com"),
+            subject: String::from("4712"),
+            label: None,
+            sid: Sid::new("own"),
+        };
+        for (sid, seconds, verdict) in [
+            ("own", 0, Ok(())),
+            ("own", 299, Ok(())),
+            ("own", 300, Err(OfferProblem::Expired)),
+            ("other", 0, Err(OfferProblem::OtherSession)),
+        ] {
+            let now = samples::NOW.plus(Duration::from_secs(seconds));
+            let judged = offer.judge(&Sid::new(sid), samples::NOW, now);
+            assert_eq!(judged, verdict, "{sid} after {seconds} s");
+        }
+    }
+
+    #[test]
+    fn only_claims_that_a_user_here_can_have_are_taken() {
+        let said =
+            json!({"name": "Alice", "role": ["staff"], "sub": "4712", "acr": "phr", "email": 7});
+        let possible = possible_claims(said.as_object().unwrap());
+        assert_eq!(
+            Value::Object(possible),
+            json!({"name": "Alice", "role": ["staff"]})
+        );
+    }
+
+    #[test]
     fn who_signs_in_where() {
         let [other_tenant, not_provisioned, disabled_here] = [
             AccountRefusal::OtherTenant,

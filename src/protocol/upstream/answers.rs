@@ -237,6 +237,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::protocol::authorize::authorize_request::fixtures::identity_provider;
 
     const ISSUER: Option<&str> = Some("https://up.example");
 
@@ -253,6 +254,61 @@ mod tests {
         match read_code(query, issuer, announces_iss) {
             Err(UpstreamProblem::NotBelieved(cause)) => cause,
             other => panic!("{query}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn addresses_are_asked_for_where_one_is_wanted_and_missing() {
+        let wanted = |mapped: &[&str], user_info: Value| {
+            let mut provider = identity_provider("hub", true);
+            let mapped = mapped
+                .iter()
+                .map(|name| ((*name).to_owned(), (*name).to_owned()));
+            provider.claims = mapped.collect();
+            wants_emails(&provider, user_info.as_object().unwrap())
+        };
+        let (address, verified) = (&["email"][..], &["email_verified"][..]);
+        for (mapped, user_info, is_wanted) in [
+            (&[][..], json!({}), false),
+            (address, json!({}), true),
+            (address, json!({"email": ""}), true),
+            (
+                address,
+                json!({"email": null, "email_verified": true}),
+                true,
+            ),
+            (address, json!({"email": "a@hub.example"}), false),
+            (verified, json!({"email": "a@hub.example"}), true),
+            (verified, json!({"email_verified": true}), true),
+            (
+                verified,
+                json!({"email": "a@hub.example", "email_verified": "true"}),
+                true,
+            ),
+            (
+                verified,
+                json!({"email": "a@hub.example", "email_verified": false}),
+                false,
+            ),
+        ] {
+            assert_eq!(
+                wanted(mapped, user_info.clone()),
+                is_wanted,
+                "{mapped:?} {user_info}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_redirect_is_told_as_one() {
+        assert_eq!(check_status("the endpoint", 200), Ok(()));
+        for (status, told) in [(302, "redirects (status 302)"), (500, "status 500")] {
+            let Err(UpstreamProblem::Unavailable(cause)) = check_status("the endpoint", status)
+            else {
+                panic!("{status} is fine")
+            };
+            assert!(cause.contains(told), "{cause}");
+            assert_eq!(cause.contains("not followed"), status == 302, "{cause}");
         }
     }
 

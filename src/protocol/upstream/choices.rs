@@ -113,6 +113,22 @@ mod tests {
     use crate::protocol::words::samples::session;
     use crate::protocol::words::session::Session;
 
+    #[test]
+    fn whoever_has_one_way_is_sent_there() {
+        for (password, providers, only) in [
+            (false, &["corp"][..], Some("corp")),
+            (true, &["corp"], None),
+            (false, &["corp", "hub"], None),
+            (false, &[], None),
+        ] {
+            let choices = Choices {
+                password,
+                providers: providers.iter().map(|name| (*name).to_owned()).collect(),
+            };
+            assert_eq!(choices.only(), only, "{password} {providers:?}");
+        }
+    }
+
     /// Five providers: two for everybody, one switched off, one each of two tenants.
     fn catalogue() -> Catalogue {
         let of = |name: &str, display_name: &str, tenant: Option<&str>| IdentityProvider {
