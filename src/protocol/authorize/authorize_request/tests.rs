@@ -189,6 +189,11 @@ fn the_way_back_knows_whether_nobody_was_to_be_asked() {
     for (prompt, silent) in [("none", true), ("login", false), ("", false)] {
         let request = asking().with("prompt", prompt).judged().unwrap();
         assert_eq!(path(&request).silent, silent, "{prompt}");
+        let refused = asking().with("prompt", prompt).with("scope", "nope");
+        let Err(AuthorizeError::Redirect(path, _)) = refused.judged() else {
+            panic!("not a redirect")
+        };
+        assert_eq!(path.silent, silent, "{prompt}, refused");
     }
 }
 
