@@ -379,6 +379,22 @@ mod tests {
     }
 
     #[test]
+    fn a_private_key_is_erased_an_hour_after_another_has_begun_to_sign() {
+        let eddsa = SigningAlgorithm::EdDsa;
+        let first = key("first", eddsa, SEASONS.active_at_once(day(0)));
+        let next = key("next", eddsa, SEASONS.active_from(day(76), day(90)));
+        let keys = [first, next];
+        let erase = KeyStep::Erase {
+            kid: String::from("first"),
+        };
+        for (seconds, is_due) in [(3_599, false), (3_600, true)] {
+            let now = day(90).plus(Duration::from_secs(seconds));
+            let steps = due(&keys, &SEASONS, now);
+            assert_eq!(steps.contains(&erase), is_due, "{seconds}");
+        }
+    }
+
+    #[test]
     fn one_key_follows_another_without_a_gap() {
         let eddsa = SigningAlgorithm::EdDsa;
         let steps = |keys: &[ScheduledKey], now| succession(keys, eddsa, &SEASONS, day(now));
