@@ -7,10 +7,7 @@ ISSUER = environ.get("ISSUER", "http://localhost:8080")
 
 
 def post(path, form):
-    try:
-        return requests.post(f"{ISSUER}/connect/{path}", data={"client_id": "television"} | form, timeout=10).json()
-    except requests.RequestException:
-        return {"error": "temporarily_unavailable"}  # the network is away: RFC 8628 section 3.5
+    return requests.post(f"{ISSUER}/connect/{path}", data={"client_id": "television"} | form, timeout=10).json()
 
 
 shown = post("deviceauthorization", {"scope": "openid profile offline_access"})
@@ -21,7 +18,10 @@ form = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_co
 pause = shown["interval"]
 while True:
     time.sleep(pause)
-    token = post("token", form)
+    try:
+        token = post("token", form)
+    except requests.RequestException:  # the network is away: RFC 8628 section 3.5
+        token = {"error": "temporarily_unavailable"}
     if "access_token" in token:
         break
     if token["error"] in ("slow_down", "temporarily_unavailable"):
