@@ -987,12 +987,8 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
     let role = Role::of(&database);
     let url = role.url(&database);
     let mailbox = Mailbox::open();
-    let [(smtp, server), (from, sender)] = mailbox.settings();
-    let settings = [
-        ("GATEPOST_DATABASE_URL", url.as_str()),
-        (smtp, &server),
-        (from, &sender),
-    ];
+    let [server, sender] = mailbox.settings();
+    let settings = [("GATEPOST_DATABASE_URL", url.as_str()), server, sender];
     let mut gatepost = Gatepost::prepare_over(database, &settings);
     let mut document = document();
     let users = document["users"].as_array_mut().unwrap();

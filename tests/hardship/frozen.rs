@@ -180,7 +180,7 @@ fn nobody_waits_longer_the_more_statements_a_request_needs() {
 
 #[test]
 fn an_administrator_who_looks_for_many_rows_waits_no_longer_than_others() {
-    let settings = [("GATEPOST_ADMIN_ROLE", String::from("office"))];
+    let settings = [("GATEPOST_ADMIN_ROLE", "office")];
     let (gatepost, proxy) = Gatepost::start_behind_a_proxy_with(&settings);
     let mut registered = document();
     registered["users"].as_array_mut().unwrap().push(json!({

@@ -454,11 +454,7 @@ fn somebody_who_starts_is_invited_by_a_link_where_there_is_no_mail() {
 }
 
 fn start_with_mail(mailbox: &Mailbox) -> Gatepost {
-    let settings = mailbox.settings();
-    let mut all: Vec<(&str, &str)> = settings
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let mut all = mailbox.settings().to_vec();
     all.extend(ON);
     Gatepost::start_with(&registered(), &all)
 }

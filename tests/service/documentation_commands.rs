@@ -43,11 +43,7 @@ struct Machine {
 impl Machine {
     fn start(block: &Block) -> Machine {
         let mailbox = Mailbox::open();
-        let settings = mailbox.settings();
-        let mut settings: Vec<(&str, &str)> = settings
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let mut settings = mailbox.settings().to_vec();
         settings.push(("GATEPOST_ID_JAG", "on"));
         settings.push(("GATEPOST_SCIM", "on"));
         settings.push(("GATEPOST_ADMIN_API", "on"));

@@ -49,11 +49,7 @@ fn registered() -> Value {
 }
 
 fn start_with(mailbox: &Mailbox, more: &[(&str, &str)]) -> Gatepost {
-    let settings = mailbox.settings();
-    let mut all: Vec<(&str, &str)> = settings
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let mut all = mailbox.settings().to_vec();
     all.extend(more);
     Gatepost::start_with(&registered(), &all)
 }
@@ -535,11 +531,7 @@ fn people_are_told_of_changes_of_their_ways_in() {
 #[test]
 fn people_are_told_of_new_recovery_codes_and_of_accounts_elsewhere() {
     let mailbox = Mailbox::open();
-    let settings = mailbox.settings();
-    let settings = settings
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
-    let house = House::start_with(registered(), &json!({}), &settings);
+    let house = House::start_with(registered(), &json!({}), &mailbox.settings());
     let mut alice = house.alice();
     add_app(house.browser(&mut alice), 0);
     let page = alice.visit(&house.address("/account"));
@@ -566,11 +558,7 @@ fn no_letter_goes_to_an_address_that_only_a_provider_without_trust_calls_verifie
     const UP: &str = "up@example.com";
     for (changes, is_trusted) in [(json!({}), false), (json!({"trust_email": true}), true)] {
         let mailbox = Mailbox::open();
-        let settings = mailbox.settings();
-        let settings = settings
-            .each_ref()
-            .map(|(name, value)| (*name, value.as_str()));
-        let house = House::start_with(registered(), &changes, &settings);
+        let house = House::start_with(registered(), &changes, &mailbox.settings());
         let gatepost = &house.gatepost;
         house.up.plan(|plan| {
             plan.userinfo = json!({"email": UP, "email_verified": true});

@@ -208,15 +208,11 @@ fn commands_say_which_of_the_two_fits() {
 #[test]
 fn a_link_goes_by_letter_and_is_over_once_the_address_is_another() {
     let mailbox = Mailbox::open();
-    let settings = mailbox.settings();
-    let settings = settings
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
     let mut registered = document();
     let users = registered["users"].as_array_mut().unwrap();
     let claims = json!({"email": "carol@example.com", "locale": "fr"});
     users.push(json!({"username": "carol", "claims": claims}));
-    let gatepost = Gatepost::start_with(&registered, &settings);
+    let gatepost = Gatepost::start_with(&registered, &mailbox.settings());
     let invite = ["user", "invite", "carol", "--passkey", "--mail"];
     let said = gatepost.run_well(&invite, "");
     assert!(said.contains("sent to carol@example.com"), "{said}");
@@ -244,11 +240,7 @@ fn a_link_goes_by_letter_and_is_over_once_the_address_is_another() {
 #[test]
 fn letters_tell_all_that_a_link_of_the_operator_changes() {
     let mailbox = Mailbox::open();
-    let settings = mailbox.settings();
-    let settings = settings
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
-    let gatepost = Gatepost::start_with(&document(), &settings);
+    let gatepost = Gatepost::start_with(&document(), &mailbox.settings());
     let tell = |numbers: [usize; 3], sentences: [&str; 3]| {
         let text = numbers.map(|number| mailbox.letter(number).text).concat();
         for sentence in sentences {

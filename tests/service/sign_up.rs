@@ -26,11 +26,7 @@ fn start(mailbox: &Mailbox) -> Gatepost {
     users.push(json!({
         "username": "held", "password": BOB_PASSWORD, "claims": {"email": "Held@example.com"},
     }));
-    let settings = mailbox.settings();
-    let mut all: Vec<(&str, &str)> = settings
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let mut all = mailbox.settings().to_vec();
     all.push(("GATEPOST_SIGN_IN_WITH", "username,email"));
     Gatepost::start_with(&registered, &all)
 }

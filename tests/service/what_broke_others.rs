@@ -23,12 +23,7 @@ fn no_header_of_a_request_changes_where_a_letter_leads() {
     let mut registered = document();
     let claims = json!({"email": "bob@example.com", "email_verified": true});
     registered["users"][1]["claims"] = claims;
-    let settings = mailbox.settings();
-    let settings: Vec<(&str, &str)> = settings
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
-    let gatepost = Gatepost::start_with(&registered, &settings);
+    let gatepost = Gatepost::start_with(&registered, &mailbox.settings());
     let mut browser = gatepost.browser();
     for (name, value) in FORGED {
         browser.headers.push((name.to_owned(), value.to_owned()));

@@ -85,12 +85,11 @@ impl Gatepost {
     }
 
     /// The same under further settings.
-    pub fn start_behind_a_proxy_with(settings: &[(&str, String)]) -> (Gatepost, Proxy) {
+    pub fn start_behind_a_proxy_with(settings: &[(&str, &str)]) -> (Gatepost, Proxy) {
         let database = TestDatabase::empty();
         let proxy = Proxy::start();
         let url = database.url_through("127.0.0.1", proxy.port, "");
-        let further = settings.iter().map(|(name, value)| (*name, value.as_str()));
-        let all: Vec<(&str, &str)> = further.chain([("GATEPOST_DATABASE_URL", &*url)]).collect();
+        let all = [settings, &[("GATEPOST_DATABASE_URL", &*url)]].concat();
         let mut gatepost = Gatepost::prepare_over(database, &all);
         gatepost.apply(&document());
         gatepost.serve();

@@ -18,6 +18,7 @@ const SENDER: &str = "gatepost@mail.test";
 
 pub struct Mailbox {
     pub port: u16,
+    url: String,
     folder: PathBuf,
     server: Child,
 }
@@ -78,6 +79,7 @@ impl Mailbox {
         secrets::learn(PASSWORD);
         let mailbox = Mailbox {
             port,
+            url: format!("smtp://localhost:{port}"),
             folder,
             server,
         };
@@ -88,11 +90,10 @@ impl Mailbox {
     }
 
     /// The settings of a Gatepost that sends by it.
-    pub fn settings(&self) -> [(&'static str, String); 2] {
-        let url = format!("smtp://localhost:{}", self.port);
+    pub fn settings(&self) -> [(&str, &str); 2] {
         [
-            ("GATEPOST_SMTP_URL", url),
-            ("GATEPOST_MAIL_FROM", SENDER.to_owned()),
+            ("GATEPOST_SMTP_URL", &self.url),
+            ("GATEPOST_MAIL_FROM", SENDER),
         ]
     }
 
