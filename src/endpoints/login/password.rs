@@ -54,9 +54,9 @@ impl Attempt<'_> {
         self.client.map(|client| &client.client_id)
     }
 
-    /// The address of a confidential client is that of everybody who signs in by it: the wrong
-    /// passwords of one of them must not keep the others out.
-    fn is_of_one_person(&self) -> bool {
+    /// Whether its source stands for one person. That of a confidential client stands for everybody
+    /// who signs in by it: the wrong passwords of one must not keep the others out.
+    fn source_is_of_one_person(&self) -> bool {
         !self.client.is_some_and(Client::is_confidential)
     }
 }
@@ -83,7 +83,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
         &account.typed_key,
         attempt.request.source,
     );
-    buckets.source = buckets.source.filter(|_| attempt.is_of_one_person());
+    buckets.source = buckets.source.filter(|_| attempt.source_is_of_one_person());
     if let Err(wait) = buckets.admit(app)? {
         return Ok(PasswordOutcome::Throttled(wait));
     }

@@ -80,8 +80,8 @@ impl Parameters {
     }
 }
 
-fn is_utf8(piece: &[u8]) -> bool {
-    percent_encoding::percent_decode(piece)
+fn is_utf8(encoded: &[u8]) -> bool {
+    percent_encoding::percent_decode(encoded)
         .decode_utf8()
         .is_ok()
 }

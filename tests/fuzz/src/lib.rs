@@ -151,8 +151,7 @@ pub fn assert_untold(lines: &[String], sent: &Value, names: &[&str]) {
     if secrets.is_empty() {
         return;
     }
-    let elsewhere = texts(&without(sent, names)).join("\n");
-    let elsewhere = elsewhere + EXAMPLES;
+    let elsewhere = texts(&without(sent, names)).join("\n") + EXAMPLES;
     for secret in secrets {
         for line in lines {
             let is_told = line.contains(secret) && !elsewhere.contains(secret);
