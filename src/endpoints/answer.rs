@@ -48,8 +48,8 @@ const USER_AGENT: usize = 200;
 ///
 /// If this browser has a session of the same user, that session goes on under a new handle. It does
 /// not if it is to outlive the browser now and did not before. Any other session of this browser
-/// ends, and a new one begins. `None` when their way in is no longer one, or when the user was
-/// revoked meanwhile.
+/// ends, and a new one begins. `None` when their way in is no longer one; when the user was revoked
+/// meanwhile; or when they made a session stronger that has ended meanwhile.
 pub fn begin_session(
     turn: Turn<'_>,
     found: CurrentUser,
@@ -77,6 +77,10 @@ pub fn begin_session(
         let event = session_event("signed_in", turn, proof, &row);
         if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
             return Ok(Some(begun(handle, row)));
+        }
+        // What that session had proved, and this proof builds on, ended with it.
+        if proof.auth_time == Some(present.row.auth_time) {
+            return Ok(None);
         }
     }
     let handle = SessionHandle::new(new.day, random::bytes());

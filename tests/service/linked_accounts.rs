@@ -707,16 +707,11 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
         let answer = person.get(&request);
         let answer = person.follow_until(&request, answer, |next| next.contains("/external/"));
         let callback = answer.location().to_owned();
-        let mut unlinking = other.transaction().unwrap();
-        unlinking
-            .execute("DELETE FROM linked_identities", &[])
-            .unwrap();
-        let answer = thread::scope(|scope| {
-            let back = scope.spawn(|| person.get(&callback));
-            await_waiting(&house, backend);
-            unlinking.commit().unwrap();
-            back.join().unwrap()
-        });
+        let gone = "DELETE FROM linked_identities";
+        let answer = house
+            .gatepost
+            .database
+            .meanwhile(gone, || person.get(&callback));
         answer.assert_error_page(400, "GP1711", case);
         assert_eq!(alive(), 0, "{case}");
         let again = house.through(&mut Traveller::new(), "other");
@@ -972,21 +967,14 @@ fn unlinking_leaves_the_role_of_administrators() {
 fn a_role_that_is_taken_during_a_sign_in_stays_taken() {
     let (house, sub) = with_an_administrator();
     says_groups(&house, "sales");
-    let mut operator = house.gatepost.database.client();
-    let backend: i32 = operator
-        .query_one("SELECT pg_backend_pid()", &[])
-        .unwrap()
-        .get(0);
-    let mut taking = operator.transaction().unwrap();
-    let sql = "UPDATE users SET claims = claims || '{\"role\": [\"staff\"]}' WHERE sub = $1";
-    taking.execute(sql, &[&sub]).unwrap();
+    let taken = format!(
+        "UPDATE users SET claims = claims || '{{\"role\": [\"staff\"]}}' WHERE sub = '{sub}'"
+    );
     // The sign-in has read the role, and waits to write it.
-    let told = thread::scope(|scope| {
-        let coming = scope.spawn(|| house.through(&mut Traveller::new(), "up"));
-        await_waiting(&house, backend);
-        taking.commit().unwrap();
-        coming.join().unwrap()
-    });
+    let told = house
+        .gatepost
+        .database
+        .meanwhile(&taken, || house.through(&mut Traveller::new(), "up"));
     assert_eq!(told.unwrap()["sub"], json!(sub), "they are signed in");
     assert_eq!(roles_of(&house, &sub), json!(["sales"]));
 }
@@ -1002,23 +990,6 @@ fn known_by_up(house: &House, said: Value) -> String {
     house.up.plan(|plan| plan.id_token = said);
     let told = house.through(&mut Traveller::new(), "up").unwrap();
     text(&told, "sub").to_owned()
-}
-
-/// Acts while somebody else changes something, who is done once this waits for them.
-fn meanwhile<T: Send>(house: &House, change: &str, act: impl FnOnce() -> T + Send) -> T {
-    let mut other = house.gatepost.database.client();
-    let backend: i32 = other
-        .query_one("SELECT pg_backend_pid()", &[])
-        .unwrap()
-        .get(0);
-    let mut changing = other.transaction().unwrap();
-    changing.batch_execute(change).unwrap();
-    thread::scope(|scope| {
-        let acting = scope.spawn(act);
-        await_waiting(house, backend);
-        changing.commit().unwrap();
-        acting.join().unwrap()
-    })
 }
 
 /// What a letter to an address of their own changes.
@@ -1055,9 +1026,12 @@ fn an_address_that_is_proved_during_a_sign_in_does_not_verify_the_one_that_comes
     let said = unverified("victim@example.com");
     house.up.plan(|plan| plan.id_token = said.clone());
     // The sign-in has read that no address is verified, and waits to write another one.
-    let told = meanwhile(&house, &proved_by_letter(&sub), || {
-        house.through(&mut Traveller::new(), "up")
-    });
+    let told = house
+        .gatepost
+        .database
+        .meanwhile(&proved_by_letter(&sub), || {
+            house.through(&mut Traveller::new(), "up")
+        });
     assert_eq!(told.unwrap()["sub"], json!(sub), "they are signed in");
     assert_eq!(claims_of(&house, &sub), said);
 }
@@ -1068,7 +1042,10 @@ fn an_unlinking_takes_back_nothing_that_was_changed_while_it_waited() {
     let sub = known_by_up(&house, json!({"name": "Upstairs", "nickname": "Up"}));
     let named =
         format!("UPDATE users SET claims = claims || '{{\"name\": \"Own\"}}' WHERE sub = '{sub}'");
-    let outcome = meanwhile(&house, &named, || unlink_up(&house, &sub));
+    let outcome = house
+        .gatepost
+        .database
+        .meanwhile(&named, || unlink_up(&house, &sub));
     assert_eq!(outcome, Unlinked::Done);
     assert_eq!(claims_of(&house, &sub), json!({"name": "Own"}));
 }
@@ -1088,7 +1065,10 @@ fn what_was_verified_here_stays_so_when_the_account_that_verified_another_is_unl
     house
         .gatepost
         .run_well(&["user", "set", &sub, number[0], number[1]], "");
-    let outcome = meanwhile(&house, &proved_by_letter(&sub), || unlink_up(&house, &sub));
+    let outcome = house
+        .gatepost
+        .database
+        .meanwhile(&proved_by_letter(&sub), || unlink_up(&house, &sub));
     assert_eq!(outcome, Unlinked::Done);
     let kept = json!({
         "email": "own@example.com", "email_verified": true,

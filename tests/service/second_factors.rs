@@ -444,6 +444,31 @@ fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
     );
 }
 
+/// The session ended after it was read: what it had proved ended with it.
+#[test]
+fn a_session_that_ends_while_it_is_made_stronger_is_followed_by_none() {
+    let gatepost = start(&[]);
+    let mut weak = signed_in(&gatepost);
+    let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
+    revive(&gatepost);
+    let must = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
+    let page = weak.visit(&must);
+    asks_for_a_code(&page);
+    let ended = "UPDATE sessions SET ended_at = clock_timestamp()";
+    let answer = gatepost.database.meanwhile(ended, || {
+        send(&mut weak, &page, &[("code", &phone.code(0))])
+    });
+    assert!(
+        answer.location().starts_with("/login?"),
+        "{}",
+        answer.location()
+    );
+    assert_eq!(
+        gatepost.database.count("sessions WHERE ended_at IS NULL"),
+        0
+    );
+}
+
 #[test]
 fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
     let gatepost = start(&[]);

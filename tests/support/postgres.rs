@@ -1,6 +1,7 @@
 //! A schema of its own for each test, in the cluster that `TEST_DATABASE_URL` names, or a database
 //! of its own where one that is ready is copied. Without a cluster a test fails.
 
+use std::thread;
 use std::time::Duration;
 
 use gatepost::keys::random;
@@ -11,6 +12,7 @@ use gatepost::store::{DatabaseSettings, Store, installation, migrate};
 use postgres::{Client, NoTls};
 
 use super::template;
+use super::waiting::{SOON, await_that};
 
 pub const ISSUER: &str = "https://id.example";
 pub const INSTALLATION_ID: [u8; 16] = [7; 16];
@@ -162,6 +164,23 @@ impl TestDatabase {
                    SELECT a.query FROM behind JOIN pg_stat_activity a USING (pid) WHERE pid <> $1";
         let rows = self.client().query(sql, &[&backend]).unwrap();
         rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Acts while somebody else changes something, who is done once the act waits for them.
+    pub fn meanwhile<T: Send>(&self, change: &str, act: impl FnOnce() -> T + Send) -> T {
+        let mut other = self.client();
+        let backend = "SELECT pg_backend_pid()";
+        let backend: i32 = other.query_one(backend, &[]).unwrap().get(0);
+        let mut changing = other.transaction().unwrap();
+        changing.batch_execute(change).unwrap();
+        thread::scope(|scope| {
+            let acting = scope.spawn(act);
+            await_that("somebody waits", SOON, || {
+                !self.waiting_behind(backend).is_empty()
+            });
+            changing.commit().unwrap();
+            acting.join().unwrap()
+        })
     }
 
     /// Runs a statement: what an operator, or time, does to the database.
