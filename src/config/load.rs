@@ -201,7 +201,15 @@ fn mail(reader: &mut Reader<'_>) -> Option<Mail> {
                 reader.secret_file_or_credential(&SMTP_PASSWORD_FILE, credential)
             },
         ),
-        None => None,
+        None => {
+            let file = reader.parsed(&SMTP_PASSWORD_FILE, reader::absolute_path);
+            if file.is_some() {
+                let rule = "is of no use: GATEPOST_SMTP_URL names no user";
+                let problem = Problem::new(SMTP_PASSWORD_FILE.name, rule);
+                reader.problems.push(problem);
+            }
+            None
+        }
     };
     Some(Mail {
         server,

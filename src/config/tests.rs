@@ -476,5 +476,10 @@ fn a_mail_server_needs_a_sender_and_a_user_a_password() {
     );
     let here = ("GATEPOST_SMTP_URL", "smtp://localhost");
     assert!(load(&[here, from]).unwrap().mail.is_some());
+    assert_eq!(
+        names(&[here, from, missing]),
+        ["GATEPOST_SMTP_PASSWORD_FILE"],
+        "a password of nobody"
+    );
     assert!(load(&[from]).unwrap().mail.is_none());
 }
