@@ -111,3 +111,34 @@ impl UpstreamProblem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_knows_our_addresses_by_its_own_name() {
+        let address = external_url("https://id.example/sso", "up", "callback");
+        assert_eq!(address, "https://id.example/sso/external/up/callback");
+    }
+
+    #[test]
+    fn the_log_names_the_provider_and_the_cause() {
+        let rows = [
+            (UpstreamProblem::Cancelled, "identity provider up"),
+            (UpstreamProblem::LoginRequired, "identity provider up"),
+            (UpstreamProblem::Busy, "identity provider up"),
+            (
+                UpstreamProblem::unavailable("late"),
+                "identity provider up: late",
+            ),
+            (
+                UpstreamProblem::not_believed("old"),
+                "identity provider up: old",
+            ),
+        ];
+        for (problem, detail) in rows {
+            assert_eq!(problem.detail("up"), detail);
+        }
+    }
+}
