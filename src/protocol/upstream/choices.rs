@@ -113,6 +113,13 @@ mod tests {
     use crate::protocol::words::samples::session;
     use crate::protocol::words::session::Session;
 
+    fn choices(password: bool, providers: &[&str]) -> Choices {
+        Choices {
+            password,
+            providers: providers.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
     #[test]
     fn whoever_has_one_way_is_sent_there() {
         for (password, providers, only) in [
@@ -121,12 +128,37 @@ mod tests {
             (false, &["corp", "hub"], None),
             (false, &[], None),
         ] {
-            let choices = Choices {
-                password,
-                providers: providers.iter().map(|name| (*name).to_owned()).collect(),
-            };
+            let choices = choices(password, providers);
             assert_eq!(choices.only(), only, "{password} {providers:?}");
         }
+    }
+
+    #[test]
+    fn a_password_is_a_way_in_and_no_provider() {
+        for (password, providers, offers_corp) in [
+            (false, &["corp"][..], true),
+            (true, &["corp"], true),
+            (true, &["hub"], false),
+            (true, &[], false),
+        ] {
+            let choices = choices(password, providers);
+            assert!(!choices.is_empty(), "{password} {providers:?}");
+            assert_eq!(
+                choices.offers("corp"),
+                offers_corp,
+                "{password} {providers:?}"
+            );
+        }
+        assert!(choices(false, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_provider_is_found_by_its_issuer() {
+        let catalogue = catalogue();
+        let corp = &catalogue.identity_providers["corp"];
+        let found = provider_of(&catalogue, corp.authority()).map(|provider| &provider.name);
+        assert_eq!(found, Some(&corp.name));
+        assert!(provider_of(&catalogue, "https://nobody.example").is_none());
     }
 
     /// Five providers: two for everybody, one switched off, one each of two tenants.
@@ -255,10 +287,6 @@ mod tests {
 
     #[test]
     fn whoever_has_another_way_may_choose_it_and_else_the_client_is_told() {
-        let choices = |password: bool, providers: &[&str]| Choices {
-            password,
-            providers: providers.iter().map(|name| (*name).to_owned()).collect(),
-        };
         let several = [
             choices(true, &["corp"]),
             choices(false, &["corp", "hub"]),

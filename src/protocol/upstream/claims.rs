@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn claims_come_by_the_scopes_asked_for_and_as_they_are_registered() {
-        let upstream = json!({"sub": "u", "name": "Alice", "email": "a@b.example", "email_verified": true, "address": "x", "role": "admin", "groups": ["g"]});
+        let upstream = json!({"sub": "u", "name": "Alice", "email": "a@b.example", "email_verified": true, "phone_number": "+49 30 1", "address": "x", "role": "admin", "groups": ["g"]});
         for (scope, expected) in [
             ("openid", json!({})),
             ("openid profile", json!({"name": "Alice"})),
@@ -324,6 +324,7 @@ mod tests {
                 json!({"email": "a@b.example", "email_verified": true}),
             ),
             ("openid address", json!({"address": {"formatted": "x"}})),
+            ("openid phone", json!({"phone_number": "+49 30 1"})),
         ] {
             assert_eq!(
                 told(&provider(json!({"scope": scope})), upstream.clone()),
@@ -585,6 +586,74 @@ mod tests {
                 Some(&members(user_info.clone())),
             );
             assert_eq!(Value::Object(merged), *expected, "{id_token} {user_info}");
+        }
+    }
+
+    #[test]
+    fn userinfo_is_asked_for_what_the_id_token_lacks() {
+        let everything = json!({
+            "name": "Alice", "email": "a@b.example", "phone_number": "+49 30 1", "address": "x",
+        });
+        let without = |name: &str| {
+            let mut told = members(everything.clone());
+            told.remove(name);
+            told
+        };
+        for (scope, claim) in [
+            ("openid profile", "name"),
+            ("openid email", "email"),
+            ("openid phone", "phone_number"),
+            ("openid address", "address"),
+        ] {
+            let provider = provider(json!({"scope": scope}));
+            assert!(are_wanting(&provider, &without(claim)), "{scope}");
+            assert!(
+                !are_wanting(&provider, &members(everything.clone())),
+                "{scope}"
+            );
+        }
+        let mapped = provider(json!({"claims": {"dept": "department"}}));
+        assert!(are_wanting(&mapped, &members(everything)));
+        assert!(!are_wanting(&mapped, &members(json!({"dept": "it"}))));
+    }
+
+    #[test]
+    fn a_provider_is_believed_to_be_strong_where_its_table_says_so() {
+        let provider = provider(json!({"acr_map": {"theirs": "2"}}));
+        let weakest = Strength::SignedIn.as_str();
+        for (theirs, ours) in [(Some("theirs"), "2"), (Some("2"), weakest), (None, weakest)] {
+            assert_eq!(acr(&provider, theirs), ours, "{theirs:?}");
+        }
+        let methods = [String::from("hwk")];
+        assert_eq!(amr("2", &methods), methods);
+        assert!(amr(weakest, &methods).is_empty());
+    }
+
+    #[test]
+    fn an_account_is_known_by_the_first_name_that_a_line_can_show() {
+        for (claims, theirs, taken_over) in [
+            (
+                json!({"name": "Al", "email": "a@b.c"}),
+                Some("a@b.c"),
+                Some("a@b.c"),
+            ),
+            (
+                json!({"name": "Al", "upn": "al@b.c"}),
+                Some("al@b.c"),
+                Some("Al"),
+            ),
+            (json!({"nickname": "al"}), None, Some("al")),
+            (json!({"name": "Al", "email": " "}), Some("Al"), Some("Al")),
+            (
+                json!({"name": "Al", "email": "a\n"}),
+                Some("Al"),
+                Some("Al"),
+            ),
+            (json!({"name": 7}), None, None),
+        ] {
+            let claims = members(claims);
+            assert_eq!(label(&claims).as_deref(), theirs, "{claims:?}");
+            assert_eq!(known_as(&claims), taken_over, "{claims:?}");
         }
     }
 
