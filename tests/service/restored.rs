@@ -153,8 +153,15 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
     let mut registered = document();
     let chloe = json!({"username": "chloe", "password": "quite another password"});
     registered["users"].as_array_mut().unwrap().push(chloe);
-    let before = Gatepost::start_with(&registered, &[]);
+    // Sign-up links want a mail server; none is asked.
+    let mail = [
+        ("GATEPOST_SMTP_URL", "smtp://localhost:9"),
+        ("GATEPOST_MAIL_FROM", "login@example.com"),
+    ];
+    let before = Gatepost::start_with(&registered, &mail);
     add_app(&mut signed_in(&before), 0);
+    let made = ["signup", "make", "--uses", "2", "--for", "1d", "--json"];
+    let made: Value = serde_json::from_str(&before.run_well(&made, "")).unwrap();
     let copy = restored(&before.database);
     // `--since` goes by whole seconds.
     sleep(Duration::from_millis(1_100));
@@ -162,12 +169,18 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
         "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')";
     let time: String = before.database.client().query_one(now, &[]).unwrap().get(0);
     before.run_well(&["user", "factors", "alice", "--remove-all", "--yes"], "");
+    before.run_well(&["user", "disable", "bob"], "");
+    let link = made["id"].as_str().unwrap();
+    before.run_well(&["signup", "end", link], "");
     before.run_well(
         &["user", "password", "bob"],
         "a password that nobody had learned\n",
     );
 
-    let after = Gatepost::unprepared(copy, &[("GATEPOST_BASE_URL", &before.base_url)]);
+    let after = Gatepost::unprepared(
+        copy,
+        &[mail[0], mail[1], ("GATEPOST_BASE_URL", &before.base_url)],
+    );
     let machine = Machine::of(&after);
     after.private_file("before", &before.database.url);
     followed(
@@ -175,7 +188,8 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
         "password_changed",
         &machine.directory.join("audit.jsonl"),
     );
-    let [by_copy, by_lines, for_each, without_copy]: [String; 4] = blocks().try_into().unwrap();
+    let [taken, by_copy, by_lines, for_each, without_copy]: [String; 5] =
+        blocks().try_into().unwrap();
 
     let all = users(&after);
     let sub = |name: &str| {
@@ -184,13 +198,24 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
             .unwrap()
             .to_owned()
     };
-    assert!(by_copy.contains("2027-01-31T03:00:00Z") && by_copy.contains("/root/before"));
     let own_file = machine.directory.join("before").display().to_string();
-    let found = machine.type_in(
-        &by_copy
-            .replace("2027-01-31T03:00:00Z", &time)
-            .replace("/root/before", &own_file),
+    let ask_copy = |block: &str| {
+        assert!(block.contains("2027-01-31T03:00:00Z") && block.contains("/root/before"));
+        let block = block.replace("2027-01-31T03:00:00Z", &time);
+        machine.type_in(&block.replace("/root/before", &own_file))
+    };
+    let listed = ask_copy(&taken);
+    assert!(
+        listed.contains("user_changed") && listed.contains(&sub("bob")),
+        "{listed}"
     );
+    assert!(
+        listed.contains("sign_up_link_ended") && listed.contains(link),
+        "{listed}"
+    );
+    let open = machine.type_in("sudo gatepost signup list");
+    assert!(open.contains(link), "it works again: {open}");
+    let found = ask_copy(&by_copy);
     let lines = machine.type_in(&by_lines);
     for told in [&found, &lines] {
         let names = |name: &str, event: &str| {
