@@ -129,14 +129,13 @@ pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
     audit::show(&found, invocation.has("--json"))
 }
 
-/// What the server would judge by. Extension grants in Rust are those of another binary: they count
-/// as unknown.
+/// What the server would judge by, if it is of the same binary.
 fn app(invocation: &Invocation) -> Result<App, Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let master = operator.master_secret()?;
     let Operator { config, store } = operator;
     let extensions = Extensions {
-        table: &[],
+        table: invocation.extension_grants,
         functions: store.clone(),
     };
     App::load(Arc::new(config), store, &master, Language::TAGS, extensions).map_err(|error| {

@@ -61,6 +61,7 @@ const READ: &str = "GET, HEAD";
 const SHARED: &str = "GET, HEAD, OPTIONS";
 const CALLED: &str = "POST, OPTIONS";
 const FORM: &str = "GET, HEAD, POST";
+const HEALTH_PATH: &str = "/healthz";
 
 impl<'a> Route<'a> {
     /// Paths are case-sensitive and end where they end.
@@ -73,6 +74,9 @@ impl<'a> Route<'a> {
             path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
         let below = if is_well_known {
             metadata::CONFIGURATION_PATH
+        } else if path == HEALTH_PATH {
+            // Balancers and `gatepost healthcheck` know of no path before it.
+            HEALTH_PATH
         } else {
             path.strip_prefix(base_path)?
         };
@@ -84,7 +88,7 @@ impl<'a> Route<'a> {
                 Nobody,
                 Plain(|app, request| Ok(discovery::home(app, request))),
             ),
-            "/healthz" => (
+            HEALTH_PATH => (
                 "healthz",
                 READ,
                 Program,

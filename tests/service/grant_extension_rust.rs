@@ -1,7 +1,11 @@
 //! Extension grants that a binary of your own brings along, as `docs/operate/own-grants-rust.md`
 //! has it. No binary of this house has one, so these are served by this process.
 
+use std::env;
+use std::ffi::OsString;
+use std::io::Write;
 use std::net::IpAddr;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
 use base64::Engine;
@@ -10,6 +14,7 @@ use gatepost::app::extension_grant::{ExtensionGrant, GrantContext};
 use gatepost::app::failure::Failure;
 use gatepost::app::registration::{DocumentOrigin, Registrar, RegistrationFailure};
 use gatepost::app::{App, Extensions};
+use gatepost::cli;
 use gatepost::cli::serve::database_settings;
 use gatepost::config::{Config, Source};
 use gatepost::dispatch;
@@ -168,4 +173,48 @@ fn refreshed_tokens_reach_no_further_than_the_grant_that_a_proposal_narrowed() {
             assert_eq!(status, expected, "{badge} {asked:?} {resource}: {members}");
         }
     }
+}
+
+/// This process once more, as the operator's own binary: with this in its environment, the test
+/// runs the command.
+const OWN_BINARY: &str = "OWN_BINARY";
+
+#[test]
+fn explain_knows_the_grants_of_its_own_binary() {
+    if env::var_os(OWN_BINARY).is_some() {
+        let arguments = vec![OsString::from("explain"), OsString::from("-")];
+        assert_eq!(cli::run_with(arguments, &GRANTS), ExitCode::SUCCESS);
+        return;
+    }
+    let gatepost = Gatepost::prepare(&[]);
+    register(&gatepost, &registration());
+    let name = "grant_extension_rust::explain_knows_the_grants_of_its_own_binary";
+    let of_gatepost = gatepost.command();
+    let settings = of_gatepost.get_envs();
+    let settings = settings.filter_map(|(name, value)| Some((name, value?)));
+    let mut own_binary = Command::new(env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env_clear()
+        .envs(settings)
+        .env(OWN_BINARY, "yes")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let authorization = basic("badges", CONF1_SECRET);
+    let form = encode(&[("grant_type", GRANT)]);
+    let request = format!("Authorization: {authorization}\n\n{form}\n");
+    let mut input = own_binary.stdin.take().unwrap();
+    input.write_all(request.as_bytes()).unwrap();
+    drop(input);
+    let output = own_binary.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("the request is well-formed"), "{told}");
+    let other_binary = gatepost.run(&["explain", "-"], &request);
+    let told = String::from_utf8(other_binary.stdout).unwrap();
+    assert!(
+        told.contains("GP1202"),
+        "a binary without the grant: {told}"
+    );
 }

@@ -277,4 +277,9 @@ fn behind_tls_the_cookie_is_bound_to_this_host() {
         metadata["check_session_iframe"],
         "https://login.example/auth/connect/checksession"
     );
+    // Whoever asks whether the process lives need not know the path.
+    for path in ["/healthz", "/auth/healthz"] {
+        assert_eq!(gatepost.get(path).text(), "ok\n", "{path}");
+    }
+    assert_eq!(gatepost.get("/connect/checksession").status, 404);
 }
