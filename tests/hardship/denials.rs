@@ -1,6 +1,8 @@
 //! A database that answers and does not do everything: rights and tables are missing, nothing can
 //! be written, its clock went back. Whoever asks is told to come again, the operator what it is.
 
+use std::path::Path;
+
 use postgres::{Client, NoTls};
 
 use crate::support::cluster::Cluster;
@@ -8,6 +10,7 @@ use crate::support::flow::{authorize_path, basic, code, redeem, signed_in, text}
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, ask_alone, free_address};
 use crate::support::jwt::verified;
+use crate::support::mailbox::Keys;
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that};
 
@@ -169,5 +172,53 @@ fn a_fresh_installation_signs_though_the_databases_clock_goes_back_an_hour() {
         );
         assert_eq!(answer.status, 200, "{}", answer.text());
         verified(&gatepost, text(&answer.json(), "access_token"));
+    }
+}
+
+#[test]
+fn a_database_is_believed_by_a_certificate_of_its_own_name() {
+    let cluster = Cluster::start();
+    let database = TestDatabase::empty_in(cluster.url.clone());
+    let mut gatepost = Gatepost::unprepared(database, &[]);
+    let keys = Keys::make();
+    let (ca, other_ca) = (keys.file("ca.pem"), keys.file("other-ca.pem"));
+    let plain = gatepost.database.url.replacen("127.0.0.1", "localhost", 1);
+    let mut said = |parameters: &str| {
+        gatepost.set("GATEPOST_DATABASE_URL", &format!("{plain}{parameters}"));
+        let output = gatepost.run(&["migrate"], "");
+        let said = [output.stdout, output.stderr].concat();
+        String::from_utf8(said).unwrap()
+    };
+    let verifying = |mode: &str, ca: &Path| format!("&sslmode={mode}&sslrootcert={}", ca.display());
+    let modes = ["require", "verify-ca", "verify-full"];
+    for mode in modes {
+        let refused = said(&verifying(mode, &ca));
+        assert!(
+            refused.contains("does not support TLS"),
+            "{mode}, no TLS: {refused}"
+        );
+    }
+    cluster.restart_with(&keys.file("wrong.pem"), &keys.file("wrong.key"));
+    for mode in modes {
+        let refused = said(&verifying(mode, &ca));
+        assert!(
+            refused.contains("certificate"),
+            "{mode}, another name: {refused}"
+        );
+    }
+    cluster.restart_with(&keys.file("right.pem"), &keys.file("right.key"));
+    for mode in modes {
+        let refused = said(&verifying(mode, &other_ca));
+        assert!(
+            refused.contains("certificate"),
+            "{mode}, another CA: {refused}"
+        );
+        let refused = said(&format!("&sslmode={mode}"));
+        assert!(
+            refused.contains("certificate"),
+            "{mode}, the system's CAs: {refused}"
+        );
+        let taken = said(&verifying(mode, &ca));
+        assert!(taken.contains("is ready"), "{mode}: {taken}");
     }
 }

@@ -365,6 +365,13 @@ fn a_mailed_link_dies_with_what_it_was_made_on() {
         is_over(&set(&mut browser, &page, NEW), user);
         is_over(&gatepost.browser().get(letter.link()), user);
     }
+    // A further factor, of somebody who has one, draws no new epoch.
+    let letter = letter_of(&gatepost, &mailbox, "alice");
+    let mut browser = gatepost.browser();
+    let page = browser.visit(letter.link());
+    let added = "UPDATE users SET factors = factors + 1 WHERE username = 'alice'";
+    gatepost.database.run(added);
+    is_over(&set(&mut browser, &page, NEW), "another factor");
     for wrong in ["gpm_", "gpm_AAAA", "gpe_AAAA", "gpw_AAAA"] {
         is_over(&gatepost.get(&format!("/account/link?l={wrong}")), wrong);
         is_over(&gatepost.get(&format!("/account/address?l={wrong}")), wrong);

@@ -96,6 +96,9 @@ fn under_use_and_after_the_server_process_was_killed() {
         revoke(CONF2, &gatepost, refresh(&family))
     });
     for _ in 0..3 {
+        let replaced = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
+        let next = CONF2.refresh(&gatepost, refresh(&replaced)).json();
+        assert_eq!(CONF2.refresh(&gatepost, refresh(&next)).status, 200);
         let tokens = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
         let old = gatepost.server_processes();
         CONF2.revoke(&gatepost, refresh(&tokens));
@@ -110,6 +113,8 @@ fn under_use_and_after_the_server_process_was_killed() {
             assert!(Instant::now() < deadline, "no new server process");
             thread::sleep(Duration::from_millis(20));
         }
+        let again = CONF2.refresh(&gatepost, refresh(&replaced));
+        assert_error(&again, 400, "invalid_grant");
         assert_dead(&gatepost, &tokens);
         assert_dead(&gatepost, &family);
         assert_eq!(userinfo(&gatepost, access(&alone)).status, 401);

@@ -1,11 +1,11 @@
 //! A Postgres of a test's own that commits honestly, and what befalls it: killed, frozen,
 //! restarted.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -114,6 +114,21 @@ impl Cluster {
             "{}",
             fs::read_to_string(self.data.join("log")).unwrap_or_default()
         );
+    }
+
+    /// Restarts it with TLS, as the server of a certificate.
+    pub fn restart_with(&self, certificate: &Path, key: &Path) {
+        let owner = fs::metadata(&self.data).unwrap();
+        for (file, name) in [(certificate, "server.crt"), (key, "server.key")] {
+            let own = self.data.join(name);
+            fs::copy(file, &own).unwrap();
+            fs::set_permissions(&own, Permissions::from_mode(0o600)).unwrap();
+            chown(&own, Some(owner.uid()), Some(owner.gid())).unwrap();
+        }
+        let mut client = Client::connect(&self.url, NoTls).unwrap();
+        client.batch_execute("ALTER SYSTEM SET ssl = on").unwrap();
+        drop(client);
+        self.restart();
     }
 
     /// Stops all its processes where they are, until the guard is dropped.
