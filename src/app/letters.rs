@@ -257,19 +257,24 @@ impl Letters {
             });
     }
 
-    /// Waits until every letter that is due was tried, but not longer than until `ends`.
+    /// Waits until every letter that is due was tried, but not longer than until `ends`. What waits
+    /// then is lost, and the log says so.
     pub fn close(&self, ends: Instant) {
         let mut line = self.lock();
         loop {
             let now = Instant::now();
             let is_due = line.waiting.iter().any(|one| one.due <= now);
             if now >= ends || line.under_way == 0 && !is_due {
-                return;
+                break;
             }
             let waited = self
                 .moved
                 .wait_timeout(line, ends.saturating_duration_since(now));
             line = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        for WaitingLetter { asked, .. } in &line.waiting {
+            let id = &asked.request_id;
+            log::warn!("request {id}: a letter was not sent: the process ends");
         }
     }
 

@@ -779,10 +779,16 @@ fn whatever_the_mail_server_does_pages_go_on_and_letters_come_once_it_is_well() 
     await_that("a try fails", SOON, || tries() > before);
     mailbox.becomes("ok");
     assert_eq!(late(&mailbox, 5).to, ["carol@example.com"]);
+    let before = tries();
+    mailbox.becomes("later");
+    ask(&gatepost, "bob");
+    await_that("a try fails", SOON, || tries() > before);
     mailbox.becomes("hang");
     ask(&gatepost, "alice");
     gatepost.stop();
     assert_eq!(mailbox.count(), 5);
+    let log = gatepost.log();
+    assert!(log.contains("a letter was not sent: the process ends"));
 }
 
 #[test]
