@@ -184,10 +184,10 @@ pub fn document(provider: &Provider<'_>) -> Value {
 mod tests {
     use super::*;
     use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
-    use crate::protocol::words::samples::catalogue;
+    use crate::protocol::words::samples::{catalogue, registered_scope};
 
-    fn metadata(catalogue: &Catalogue) -> Value {
-        document(&Provider {
+    fn provider(catalogue: &Catalogue) -> Provider<'_> {
+        Provider {
             issuer: "https://op.example/idp/",
             catalogue,
             takes_pushed_requests: true,
@@ -195,7 +195,11 @@ mod tests {
             grant_types: &SERVED_GRANT_TYPES,
             signing_algorithms: &[SigningAlgorithm::Es256],
             ui_locales: &["en", "de"],
-        })
+        }
+    }
+
+    fn metadata(catalogue: &Catalogue) -> Value {
+        document(&provider(catalogue))
     }
 
     #[test]
@@ -210,5 +214,36 @@ mod tests {
             document["id_token_signing_alg_values_supported"],
             json!(["ES256"])
         );
+    }
+
+    #[test]
+    fn claims_are_those_of_the_protocol_and_of_identity_scopes_that_are_shown() {
+        let mut catalogue = catalogue();
+        let shown = |catalogue: &Catalogue| {
+            let claims = metadata(catalogue)["claims_supported"].clone();
+            let claims = claims.as_array().unwrap().clone();
+            let count = |name: &str| claims.iter().filter(|claim| **claim == name).count();
+            ["sub", "role", "name", "price"].map(count)
+        };
+        let price = registered_scope("prices", ScopeKind::Resource, &["price"], &[]);
+        catalogue.scopes.insert(price.name.clone(), price);
+        assert_eq!(shown(&catalogue), [1, 1, 1, 0], "no claim of a resource");
+        catalogue.scopes.get_mut("roles").unwrap().show_in_discovery = false;
+        assert_eq!(shown(&catalogue), [1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn passkeys_are_offered_where_browsers_have_them() {
+        let catalogue = catalogue();
+        for (issuer, acr_values) in [
+            ("https://op.example", json!(["1", "2", "phr"])),
+            ("http://127.0.0.1:8080", json!(["1", "2"])),
+        ] {
+            let document = document(&Provider {
+                issuer,
+                ..provider(&catalogue)
+            });
+            assert_eq!(document["acr_values_supported"], acr_values, "{issuer}");
+        }
     }
 }

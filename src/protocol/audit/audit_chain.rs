@@ -450,6 +450,86 @@ mod tests {
     }
 
     #[test]
+    fn heads_of_commands_are_told_that_no_other_server_can_have_told() {
+        let ended = |process: &str, day: i64| {
+            let head = Head {
+                chain: chain_name(Day(20_778), process, 1),
+                seq: 1,
+                hash: full().hash(),
+                until: Day(21_178),
+            };
+            (head, Instant::from_seconds(day * 86_400))
+        };
+        let untold = |ends: Vec<(Head, Instant)>| -> Vec<String> {
+            let heads = untold(ends, "own").into_iter();
+            heads.map(|head| head.chain).collect()
+        };
+        let command = chain_name(Day(20_778), "command-1", 1);
+        for (ends, is_told) in [
+            (vec![ended("command-1", 10)], true),
+            (vec![ended("command-1", 10), ended("own", 12)], true),
+            (vec![ended("command-1", 10), ended("other", 11)], true),
+            (vec![ended("command-1", 10), ended("other", 12)], false),
+            (vec![ended("command-1", 10), ended("command-2", 12)], true),
+        ] {
+            assert_eq!(untold(ends.clone()).contains(&command), is_told, "{ends:?}");
+            assert!(
+                !untold(ends.clone())
+                    .iter()
+                    .any(|chain| !chain.contains("command-"))
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_header_of_a_collector_hides_its_heads() {
+        let head = Head {
+            chain: chain_name(Day(20_778), "p", 1),
+            seq: 5,
+            hash: full().hash(),
+            until: Day(21_178),
+        };
+        let line: String = heads_lines(&[head.clone()]).collect();
+        let long = "h".repeat(MOST_HEADER);
+        for before in [
+            "<>",
+            "<a>",
+            "<6",
+            "Nov 22 00:59:15 host gatepost[]: ",
+            "Nov 22 00:59:15 host gatepost[x1]: ",
+            "Novem 22 00:59:15 host gatepost[12]: ",
+            "N0v 22 00:59:15 host gatepost[12]: ",
+            "Nov 2x 00:59:15 host gatepost[12]: ",
+            "Nov 22 005915 host gatepost[12]: ",
+            "Nov 22 00:59:15x host gatepost[12]: ",
+            "Nov 22 00:59:15 ho\"st gatepost[12]: ",
+            "Nov 22 00:59:15 INFO gatepost[12]: ",
+            "Sun 2026-11-22 005915 UTC host gatepost[12]: ",
+            "Sun 2026x11-22 00:59:15 UTC host gatepost[12]: ",
+            "S0n 2026-11-22 00:59:15 UTC host gatepost[12]: ",
+            "1795309155 host gatepost[12]: ",
+            "1795309155.12.34 host gatepost[12]: ",
+            "17953x9155.1 host gatepost[12]: ",
+            "[ 1234] host gatepost[12]: ",
+            "2026-11-22 host gatepost[12]: ",
+            "20x6-11-22T00:59:15Z host gatepost[12]: ",
+            "2026-11-22x00:59:15Z ",
+            "x026-11-22T00:59:15Z ",
+            "2026-11-22Tx0:59:15Z ",
+            "2026-11-22T00:59x15Z ",
+            &format!("Nov 22 00:59:15 {long} gatepost[12]: "),
+        ] {
+            let read = heads_in(&format!("{before}INFO  {line}"));
+            assert_eq!(read, [], "{before}");
+        }
+        let fits = MOST_HEADER - "Nov 22 00:59:15  gatepost".len() - 1;
+        let before = format!("Nov 22 00:59:15 {} gatepost[12]: ", &long[..fits]);
+        assert_eq!(heads_in(&format!("{before}INFO  {line}")), [head]);
+        let before = format!("Nov 22 00:59:15 {} gatepost[12]: ", &long[..=fits]);
+        assert_eq!(heads_in(&format!("{before}INFO  {line}")), []);
+    }
+
+    #[test]
     fn what_stands_within_a_message_tells_no_heads() {
         let hash = identifiers::encode(&full().hash());
         let forged = format!("audit heads: 20778/p/1:7:0:{hash}");

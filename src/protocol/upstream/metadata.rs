@@ -378,8 +378,10 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    use super::super::super::registration::provider;
     use super::*;
-    use crate::protocol::words::samples::changed;
+    use crate::protocol::registration::problem::Verdict;
+    use crate::protocol::words::samples::{self, changed};
 
     const ISSUER: &str = "https://login.example.com/realms/corp";
 
@@ -561,6 +563,162 @@ mod tests {
                 read_with(name, value.clone()).unwrap_err().contains(words),
                 "{name} {value}"
             );
+        }
+    }
+
+    #[test]
+    fn a_document_is_looked_for_below_its_issuer() {
+        let expected = "https://login.example.com/realms/corp/.well-known/openid-configuration";
+        assert_eq!(address(ISSUER), expected);
+        assert_eq!(
+            missing("jwks_uri"),
+            "the discovery document has no jwks_uri"
+        );
+    }
+
+    fn registered(changes: Value) -> IdentityProvider {
+        let document =
+            json!({"name": "corp", "issuer": ISSUER, "client_id": "gatepost", "sign_out": true});
+        provider::from_json(&changed(document, changes), "").unwrap()
+    }
+
+    fn answers(metadata: UpstreamMetadata) -> ProviderAnswers {
+        let one = samples::p256(1).to_jwk();
+        let es256 = UpstreamMetadata {
+            algorithms: vec![SigningAlgorithm::Es256],
+            ..metadata
+        };
+        ProviderAnswers::OpenId {
+            metadata: Ok(es256),
+            keys: Some(Ok(KeySet::parse(&json!({"keys": [one]})).unwrap())),
+        }
+    }
+
+    /// What is not fine.
+    fn faults(provider: &IdentityProvider, secret: SecretStanding, of: &ProviderAnswers) -> String {
+        let findings = examine(provider, secret, of);
+        assert!(findings.len() > 2, "{findings:?}");
+        let faults = findings
+            .into_iter()
+            .filter(|one| one.verdict != Verdict::Fine);
+        let faults: Vec<String> = faults.map(|one| one.text).collect();
+        faults.join("; ")
+    }
+
+    #[test]
+    fn what_a_provider_lacks_is_told() {
+        use SecretStanding::{Absent, Lost, Opens};
+        let whole = json!({
+            "userinfo_endpoint": "https://login.example.com/me",
+            "end_session_endpoint": "https://login.example.com/out",
+        });
+        let whole = read(&changed(document(), whole), ISSUER).unwrap();
+        let public = UpstreamMetadata {
+            serves_public_clients: true,
+            ..whole.clone()
+        };
+        let no_secrets = UpstreamMetadata {
+            authentication: None,
+            ..whole.clone()
+        };
+        let no_userinfo = UpstreamMetadata {
+            userinfo_endpoint: None,
+            ..whole.clone()
+        };
+        let no_sign_out = UpstreamMetadata {
+            end_session_endpoint: None,
+            ..whole.clone()
+        };
+        for (changes, secret, metadata, fault) in [
+            (json!({}), Opens, &whole, ""),
+            (json!({"enabled": false}), Opens, &whole, "it is disabled"),
+            (
+                json!({}),
+                Lost,
+                &whole,
+                "does not open under the master secret",
+            ),
+            (
+                json!({}),
+                Absent,
+                &whole,
+                "no client_secret is registered, and",
+            ),
+            (json!({}), Absent, &public, "as a public client"),
+            (
+                json!({}),
+                Opens,
+                &no_secrets,
+                "takes neither client_secret_basic",
+            ),
+            (json!({}), Opens, &no_userinfo, "no userinfo_endpoint"),
+            (json!({}), Opens, &no_sign_out, "no end_session_endpoint"),
+            (json!({"sign_out": false}), Opens, &no_sign_out, ""),
+        ] {
+            let told = faults(&registered(changes), secret, &answers(metadata.clone()));
+            assert!(told.contains(fault), "{fault}: {told}");
+            assert_eq!(told.is_empty(), fault.is_empty(), "{fault}: {told}");
+        }
+    }
+
+    #[test]
+    fn prompts_that_are_not_taken_are_told() {
+        let values = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        for (registered_as, announced, fault) in [
+            (None, None, ""),
+            (None, Some(&["login", "none"][..]), ""),
+            (None, Some(&["select_account"]), ""),
+            (
+                None,
+                Some(&["none"]),
+                "takes neither login nor select_account",
+            ),
+            (
+                Some(json!(["none"])),
+                None,
+                "takes neither login nor select_account",
+            ),
+            (Some(json!(["login"])), None, ""),
+            (Some(json!(["login"])), Some(&["login"]), ""),
+            (
+                Some(json!(["login", "none"])),
+                Some(&["login"]),
+                "registered with none, which",
+            ),
+        ] {
+            let provider = registered(json!({"prompt_values_supported": registered_as}));
+            let announced: Option<BTreeSet<String>> = announced.map(values);
+            let told = of_prompt(&provider, announced.as_ref());
+            let is_fine = told.verdict == Verdict::Fine;
+            assert!(told.text.contains(fault), "{fault}: {}", told.text);
+            assert_eq!(is_fine, fault.is_empty(), "{}", told.text);
+        }
+    }
+
+    #[test]
+    fn keys_that_verify_nothing_are_told() {
+        let metadata = read(&document(), ISSUER).unwrap();
+        let es256 = UpstreamMetadata {
+            algorithms: vec![SigningAlgorithm::Es256],
+            ..metadata.clone()
+        };
+        let named = |number| changed(samples::p256(number).to_jwk(), json!({"kid": "a"}));
+        let set = |keys: &[Value]| Ok(KeySet::parse(&json!({ "keys": keys })).unwrap());
+        for (keys, metadata, fault) in [
+            (set(&[named(1)]), &es256, ""),
+            (set(&[named(1)]), &metadata, "is none that is strong enough"),
+            (set(&[]), &es256, "is none that is strong enough"),
+            (set(&[named(1), named(2)]), &es256, "the same kid"),
+            (Err(String::from("late")), &es256, "/keys: late"),
+        ] {
+            let told = of_keys(&keys, metadata);
+            let faults = told.iter().filter(|one| one.verdict != Verdict::Fine);
+            let faults: Vec<&str> = faults.map(|one| one.text.as_str()).collect();
+            assert!(
+                !told.is_empty() && faults.join("; ").contains(fault),
+                "{told:?}"
+            );
+            assert_eq!(faults.is_empty(), fault.is_empty(), "{told:?}");
         }
     }
 

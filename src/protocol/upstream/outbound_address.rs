@@ -68,10 +68,8 @@ fn is_public(address: IpAddr) -> bool {
 fn behind_nat64(address: IpAddr) -> Option<Ipv4Addr> {
     match address {
         IpAddr::V6(inner) if NAT64.contains(address) => {
-            let [.., upper, lower] = inner.segments();
-            Some(Ipv4Addr::from_bits(
-                u32::from(upper) << 16 | u32::from(lower),
-            ))
+            let [.., a, b, c, d] = inner.octets();
+            Some(Ipv4Addr::new(a, b, c, d))
         }
         IpAddr::V6(_) | IpAddr::V4(_) => None,
     }

@@ -81,7 +81,7 @@ mod exposed {
 pub fn auth_time(upstream: Option<Instant>, asked_at: Option<Instant>, now: Instant) -> Instant {
     let dated = upstream.unwrap_or(now).min(now);
     match asked_at {
-        Some(asked_at) if dated < asked_at && dated.plus(ROUNDING) >= asked_at => asked_at,
+        Some(asked_at) if dated.plus(ROUNDING) >= asked_at => dated.max(asked_at),
         Some(_) | None => dated,
     }
 }
@@ -223,6 +223,7 @@ mod tests {
 
     use super::super::super::registration::provider;
     use super::*;
+    use crate::protocol::authorize::authorize_request::fixtures::asking;
     use crate::protocol::words::parameters::Parameters;
     use crate::protocol::words::samples::{changed, round_trip};
 
@@ -254,6 +255,60 @@ mod tests {
                 at(before),
                 "{before}"
             );
+        }
+    }
+
+    #[test]
+    fn what_is_asked_here_is_asked_there() {
+        let asked = asking()
+            .with("prompt", "login select_account")
+            .with("max_age", "60")
+            .with("login_hint", "alice")
+            .with("ui_locales", "de")
+            .with(
+                "claims",
+                r#"{"id_token":{"acr":{"essential":true,"value":"2"}}}"#,
+            );
+        let mut request = asked.judged().unwrap();
+        let mut expected = Ask {
+            login: true,
+            presence: false,
+            select_account: true,
+            max_age: Some(60),
+            login_hint: Some(String::from("alice")),
+            ui_locales: Some(String::from("de")),
+            acr: BTreeSet::from([String::from("2")]),
+        };
+        assert_eq!(Ask::of(&request), expected);
+        request.ending = Ending::Account {
+            anew: true,
+            admin_page: None,
+        };
+        expected.presence = true;
+        assert_eq!(Ask::of(&request), expected);
+        let linking = Ask::for_linking();
+        assert!(linking.select_account && !linking.login && !linking.presence);
+    }
+
+    #[test]
+    fn an_age_is_asked_for_by_any_of_three() {
+        let nothing = Ask::default();
+        assert!(!nothing.asks_for_age());
+        for ask in [
+            Ask {
+                login: true,
+                ..nothing.clone()
+            },
+            Ask {
+                presence: true,
+                ..nothing.clone()
+            },
+            Ask {
+                max_age: Some(0),
+                ..nothing
+            },
+        ] {
+            assert!(ask.asks_for_age(), "{ask:?}");
         }
     }
 
