@@ -327,6 +327,44 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_are_missing_or_too_many_are_told_with_their_place() {
+        let whole = chain(1, 5);
+        let without = |places: &[usize]| -> Vec<Stored> {
+            let kept = whole.iter().enumerate();
+            let kept = kept.filter(|(place, _)| !places.contains(place));
+            kept.map(|(_, stored)| stored.clone()).collect()
+        };
+        assert_eq!(verify(&whole, &[]), []);
+        let gap = without(&[2, 3]);
+        assert_eq!(verify(&gap, &[]), [(Wrong::Removed { to: 3 }, 2)]);
+        let headless = without(&[0]);
+        assert_eq!(verify(&headless, &[]), [(Wrong::Removed { to: 0 }, 0)]);
+        let mut twice = whole.clone();
+        twice.insert(3, whole[1].clone());
+        assert_eq!(verify(&twice, &[]), [(Wrong::Inserted, 1)]);
+        let mut last = whole.clone();
+        let mut row = whole[4].0.clone();
+        row.seq = i64::MAX;
+        row.previous = whole[4].1;
+        let hash = row.hash();
+        last.push((row, hash));
+        assert_eq!(verify(&last, &[]), [(Wrong::Inserted, i64::MAX)]);
+    }
+
+    #[test]
+    fn a_finding_has_the_time_of_the_row_before_it() {
+        let whole = chain(1, 5);
+        let mut verification = Verification::new([], TODAY);
+        for (row, hash) in [&whole[0], &whole[1], &whole[4]] {
+            verification.row(row, *hash, None);
+        }
+        let verdict = verification.finish();
+        assert_eq!((verdict.rows, verdict.chains), (3, 1));
+        let times: Vec<Option<Instant>> = verdict.findings.iter().map(|one| one.at).collect();
+        assert_eq!(times, [Some(whole[1].0.at)]);
+    }
+
+    #[test]
     fn heads_that_contradict_one_another_are_found_and_the_later_takes_nothing_back() {
         let rows = chain(1, 3);
         let told = head(&rows[2]);
