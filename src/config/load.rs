@@ -43,26 +43,20 @@ impl Config {
                 "must not outlive the key that signed: {} is shorter",
                 KEY_PUBLISH_DAYS.name
             );
-            reader
-                .problems
-                .push(Problem::new(ACCESS_TOKEN_LIFETIME.name, rule));
+            reader.problem(ACCESS_TOKEN_LIFETIME.name, rule);
         }
         if config
             .remember_session_lifetime
             .is_some_and(|lifetime| lifetime <= config.session_lifetime)
         {
             let rule = format!("must be longer than {}", SESSION_LIFETIME.name);
-            reader
-                .problems
-                .push(Problem::new(REMEMBER_SESSION_LIFETIME.name, rule));
+            reader.problem(REMEMBER_SESSION_LIFETIME.name, rule);
         }
         let lacks = |problem: &Problem| problem.rule == reader::IS_REQUIRED;
         if let Some(rule) = &source.of_installed
             && reader.problems.iter().any(lacks)
         {
-            reader
-                .problems
-                .push(Problem::new(installed::FILE, rule.as_str()));
+            reader.problem(installed::FILE, rule.as_str());
         }
         ConfigError::unless_empty(reader.problems)?;
         Ok(config)
@@ -205,8 +199,7 @@ fn mail(reader: &mut Reader<'_>) -> Option<Mail> {
             let file = reader.parsed(&SMTP_PASSWORD_FILE, reader::absolute_path);
             if file.is_some() {
                 let rule = "is of no use: GATEPOST_SMTP_URL names no user";
-                let problem = Problem::new(SMTP_PASSWORD_FILE.name, rule);
-                reader.problems.push(problem);
+                reader.problem(SMTP_PASSWORD_FILE.name, rule);
             }
             None
         }
@@ -253,12 +246,12 @@ fn administration(reader: &mut Reader<'_>) -> Option<Administration> {
     };
     if administration.role.contains(':') {
         let rule = "must have no colon: a tenant stands behind it";
-        reader.problems.push(Problem::new(ADMIN_ROLE.name, rule));
+        reader.problem(ADMIN_ROLE.name, rule);
     }
     let mut given = administration.given_roles.iter();
     if given.any(|role| administration.is_admin_role(role)) {
         let rule = format!("must not have the role of {}", ADMIN_ROLE.name);
-        reader.problems.push(Problem::new(ADMIN_ROLES.name, rule));
+        reader.problem(ADMIN_ROLES.name, rule);
     }
     Some(administration)
 }

@@ -142,10 +142,10 @@ impl<'a> Reader<'a> {
         let file = self.parsed(file_setting, path);
         match (self.text(setting), file) {
             (Some(_), Some(_)) => {
-                self.problems.push(Problem::new(
+                self.problem(
                     setting.name,
                     format!("must not stand beside {}", file_setting.name),
-                ));
+                );
                 None
             }
             (Some(text), None) => Some(SecretText::new(text)),
@@ -187,14 +187,18 @@ impl<'a> Reader<'a> {
         let before = self.problems.len();
         let found = read(self);
         if found.is_none() && self.problems.len() == before {
-            self.problems.push(Problem::new(setting.name, rule));
+            self.problem(setting.name, rule);
         }
         found
     }
 
+    pub(super) fn problem(&mut self, name: &str, rule: impl Into<String>) {
+        self.problems.push(Problem::new(name, rule));
+    }
+
     fn absent<T>(&mut self, setting: &'static Setting) -> Option<T> {
         if matches!(setting.default, Default::Required) {
-            self.problems.push(Problem::new(setting.name, IS_REQUIRED));
+            self.problem(setting.name, IS_REQUIRED);
         }
         None
     }
@@ -211,7 +215,7 @@ impl<'a> Reader<'a> {
                 cause(&error)
             ),
         };
-        self.problems.push(Problem::new(name, rule));
+        self.problem(name, rule);
         None
     }
 
@@ -225,8 +229,7 @@ impl<'a> Reader<'a> {
         } else {
             format!("; it is \"{}\"", shown.escape_debug())
         };
-        self.problems
-            .push(Problem::new(setting.name, format!("{rule}{told}")));
+        self.problem(setting.name, format!("{rule}{told}"));
     }
 }
 
