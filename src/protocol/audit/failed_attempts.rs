@@ -244,6 +244,7 @@ mod tests {
         (0..12).for_each(|_| note(&mut attempts, 1, NOW));
         (0..7).for_each(|_| attempts.note_turned_away(address(1), NOW));
         attempts.note_turned_away(address(2), NOW);
+        assert!(attempts.is_waiting());
         assert_eq!(attempts.take(NOW).len(), 10);
         assert!(!attempts.is_waiting());
         let more = |number, more| FailureRow::More {
@@ -311,6 +312,38 @@ mod tests {
             ),
             (50, 900)
         );
+    }
+
+    #[test]
+    fn what_is_given_back_beyond_the_room_is_counted() {
+        let mut attempts = FailedAttempts::default();
+        let one = FailureRow::One(attempt(1));
+        let more = FailureRow::More {
+            source: Some(address(2)),
+            more: MoreFailures {
+                failed: 3,
+                turned_away: 7,
+            },
+        };
+        let full = vec![one; MOST_WAITING];
+        assert_eq!(attempts.take(NOW), []);
+        attempts.give_back([full, vec![more]].concat());
+        note(&mut attempts, 1, NOW);
+        let sums = [
+            FailureRow::More {
+                source: Some(address(1)),
+                more: failed(1),
+            },
+            FailureRow::More {
+                source: None,
+                more: MoreFailures {
+                    failed: 3,
+                    turned_away: 7,
+                },
+            },
+        ];
+        let rows = attempts.take_all();
+        assert_eq!(rows[MOST_WAITING..], sums);
     }
 
     #[test]
