@@ -665,6 +665,29 @@ fn a_hundred_changes_are_listed_and_the_others_counted_unless_all_are_asked_for(
 }
 
 #[test]
+fn a_user_who_becomes_an_administrator_is_warned_of() {
+    let installation = Installation::migrated();
+    let with = |role: &str| json!({"users": [{"username": "alice", "claims": {"role": [role]}}]});
+    let administered = ["--admin-role", "office"];
+    let warnings = |role: &str, settings: &[&str]| {
+        planned(&installation, &with(role), settings)["warnings"].clone()
+    };
+    assert_eq!(warnings("office", &[]), json!([]));
+    let warning = "user \"alice\" becomes an administrator (GATEPOST_ADMIN_ROLE)";
+    for (role, told) in [
+        ("office", json!([warning])),
+        ("office:acme", json!([warning])),
+        ("officer", json!([])),
+    ] {
+        assert_eq!(warnings(role, &administered), told, "{role}");
+    }
+    let applied = installation.run_with(&["apply", "-"], &with("office").to_string());
+    assert_eq!(applied.code, 0, "{applied:?}");
+    let so_before = json!([]);
+    assert_eq!(warnings("office:acme", &administered), so_before);
+}
+
+#[test]
 fn a_client_that_becomes_an_operator_is_warned_of() {
     let installation = Installation::migrated();
     let with = |scope: &str| {

@@ -123,6 +123,7 @@ fn comparison(
         registered,
         pruning,
         flow_uses: writer.flow_uses()?,
+        administration: registrar.config.administration.clone(),
         own_hash: app::cost(registrar.config).beginning(),
     })
 }

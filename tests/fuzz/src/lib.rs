@@ -121,22 +121,28 @@ fn collect<'v>(value: &'v Value, names: &[&str], is_secret: bool, found: &mut Ve
     }
 }
 
-/// The same without the members of these names. Names stay.
+/// The same without the texts in the members of these names. The names of members stay, within them,
+/// too: a line may name a member.
 pub fn without(value: &Value, names: &[&str]) -> Value {
+    without_texts(value, names, false)
+}
+
+fn without_texts(value: &Value, names: &[&str], is_secret: bool) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(|item| without(item, names)).collect(),
+        Value::Array(items) => {
+            let items = items.iter();
+            items
+                .map(|item| without_texts(item, names, is_secret))
+                .collect()
+        }
         Value::Object(members) => {
             let stays = members.iter().map(|(name, member)| {
-                let is_secret = names.contains(&name.as_str());
-                let member = if is_secret {
-                    Value::Null
-                } else {
-                    without(member, names)
-                };
-                (name.clone(), member)
+                let is_secret = is_secret || names.contains(&name.as_str());
+                (name.clone(), without_texts(member, names, is_secret))
             });
             Value::Object(stays.collect())
         }
+        Value::String(_) if is_secret => Value::Null,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }

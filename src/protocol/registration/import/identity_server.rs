@@ -430,14 +430,8 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
         ),
     ];
     to.note_each(&of, &notes);
-    for demand in [
-        "RequireRequestObject",
-        "RequireDPoP",
-        "RequirePushedAuthorization",
-    ] {
-        if row.flag(demand, false)? {
-            to.note(&of, format!("{demand} is not taken over"));
-        }
+    if row.flag("RequireRequestObject", false)? {
+        to.note(&of, "RequireRequestObject is not taken over");
     }
     to.client(&of, ours);
     Ok(())

@@ -128,6 +128,16 @@ fn what_a_client_of_theirs_says_a_client_of_ours_says() {
             Value::Null,
         ),
         (
+            with(json!({"RequireDPoP": true})),
+            "/dpop_bound_access_tokens",
+            json!(true),
+        ),
+        (
+            with(json!({"RequirePushedAuthorization": 1})),
+            "/require_pushed_authorization_requests",
+            json!(true),
+        ),
+        (
             with(json!({"AccessTokenType": "1"})),
             "/access_token_type",
             json!("reference"),
@@ -229,8 +239,8 @@ fn what_stays_behind_is_said() {
             "a secret is left out: X509Name",
         ),
         (
-            json!({"RequireDPoP": true}),
-            "client c: RequireDPoP is not taken over",
+            json!({"RequireRequestObject": true}),
+            "client c: RequireRequestObject is not taken over",
         ),
         (
             json!({"EnableLocalLogin": false}),

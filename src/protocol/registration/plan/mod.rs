@@ -20,6 +20,7 @@ use super::references::Stored;
 use super::user::{Credential, Owners, UserEntry};
 use super::verified_address;
 use crate::protocol::login::password::PasswordFlaw;
+use crate::protocol::registration::administration::Administration;
 use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::token::client_secret::SecretDigest;
@@ -131,6 +132,7 @@ pub struct Comparison {
     pub pruning: Pruning,
     /// The flows that clients lose by `legacy_until`, with the last day on which each was used.
     pub flow_uses: BTreeMap<FlowUse, Day>,
+    pub administration: Option<Administration>,
     /// How each password hash that is made here begins: `$argon2id$v=19$m=19456,t=2,p=1$`.
     pub own_hash: String,
 }

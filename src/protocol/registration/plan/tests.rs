@@ -101,6 +101,7 @@ fn planned(
     let own_hash = String::from("$argon2id$v=19$m=1,t=1,p=1$");
     let comparison = Comparison {
         flow_uses: BTreeMap::new(),
+        administration: None,
         document,
         given,
         registered,

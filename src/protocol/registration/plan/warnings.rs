@@ -7,13 +7,20 @@ use crate::protocol::registration::document::{DocumentEntry, ObjectKind};
 use crate::protocol::registration::names::REGISTRATION_WRITE;
 use crate::protocol::registration::problem::shown;
 use crate::protocol::registration::timestamp::format_day;
+use crate::protocol::registration::user::UserEntry;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
 
-/// Of clients that are added or changed, in the order of the changes.
+/// Of clients and users that are added or changed, in the order of the changes.
 pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
     for change in changes {
+        if becomes_administrator(comparison, &change.step) {
+            let name = shown(change.step.name());
+            warnings.push(format!(
+                "user {name} becomes an administrator (GATEPOST_ADMIN_ROLE)"
+            ));
+        }
         let PlanStep::Put(entry, before) = &change.step else {
             continue;
         };
@@ -31,6 +38,18 @@ pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -
         }
     }
     warnings
+}
+
+fn becomes_administrator(comparison: &Comparison, step: &PlanStep<'_>) -> bool {
+    let is_one = |user: &UserEntry| {
+        let administration = comparison.administration.as_ref();
+        administration.is_some_and(|set| set.has_admin_role(&user.claims))
+    };
+    match step {
+        PlanStep::AddUser { entry, .. } => is_one(entry),
+        PlanStep::ChangeUser { before, entry, .. } => is_one(entry) && !is_one(before),
+        PlanStep::Put(..) | PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => false,
+    }
 }
 
 fn may_write(client: &str) -> bool {

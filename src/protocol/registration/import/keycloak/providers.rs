@@ -26,6 +26,11 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
             config.copy("identity provider of Keycloak", &mut ours)?;
             is_each_time = config.text("syncMode")?.as_deref() == Some("FORCE");
         }
+        // Of what it leaves out there, it asks for this alone; Google for more, as ours do.
+        if !is_google {
+            let scope = ours.0.entry("scope");
+            scope.or_insert_with(|| "openid".into());
+        }
         let has_issuer = ours.0.contains_key("issuer");
         let is_trusted = row.flag("trustEmail", false)?;
         let is_link = row.flag("linkOnly", false)?;

@@ -17,7 +17,7 @@ const AMBIGUOUS: &str = "\
 
 const OF_KEYCLOAK: &str = "\
     so many users had these roles of clients that every realm of Keycloak has. They are left out: \
-    nobody administers Gatepost by a role";
+    for those who look after people see GATEPOST_ADMIN_ROLE";
 const SHARED_PATH: &str = "\
     two groups have this path, as a name may have a slash: nobody gets the roles or the name of \
     either by it. Rename one there";

@@ -303,6 +303,8 @@ fn a_provider_by_which_nobody_signs_in_stays_behind() {
     let kept = document["identity_providers"].as_array().unwrap();
     let kept: Vec<&Value> = kept.iter().map(|provider| &provider["name"]).collect();
     assert_eq!(kept, ["all", "old"]);
+    let scope = &document["identity_providers"][0]["scope"];
+    assert_eq!(scope, "openid", "nothing else is asked for there");
     let line = "identity provider pods, identity provider old-pods, identity provider jwt: left out: nobody signs in by it there";
     told(
         &lines,
