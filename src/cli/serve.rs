@@ -35,8 +35,8 @@ use crate::protocol::words::web_url::WebUrl;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::clients::weak_settings;
 use crate::store::{
-    DatabaseSettings, Store, audit_events, device_authorizations, partitions, sign_in_failures,
-    tokens,
+    DatabaseSettings, Store, StoreError, audit_events, device_authorizations, partitions,
+    sign_in_failures, tokens,
 };
 use crate::supervisor::{self, Listen, SupervisorSettings};
 
@@ -516,9 +516,9 @@ fn keep_keys_and_counters(app: &App) {
         Err(error) => log::warn!("signing keys could not be looked after: {error}"),
     }
     let most = i64::from(app.config.limits.tracked);
-    if let Err(error) = sign_in_failures::clean(&app.store, most) {
-        log::warn!("old sign-in failures could not be removed: {error}");
-    }
+    remove_all("sign-in failures", || {
+        sign_in_failures::clean(&app.store, most)
+    });
 }
 
 /// What the leader does for all.
@@ -530,7 +530,9 @@ fn remove_expired(app: &App) {
             log::warn!("audit events that were kept long enough could not be removed: {error}")
         }
     }
-    remove_old_devices(app);
+    remove_all("device authorizations", || {
+        device_authorizations::clean(&app.store)
+    });
     // Much time may have passed.
     if app.clock.is_in_doubt() {
         return;
@@ -541,14 +543,12 @@ fn remove_expired(app: &App) {
 }
 
 /// 500 rows at a time, so that no statement holds many locks or takes long.
-fn remove_old_devices(app: &App) {
+fn remove_all(what: &str, clean: impl Fn() -> Result<u64, StoreError>) {
     loop {
-        match device_authorizations::clean(&app.store) {
+        match clean() {
             Ok(500) => {}
             Ok(_) => return,
-            Err(error) => {
-                return log::warn!("old device authorizations could not be removed: {error}");
-            }
+            Err(error) => return log::warn!("old {what} could not be removed: {error}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::support::flow::{authorize_path, code, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
-use crate::support::waiting::until_served;
+use crate::support::waiting::{SOON, await_that, until_served};
 
 /// A browser behind the trusted proxy, at an address of its own.
 fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
@@ -308,4 +308,19 @@ fn guessing_in_parallel_is_no_way_around_the_limit() {
         .get(0);
     let hashers = i32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
     assert!((10..10 + hashers).contains(&tried), "{tried}");
+}
+
+#[test]
+fn counters_beyond_what_is_tracked_are_removed_at_once_and_not_a_few_each_minute() {
+    let mut gatepost = Gatepost::prepare(&[("GATEPOST_LIMIT_TRACKED", "1000")]);
+    gatepost.apply(&document());
+    gatepost.database.run(
+        "INSERT INTO sign_in_failures
+         SELECT sha256(n::text::bytea), 1, clock_timestamp(), clock_timestamp() + n * interval '1 minute'
+         FROM generate_series(-3000, 5000) AS n",
+    );
+    gatepost.serve();
+    await_that("they are removed", SOON, || {
+        gatepost.database.count("sign_in_failures") <= 1_000
+    });
 }
