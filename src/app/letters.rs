@@ -272,7 +272,7 @@ impl Letters {
                 .wait_timeout(line, ends.saturating_duration_since(now));
             line = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        for WaitingLetter { asked, .. } in &line.waiting {
+        for WaitingLetter { asked, .. } in line.waiting.drain(..) {
             let id = &asked.request_id;
             log::warn!("request {id}: a letter was not sent: the process ends");
         }

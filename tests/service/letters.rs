@@ -644,6 +644,37 @@ fn no_letter_goes_to_an_address_that_only_a_provider_without_trust_calls_verifie
 }
 
 #[test]
+fn an_unlinking_is_told_where_no_provider_without_trust_chose_the_address() {
+    const UP: &str = "up@example.com";
+    for (changes, letters) in [(json!({}), 0), (json!({"trust_email": true}), 1)] {
+        let mailbox = Mailbox::open();
+        let house = House::start_with(registered(), &changes, &mailbox.settings());
+        house.up.plan(|plan| {
+            plan.userinfo = json!({"email": UP, "email_verified": true});
+        });
+        let mut alice = house.alice();
+        house.link(&mut alice, "up");
+        house.through(&mut Traveller::new(), "up").unwrap();
+        house.unlink(&mut alice, "Sign-in up");
+        // The second letter to somebody else is behind every one that waits: the lane has two
+        // threads.
+        let written = || -> Vec<Letter> {
+            let numbers = 1..=mailbox.count();
+            numbers.map(|number| mailbox.letter(number)).collect()
+        };
+        for number in 1..=2 {
+            ask(&house.gatepost, "bob");
+            await_that("another letter", SOON, || {
+                let to_bob = |letter: &&Letter| letter.to == ["bob@example.com"];
+                written().iter().filter(to_bob).count() == number
+            });
+        }
+        let told = |letter: &&Letter| letter.to == [UP];
+        assert_eq!(written().iter().filter(told).count(), letters, "{changes}");
+    }
+}
+
+#[test]
 fn letters_speak_the_language_of_the_page_and_name_where_help_is() {
     let mailbox = Mailbox::open();
     let help = "https://help.example/sign-in";

@@ -21,6 +21,7 @@ use crate::http::Response;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome, provider_name};
 use crate::pages::frame::PageForm;
+use crate::protocol::login::letters::verified_address;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::account::{LinkOffer, OfferProblem};
 use crate::protocol::upstream::choices::{Choices, provider_of};
@@ -33,6 +34,7 @@ use crate::protocol::words::reason::Reason;
 use crate::registry::Snapshot;
 use crate::store::audit_events::AuditEvent;
 use crate::store::linked_identities::{self, Link, Linked, LinkedIdentity, Unlinked};
+use crate::store::users;
 
 /// What the page says to a user who was sent to sign in anew: that they did, or that the sign-in
 /// was not new. A provider may date it back.
@@ -365,8 +367,11 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
         provider: None,
     };
     let event = link_event("identity_unlinked", &change, &identity);
+    // Asked before the change, which forgets who verified the address.
+    let address = verified_address(&present.user.claims);
+    let counted = users::address_counts(&app.store, sub, address)?;
     let unlinked = linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)?;
-    if unlinked == Unlinked::Done {
+    if counted && unlinked == Unlinked::Done {
         let presentation = change.turn.presentation();
         notices::send(app, &presentation, &present.user, AccountChange::Unlinked);
     }
