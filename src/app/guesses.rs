@@ -4,10 +4,11 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::protocol::words::forwarded;
 use crate::protocol::words::instant::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -20,13 +21,7 @@ pub struct Source(IpAddr);
 
 impl Source {
     pub fn of(address: IpAddr) -> Source {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Source(IpAddr::V4(address)),
-            IpAddr::V6(address) => {
-                let [a, b, c, d, ..] = address.segments();
-                Source(IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)))
-            }
-        }
+        Source(forwarded::network(address))
     }
 
     pub fn address(self) -> IpAddr {

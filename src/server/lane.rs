@@ -32,7 +32,7 @@ pub struct Waiting {
     pub in_flight: InFlight,
 }
 
-/// A source is an address, as a trusted proxy forwards it.
+/// A source is the network of an address that a trusted proxy forwards.
 pub struct Lane<T> {
     places: usize,
     threads_per_source: usize,

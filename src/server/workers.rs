@@ -27,6 +27,7 @@ use crate::http::incoming::{
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
 use crate::permits::{Permit, Permits};
+use crate::protocol::words::forwarded::network;
 
 /// One listener, and what answers its requests. It is never dropped: tiny_http's server would
 /// remove the path of the Unix socket, which the next process may have by then.
@@ -242,7 +243,7 @@ impl<H: Handler> Service<H> {
             return false;
         };
         self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
-        let source = waiting.read.source;
+        let source = network(waiting.read.source);
         let Some(waiting) = lane.enter(source, waiting) else {
             return true;
         };

@@ -97,6 +97,17 @@ pub fn source<'a>(
     nearest
 }
 
+/// What one machine may have all addresses of: an IPv4 address, or an IPv6 /64.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
 /// Some proxies write the client's port, too.
 fn parse_entry(entry: &str) -> Option<IpAddr> {
     let bare = entry
@@ -138,6 +149,20 @@ mod tests {
         let peer = (peer != "unix").then(|| peer.parse().unwrap());
         let proxies = ["127.0.0.0/8", "::1/128"].map(|block| Cidr::parse(block).unwrap());
         source(peer, values.iter().copied(), &proxies).to_string()
+    }
+
+    #[test]
+    fn one_machine_has_one_network() {
+        for (address, expected) in [
+            ("192.0.2.7", "192.0.2.7"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+            ("2001:db8:1:2::1", "2001:db8:1:2::"),
+            ("2001:db8:1:3::1", "2001:db8:1:3::"),
+        ] {
+            let network = network(address.parse().unwrap());
+            assert_eq!(network.to_string(), expected, "{address}");
+        }
     }
 
     #[test]
