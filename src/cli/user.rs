@@ -178,6 +178,10 @@ pub(super) fn chosen(
     invocation: &Invocation,
 ) -> Result<Option<Subject>, Failure> {
     let username = invocation.option("--user");
+    if username.is_none() && invocation.option("--tenant").is_some() {
+        let rule = "--tenant says where to look for --user: give both";
+        return Err(Failure::Usage(String::from(rule)));
+    }
     username
         .map(|username| named(operator, invocation, username).map(|user| user.sub))
         .transpose()

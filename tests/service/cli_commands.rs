@@ -957,6 +957,13 @@ fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
             "{command}: {answer:?}"
         );
     }
+    for list in ["session", "grant", "audit"] {
+        let answer = installation.run(&[list, "list", "--tenant", "acme"]);
+        assert!(
+            answer.code == 2 && answer.stderr.contains("give both"),
+            "the tenant alone chooses nobody: {answer:?}"
+        );
+    }
     let count = |event: &str| {
         let query = format!(
             "SELECT count(*) FROM audit_events WHERE sub = 'alice-1' AND event = '{event}'"

@@ -62,7 +62,6 @@ reasons! {
         "Use a method that the Allow header names.";
     NotFound "GP1007" "There is nothing at this address."
         "Check the path; paths are case-sensitive.";
-    BodyTooLarge "GP1008" "The request is too large." "Send at most 64 KiB.";
     ForeignFormPost "GP1009" "The form was not sent from a page of this service."
         "Open the page again and send the form from there.";
     // Authorization endpoint
