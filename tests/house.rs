@@ -90,8 +90,8 @@ const PRE_ESCAPED: &[(&str, usize)] = &[];
 
 /// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds
 /// something raises them by what it was given, and by no more.
-const MOST_TOKENS_OF_THE_CORE: usize = 136_932;
-const MOST_TOKENS_OF_THE_BINARY: usize = 496_564;
+const MOST_TOKENS_OF_THE_CORE: usize = 136_944;
+const MOST_TOKENS_OF_THE_BINARY: usize = 496_881;
 
 /// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no
 /// name. These only fall.

@@ -34,8 +34,8 @@ settings! {
         "connections in the pool";
     BASE_URL: Text, Required,
         "the issuer, byte for byte: https, or http on `127.0.0.1`, `[::1]` or `localhost`; it may \
-         have a path. The first start stores it in the database; `gatepost migrate \
-         --rename-issuer` changes it";
+         have a path. The first `gatepost migrate` stores it in the database; its \
+         `--rename-issuer` changes it";
     LISTEN: Text, Is("127.0.0.1:8080"),
         "where requests come in: an address and port, or `unix:` and an absolute path";
     ADMIN_LISTEN: TextOrEmpty, Is("127.0.0.1:9464"),
@@ -43,7 +43,8 @@ settings! {
          service can have it";
     WORKERS: Number(5, 1_024), Described("4 x cores, at least 16"), "worker threads";
     UPSTREAM_PLACES: Number(1, 1_000), Is("24"),
-        "requests that may wait for other servers at once (identity providers, keys of clients), \
+        "requests that may wait for other servers at once (identity providers; keys, logos and \
+         metadata documents of clients), \
          three quarters of them for one server; as many more may wait for their turn. Each has a \
          thread of its own, besides the workers";
     CLIENT_CACHE_MIB: Number(1, 65_536), Is("64"),
@@ -52,7 +53,8 @@ settings! {
     SECRET_FILE: Text, Described("the systemd credential `gatepost-secret`"),
         "file that holds the master secret (`gatepost secret` makes one)";
     TRUSTED_PROXIES: TextOrEmpty, Is("127.0.0.0/8,::1/128"),
-        "address blocks whose `X-Forwarded-For` is believed, separated by commas";
+        "address blocks whose `X-Forwarded-For` and `X-Request-Id` are believed, separated by \
+         commas; whoever may open a Unix socket is believed always";
     LOG: Text, Is("info"),
         "the lowest level that is logged: `off`, `error`, `warn`, `info` or `debug`. Heads of the \
          audit log always are";
@@ -178,13 +180,15 @@ settings! {
     LIMIT_USER_CODE_FAILURES_PER_MINUTE: COUNT, Is("10"), "wrong user codes per source";
     LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL: COUNT, Is("1000"), "wrong user codes in all";
     LIMIT_EXTENSION_FAILURES_PER_MINUTE: COUNT, Is("20"),
-        "refused extension grants, for each client and source";
+        "refused assertions and grants of your own, for each client and source";
     LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE: COUNT, Is("60"),
         "refused logout tokens, for each source";
     LIMIT_LETTERS_PER_HOUR: COUNT, Is("300"),
-        "letters to people who forgot their password, in all. See [mail](../operate/mail.md)";
+        "letters in all to people who forgot their password, or sign up. See \
+         [mail](../operate/mail.md)";
     LIMIT_TRACKED: Number(1_000, 10_000_000), Is("100000"),
-        "counters of each kind in memory; the oldest are dropped";
+        "counters of each kind, in memory and of wrong passwords, codes and letters in the \
+         database; the oldest beyond that are dropped";
 }
 
 pub fn by_flag(flag: &str) -> Option<&'static Setting> {

@@ -992,6 +992,33 @@ fn known_by_up(house: &House, said: Value) -> String {
     text(&told, "sub").to_owned()
 }
 
+/// The row about it of "What ends what" in docs/security.md.
+#[test]
+fn a_provider_that_is_switched_off_lets_nobody_in_and_ends_nothing() {
+    let house = House::start();
+    house.link(&mut house.alice(), "up");
+    let mut alice = Traveller::new();
+    house.through(&mut alice, "up").unwrap();
+    let tokens = house.tokens(&mut alice);
+    let registered = |changes: Value| {
+        let mut document = document();
+        document["identity_providers"] = json!([house.up.registration("up", changes)]);
+        house.gatepost.apply(&document);
+    };
+    for changes in [
+        json!({"enabled": false}),
+        json!({"issuer": house.other.issuer()}),
+    ] {
+        registered(changes);
+        assert!(!house.is_signed_in(&mut alice));
+        let told = userinfo(&house.gatepost, text(&tokens, "access_token"));
+        assert_eq!(told.status, 200, "what clients were given stays");
+        assert_eq!(house.events("session_ended"), Vec::<Value>::new());
+        registered(json!({}));
+        assert!(house.is_signed_in(&mut alice));
+    }
+}
+
 /// What a letter to an address of their own changes.
 fn proved_by_letter(sub: &str) -> String {
     let proved = r#"{"email": "own@example.com", "email_verified": true}"#;

@@ -61,7 +61,7 @@ reasons! {
     MethodNotAllowed "GP1006" "The method is not supported here."
         "Use a method that the Allow header names.";
     NotFound "GP1007" "There is nothing at this address."
-        "Check the path; paths are case-sensitive.";
+        "Check the path, which is case-sensitive, and whether a setting has switched it off.";
     ForeignFormPost "GP1009" "The form was not sent from a page of this service."
         "Open the page again and send the form from there.";
     // Authorization endpoint
@@ -108,7 +108,8 @@ reasons! {
         "Send 43 to 128 unreserved characters; exactly 43 base64url characters for S256.";
     UnsupportedCodeChallengeMethod "GP1121" "The code_challenge_method is not supported."
         "Use S256.";
-    PlainPkce "GP1122" "The client may not use the plain code_challenge_method." "Use S256.";
+    PlainPkce "GP1122" "The client may not use the plain code_challenge_method."
+        "Send code_challenge_method=S256: without it the method is plain.";
     MalformedPrompt "GP1123" "The prompt is not supported."
         "Use none alone, or login, consent, select_account.";
     MalformedMaxAge "GP1124" "The max_age is not a number of seconds." "Send digits only.";
@@ -128,9 +129,11 @@ reasons! {
     OtherSubject "GP1135" "The user who signed in is not the one asked for."
         "Sign in as the user the request names.";
     UnmetAuthenticationRequirements "GP1136" "The authentication requirements cannot be met."
-        "Ask for an acr value that discovery lists.";
+        "Ask for an acr value that discovery lists. A sign-in at an identity provider has what its \
+            acr_map gives.";
     NoWayToSignIn "GP1138" "There is no way to sign in for this application."
-        "Allow the client an identity provider that this server has; local is the password login.";
+        "Allow the client an identity provider that this server has, enabled, and of the tenant \
+            that was asked for; local is the password login.";
     NotOpenToUser "GP1139" "The application is not open to this user."
         "Give the user one of the client's allowed_roles, or let somebody who has one sign in.";
     PushedRequestTooLong "GP1150" "The request is too long."
@@ -167,7 +170,8 @@ reasons! {
         "Type the code that the app shows now, or a recovery code; the clocks of phone and server \
             must agree to 30 seconds.";
     TooManyCodes "GP1806" "Too many wrong codes."
-        "Wait as long as Retry-After says; recovery codes and passkeys go on.";
+        "Wait as long as Retry-After says. Passkeys go on, and recovery codes where it was an \
+            app's.";
     LastFactor "GP1804" "The last second factor cannot be removed."
         "GATEPOST_MINIMUM_ACR asks for one, or the user has no password: add another first.";
     FactorImpossible "GP1807" "The factor was not added."
@@ -190,7 +194,7 @@ reasons! {
         "Its challenge was made for another page or browser, was used before, or is too old.";
     PasskeyNeeded "GP1818" "The ways to sign in were not changed."
         "Their owner has a passkey and did not sign in with it. Who has lost theirs gets a link: \
-            `gatepost user reset --enrol`.";
+            `gatepost user reset --enrol`, or `--passkey` where they have no password.";
     RegistrationMistaken "GP1820" "The document has mistakes: nothing was done."
         "The answer has each mistake with its place.";
     RegistrationOfTenants "GP1821" "The client is restricted to tenants."
@@ -466,7 +470,8 @@ reasons! {
         "Check both; the log does not say which.";
     TooManySignInFailures "GP1502" "Too many failed attempts." "Wait, then try again.";
     LinkOver "GP1810" "This link cannot be used, or no longer."
-        "Make a new one with `gatepost user invite` or `user reset`.";
+        "Make a new one with `gatepost user invite`, `user reset` or `signup make`. A letter is \
+            asked for again where it was: at /login/forgotten, /join or /account.";
     PersonChanged "GP1830" "The person was not changed."
         "They were changed meanwhile: look at their page again.";
     PersonOfOthers "GP1831" "The person was not changed."
@@ -503,7 +508,8 @@ reasons! {
     UpstreamNotBelieved "GP1725" "The answer of the identity provider could not be verified."
         "Look into the log, which says what was wrong with it.";
     LinkImpossible "GP1726" "That way of signing in cannot be linked now."
-        "Check that the identity provider is registered, enabled, and of the person's tenant.";
+        "Check that the identity provider is registered, enabled, of the person's tenant, and has \
+            account_page.";
     LinkOfAnotherSession "GP1727" "The question belongs to another sign-in."
         "Start again on the account page.";
     LinkExpired "GP1728" "The question waited too long."
