@@ -489,7 +489,7 @@ mod tests {
             hash: full().hash(),
             until: Day(21_178),
         };
-        let line: String = heads_lines(&[head.clone()]).collect();
+        let line: String = heads_lines(std::slice::from_ref(&head)).collect();
         let long = "h".repeat(MOST_HEADER);
         for before in [
             "<>",
