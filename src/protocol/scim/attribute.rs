@@ -245,3 +245,68 @@ pub(super) fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
         .find(|(other, _)| other.eq_ignore_ascii_case(name))
         .map(|(_, value)| value)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn attributes_are_the_claims_of_the_standard() {
+        for (attribute, claim) in [
+            (UserAttribute::DisplayName, Some("name")),
+            (UserAttribute::GivenName, Some("given_name")),
+            (UserAttribute::FamilyName, Some("family_name")),
+            (UserAttribute::Timezone, Some("zoneinfo")),
+            (UserAttribute::Email, Some("email")),
+            (UserAttribute::EmailVerified, Some("email_verified")),
+            (UserAttribute::PhoneNumber, Some("phone_number")),
+            (UserAttribute::Roles, Some("role")),
+            (UserAttribute::UserName, None),
+            (UserAttribute::Password, None),
+        ] {
+            assert_eq!(attribute.claim(), claim, "{attribute:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_elements_the_primary_is_kept_or_the_first() {
+        let [home, work] = ["home@a.example", "work@a.example"];
+        for (elements, kept) in [
+            (json!([{"value": home}, {"value": work}]), home),
+            (
+                json!([{"value": home}, {"value": work, "primary": true}]),
+                work,
+            ),
+            (
+                json!([{"value": home}, {"value": work, "primary": "True"}]),
+                work,
+            ),
+            (
+                json!([{"value": home, "primary": false}, {"value": work}]),
+                home,
+            ),
+            (json!({"value": work}), work),
+        ] {
+            let read = UserAttribute::Email.read(&elements);
+            assert_eq!(read, Ok(Some(json!(kept))), "{elements}");
+        }
+    }
+
+    #[test]
+    fn a_role_that_comes_twice_is_one() {
+        let roles = json!([{"value": "cook"}, {"value": "clerk"}, {"value": "cook"}]);
+        let read = UserAttribute::Roles.read(&roles);
+        assert_eq!(read, Ok(Some(json!(["cook", "clerk"]))));
+    }
+
+    #[test]
+    fn an_external_id_has_256_characters_at_most_and_nothing_else_that_limit() {
+        let text = |length: usize| json!("x".repeat(length));
+        let is_read = |attribute: UserAttribute, length| attribute.read(&text(length)).is_ok();
+        assert!(is_read(UserAttribute::ExternalId, 255) && is_read(UserAttribute::ExternalId, 256));
+        assert!(!is_read(UserAttribute::ExternalId, 257));
+        assert!(is_read(UserAttribute::NickName, 257) && is_read(UserAttribute::NickName, 256));
+    }
+}

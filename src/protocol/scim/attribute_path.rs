@@ -116,3 +116,23 @@ fn invalid() -> ScimError {
     let rule = "a path must lead to an attribute of a user that clients may write";
     ScimError::bad_request(ScimType::InvalidPath, rule)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_urn_of_the_core_schema_need_not_be_there_and_no_other_stands_for_it() {
+        let core = format!("{USER_SCHEMA}:nickName");
+        let other = format!("{}x:nickName", &USER_SCHEMA[..USER_SCHEMA.len() - 1]);
+        for (path, found) in [
+            ("nickName", Some(UserAttribute::NickName)),
+            (&core, Some(UserAttribute::NickName)),
+            (&core.to_uppercase(), Some(UserAttribute::NickName)),
+            (&other, None),
+            (USER_SCHEMA, None),
+        ] {
+            assert_eq!(attribute_at(path), found, "{path}");
+        }
+    }
+}

@@ -62,3 +62,19 @@ impl ScimError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_its_status_as_text_and_a_type_where_there_is_one() {
+        let schemas = ["urn:ietf:params:scim:api:messages:2.0:Error"];
+        let typed = json!({
+            "schemas": schemas, "status": "400", "scimType": "invalidValue", "detail": "wrong",
+        });
+        assert_eq!(ScimError::invalid_value("wrong").body(), typed);
+        let plain = json!({"schemas": schemas, "status": "404", "detail": "nobody"});
+        assert_eq!(ScimError::plain(404, "nobody").body(), plain);
+    }
+}

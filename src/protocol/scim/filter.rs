@@ -266,6 +266,39 @@ mod tests {
     }
 
     #[test]
+    fn a_quote_within_a_text_closes_nothing() {
+        let text = r#"emails[value eq "a\"]b@c.example"]"#;
+        assert_eq!(UserFilter::parse(text), Ok(of_email("a\"]b@c.example")));
+    }
+
+    #[test]
+    fn whoever_is_named_is_few_and_whether_they_are_active_names_nobody() {
+        for (text, names) in [
+            (r#"id eq "1""#, true),
+            (r#"userName eq "alice""#, true),
+            (r#"externalId eq "1" and active eq true"#, true),
+            (r#"emails eq "a@b.example""#, true),
+            ("active eq true", false),
+        ] {
+            let filter = UserFilter::parse(text).unwrap();
+            assert_eq!(filter.names_somebody(), names, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_element_of_another_type_is_told_by_any_of_its_marks() {
+        for (text, is_of_another) in [
+            (r#"type eq "Work" and primary eq true"#, false),
+            (r#"type eq "home" and primary eq true"#, true),
+            (r#"type eq "work" and primary eq false"#, true),
+            (r#"primary eq false and type eq "work""#, true),
+        ] {
+            let told = element_filter(text).unwrap().is_of_another;
+            assert_eq!(told, is_of_another, "{text}");
+        }
+    }
+
+    #[test]
     fn nothing_else_is() {
         for text in [
             "",

@@ -243,6 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn a_hundred_operations_are_the_most() {
+        let one = json!({"op": "replace", "path": "active", "value": false});
+        let of = |number| Value::Array(vec![one.clone(); number]);
+        assert!(after(of(MOST_OPERATIONS)).is_ok());
+        assert_eq!(
+            after(of(MOST_OPERATIONS + 1)),
+            Err(Some(ScimType::InvalidSyntax))
+        );
+    }
+
+    #[test]
     fn each_form_of_a_change_is_understood() {
         let department = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department";
         let enterprise = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
