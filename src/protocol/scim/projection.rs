@@ -54,3 +54,38 @@ fn paths(text: &str) -> Vec<String> {
     }
     paths
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_and_not_left_out_is_shown() {
+        let enterprise = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
+        let nick_name = format!("{USER_SCHEMA}:NICKNAME");
+        for (only, without, shown) in [
+            (None, None, [true; 4]),
+            (Some("userName"), None, [true, false, false, false]),
+            (Some("name"), None, [false, true, false, false]),
+            (Some("name.givenName"), None, [false, true, false, false]),
+            (Some("name.familyName"), None, [false; 4]),
+            (Some(enterprise), None, [false, false, true, false]),
+            (Some("meta, username"), None, [true, false, false, true]),
+            (Some(&*nick_name), None, [false; 4]),
+            (None, Some("name,meta"), [true, false, true, false]),
+            (Some("userName"), Some("userName"), [false; 4]),
+        ] {
+            let projection = Projection::new(only, without);
+            let of = |attribute| projection.shows(attribute);
+            let told = [
+                of(UserAttribute::UserName),
+                of(UserAttribute::GivenName),
+                of(UserAttribute::Department),
+                projection.shows_meta(),
+            ];
+            assert_eq!(told, shown, "{only:?} without {without:?}");
+        }
+        let by_urn = Projection::new(Some(&nick_name), None);
+        assert!(by_urn.shows(UserAttribute::NickName));
+    }
+}
