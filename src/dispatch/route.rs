@@ -75,7 +75,8 @@ impl<'a> Route<'a> {
         let below = if is_well_known {
             metadata::CONFIGURATION_PATH
         } else if path == HEALTH_PATH {
-            // Balancers and `gatepost healthcheck` know of no path before it.
+            // Balancers and `gatepost healthcheck` ask for it here, whatever path the base URL
+            // has.
             HEALTH_PATH
         } else {
             path.strip_prefix(base_path)?

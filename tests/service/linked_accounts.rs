@@ -16,6 +16,7 @@ use crate::support::house::House;
 use crate::support::http::Answer;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{Fault, Place, SUBJECT};
+use crate::support::waiting::{SOON, await_that};
 
 /// Says why nothing was done.
 fn refuses(answer: &Answer, sentence: &str) -> bool {
@@ -49,6 +50,13 @@ fn with_hidden_providers() -> Value {
         .unwrap()
         .push(json!({"username": "carol", "tenant": "acme", "password": BOB_PASSWORD}));
     document
+}
+
+/// Registers `up` anew, with these changes.
+fn register_up(house: &House, changes: Value) {
+    let mut document = document();
+    document["identity_providers"] = json!([house.up.registration("up", changes)]);
+    house.gatepost.apply(&document);
 }
 
 #[test]
@@ -414,23 +422,18 @@ fn an_offer_waits_five_minutes_and_only_while_its_provider_stands() {
     let callback = house.at_the_gate(&mut alice, "up");
     let question = alice.get(&callback);
     // A provider that is disabled meanwhile, or turned into another.
-    let registered = |changes: Value| {
-        let mut document = document();
-        document["identity_providers"] = json!([house.up.registration("up", changes)]);
-        house.gatepost.apply(&document);
-    };
     for changes in [
         json!({"enabled": false}),
         json!({"issuer": house.other.issuer()}),
     ] {
-        registered(changes);
+        register_up(&house, changes);
         assert!(refuses(
             &house.confirm(&mut alice, &question),
             "not available at the moment"
         ));
         assert_eq!(house.links(), 0);
     }
-    registered(json!({}));
+    register_up(&house, json!({}));
     house.gatepost.travel(301);
     assert!(refuses(&house.confirm(&mut alice, &question), "too long"));
     assert_eq!(house.links(), 0);
@@ -665,17 +668,6 @@ fn the_last_way_in_stays() {
     assert_eq!(house.links(), 0);
 }
 
-/// Waits until somebody waits for that backend.
-fn await_waiting(house: &House, backend: i32) {
-    let sql = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
-    let mut client = house.gatepost.database.client();
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while client.query_one(sql, &[&backend]).unwrap().get::<_, i64>(0) == 0 {
-        assert!(Instant::now() < deadline, "nobody waits");
-        sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
     let house = House::start();
@@ -745,7 +737,9 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
     };
     let outcome = thread::scope(|scope| {
         let unlinked = scope.spawn(|| unlink(&store, &link, Some(&issuers), &event).unwrap());
-        await_waiting(&house, backend);
+        await_that("the unlinking waits", SOON, || {
+            !house.gatepost.database.waiting_behind(backend).is_empty()
+        });
         let another = "INSERT INTO sessions SELECT (jsonb_populate_record(s, jsonb_build_object('handle_hash', '\\x00', 'sid', $1::text))).*
                        FROM sessions s WHERE upstream_subject IS NOT NULL AND ended_at IS NULL";
         let sid: String = coming
@@ -1000,21 +994,16 @@ fn a_provider_that_is_switched_off_lets_nobody_in_and_ends_nothing() {
     let mut alice = Traveller::new();
     house.through(&mut alice, "up").unwrap();
     let tokens = house.tokens(&mut alice);
-    let registered = |changes: Value| {
-        let mut document = document();
-        document["identity_providers"] = json!([house.up.registration("up", changes)]);
-        house.gatepost.apply(&document);
-    };
     for changes in [
         json!({"enabled": false}),
         json!({"issuer": house.other.issuer()}),
     ] {
-        registered(changes);
+        register_up(&house, changes);
         assert!(!house.is_signed_in(&mut alice));
         let told = userinfo(&house.gatepost, text(&tokens, "access_token"));
         assert_eq!(told.status, 200, "what clients were given stays");
         assert_eq!(house.events("session_ended"), Vec::<Value>::new());
-        registered(json!({}));
+        register_up(&house, json!({}));
         assert!(house.is_signed_in(&mut alice));
     }
 }

@@ -99,7 +99,7 @@ impl Cluster {
             }
             self.make_owned_directory(&data)?;
             let mut initdb = self.run_as.command(&programs.path("initdb"));
-            // There is nothing yet that a power cut could lose: seconds of waiting for the disk.
+            // A power cut loses nothing here yet, and waiting for the disk takes seconds.
             initdb
                 .arg("-D")
                 .arg(&data)

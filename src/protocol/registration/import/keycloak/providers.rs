@@ -26,7 +26,8 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
             config.copy("identity provider of Keycloak", &mut ours)?;
             is_each_time = config.text("syncMode")?.as_deref() == Some("FORCE");
         }
-        // Of what it leaves out there, it asks for this alone; Google for more, as ours do.
+        // Where no scope is registered, Keycloak asks for `openid` alone. Of Google it asks for
+        // more, as Gatepost does by default.
         if !is_google {
             let scope = ours.0.entry("scope");
             scope.or_insert_with(|| "openid".into());
