@@ -440,22 +440,12 @@ fn assert_it_waits_in_vain_when_changed_meanwhile(
     username: &str,
     mut ending: Ending<'_>,
 ) {
-    let mut other = gatepost.database.client();
-    let mut change = other.transaction().unwrap();
-    change
-        .batch_execute("SET LOCAL synchronous_commit = local")
-        .unwrap();
-    let sql = "UPDATE users SET factors = factors + 1, epoch = new_epoch() WHERE username = $1";
-    change.execute(sql, &[&username]).unwrap();
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
-    scope(|scope| {
-        let sent = scope.spawn(|| ending.assert_it_waits_in_vain("changed meanwhile"));
-        await_that("it waits for the change", SOON, || {
-            change.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0
-        });
-        change.commit().unwrap();
-        sent.join().unwrap();
-    });
+    let change = format!(
+        "SET LOCAL synchronous_commit = local;
+         UPDATE users SET factors = factors + 1, epoch = new_epoch() WHERE username = '{username}'"
+    );
+    let waits = || ending.assert_it_waits_in_vain("changed meanwhile");
+    gatepost.database.meanwhile(&change, waits);
 }
 
 fn begun(gatepost: &Gatepost, arguments: &[&str]) -> Child {

@@ -727,27 +727,11 @@ fn thousands_of_sessions_that_were_revoked_are_told_and_none_that_began_later() 
 fn a_client_that_enters_a_session_while_it_ends_is_told() {
     let (gatepost, receiver) = scene();
     let mut browser = signed_in(&gatepost);
-    let mut client = gatepost.database.client();
-    let mut entering = client.transaction().unwrap();
-    let own = entering.query_one("SELECT pg_backend_pid()", &[]).unwrap();
-    let own: i32 = own.get(0);
-    // As it is entered, but for the commit.
-    entering
-        .batch_execute(
-            "SELECT FROM sessions FOR SHARE;
-             INSERT INTO session_clients (day, sid, client_id, sub)
-             SELECT day, sid, 'told', sub FROM sessions",
-        )
-        .unwrap();
-    thread::scope(|scope| {
-        let leaving = scope.spawn(|| sign_out(&mut browser));
-        let waiting = format!("pg_stat_activity WHERE {own} = ANY (pg_blocking_pids(pid))");
-        await_that("the end waits", SOON, || {
-            gatepost.database.count(&waiting) > 0
-        });
-        entering.commit().unwrap();
-        leaving.join().unwrap();
-    });
+    let entering = "SELECT FROM sessions FOR SHARE;
+                    INSERT INTO session_clients (day, sid, client_id, sub)
+                    SELECT day, sid, 'told', sub FROM sessions";
+    let leaving = || sign_out(&mut browser);
+    gatepost.database.meanwhile(entering, leaving);
     receiver.tokens(&gatepost, 1);
 }
 
