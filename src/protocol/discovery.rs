@@ -152,7 +152,7 @@ pub fn document(provider: &Provider<'_>) -> Value {
                 vec![s256]
             },
         "id_token_signing_alg_values_supported":
-            signing_algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<&str>>(),
+            signing_algorithms.iter().copied().map(SigningAlgorithm::as_str).collect::<Vec<&str>>(),
         "token_endpoint_auth_methods_supported": AUTHENTICATION_METHODS,
         "token_endpoint_auth_signing_alg_values_supported": assertions,
         "revocation_endpoint_auth_methods_supported": AUTHENTICATION_METHODS,

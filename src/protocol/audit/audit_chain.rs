@@ -177,15 +177,26 @@ const DOUBTFUL: Duration = Duration::from_secs(86_400);
 /// The heads of commands that perhaps no server has told yet: of all chain ends with their times,
 /// those since the last sign of another server's process, and those of a day before.
 pub fn untold(ends: Vec<(Head, Instant)>, this_process: &str) -> Vec<Head> {
-    let is_of = |head: &Head, process: &str| head.chain.contains(&format!("/{process}"));
-    let others = ends
-        .iter()
-        .filter(|(head, _)| !is_of(head, COMMAND) && !is_of(head, &format!("{this_process}/")));
-    let since = others.map(|(_, at)| at.minus(DOUBTFUL)).max();
-    let of_commands = ends
-        .into_iter()
-        .filter(|(head, at)| is_of(head, COMMAND) && since.is_none_or(|since| *at >= since));
-    of_commands.map(|(head, _)| head).collect()
+    let own = format!("/{this_process}/");
+    let mut since = None;
+    for (head, at) in &ends {
+        if !head.is_of_command() && !head.chain.contains(&own) {
+            since = since.max(Some(at.minus(DOUBTFUL)));
+        }
+    }
+    let mut untold = Vec::new();
+    for (head, at) in ends {
+        if head.is_of_command() && since.is_none_or(|since| at >= since) {
+            untold.push(head);
+        }
+    }
+    untold
+}
+
+impl Head {
+    fn is_of_command(&self) -> bool {
+        self.chain.contains(&format!("/{COMMAND}"))
+    }
 }
 
 pub fn from_hex(text: &str) -> Option<Hash> {
@@ -205,23 +216,25 @@ const HEADS_OF_A_LINE: usize = 50;
 /// The log lines that tell heads: [`HEADS`], then `chain:seq:until:hash` for each. None where there
 /// is no head.
 pub fn heads_lines(heads: &[Head]) -> impl Iterator<Item = String> {
-    heads.chunks(HEADS_OF_A_LINE).map(|heads| {
-        let mut line = String::from(HEADS);
-        for Head {
-            chain,
-            seq,
-            hash,
-            until,
-        } in heads
-        {
-            line.push_str(&format!(
-                " {chain}:{seq}:{}:{}",
-                until.0,
-                identifiers::encode(hash)
-            ));
-        }
-        line
-    })
+    heads.chunks(HEADS_OF_A_LINE).map(heads_line)
+}
+
+fn heads_line(heads: &[Head]) -> String {
+    let mut line = String::from(HEADS);
+    for Head {
+        chain,
+        seq,
+        hash,
+        until,
+    } in heads
+    {
+        line.push_str(&format!(
+            " {chain}:{seq}:{}:{}",
+            until.0,
+            identifiers::encode(hash)
+        ));
+    }
+    line
 }
 
 /// The heads in a line of a log. The line must be nothing else: a message that begins with them, as
@@ -255,24 +268,36 @@ fn message(line: &str) -> Option<Cow<'_, str>> {
 /// The line without the priority of RFC 5424 §6.2.1.
 fn without_priority(line: &str) -> &str {
     let behind = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
-    let priority = behind.filter(|(number, _)| {
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    });
-    priority.map_or(line, |(_, rest)| rest)
+    match behind {
+        Some((priority, rest)) if is_digits_and(priority, b"") => rest,
+        Some(_) | None => line,
+    }
 }
 
 fn without_time(line: &str) -> &str {
-    let is_time = |word: &str| {
-        let is_digit = |place: usize| word.as_bytes().get(place).is_some_and(u8::is_ascii_digit);
-        let is_plain = |byte: u8| byte.is_ascii_digit() || b"TZ:.,+-".contains(&byte);
-        is_digit(0)
-            && word.as_bytes().get(10) == Some(&b'T')
-            && is_digit(11)
-            && word.bytes().all(is_plain)
-    };
-    line.split_once(' ')
-        .filter(|(word, _)| is_time(word))
-        .map_or(line, |(_, rest)| rest)
+    match line.split_once(' ') {
+        Some((word, rest)) if is_time(word) => rest,
+        Some(_) | None => line,
+    }
+}
+
+fn is_time(word: &str) -> bool {
+    let is_digit = |place: usize| word.as_bytes().get(place).is_some_and(u8::is_ascii_digit);
+    is_digit(0)
+        && word.as_bytes().get(10) == Some(&b'T')
+        && is_digit(11)
+        && is_digits_and(word, OF_TIMES)
+}
+
+/// What times have beside digits.
+const OF_TIMES: &[u8] = b"TZ:.,+-";
+
+/// Whether a text has only digits and these others.
+fn is_digits_and(text: &str, others: &[u8]) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || others.contains(&byte))
 }
 
 /// The line without the `TIME HOST NAME[PID]: ` of journald and syslog, or without a time alone, as
@@ -290,45 +315,47 @@ fn without_collector(line: &str) -> Option<&str> {
     }
     let (header, rest) = line.split_once("]: ")?;
     let (before, pid) = header.rsplit_once('[')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_header =
-        before.len() < MOST_HEADER && begins_with_time(without_priority(before)) && is_number(pid);
+    let is_header = before.len() < MOST_HEADER
+        && begins_with_time(without_priority(before))
+        && is_digits_and(pid, b"");
     is_header.then_some(rest)
 }
 
 /// Whether the header is a time, in a form of syslog or of `journalctl --output`, and two words:
 /// host and program.
 fn begins_with_time(header: &str) -> bool {
-    let of = |text: &str, others: &[u8]| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || others.contains(&byte))
-    };
-    let is_name =
-        |text: &str| text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let is_clock = |text: &str| of(text, b":.") && text.contains(':');
-    let is_seconds = |text: &str| of(text, b".") && text.matches('.').count() == 1;
     let words: Vec<&str> = header.split_ascii_whitespace().collect();
-    let is_plain = |word: &&str| {
-        word.bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._/@:-".contains(&byte))
-    };
-    if !words
-        .iter()
-        .rev()
-        .take(2)
-        .all(|word| is_plain(word) && !LEVELS.contains(word))
-    {
+    if !words.iter().rev().take(2).all(|word| is_plain(word)) {
         return false;
     }
     match *words.as_slice() {
-        [month, day, clock, _, _] if is_name(month) && of(day, b"") => is_clock(clock),
-        [weekday, day, clock, _zone, _, _] => is_name(weekday) && of(day, b"-") && is_clock(clock),
+        [month, day, clock, _, _] if is_name(month) && is_digits_and(day, b"") => is_clock(clock),
+        [weekday, day, clock, _zone, _, _] => {
+            is_name(weekday) && is_digits_and(day, b"-") && is_clock(clock)
+        }
         ["[", seconds, _, _] => seconds.strip_suffix(']').is_some_and(is_seconds),
-        [time, _, _] => is_seconds(time) || (of(time, b"TZ:.,+-") && time.contains('T')),
+        [time, _, _] => is_seconds(time) || (is_digits_and(time, OF_TIMES) && time.contains('T')),
         _ => false,
     }
+}
+
+/// Whether it can be a host or a program.
+fn is_plain(word: &str) -> bool {
+    let is_in_word = |byte: u8| byte.is_ascii_alphanumeric() || b"._/@:-".contains(&byte);
+    word.bytes().all(is_in_word) && !LEVELS.contains(&word)
+}
+
+/// Of a month or a weekday.
+fn is_name(word: &str) -> bool {
+    word.len() == 3 && word.as_bytes().iter().all(u8::is_ascii_alphabetic)
+}
+
+fn is_clock(word: &str) -> bool {
+    is_digits_and(word, b":.") && word.contains(':')
+}
+
+fn is_seconds(word: &str) -> bool {
+    is_digits_and(word, b".") && word.matches('.').count() == 1
 }
 
 /// The levels that begin Gatepost's own lines, after a time as well. They are not the name of a

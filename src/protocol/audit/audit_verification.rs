@@ -87,7 +87,9 @@ impl Verification {
             findings: Vec::new(),
             rows: 0,
         };
-        heads.into_iter().for_each(|head| verification.expect(head));
+        for head in heads {
+            verification.expect(head);
+        }
         verification
     }
 
@@ -135,20 +137,7 @@ impl Verification {
             self.found(wrong, row, seq, Some(row.at));
         }
         if !is_inserted {
-            present = Present {
-                next: row.seq.saturating_add(1),
-                previous: hash,
-                at: Some(row.at),
-                ..present
-            };
-            self.ends.insert(
-                row.chain.clone(),
-                End {
-                    seq: row.seq,
-                    hash,
-                    at: row.at,
-                },
-            );
+            self.advance(&mut present, row, hash);
         }
         self.present = Some(present);
         if let Some(after) = after {
@@ -185,6 +174,19 @@ impl Verification {
         let follows =
             row.previous == present.previous || row.seq > present.next || present.reported;
         (!follows).then_some((Wrong::Changed, row.seq.saturating_sub(1).max(0)))
+    }
+
+    /// The chain has come as far as this row.
+    fn advance(&mut self, present: &mut Present, row: &AuditRow, hash: Hash) {
+        present.next = row.seq.saturating_add(1);
+        present.previous = hash;
+        present.at = Some(row.at);
+        let end = End {
+            seq: row.seq,
+            hash,
+            at: row.at,
+        };
+        self.ends.insert(row.chain.clone(), end);
     }
 
     /// A connection that continues in a new chain names the end of its old one. Nothing can follow

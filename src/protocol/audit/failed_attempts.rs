@@ -95,7 +95,9 @@ impl FailedAttempts {
         let own = self.of_source(source).filter(|_| is_early);
         let is_one_of_ten = own.as_ref().is_none_or(|own| own.told < TOLD_PER_MINUTE);
         if has_room && (if is_early { is_one_of_ten } else { is_first }) {
-            own.into_iter().for_each(|own| own.told += 1);
+            if let Some(own) = own {
+                own.told += 1;
+            }
             self.told += 1;
             self.waiting.push(FailureRow::One(attempt));
         } else if let Some(own) = own {
@@ -122,12 +124,9 @@ impl FailedAttempts {
         let account = attempt.sub.clone().map(Concerned::Account);
         let client = attempt.client_id.clone().map(Concerned::Client);
         let before = self.concerned.len();
-        self.concerned.extend(
-            account
-                .into_iter()
-                .chain(client)
-                .map(|one| (attempt.event, one)),
-        );
+        for one in account.into_iter().chain(client) {
+            self.concerned.insert((attempt.event, one));
+        }
         self.concerned.len() > before
     }
 
@@ -172,17 +171,20 @@ impl FailedAttempts {
         self.minute = minute;
         self.told = 0;
         self.concerned.clear();
-        let sources = std::mem::take(&mut self.sources).into_iter();
+        for (source, own) in std::mem::take(&mut self.sources) {
+            self.tell_more(Some(source), own.more);
+        }
         let others = std::mem::take(&mut self.others);
-        let more = sources
-            .map(|(source, own)| (Some(source), own.more))
-            .chain([(None, others)]);
-        let more = more.filter(|(_, more)| *more != MoreFailures::default());
-        self.waiting
-            .extend(more.map(|(source, more)| FailureRow::More { source, more }));
-        let not_told = std::mem::take(&mut self.not_told).into_iter();
-        self.waiting
-            .extend(not_told.map(|(event, count)| FailureRow::NotTold { event, count }));
+        self.tell_more(None, others);
+        for (event, count) in std::mem::take(&mut self.not_told) {
+            self.waiting.push(FailureRow::NotTold { event, count });
+        }
+    }
+
+    fn tell_more(&mut self, source: Option<IpAddr>, more: MoreFailures) {
+        if more != MoreFailures::default() {
+            self.waiting.push(FailureRow::More { source, more });
+        }
     }
 }
 

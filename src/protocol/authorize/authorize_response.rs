@@ -52,29 +52,20 @@ impl AuthorizeSuccess<'_> {
             id_token,
             access_token,
         } = self.issued;
-        let secret = |name, value: &Option<SecretText>| {
-            value
-                .as_ref()
-                .map(|value| (name, value.expose().to_owned()))
-        };
-        let text = |name, value: Option<&str>| value.map(|value| (name, value.to_owned()));
-        let mut parameters: ResponseParameters =
-            [secret("code", code), secret("id_token", id_token)]
-                .into_iter()
-                .flatten()
-                .collect();
+        let mut parameters = ResponseParameters::new();
+        let code = code.as_ref().map(SecretText::expose);
+        add(&mut parameters, "code", code);
+        let id_token = id_token.as_ref().map(SecretText::expose);
+        add(&mut parameters, "id_token", id_token);
         if let Some(token) = access_token {
             parameters.push(("access_token", token.access_token.expose().to_owned()));
             parameters.push(("token_type", "Bearer".to_owned()));
             parameters.push(("expires_in", token.expires_in.to_string()));
             parameters.push(("scope", token.scope.to_string()));
         }
-        let rest = [
-            text("state", self.state),
-            text("session_state", self.session_state),
-            text("iss", Some(self.issuer)),
-        ];
-        parameters.extend(rest.into_iter().flatten());
+        add(&mut parameters, "state", self.state);
+        add(&mut parameters, "session_state", self.session_state);
+        add(&mut parameters, "iss", Some(self.issuer));
         parameters
     }
 }
@@ -91,9 +82,15 @@ pub fn error_parameters(
         ("error", code.as_str().to_owned()),
         ("error_description", description),
     ];
-    parameters.extend(state.map(|state| ("state", state.to_owned())));
-    parameters.extend(issuer.map(|issuer| ("iss", issuer.to_owned())));
+    add(&mut parameters, "state", state);
+    add(&mut parameters, "iss", issuer);
     parameters
+}
+
+fn add(parameters: &mut ResponseParameters, name: &'static str, value: Option<&str>) {
+    if let Some(value) = value {
+        parameters.push((name, value.to_owned()));
+    }
 }
 
 #[derive(Clone, PartialEq, Eq)]

@@ -197,90 +197,90 @@ fn usable_session<'a>(situation: &Situation<'a>) -> Result<&'a Session, LoginCau
         .filter(|session| session.is_alive(situation.now))
         .ok_or(LoginCause::NoSession)?;
     let request = situation.request;
+    if !is_of_wanted_tenant(request, session) {
+        return Err(LoginCause::OtherTenant);
+    }
+    if !is_of_wanted_provider(situation, session) {
+        return Err(LoginCause::OtherIdentityProvider);
+    }
+    if !is_wanted_subject(situation, &session.subject) {
+        return Err(LoginCause::OtherSubject);
+    }
     let own_sign_in = is_own_sign_in(request, session);
-    // The account page is for users of any tenant, unless its address names one.
-    let any_tenant =
-        matches!(request.ending, Ending::Account { .. }) && request.acr_values.tenant.is_none();
-    let answers = [
-        (
-            any_tenant || session.tenant == request.acr_values.tenant,
-            LoginCause::OtherTenant,
-        ),
-        (
-            is_of_wanted_provider(situation, session),
-            LoginCause::OtherIdentityProvider,
-        ),
-        (
-            is_wanted_subject(situation, &session.subject),
-            LoginCause::OtherSubject,
-        ),
-        (own_sign_in || !request.prompt.login, LoginCause::Prompt),
-        (
-            own_sign_in || !is_too_old(session, request.max_age, situation.now),
-            LoginCause::TooOld,
-        ),
-    ];
-    let unanswered = answers.into_iter().find(|(answered, _)| !answered);
-    unanswered.map_or(Ok(session), |(_, cause)| Err(cause))
+    if request.prompt.login && !own_sign_in {
+        return Err(LoginCause::Prompt);
+    }
+    if is_too_old(session, request.max_age, situation.now) && !own_sign_in {
+        return Err(LoginCause::TooOld);
+    }
+    Ok(session)
 }
 
 /// What must come first where the session is weaker than required, or weaker than the client
-/// wishes. A session from an identity provider is not made stronger here. A first factor can be
-/// added only right after a sign-in.
+/// wishes. A session from an identity provider is not made stronger here.
 fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interaction> {
-    let Situation {
-        request,
-        minimum_acr,
-        strongest_acr,
-        ..
-    } = *situation;
-    let is_local = session.identity_provider() == LOCAL;
-    // Both the request's essential `acr` and the client's `minimum_acr`.
-    let will_do = |acr: &str| {
-        request.claims.is_met_by(acr) && Strength::of(request.claims.told(acr)) >= minimum_acr
-    };
-    if will_do(&session.acr) {
-        let is_unasked = matches!(situation.step, Step::Arrival | Step::AfterAccountChosen);
-        let wished = is_unasked
-            && is_local
-            && !request.prompt.none
-            && !is_own_sign_in(request, session)
-            && wishes_more(request, session, strongest_acr);
-        return wished.then_some(Interaction::Stronger(Stronger::Prove { may_skip: true }));
+    if will_do(situation, &session.acr) {
+        let is_due = is_wish_due(situation, session);
+        return is_due.then_some(Interaction::Stronger(Stronger::Prove { may_skip: true }));
     }
-    let unmet = |reason| {
-        Some(refuse(
-            AuthorizeErrorCode::UnmetAuthenticationRequirements,
-            reason,
-        ))
-    };
-    if !is_local {
+    if session.identity_provider() != LOCAL {
         return Some(sign_in(situation, LoginCause::OtherAcr));
     }
-    let Some(wanted) = Strength::ALL.into_iter().find(|one| will_do(one.as_str())) else {
-        return unmet(Reason::UnmetAuthenticationRequirements);
-    };
-    if request.prompt.none {
+    let mut strengths = Strength::ALL.into_iter();
+    let wanted = strengths.find(|one| will_do(situation, one.as_str()));
+    Some(match wanted {
+        Some(wanted) => reach(situation, session, wanted),
+        None => unmet(Reason::UnmetAuthenticationRequirements),
+    })
+}
+
+/// Whether that is strong enough for both the request's essential `acr` and the client's
+/// `minimum_acr`.
+fn will_do(situation: &Situation<'_>, acr: &str) -> bool {
+    let claims = &situation.request.claims;
+    claims.is_met_by(acr) && Strength::of(claims.told(acr)) >= situation.minimum_acr
+}
+
+/// What brings a session of our own to the strength that is wanted. A first factor can be added
+/// only right after a sign-in.
+fn reach(situation: &Situation<'_>, session: &Session, wanted: Strength) -> Interaction {
+    let strongest_acr = situation.strongest_acr;
+    if situation.request.prompt.none {
         return match strongest_acr >= wanted {
-            true => Some(refuse(
+            true => refuse(
                 AuthorizeErrorCode::InteractionRequired,
                 Reason::InteractionRequired,
-            )),
+            ),
             false => unmet(Reason::FactorDeclined),
         };
     }
     if strongest_acr > Strength::of(&session.acr) {
-        return Some(Interaction::Stronger(Stronger::Prove { may_skip: false }));
+        return Interaction::Stronger(Stronger::Prove { may_skip: false });
     }
     if situation.may_enrol < wanted {
         return unmet(Reason::FactorDeclined);
     }
     match session.may_change_ways_in(true, situation.now) {
-        true => Some(Interaction::Stronger(Stronger::Enrol(wanted))),
-        false => Some(Interaction::Login {
+        true => Interaction::Stronger(Stronger::Enrol(wanted)),
+        false => Interaction::Login {
             cause: LoginCause::OtherAcr,
-        }),
+        },
     }
+}
+
+fn unmet(reason: Reason) -> Interaction {
+    refuse(AuthorizeErrorCode::UnmetAuthenticationRequirements, reason)
+}
+
+/// Whether the user is to be asked for a stronger session that is only a wish: once, where they can
+/// be asked and have not signed in for this request.
+fn is_wish_due(situation: &Situation<'_>, session: &Session) -> bool {
+    let request = situation.request;
+    matches!(situation.step, Step::Arrival | Step::AfterAccountChosen)
+        && session.identity_provider() == LOCAL
+        && !request.prompt.none
+        && !is_own_sign_in(request, session)
+        && wishes_more(request, session, situation.strongest_acr)
 }
 
 /// Whether the client wishes for a stronger session. `acr_values` lists its wishes, the dearest
@@ -303,6 +303,13 @@ fn is_own_sign_in(request: &AuthorizeRequest, session: &Session) -> bool {
 fn is_too_old(session: &Session, max_age: Option<u64>, now: Instant) -> bool {
     let age = u64::try_from(now.millis().saturating_sub(session.auth_time.millis())).unwrap_or(0);
     max_age.is_some_and(|max_age| max_age == 0 || age > max_age.saturating_mul(1000))
+}
+
+/// The account page is for users of any tenant, unless its address names one.
+fn is_of_wanted_tenant(request: &AuthorizeRequest, session: &Session) -> bool {
+    let wanted = &request.acr_values.tenant;
+    let any_tenant = matches!(request.ending, Ending::Account { .. }) && wanted.is_none();
+    any_tenant || session.tenant == *wanted
 }
 
 fn is_of_wanted_provider(situation: &Situation<'_>, session: &Session) -> bool {

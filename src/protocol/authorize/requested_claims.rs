@@ -92,29 +92,27 @@ impl Member {
             return Ok(Member::default());
         };
         let object = member.as_object().ok_or(Reason::MalformedClaims)?;
-        let wishes = object
-            .iter()
-            .map(|(name, wish)| Ok((name.clone(), Wish::read(wish)?)));
-        wishes
-            .collect::<Result<Vec<(String, Wish)>, Reason>>()
-            .map(Member)
+        let mut wishes = Vec::new();
+        for (name, wish) in object {
+            wishes.push((name.clone(), Wish::read(wish)?));
+        }
+        Ok(Member(wishes))
     }
 
     fn names_within(&self, client: &Client, catalogue: &Catalogue) -> BTreeSet<String> {
         let allowed = claims_within_reach(client, catalogue);
-        self.0
-            .iter()
-            .map(|(name, _)| name)
-            .filter(|name| allowed.contains(name.as_str()))
-            .cloned()
-            .collect()
+        let mut names = BTreeSet::new();
+        for (name, _) in &self.0 {
+            if allowed.contains(name.as_str()) {
+                names.insert(name.clone());
+            }
+        }
+        names
     }
 
     fn wish(&self, name: &str) -> Option<&Wish> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, wish)| wish)
+        let (_, wish) = self.0.iter().find(|(known, _)| known == name)?;
+        Some(wish)
     }
 
     /// The values of an essential `acr`. `None` where any value will do.
@@ -171,15 +169,16 @@ impl Wish {
 /// The claims that the client's identity scopes have. `sub` is left out: every client gets it, and
 /// nobody is asked.
 fn claims_within_reach<'a>(client: &Client, catalogue: &'a Catalogue) -> BTreeSet<&'a str> {
-    let scopes = client
-        .scope
-        .iter()
-        .filter_map(|name| catalogue.scopes.get(name));
-    let identity = scopes.filter(|scope| scope.kind == ScopeKind::Identity);
-    identity
-        .flat_map(|scope| scope.claims.iter().map(String::as_str))
-        .filter(|claim| *claim != "sub")
-        .collect()
+    let mut claims = BTreeSet::new();
+    for name in client.scope.iter() {
+        if let Some(scope) = catalogue.scopes.get(name)
+            && scope.kind == ScopeKind::Identity
+        {
+            claims.extend(scope.claims.iter().map(String::as_str));
+        }
+    }
+    claims.remove("sub");
+    claims
 }
 
 /// The subjects that both members allow. None left is `MalformedClaims`: the members contradict

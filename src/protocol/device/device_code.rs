@@ -38,7 +38,8 @@ impl UserCode {
         let letters: String = even
             .take(LENGTH)
             .filter_map(|byte| LETTERS.get(usize::from(byte % 20)))
-            .map(|byte| char::from(*byte))
+            .copied()
+            .map(char::from)
             .collect();
         (letters.len() == LENGTH).then_some(UserCode(letters))
     }
@@ -48,11 +49,8 @@ impl UserCode {
         let counts = |letter: &char| {
             !letter.is_whitespace() && !matches!(letter, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}')
         };
-        let letters: String = typed
-            .chars()
-            .filter(counts)
-            .map(|letter| letter.to_ascii_uppercase())
-            .collect();
+        let upper = typed.to_ascii_uppercase();
+        let letters: String = upper.chars().filter(counts).collect();
         let whole = letters.len() == LENGTH && letters.bytes().all(|byte| LETTERS.contains(&byte));
         whole.then_some(UserCode(letters))
     }

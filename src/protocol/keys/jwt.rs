@@ -195,29 +195,17 @@ impl PublicKey {
     /// For signatures only.
     pub fn to_jwk(&self) -> Value {
         let mut jwk = self.required_members();
-        let named = [
-            ("use", "sig"),
-            ("alg", self.algorithm().as_str()),
-            ("kid", &self.thumbprint()),
-        ];
-        jwk.as_object_mut()
-            .into_iter()
-            .for_each(|jwk| jwk.extend(named.map(|(name, text)| (name.to_owned(), json!(text)))));
+        if let Some(jwk) = jwk.as_object_mut() {
+            jwk.insert(String::from("use"), json!("sig"));
+            jwk.insert(String::from("alg"), json!(self.algorithm().as_str()));
+            jwk.insert(String::from("kid"), json!(self.thumbprint()));
+        }
         jwk
     }
 
     fn required_members(&self) -> Value {
         let octets = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-        // The fewest octets (RFC 7518 §2).
-        let integer = |bytes: &[u8]| {
-            octets(
-                &bytes
-                    .iter()
-                    .copied()
-                    .skip_while(|byte| *byte == 0)
-                    .collect::<Vec<u8>>(),
-            )
-        };
+        let integer = |bytes: &[u8]| octets(fewest_octets(bytes));
         match self {
             PublicKey::Rsa { n, e } => json!({"kty": "RSA", "n": integer(n), "e": integer(e)}),
             PublicKey::P256 { x, y } => {
@@ -226,6 +214,14 @@ impl PublicKey {
             PublicKey::Ed25519 { x } => json!({"kty": "OKP", "crv": "Ed25519", "x": octets(x)}),
         }
     }
+}
+
+/// RFC 7518 §2
+fn fewest_octets(mut number: &[u8]) -> &[u8] {
+    while let [0, rest @ ..] = number {
+        number = rest;
+    }
+    number
 }
 
 /// Each key once, under its name.
@@ -239,14 +235,15 @@ pub fn document<'a>(keys: impl IntoIterator<Item = (&'a str, &'a PublicKey)>) ->
             distinct.push((kid, key));
         }
     }
-    let named = |(kid, key): (&str, &PublicKey)| {
+    let mut jwks = Vec::new();
+    for (kid, key) in distinct {
         let mut jwk = key.to_jwk();
-        jwk.as_object_mut()
-            .into_iter()
-            .for_each(|jwk| drop(jwk.insert(String::from("kid"), json!(kid))));
-        jwk
-    };
-    json!({ "keys": distinct.into_iter().map(named).collect::<Vec<Value>>() })
+        if let Some(jwk) = jwk.as_object_mut() {
+            jwk.insert(String::from("kid"), json!(kid));
+        }
+        jwks.push(jwk);
+    }
+    json!({ "keys": jwks })
 }
 
 #[cfg(test)]

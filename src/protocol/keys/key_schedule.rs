@@ -128,12 +128,10 @@ pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> KeyS
         };
     }
     if signer.is_some_and(|signer| signer.kid == key.kid) {
-        let next = announced(keys, key.algorithm, now).map(|next| next.times.activates_at);
-        let until = next.or(Some(times.retires_at).filter(|retires_at| now < *retires_at));
         return KeyStanding {
             state: KeyState::Signing,
             since: times.activates_at,
-            until,
+            until: signs_until(key, keys, now),
         };
     }
     if now < times.unpublished_at {
@@ -148,6 +146,14 @@ pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> KeyS
         state: KeyState::Retired,
         since: times.unpublished_at,
         until: Some(times.forgotten_at),
+    }
+}
+
+fn signs_until(signer: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Option<Instant> {
+    let retires_at = signer.times.retires_at;
+    match announced(keys, signer.algorithm, now) {
+        Some(next) => Some(next.times.activates_at),
+        None => (now < retires_at).then_some(retires_at),
     }
 }
 
@@ -203,16 +209,6 @@ fn succession(
     seasons: &KeySeasons,
     now: Instant,
 ) -> Vec<KeyStep> {
-    let reschedule = |key: &ScheduledKey, times| KeyStep::Reschedule {
-        kid: key.kid.clone(),
-        times,
-    };
-    let ending = |key: &ScheduledKey, at| {
-        reschedule(
-            key,
-            seasons.retiring_at(key.times.announced_at, key.times.activates_at, at),
-        )
-    };
     match (
         current(keys, algorithm, now),
         announced(keys, algorithm, now),
@@ -229,7 +225,7 @@ fn succession(
             seasons.active_from(next.times.announced_at, now),
         )],
         (Some(signer), Some(next)) if signer.times.retires_at < next.times.activates_at => {
-            vec![ending(signer, next.times.activates_at)]
+            vec![ending(signer, seasons, next.times.activates_at)]
         }
         (Some(_), Some(_)) => Vec::new(),
         (Some(signer), None) if now < signer.times.retires_at.minus(seasons.announce) => Vec::new(),
@@ -242,9 +238,24 @@ fn succession(
             if activates_at == signer.times.retires_at {
                 vec![made]
             } else {
-                vec![made, ending(signer, activates_at)]
+                vec![made, ending(signer, seasons, activates_at)]
             }
         }
+    }
+}
+
+fn ending(key: &ScheduledKey, seasons: &KeySeasons, at: Instant) -> KeyStep {
+    let times = &key.times;
+    reschedule(
+        key,
+        seasons.retiring_at(times.announced_at, times.activates_at, at),
+    )
+}
+
+fn reschedule(key: &ScheduledKey, times: KeyTimes) -> KeyStep {
+    KeyStep::Reschedule {
+        kid: key.kid.clone(),
+        times,
     }
 }
 

@@ -52,12 +52,8 @@ impl KeySet {
     /// The key called `kid`. Without a name: the only key for `alg` (OpenID Connect Core §10.1). A
     /// key without a name goes by its thumbprint (RFC 7638).
     pub fn choose(&self, alg: SigningAlgorithm, kid: Option<&str>) -> KeyChoice<'_> {
-        let goes_by = |named: &NamedKey, kid: &str| match &named.kid {
-            Some(own) => own == kid,
-            None => named.key.thumbprint() == kid,
-        };
         let fits = |named: &&NamedKey| {
-            named.key.algorithm() == alg && kid.is_none_or(|kid| goes_by(named, kid))
+            named.key.algorithm() == alg && kid.is_none_or(|kid| named.goes_by(kid))
         };
         let mut fitting = self.0.iter().filter(fits);
         match (fitting.next(), fitting.next()) {
@@ -73,14 +69,19 @@ impl KeySet {
 
     /// Whether two keys share name and algorithm, so that neither can ever be chosen.
     pub fn has_ambiguous_names(&self) -> bool {
-        let named = |key: &NamedKey| {
-            key.kid
-                .as_deref()
-                .map(|kid| self.choose(key.key.algorithm(), Some(kid)))
-        };
-        self.0
-            .iter()
-            .any(|key| named(key) == Some(KeyChoice::Ambiguous))
+        self.0.iter().any(|named| {
+            let kid = named.kid.as_deref();
+            kid.is_some() && self.choose(named.key.algorithm(), kid) == KeyChoice::Ambiguous
+        })
+    }
+}
+
+impl NamedKey {
+    fn goes_by(&self, kid: &str) -> bool {
+        match &self.kid {
+            Some(own) => own == kid,
+            None => self.key.thumbprint() == kid,
+        }
     }
 }
 
@@ -88,32 +89,29 @@ impl KeySet {
 /// kind. `None` for a key for encryption or for an algorithm that we do not use, which is not an
 /// error (RFC 7517 §5). The error is the rule that the key breaks.
 pub fn read(jwk: &Value) -> Result<Option<NamedKey>, &'static str> {
-    let jwk = jwk.as_object().ok_or("must be an object")?;
-    let kty = text(jwk, "kty")?.ok_or("must have a kty")?;
+    let members = jwk.as_object().ok_or("must be an object")?;
+    let kty = text(members, "kty")?.ok_or("must have a kty")?;
     if kty == "oct"
         || PRIVATE_MEMBERS
             .iter()
-            .any(|member| jwk.contains_key(*member))
+            .any(|name| members.contains_key(*name))
     {
         return Err("holds a private or symmetric key; register the public part only");
     }
-    let kid = text(jwk, "kid")?;
+    let kid = text(members, "kid")?.map(str::to_owned);
     let is_ours = matches!(
-        (kty, text(jwk, "crv")?),
+        (kty, text(members, "crv")?),
         ("RSA", _) | ("EC", Some("P-256")) | ("OKP", Some("Ed25519"))
     );
-    if !is_ours || !is_for_signatures(jwk)? {
+    if !is_ours || !is_for_signatures(members)? {
         return Ok(None);
     }
-    let key = PublicKey::from_jwk(&Value::Object(jwk.clone()))
-        .ok_or("is not a well-formed public key")?;
+    let key = PublicKey::from_jwk(jwk).ok_or("is not a well-formed public key")?;
     check_strength(&key)?;
-    let is_meant = text(jwk, "alg")?
-        .is_none_or(|alg| SigningAlgorithm::from_others(alg) == Some(key.algorithm()));
-    Ok(is_meant.then(|| NamedKey {
-        key,
-        kid: kid.map(str::to_owned),
-    }))
+    if !is_for_algorithm(members, key.algorithm())? {
+        return Ok(None);
+    }
+    Ok(Some(NamedKey { kid, key }))
 }
 
 /// `use` and `key_ops` (RFC 7517 §4.2, §4.3).
@@ -126,6 +124,15 @@ fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
     // The second is that of a SPIFFE bundle.
     let purposes = ["sig", "jwt-svid"];
     Ok(operations && text(jwk, "use")?.is_none_or(|purpose| purposes.contains(&purpose)))
+}
+
+/// `alg` (RFC 7517 §4.4).
+fn is_for_algorithm(
+    jwk: &Map<String, Value>,
+    algorithm: SigningAlgorithm,
+) -> Result<bool, &'static str> {
+    let alg = text(jwk, "alg")?;
+    Ok(alg.is_none_or(|alg| SigningAlgorithm::from_others(alg) == Some(algorithm)))
 }
 
 /// Refuses weak keys. RSA below 2048 bits can be broken by those who can pay (NIST SP 800-131A), an

@@ -14,10 +14,8 @@ impl<'a> Item<'a> {
         let Item::Map(members) = self else {
             return None;
         };
-        members
-            .iter()
-            .find(|(key, _)| key == wanted)
-            .map(|(_, value)| value)
+        let (_, value) = members.iter().find(|(key, _)| key == wanted)?;
+        Some(value)
     }
 }
 
@@ -29,26 +27,11 @@ pub fn read(bytes: &[u8]) -> Option<(Item<'_>, &[u8])> {
 
 fn item(bytes: &[u8], levels: u8) -> Option<(Item<'_>, &[u8])> {
     let (first, rest) = bytes.split_first()?;
-    let (argument, rest) = match first & 31 {
-        small @ 0..24 => (u64::from(small), rest),
-        24 => rest
-            .split_first()
-            .map(|(byte, rest)| (u64::from(*byte), rest))?,
-        25 => rest
-            .split_first_chunk()
-            .map(|(bytes, rest)| (u64::from(u16::from_be_bytes(*bytes)), rest))?,
-        26 => rest
-            .split_first_chunk()
-            .map(|(bytes, rest)| (u64::from(u32::from_be_bytes(*bytes)), rest))?,
-        27 => rest
-            .split_first_chunk()
-            .map(|(bytes, rest)| (u64::from_be_bytes(*bytes), rest))?,
-        _ => return None,
-    };
+    let (argument, rest) = argument(first & 31, rest)?;
     let length = usize::try_from(argument).ok()?;
     match first >> 5 {
-        0 => Some((Item::Integer(i64::try_from(argument).ok()?), rest)),
-        1 => Some((Item::Integer(-1 - i64::try_from(argument).ok()?), rest)),
+        0 => Some((Item::Integer(argument), rest)),
+        1 => Some((Item::Integer(-1 - argument), rest)),
         2 => rest
             .split_at_checked(length)
             .map(|(bytes, rest)| (Item::Bytes(bytes), rest)),
@@ -56,33 +39,62 @@ fn item(bytes: &[u8], levels: u8) -> Option<(Item<'_>, &[u8])> {
             let (text, rest) = rest.split_at_checked(length)?;
             Some((Item::Text(str::from_utf8(text).ok()?), rest))
         }
-        4 => {
-            let mut items = Vec::new();
-            let mut rest = rest;
-            let levels = levels.checked_sub(1)?;
-            for _ in 0..length {
-                let (one, left) = item(rest, levels)?;
-                items.push(one);
-                rest = left;
-            }
-            Some((Item::List(items), rest))
+        4 => list(rest, length, levels),
+        5 => map(rest, length, levels),
+        _ => None,
+    }
+}
+
+/// The argument of an item (RFC 8949 §3), and the bytes after it. `None` where it is beyond an
+/// `i64`.
+fn argument(information: u8, bytes: &[u8]) -> Option<(i64, &[u8])> {
+    match information {
+        small @ 0..24 => Some((i64::from(small), bytes)),
+        24 => {
+            let (byte, rest) = bytes.split_first()?;
+            Some((i64::from(*byte), rest))
         }
-        5 => {
-            let (mut members, mut rest, levels): (Vec<(Item<'_>, Item<'_>)>, _, _) =
-                (Vec::new(), rest, levels.checked_sub(1)?);
-            for _ in 0..length {
-                let (key, left) = item(rest, levels)?;
-                let (value, left) = item(left, levels)?;
-                if members.iter().any(|(known, _)| *known == key) {
-                    return None;
-                }
-                members.push((key, value));
-                rest = left;
-            }
-            Some((Item::Map(members), rest))
+        25 => {
+            let (argument, rest) = bytes.split_first_chunk()?;
+            Some((i64::from(u16::from_be_bytes(*argument)), rest))
+        }
+        26 => {
+            let (argument, rest) = bytes.split_first_chunk()?;
+            Some((i64::from(u32::from_be_bytes(*argument)), rest))
+        }
+        27 => {
+            let (argument, rest) = bytes.split_first_chunk()?;
+            let argument = u64::from_be_bytes(*argument);
+            Some((i64::try_from(argument).ok()?, rest))
         }
         _ => None,
     }
+}
+
+fn list(mut rest: &[u8], length: usize, levels: u8) -> Option<(Item<'_>, &[u8])> {
+    let levels = levels.checked_sub(1)?;
+    let mut items = Vec::new();
+    for _ in 0..length {
+        let (one, left) = item(rest, levels)?;
+        items.push(one);
+        rest = left;
+    }
+    Some((Item::List(items), rest))
+}
+
+fn map(mut rest: &[u8], length: usize, levels: u8) -> Option<(Item<'_>, &[u8])> {
+    let levels = levels.checked_sub(1)?;
+    let mut members: Vec<(Item<'_>, Item<'_>)> = Vec::new();
+    for _ in 0..length {
+        let (key, left) = item(rest, levels)?;
+        let (value, left) = item(left, levels)?;
+        if members.iter().any(|(known, _)| *known == key) {
+            return None;
+        }
+        members.push((key, value));
+        rest = left;
+    }
+    Some((Item::Map(members), rest))
 }
 
 #[cfg(test)]

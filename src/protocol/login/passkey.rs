@@ -110,21 +110,8 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
     if flags & ATTESTED == 0 {
         return Err(Reason::PasskeyMalformed);
     }
-    // The AAGUID, the length of the id, the id, the key. Extensions may follow.
-    let (_, rest) = attested
-        .split_at_checked(16)
-        .ok_or(Reason::PasskeyMalformed)?;
-    let (length, rest) = rest
-        .split_first_chunk::<2>()
-        .ok_or(Reason::PasskeyMalformed)?;
-    let length = usize::from(u16::from_be_bytes(*length));
-    let (id, rest) = rest
-        .split_at_checked(length)
-        .ok_or(Reason::PasskeyMalformed)?;
-    if id.is_empty() || length > 1_023 {
-        return Err(Reason::PasskeyMalformed);
-    }
-    let (key, _) = read(rest).ok_or(Reason::PasskeyMalformed)?;
+    let (id, key) = attested_credential(attested).ok_or(Reason::PasskeyMalformed)?;
+    let (key, _) = read(key).ok_or(Reason::PasskeyMalformed)?;
     let key = cose_key(&key).ok_or(Reason::PasskeyKey)?;
     Ok(Passkey {
         id: id.to_vec(),
@@ -132,6 +119,16 @@ pub fn register(party: RelyingParty<'_>, attestation_object: &[u8]) -> Result<Pa
         sign_count,
         backup_eligible: flags & BACKUP_ELIGIBLE != 0,
     })
+}
+
+/// The id, and the key with what follows it, of attested credential data (§6.5.1): the AAGUID, the
+/// length of the id, the id, the key. Extensions may follow.
+fn attested_credential(data: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (_, rest) = data.split_at_checked(16)?;
+    let (length, rest) = rest.split_first_chunk::<2>()?;
+    let length = usize::from(u16::from_be_bytes(*length));
+    let (id, key) = rest.split_at_checked(length)?;
+    (!id.is_empty() && length <= 1_023).then_some((id, key))
 }
 
 /// Checks a sign-in with a passkey. Returns its new signature counter.
@@ -144,17 +141,7 @@ pub fn verify(
 ) -> Result<i64, Reason> {
     let (flags, sign_count, _) = shown(party, authenticator_data)?;
     let message = [authenticator_data, &Sha256::digest(client_data)].concat();
-    let verified = match &known.key {
-        PublicKey::P256 { x, y } => {
-            UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, [&[4], &x[..], y].concat())
-                .verify(&message, signature)
-        }
-        PublicKey::Ed25519 { x } => UnparsedPublicKey::new(&ED25519, x).verify(&message, signature),
-        PublicKey::Rsa { n, e } => {
-            RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, &message, signature)
-        }
-    };
-    verified.map_err(|_| Reason::PasskeySignature)?;
+    check_signature(&known.key, &message, signature)?;
     if (flags & BACKUP_ELIGIBLE != 0) != known.backup_eligible {
         return Err(Reason::PasskeyMalformed);
     }
@@ -165,6 +152,20 @@ pub fn verify(
     } else {
         Ok(sign_count)
     }
+}
+
+fn check_signature(key: &PublicKey, message: &[u8], signature: &[u8]) -> Result<(), Reason> {
+    let verified = match key {
+        PublicKey::P256 { x, y } => {
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, [&[4], &x[..], y].concat())
+                .verify(message, signature)
+        }
+        PublicKey::Ed25519 { x } => UnparsedPublicKey::new(&ED25519, x).verify(message, signature),
+        PublicKey::Rsa { n, e } => {
+            RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
+        }
+    };
+    verified.map_err(|_| Reason::PasskeySignature)
 }
 
 /// The `amr` of a sign-in with a passkey (RFC 8176 §2). A passkey that can be copied to other
@@ -202,38 +203,39 @@ fn shown<'a>(party: RelyingParty<'_>, data: &'a [u8]) -> Result<(u8, i64, &'a [u
 /// A COSE key (RFC 9053 §7). Its algorithm must be one that was asked for, and the key must pass
 /// the checks for key sets.
 fn cose_key(key: &Item<'_>) -> Option<PublicKey> {
-    let bytes = |label| {
-        if let Item::Bytes(bytes) = key.get(&Item::Integer(label))? {
-            Some(*bytes)
-        } else {
-            None
-        }
-    };
-    let number = |label| {
-        if let Item::Integer(number) = key.get(&Item::Integer(label))? {
-            Some(*number)
-        } else {
-            None
-        }
-    };
-    let key = match (number(1)?, number(3)?, number(-1)) {
+    let key = match (number(key, 1)?, number(key, 3)?, number(key, -1)) {
         (1, -8, Some(6)) => PublicKey::Ed25519 {
-            x: bytes(-2)?.try_into().ok()?,
+            x: coordinate(key, -2)?,
         },
         (2, -7, Some(1)) => PublicKey::P256 {
-            x: bytes(-2)?.try_into().ok()?,
-            y: bytes(-3)?.try_into().ok()?,
+            x: coordinate(key, -2)?,
+            y: coordinate(key, -3)?,
         },
-        (3, -257, _) => {
-            let n = bytes(-1)?;
-            PublicKey::Rsa {
-                n: (n.len() <= 512).then(|| n.to_vec())?,
-                e: bytes(-2)?.to_vec(),
-            }
-        }
+        (3, -257, _) => PublicKey::Rsa {
+            n: bytes(key, -1).filter(|n| n.len() <= 512)?.to_vec(),
+            e: bytes(key, -2)?.to_vec(),
+        },
         _ => return None,
     };
     key_set::read(&key.to_jwk()).ok()?.map(|named| named.key)
+}
+
+fn number(key: &Item<'_>, label: i64) -> Option<i64> {
+    match key.get(&Item::Integer(label))? {
+        Item::Integer(number) => Some(*number),
+        Item::Bytes(_) | Item::Text(_) | Item::List(_) | Item::Map(_) => None,
+    }
+}
+
+fn coordinate(key: &Item<'_>, label: i64) -> Option<[u8; 32]> {
+    bytes(key, label)?.try_into().ok()
+}
+
+fn bytes<'a>(key: &Item<'a>, label: i64) -> Option<&'a [u8]> {
+    match key.get(&Item::Integer(label))? {
+        Item::Bytes(bytes) => Some(bytes),
+        Item::Integer(_) | Item::Text(_) | Item::List(_) | Item::Map(_) => None,
+    }
 }
 
 #[cfg(test)]

@@ -131,20 +131,12 @@ pub enum Admission {
 }
 
 pub fn admit(counters: &Counters, limits: &PasswordLimits, now: Instant) -> Admission {
-    let exhausted = |failures: Option<Failures>, limit: u32| {
-        failures
-            .filter(|failures| failures.count >= limit)
-            .map(|failures| failures.window_ends_at.since(now))
-    };
     let waits = [
-        exhausted(counters.account_and_source, limits.account_and_source),
-        exhausted(counters.source, limits.source),
+        exhausted(counters.account_and_source, limits.account_and_source, now),
+        exhausted(counters.source, limits.source, now),
     ];
-    if let Some(wait) = waits
-        .into_iter()
-        .flatten()
-        .max()
-        .filter(|wait| !wait.is_zero())
+    if let Some(wait) = waits.into_iter().flatten().max()
+        && !wait.is_zero()
     {
         return Admission::Wait(wait);
     }
@@ -165,6 +157,12 @@ pub fn admit(counters: &Counters, limits: &PasswordLimits, now: Instant) -> Admi
             }
         }
     }
+}
+
+/// How long it is until failures count anew, if there are as many as the limit.
+fn exhausted(failures: Option<Failures>, limit: u32, now: Instant) -> Option<Duration> {
+    let failures = failures.filter(|failures| failures.count >= limit)?;
+    Some(failures.window_ends_at.since(now))
 }
 
 #[cfg(test)]

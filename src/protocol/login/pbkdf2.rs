@@ -44,14 +44,12 @@ impl Pbkdf2Hash {
             .try_into()
             .ok()?;
         let (name, ..) = NAMES.iter().find(|(known, ..)| *known == name)?;
-        let (rounds, length) = cost.strip_prefix("i=")?.split_once(",l=")?;
-        let rounds =
-            NonZeroU32::new(rounds.parse().ok()?).filter(|rounds| rounds.get() <= MOST_ROUNDS)?;
-        let [salt, key] =
-            [salt, key].map(|part| BASE64_STANDARD_NO_PAD.decode(part).unwrap_or_default());
+        let (rounds, length) = read_cost(cost)?;
+        let salt = BASE64_STANDARD_NO_PAD.decode(salt).ok()?;
+        let key = BASE64_STANDARD_NO_PAD.decode(key).ok()?;
         let fits = (16..=48).contains(&salt.len())
             && (16..=64).contains(&key.len())
-            && length.parse() == Ok(key.len());
+            && key.len() == length;
         let hash = Pbkdf2Hash {
             name,
             rounds,
@@ -99,6 +97,13 @@ impl Pbkdf2Hash {
             .iter()
             .any(|(name, algorithm, _)| *name == self.name && verify(*algorithm))
     }
+}
+
+/// Reads `i=ROUNDS,l=LENGTH`.
+fn read_cost(cost: &str) -> Option<(NonZeroU32, usize)> {
+    let (rounds, length) = cost.strip_prefix("i=")?.split_once(",l=")?;
+    let rounds = NonZeroU32::new(rounds.parse().ok()?)?;
+    (rounds.get() <= MOST_ROUNDS).then_some((rounds, length.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ pub fn recovery_code(random: [u8; 10]) -> String {
     let letters = random
         .iter()
         .filter_map(|byte| RECOVERY_ALPHABET.get(usize::from(byte & 31)));
-    let code: String = letters.map(|letter| char::from(*letter)).collect();
+    let code: String = letters.copied().map(char::from).collect();
     let (one, other) = code.split_at(5);
     format!("{one}-{other}")
 }
@@ -200,7 +200,8 @@ pub fn to_base32(secret: &SecretBytes) -> String {
             .map(move |at| usize::try_from(number >> (35 - at) & 31).unwrap_or(0))
     });
     bits.filter_map(|index| BASE32.get(index))
-        .map(|letter| char::from(*letter))
+        .copied()
+        .map(char::from)
         .collect()
 }
 

@@ -60,13 +60,10 @@ impl EndSessionRequest {
         parameters: &Parameters,
         verified: impl FnOnce(&SecretText) -> Option<Map<String, Value>>,
     ) -> Result<EndSessionRequest, Reason> {
-        let text = |name, most| {
-            parameters
-                .bounded(name, most)
-                .map(|value| value.map(str::to_owned))
-        };
-        let sent_client = text("client_id", parameters::CLIENT_ID)?.map(ClientId::new);
-        text("logout_hint", parameters::OTHER)?;
+        let sent_client = parameters
+            .bounded("client_id", parameters::CLIENT_ID)?
+            .map(ClientId::new);
+        parameters.bounded("logout_hint", parameters::OTHER)?;
         let hint = parameters
             .bounded("id_token_hint", parameters::ID_TOKEN_HINT)?
             .map(SecretText::new);
@@ -82,9 +79,13 @@ impl EndSessionRequest {
         Ok(EndSessionRequest {
             client_id,
             hinted,
-            unmatched_redirect_uri: text("post_logout_redirect_uri", parameters::REDIRECT_URI)?,
-            state: text("state", parameters::STATE)?,
-            ui_locales: text("ui_locales", parameters::OTHER)?,
+            unmatched_redirect_uri: owned(
+                parameters,
+                "post_logout_redirect_uri",
+                parameters::REDIRECT_URI,
+            )?,
+            state: owned(parameters, "state", parameters::STATE)?,
+            ui_locales: owned(parameters, "ui_locales", parameters::OTHER)?,
         })
     }
 
@@ -116,6 +117,10 @@ impl EndSessionRequest {
             .collect();
         Some(with_query(target.uri(), &state))
     }
+}
+
+fn owned(parameters: &Parameters, name: &str, most: usize) -> Result<Option<String>, Reason> {
+    Ok(parameters.bounded(name, most)?.map(str::to_owned))
 }
 
 /// A sign-out that is done here and goes on at the identity provider that the session came from. It

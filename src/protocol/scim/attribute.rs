@@ -241,9 +241,8 @@ fn value_of(element: &Value) -> &Value {
 /// A member by its name in any case (RFC 7643 §2.1).
 pub(super) fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     let mut members = object.as_object()?.iter();
-    members
-        .find(|(other, _)| other.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value)
+    let (_, value) = members.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
+    Some(value)
 }
 
 #[cfg(test)]

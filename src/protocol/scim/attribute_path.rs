@@ -39,17 +39,19 @@ pub fn target(path: &str) -> Result<Target, ScimError> {
         return Err(invalid());
     }
     match unfiltered(&format!("{before}{part}"))? {
-        Target::Attribute(attribute) if has_elements(attribute) => {
-            let filter = element_filter(filter)?;
-            Ok(match filter.value {
-                _ if filter.is_of_another => Target::NotKept,
-                Some(value) => Target::Element(attribute, value),
-                None => Target::Attribute(attribute),
-            })
-        }
+        Target::Attribute(attribute) if has_elements(attribute) => filtered(attribute, filter),
         Target::NotKept => comparisons(filter).map(|_| Target::NotKept),
         Target::Attribute(_) | Target::Attributes(_) | Target::Element(..) => Err(invalid()),
     }
+}
+
+fn filtered(attribute: UserAttribute, filter: &str) -> Result<Target, ScimError> {
+    let filter = element_filter(filter)?;
+    Ok(match filter.value {
+        _ if filter.is_of_another => Target::NotKept,
+        Some(value) => Target::Element(attribute, value),
+        None => Target::Attribute(attribute),
+    })
 }
 
 fn unfiltered(path: &str) -> Result<Target, ScimError> {

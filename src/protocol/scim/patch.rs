@@ -102,22 +102,24 @@ fn apply_at(
             change_element(attributes, operation, attribute, &element, value)
         }
         Target::Attributes(below) if operation == Operation::Remove => {
-            let is_below = |attribute: &UserAttribute| {
-                let rest = attribute.as_str().strip_prefix(below);
-                rest.is_some_and(|rest| rest.starts_with(['.', ':']))
-            };
-            for attribute in UserAttribute::ALL.into_iter().filter(is_below) {
-                if attributes.contains_key(&attribute) {
-                    put(attributes, attribute, None)?;
-                }
-            }
-            Ok(())
+            remove_below(attributes, below)
         }
         Target::Attributes(below) => {
             let joint = if below.starts_with("urn:") { ':' } else { '.' };
             apply_members(attributes, operation, &format!("{below}{joint}"), value)
         }
     }
+}
+
+fn remove_below(attributes: &mut UserAttributes, below: &str) -> Result<(), ScimError> {
+    for attribute in UserAttribute::ALL {
+        let rest = attribute.as_str().strip_prefix(below);
+        let is_below = rest.is_some_and(|rest| rest.starts_with(['.', ':']));
+        if is_below && attributes.contains_key(&attribute) {
+            put(attributes, attribute, None)?;
+        }
+    }
+    Ok(())
 }
 
 fn change(

@@ -41,15 +41,16 @@ pub fn read(body: &Value) -> Result<UserAttributes, ScimError> {
         return Err(ScimError::bad_request(ScimType::InvalidSyntax, rule));
     }
     let schemas = member(body, "schemas").map(elements).unwrap_or_default();
-    let names_user = |schema: &Value| {
-        let text = schema.as_str().unwrap_or_default();
-        text.eq_ignore_ascii_case(USER_SCHEMA)
-    };
     if !schemas.iter().any(names_user) {
         let rule = format!("schemas must name {USER_SCHEMA}");
         return Err(ScimError::invalid_value(rule));
     }
     read_members(body, UserAttribute::ALL.as_slice())
+}
+
+fn names_user(schema: &Value) -> bool {
+    let text = schema.as_str().unwrap_or_default();
+    text.eq_ignore_ascii_case(USER_SCHEMA)
 }
 
 /// Reads those of the attributes that an object has, which holds a whole resource.
@@ -111,8 +112,7 @@ impl ScimUser {
                 attributes.insert(attribute, value);
             }
         }
-        // Whoever has no user name signs in with an identity provider.
-        let username = profile.username.as_deref().unwrap_or(self.subject.as_str());
+        let username = self.shown_username();
         attributes.insert(UserAttribute::UserName, Value::from(username));
         attributes.insert(UserAttribute::Active, Value::from(profile.enabled));
         if let Some(external_id) = &self.external_id {
@@ -122,6 +122,13 @@ impl ScimUser {
             attributes.insert(UserAttribute::Tenant, Value::from(tenant.as_str()));
         }
         attributes
+    }
+
+    /// The subject stands for a user name where there is none: whoever has none signs in with an
+    /// identity provider.
+    fn shown_username(&self) -> &str {
+        let username = self.profile.username.as_deref();
+        username.unwrap_or(self.subject.as_str())
     }
 
     /// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
@@ -147,16 +154,20 @@ impl ScimUser {
         resource.insert(String::from("schemas"), json!(schemas));
         resource.insert(String::from("id"), json!(self.subject.as_str()));
         if projection.shows_meta() {
-            let meta = json!({
-                "resourceType": "User",
-                "created": timestamp::format(self.created),
-                "lastModified": timestamp::format(self.last_modified),
-                "location": location,
-                "version": self.entity_tag(),
-            });
-            resource.insert(String::from("meta"), meta);
+            resource.insert(String::from("meta"), self.meta(location));
         }
         resource
+    }
+
+    /// RFC 7643 §3.1
+    fn meta(&self, location: &str) -> Value {
+        json!({
+            "resourceType": "User",
+            "created": timestamp::format(self.created),
+            "lastModified": timestamp::format(self.last_modified),
+            "location": location,
+            "version": self.entity_tag(),
+        })
     }
 
     /// The attributes after PUT sent these. Where it sends the same address and says nothing of its
@@ -183,13 +194,7 @@ impl ScimUser {
             let rule = "tenant cannot change";
             return Err(ScimError::bad_request(ScimType::Mutability, rule));
         }
-        // The subject stands for a user name where there is none.
-        let shown = before.username.as_deref().unwrap_or(self.subject.as_str());
-        let username = match text(wanted, UserAttribute::UserName) {
-            Some(name) if name == shown => before.username.clone(),
-            Some(name) => Some(checked_username(name)?),
-            None => return Err(UserAttribute::UserName.invalid("is required")),
-        };
+        let username = self.changed_username(wanted)?;
         let enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
         Ok(ScimUser {
             external_id: text(wanted, UserAttribute::ExternalId).map(str::to_owned),
@@ -201,6 +206,14 @@ impl ScimUser {
             },
             ..self.clone()
         })
+    }
+
+    fn changed_username(&self, wanted: &UserAttributes) -> Result<Option<String>, ScimError> {
+        match text(wanted, UserAttribute::UserName) {
+            Some(name) if name == self.shown_username() => Ok(self.profile.username.clone()),
+            Some(name) => checked_username(name).map(Some),
+            None => Err(UserAttribute::UserName.invalid("is required")),
+        }
     }
 }
 
@@ -221,35 +234,31 @@ pub fn put_below(
 /// Writes an attribute into an object of its schema.
 fn put(object: &mut Map<String, Value>, attribute: UserAttribute, value: Value) {
     let name = attribute.name();
-    match (attribute.shape(), name.part) {
+    let shown = match (attribute.shape(), name.part) {
         (Shape::Text | Shape::Flag, Some(part)) => {
-            put_below(object, name.attribute, |complex| {
+            return put_below(object, name.attribute, |complex| {
                 complex.insert(part.to_owned(), value);
             });
         }
-        (Shape::Text | Shape::Flag, None) => {
-            object.insert(name.attribute.to_owned(), value);
-        }
-        (Shape::OneElement, _) => {
-            let element = json!([{"value": value, "type": "work", "primary": true}]);
-            object.insert(name.attribute.to_owned(), element);
-        }
+        (Shape::Text | Shape::Flag, None) => value,
+        (Shape::OneElement, _) => json!([{"value": value, "type": "work", "primary": true}]),
         (Shape::Elements, _) => {
             let shown = elements(&value).iter().map(|one| json!({"value": one}));
-            object.insert(name.attribute.to_owned(), shown.collect());
+            shown.collect()
         }
-    }
+    };
+    object.insert(name.attribute.to_owned(), shown);
 }
 
 impl ScimProfile {
     /// Whether it has an address that is verified, which another one did not have.
     pub fn verifies_more_than(&self, before: &ScimProfile) -> bool {
-        let verified = |profile: &ScimProfile| {
-            let is_verified = profile.claims.get("email_verified") == Some(&Value::from(true));
-            is_verified.then(|| profile.claims.get("email").cloned())
-        };
-        let now = verified(self);
-        now.is_some() && now != verified(before)
+        self.is_verified()
+            && !(before.is_verified() && self.claims.get("email") == before.claims.get("email"))
+    }
+
+    fn is_verified(&self) -> bool {
+        self.claims.get("email_verified") == Some(&Value::Bool(true))
     }
 
     /// A new user with these attributes.

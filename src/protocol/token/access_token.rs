@@ -228,10 +228,7 @@ impl Jti {
         }
         let (random, epochs) = bytes.split_first_chunk()?;
         let (epochs, rest) = epochs.as_chunks();
-        let epochs: Vec<i64> = epochs
-            .iter()
-            .map(|epoch| i64::from_be_bytes(*epoch))
-            .collect();
+        let epochs: Vec<i64> = epochs.iter().copied().map(i64::from_be_bytes).collect();
         let stands_on = match (&epochs[..], rest) {
             (&[installation, client], []) => StandsOn::Client {
                 installation,
@@ -278,7 +275,10 @@ fn scope_from_value(value: &Value) -> Option<ScopeSet> {
 
 /// Reads an optional member. The outer `None` says that it is there and cannot be read.
 fn optional<T>(value: Option<&Value>, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
-    value.map_or(Some(None), |value| read(value).map(Some))
+    match value {
+        None => Some(None),
+        Some(value) => read(value).map(Some),
+    }
 }
 
 fn text(value: &Value) -> Option<String> {

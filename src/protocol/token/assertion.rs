@@ -84,11 +84,11 @@ fn is_jwt(typ: &str) -> bool {
 /// Compares media types: without regard to case, and `application/` may be left out (RFC 7515
 /// §4.1.9).
 pub fn is_type(typ: &str, wanted: &str) -> bool {
-    let short = typ
-        .get(..12)
-        .filter(|prefix| prefix.eq_ignore_ascii_case("application/"))
-        .and_then(|_| typ.get(12..));
-    short.unwrap_or(typ).eq_ignore_ascii_case(wanted)
+    let short = match typ.split_at_checked(12) {
+        Some((prefix, rest)) if prefix.eq_ignore_ascii_case("application/") => rest,
+        Some(_) | None => typ,
+    };
+    short.eq_ignore_ascii_case(wanted)
 }
 
 /// The key that verifies the assertion. `algs` are the registered algorithms; the header's `alg`
@@ -113,14 +113,8 @@ pub fn judge(
     expected: ExpectedAssertion<'_>,
     now: Instant,
 ) -> Result<Assertion, AssertionProblem> {
-    let text = |name: &str| {
-        claims
-            .get(name)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
-    let subject = text("sub").ok_or(AssertionProblem::Parties)?;
-    if text("iss") != Some(expected.issuer)
+    let subject = text(claims, "sub").ok_or(AssertionProblem::Parties)?;
+    if text(claims, "iss") != Some(expected.issuer)
         || expected.subject.is_some_and(|wanted| wanted != subject)
     {
         return Err(AssertionProblem::Parties);
@@ -133,12 +127,18 @@ pub fn judge(
         return Err(AssertionProblem::Audience);
     }
     let expires_at = times(claims, now).ok_or(AssertionProblem::Times)?;
-    let jti = text("jti").ok_or(AssertionProblem::Jti)?;
+    let jti = text(claims, "jti").ok_or(AssertionProblem::Jti)?;
     Ok(Assertion {
         subject: subject.to_owned(),
         jti: jti.to_owned(),
         forgotten_at: expires_at.plus(SKEW),
     })
+}
+
+/// A text that is not empty.
+fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    let text = claims.get(name).and_then(Value::as_str);
+    text.filter(|text| !text.is_empty())
 }
 
 /// Judges what FAPI 2.0 §5.3.2.1 asks beside [`judge`]: `aud` is the issuer as a text, and neither
@@ -151,15 +151,14 @@ pub fn judge_for_fapi2(
     if claims.get("aud").and_then(Value::as_str) != Some(issuer) {
         return Err(AssertionProblem::Audience);
     }
-    let is_ahead = |time: &Value| numeric_date(time).is_none_or(|at| at > now.plus(FAPI2_SKEW));
-    match ["iat", "nbf"]
-        .into_iter()
-        .filter_map(|name| claims.get(name))
-        .any(is_ahead)
-    {
-        true => Err(AssertionProblem::Times),
-        false => Ok(()),
+    for time in ["iat", "nbf"] {
+        if let Some(time) = claims.get(time)
+            && numeric_date(time).is_none_or(|at| at > now.plus(FAPI2_SKEW))
+        {
+            return Err(AssertionProblem::Times);
+        }
     }
+    Ok(())
 }
 
 /// A text, or an array with one in it (RFC 7519 §4.1.3).
@@ -203,12 +202,10 @@ pub fn read(
     let assertion_type = parameters.bounded("client_assertion_type", parameters::OTHER)?;
     let assertion = parameters.bounded("client_assertion", parameters::ASSERTION)?;
     let known = [CLIENT_ASSERTION_TYPE, SPIFFE_ASSERTION_TYPE];
-    let assertion = assertion.filter(|_| assertion_type.is_some_and(|kind| known.contains(&kind)));
-    let jws = assertion.and_then(UnverifiedJws::parse).filter(|jws| {
-        let typ = jws.typ.as_deref();
-        is_client_assertion_typ(typ) || is_workload_typ(typ)
-    });
-    let jws = jws.ok_or(Reason::MalformedClientAssertion)?;
+    let jws = assertion
+        .filter(|_| assertion_type.is_some_and(|kind| known.contains(&kind)))
+        .and_then(of_client)
+        .ok_or(Reason::MalformedClientAssertion)?;
     let subject = subject(&jws).ok_or(Reason::MalformedClientAssertion)?;
     let longest = parameters::CLIENT_ID;
     match client_id {
@@ -216,6 +213,14 @@ pub fn read(
         None if subject.chars().nth(longest).is_some() => Err(Reason::MalformedClientAssertion),
         None => Ok((ClientId::new(subject), jws)),
     }
+}
+
+/// A JWT that by its `typ` may be a client's or a workload's.
+fn of_client(assertion: &str) -> Option<UnverifiedJws> {
+    let jws = UnverifiedJws::parse(assertion)?;
+    let typ = jws.typ.as_deref();
+    let is_possible = is_client_assertion_typ(typ) || is_workload_typ(typ);
+    is_possible.then_some(jws)
 }
 
 /// What the assertion says that its subject is: a `client_id`, or a workload.

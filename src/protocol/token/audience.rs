@@ -124,12 +124,9 @@ pub fn narrow_granted(
 pub fn resources_behind<'a>(scope: &ScopeSet, catalogue: &'a Catalogue) -> Vec<&'a str> {
     let mut resources: Vec<&str> = Vec::new();
     for registered in scope.iter().filter_map(|name| catalogue.scopes.get(name)) {
-        for resource in registered
-            .resources
-            .iter()
-            .filter(|name| catalogue.resources.contains_key(*name))
-        {
-            if !resources.contains(&resource.as_str()) {
+        for resource in &registered.resources {
+            let is_registered = catalogue.resources.contains_key(resource);
+            if is_registered && !resources.contains(&resource.as_str()) {
                 resources.push(resource);
             }
         }
@@ -155,22 +152,22 @@ pub fn meant(asked: &str, is_name: impl Fn(&str) -> bool) -> Option<String> {
 /// Whether this is an absolute URI without a fragment (RFC 8707 §2).
 pub fn is_target(resource: &str) -> bool {
     let scheme_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    let absolute = resource.split_once(':').is_some_and(|(scheme, rest)| {
-        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.bytes().all(scheme_byte)
-            && !rest.is_empty()
-    });
-    absolute && !resource.contains('#')
+    let Some((scheme, rest)) = resource.split_once(':') else {
+        return false;
+    };
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(scheme_byte)
+        && !rest.is_empty()
+        && !resource.contains('#')
 }
 
 /// Whether the scope stays in a token for the chosen resources. Scopes without a resource always
 /// stay.
 fn concerns(scope: &str, chosen: &[String], catalogue: &Catalogue) -> bool {
-    let resources = catalogue
-        .scopes
-        .get(scope)
-        .map(|registered| registered.resources.as_slice())
-        .unwrap_or_default();
+    let Some(registered) = catalogue.scopes.get(scope) else {
+        return true;
+    };
+    let resources = &registered.resources;
     resources.is_empty() || resources.iter().any(|resource| chosen.contains(resource))
 }
 
@@ -189,24 +186,21 @@ pub fn granted_scope(
     client: &Client,
     catalogue: &Catalogue,
 ) -> Result<ScopeSet, TokenError> {
-    match requested {
-        Some(scope) => match scope
-            .iter()
-            .find_map(|name| Some((objection(name, client, catalogue)?, name)))
-        {
-            Some((reason, refused)) => Err(TokenError::about_scope(reason, refused)),
-            None => Ok(scope.clone()),
-        },
-        None => {
-            let scope = client
-                .scope
-                .retain(|name| catalogue.kind(name) == Some(ScopeKind::Resource));
-            if scope.is_empty() {
-                Err(invalid_scope(Reason::NoScopeLeft))
-            } else {
-                Ok(scope)
+    if let Some(scope) = requested {
+        for name in scope.iter() {
+            if let Some(reason) = objection(name, client, catalogue) {
+                return Err(TokenError::about_scope(reason, name));
             }
         }
+        return Ok(scope.clone());
+    }
+    let scope = client
+        .scope
+        .retain(|name| catalogue.kind(name) == Some(ScopeKind::Resource));
+    if scope.is_empty() {
+        Err(invalid_scope(Reason::NoScopeLeft))
+    } else {
+        Ok(scope)
     }
 }
 

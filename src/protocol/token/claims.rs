@@ -237,13 +237,16 @@ fn scopes_of_kind<'a>(
 
 /// The values of the claims, in their standard types. A value of another type is left out.
 pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
-    let open = sources.iter().filter(|(name, _)| !is_reserved(name));
-    let shaped = open.filter_map(|(name, source)| {
-        Some((name, claim_shape::shaped(name, user.claims.get(*source)?)?))
-    });
-    shaped
-        .map(|(name, value)| ((*name).to_owned(), value))
-        .collect()
+    let mut mapped = Map::new();
+    for (name, source) in sources {
+        if !is_reserved(name)
+            && let Some(value) = user.claims.get(*source)
+            && let Some(shaped) = claim_shape::shaped(name, value)
+        {
+            mapped.insert((*name).to_owned(), shaped);
+        }
+    }
+    mapped
 }
 
 /// The user claims of an ID token: those that the request named, and with `with_scope_claims` those
@@ -276,7 +279,10 @@ pub fn for_access_token(
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
     let sources = resource_claims(scope, audience, catalogue);
-    let mut members = user.map(|user| mapped(user, &sources)).unwrap_or_default();
+    let mut members = match user {
+        Some(user) => mapped(user, &sources),
+        None => Map::new(),
+    };
     let of_client = client
         .claims
         .iter()

@@ -74,14 +74,6 @@ impl PresentedClient {
         authorization: &[&str],
         parameters: &Parameters,
     ) -> Result<PresentedClient, TokenError> {
-        let several = || contradiction(Reason::SeveralAuthenticationMethods);
-        let unreadable = |reason| {
-            if reason == Reason::RepeatedParameter {
-                contradiction(reason)
-            } else {
-                invalid_client(reason)
-            }
-        };
         let client_id = parameters
             .bounded("client_id", parameters::CLIENT_ID)
             .map_err(unreadable)?;
@@ -90,40 +82,55 @@ impl PresentedClient {
             .map_err(unreadable)?;
         if assertion::is_sent(parameters) {
             if !authorization.is_empty() || secret.is_some() {
-                return Err(several());
+                return Err(several_methods());
             }
-            let (client_id, jws) = assertion::read(parameters, client_id).map_err(unreadable)?;
-            let assertion = Some(Box::new(jws));
-            return Ok(PresentedClient {
-                client_id,
-                secret: None,
-                assertion,
-                header_used: false,
-                raw: None,
-            });
+            return PresentedClient::from_assertion(parameters, client_id);
         }
-        let header = match authorization {
+        match authorization {
             [] => {
                 let client_id =
                     client_id.ok_or_else(|| invalid_client(Reason::NoClientAuthentication))?;
-                let client_id = ClientId::new(client_id);
-                let secret = secret.map(SecretText::new);
-                return Ok(PresentedClient {
-                    client_id,
-                    secret,
-                    assertion: None,
-                    header_used: false,
-                    raw: None,
-                });
+                Ok(PresentedClient {
+                    secret: secret.map(SecretText::new),
+                    ..PresentedClient::without_header(ClientId::new(client_id))
+                })
             }
-            [header] => header,
-            [_, _, ..] => return Err(several()),
-        };
-        let readings = client_secret::readings(header);
-        let readings =
-            readings.ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
+            [header] => PresentedClient::from_header(header, client_id, secret),
+            [_, _, ..] => Err(several_methods()),
+        }
+    }
+
+    fn from_assertion(
+        parameters: &Parameters,
+        client_id: Option<&str>,
+    ) -> Result<PresentedClient, TokenError> {
+        let (client_id, jws) = assertion::read(parameters, client_id).map_err(unreadable)?;
+        Ok(PresentedClient {
+            assertion: Some(Box::new(jws)),
+            ..PresentedClient::without_header(client_id)
+        })
+    }
+
+    fn without_header(client_id: ClientId) -> PresentedClient {
+        PresentedClient {
+            client_id,
+            secret: None,
+            assertion: None,
+            header_used: false,
+            raw: None,
+        }
+    }
+
+    /// `client_id` and `secret` are what the form has beside the header.
+    fn from_header(
+        header: &str,
+        client_id: Option<&str>,
+        secret: Option<&str>,
+    ) -> Result<PresentedClient, TokenError> {
+        let readings = client_secret::readings(header)
+            .ok_or_else(|| invalid_client(Reason::MalformedAuthorizationHeader))?;
         if secret.is_some() {
-            return Err(several());
+            return Err(several_methods());
         }
         let is_named = |pair: &BasicCredentials| {
             client_id.is_none_or(|named| named == pair.client_id.as_str())
@@ -194,16 +201,7 @@ impl PresentedClient {
             return Err(Reason::DisabledClientAtToken);
         }
         if let Some(jws) = &self.assertion {
-            let by_key = client.authentication == ClientAuthenticationMethod::PrivateKeyJwt;
-            let names_itself =
-                assertion::subject(jws).as_deref() == Some(client.client_id.as_str());
-            return match by_key {
-                false => Err(Reason::WrongAuthenticationMethod),
-                true if !names_itself && client.federated.is_empty() => {
-                    Err(Reason::ClientIdMismatch)
-                }
-                true => Ok(()),
-            };
+            return verify_assertion(jws, client);
         }
         let acceptable = match client.authentication {
             ClientAuthenticationMethod::None if self.secret.is_none() => return Ok(()),
@@ -232,6 +230,18 @@ impl PresentedClient {
             detail: None,
         }
     }
+}
+
+/// The assertion's signature and claims are verified later.
+fn verify_assertion(jws: &UnverifiedJws, client: &Client) -> Result<(), Reason> {
+    if client.authentication != ClientAuthenticationMethod::PrivateKeyJwt {
+        return Err(Reason::WrongAuthenticationMethod);
+    }
+    let names_itself = assertion::subject(jws).as_deref() == Some(client.client_id.as_str());
+    if !names_itself && client.federated.is_empty() {
+        return Err(Reason::ClientIdMismatch);
+    }
+    Ok(())
 }
 
 impl AuthenticationFailure {
@@ -268,6 +278,18 @@ impl AuthenticationFailure {
 
 fn invalid_client(reason: Reason) -> TokenError {
     TokenError::new(TokenErrorCode::InvalidClient, reason)
+}
+
+fn unreadable(reason: Reason) -> TokenError {
+    if reason == Reason::RepeatedParameter {
+        contradiction(reason)
+    } else {
+        invalid_client(reason)
+    }
+}
+
+fn several_methods() -> TokenError {
+    contradiction(Reason::SeveralAuthenticationMethods)
 }
 
 fn contradiction(reason: Reason) -> TokenError {

@@ -65,9 +65,10 @@ pub fn matches_any(shown: Option<&SecretText>, registered: &[SecretDigest], now:
     };
     let digests = ShownDigests::of(shown);
     // Without an early exit, so that the time does not tell which secret matched.
-    let found = compared
-        .iter()
-        .fold(false, |found, secret| found | digests.matches(secret, now));
+    let mut found = false;
+    for secret in compared {
+        found |= digests.matches(secret, now);
+    }
     found & shown.is_some_and(|shown| !shown.is_empty())
 }
 
@@ -120,17 +121,17 @@ pub fn readings(header: &str) -> Option<Vec<BasicCredentials>> {
     let user_pass =
         String::from_utf8(STANDARD.decode(encoded.trim_start_matches(' ')).ok()?).ok()?;
     let (client_id, secret) = user_pass.split_once(':')?;
-    let decoded = form_decoded(client_id).zip(form_decoded(secret));
-    let differs = decoded
-        .as_ref()
-        .is_none_or(|(name, password)| name != client_id || password != secret);
-    let decoded = decoded.and_then(|(client_id, secret)| credentials(&client_id, &secret));
-    let raw = if differs {
-        credentials(client_id, secret)
-    } else {
-        None
+    let mut readings = Vec::new();
+    let differs = match form_decoded(client_id).zip(form_decoded(secret)) {
+        Some((name, password)) => {
+            readings.extend(credentials(&name, &password));
+            name != client_id || password != secret
+        }
+        None => true,
     };
-    let readings: Vec<BasicCredentials> = decoded.into_iter().chain(raw).collect();
+    if differs {
+        readings.extend(credentials(client_id, secret));
+    }
     (!readings.is_empty()).then_some(readings)
 }
 

@@ -70,12 +70,11 @@ impl Actor {
 impl Delegation {
     /// `act`: the present actor, with the one before inside it, and so on (RFC 8693 §4.1).
     pub fn act(&self) -> Value {
-        self.actors
-            .iter()
-            .rev()
-            .fold(None, |within, actor| Some(actor.to_json(within)))
-            .unwrap_or_default()
-            .into()
+        let mut act = None;
+        for actor in self.actors.iter().rev() {
+            act = Some(actor.to_json(act));
+        }
+        act.unwrap_or_default().into()
     }
 
     /// `exchanged_from`: the tokens that this one was made from. A later look-up of this token

@@ -90,10 +90,9 @@ impl UnverifiedProof {
     /// For what method and address it says it was made, and when.
     pub fn made_for(&self) -> Option<MadeFor> {
         let claims = self.jws.unverified_claims()?;
-        let owned = |name: &str| text(&claims, name).map(str::to_owned);
         Some(MadeFor {
-            method: owned("htm")?,
-            address: owned("htu")?,
+            method: text(&claims, "htm")?.to_owned(),
+            address: text(&claims, "htu")?.to_owned(),
             at: numeric_date(claims.get("iat")?)?,
         })
     }
@@ -116,12 +115,11 @@ impl UnverifiedProof {
         let jti = text(&claims, "jti").filter(|jti| !jti.is_empty() && jti.len() <= LONGEST_JTI);
         let jti = jti.ok_or(Reason::ProofReplayed)?;
         let key = self.key.key_thumbprint();
-        let owned = |name: &str| text(&claims, name).map(str::to_owned);
         Ok(DpopProof {
             key,
             name: Sha256::digest([&key.0[..], jti.as_bytes()].concat()).into(),
-            nonce: owned("nonce"),
-            token_hash: owned("ath"),
+            nonce: text(&claims, "nonce").map(str::to_owned),
+            token_hash: text(&claims, "ath").map(str::to_owned),
         })
     }
 }
@@ -199,7 +197,7 @@ fn written_in_one_way(path: &str) -> String {
 
 /// The byte of two hexadecimal digits. `from_str_radix` alone would accept a sign.
 fn byte(digits: &str) -> Option<u8> {
-    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let is_hex = digits.as_bytes().iter().all(u8::is_ascii_hexdigit);
     let read = u8::from_str_radix(digits, 16).ok();
     read.filter(|_| is_hex)
 }

@@ -167,66 +167,61 @@ pub struct ProposalCircumstances<'a> {
 }
 
 pub fn judge(proposal: &Proposal, circumstances: &ProposalCircumstances<'_>) -> ProposalVerdict {
+    let refuse = |code, reason| ProposalVerdict::Refuse(TokenError::new(code, reason));
     if !is_allowed_subject(proposal, circumstances) {
-        return ProposalVerdict::Refuse(TokenError::new(
-            TokenErrorCode::InvalidGrant,
-            Reason::ExtensionSubject,
-        ));
+        return refuse(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject);
     }
     let acr = proposal.acr.as_deref();
     let acr = acr.unwrap_or(Strength::SignedIn.as_str());
     if proposal.subject.is_some() && !circumstances.client.takes(acr) {
-        return ProposalVerdict::Refuse(TokenError::new(
-            TokenErrorCode::InvalidGrant,
-            Reason::AcrBelowMinimum,
-        ));
+        return refuse(TokenErrorCode::InvalidGrant, Reason::AcrBelowMinimum);
     }
     let scope = match granted_scope(proposal, circumstances) {
         Ok(scope) => scope,
-        Err(reason) => {
-            return ProposalVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidScope, reason));
-        }
+        Err(reason) => return refuse(TokenErrorCode::InvalidScope, reason),
     };
+    match fault(proposal) {
+        Some(fault) => ProposalVerdict::Faulty(fault),
+        None => ProposalVerdict::Issue(granted(proposal, scope)),
+    }
+}
+
+fn fault(proposal: &Proposal) -> Option<&'static str> {
     let size = serialized(&proposal.claims) + serialized(&proposal.parameters);
     if size > LONGEST_ADDITIONS {
-        return ProposalVerdict::Faulty(
-            "claims and further members together are longer than 2 KiB",
-        );
+        return Some("claims and further members together are longer than 2 KiB");
     }
     // A restriction that cannot be read must not be dropped.
-    if proposal
-        .claims
-        .get(MAY_ACT)
-        .is_some_and(|value| !value.is_null() && !value.is_object())
-    {
-        return ProposalVerdict::Faulty("a may_act that is no object");
-    }
+    let may_act = proposal.claims.get(MAY_ACT)?;
+    let is_readable = may_act.is_null() || may_act.is_object();
+    (!is_readable).then_some("a may_act that is no object")
+}
+
+/// What is given out, and the names of what is left out.
+fn granted(proposal: &Proposal, scope: ScopeSet) -> GrantedProposal {
     let mut claims = Map::new();
+    let mut parameters = Map::new();
+    let mut left_out = Vec::new();
     for (name, value) in &proposal.claims {
         if let Some(value) = open_claim(name, value) {
             claims.insert(name.clone(), value);
+        } else if is_reserved(name) {
+            left_out.push(name.clone());
         }
     }
-    let is_open = |name: &str| !STANDARD_MEMBERS.contains(&name) && !name.starts_with("error");
-    let parameters = proposal
-        .parameters
-        .iter()
-        .filter(|(name, value)| is_open(name) && !value.is_null());
-    let parameters: Map<String, Value> = parameters
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let closed = proposal.parameters.keys().filter(|name| !is_open(name));
-    let reserved = proposal
-        .claims
-        .keys()
-        .filter(|name| is_reserved(name) && !claims.contains_key(*name));
-    let left_out = reserved.chain(closed).cloned().collect();
-    ProposalVerdict::Issue(GrantedProposal {
+    for (name, value) in &proposal.parameters {
+        if STANDARD_MEMBERS.contains(&name.as_str()) || name.starts_with("error") {
+            left_out.push(name.clone());
+        } else if !value.is_null() {
+            parameters.insert(name.clone(), value.clone());
+        }
+    }
+    GrantedProposal {
         scope,
         claims,
         parameters,
         left_out,
-    })
+    }
 }
 
 /// Whether the proposal is for the client itself, or for a user who exists, is enabled, belongs to
@@ -242,22 +237,19 @@ fn is_allowed_subject(proposal: &Proposal, circumstances: &ProposalCircumstances
         catalogue,
         ..
     } = *circumstances;
-    SignInPlace {
+    let place = SignInPlace {
         client: Some(client),
         tenant,
         catalogue,
-    }
-    .allows(provider)
-        && circumstances.user.is_some_and(|user| {
-            let allowed = user
-                .tenant
-                .as_ref()
-                .is_none_or(|tenant| circumstances.client.allows_tenant(tenant));
-            user.subject == *subject
-                && user.enabled
-                && allowed
-                && user.tenant.as_ref() == circumstances.tenant
-        })
+    };
+    let Some(user) = circumstances.user else {
+        return false;
+    };
+    place.allows(provider)
+        && user.subject == *subject
+        && user.enabled
+        && user.tenant.as_ref() == tenant
+        && tenant.is_none_or(|tenant| client.allows_tenant(tenant))
 }
 
 fn granted_scope(

@@ -54,7 +54,7 @@ pub fn read(answer: &Value) -> Result<GrantAnswer, String> {
     }
     match text(members, "error")? {
         Some(error) => refusal(members, error).map(GrantAnswer::Refuse),
-        None => proposal(members).map(|proposal| GrantAnswer::Propose(Box::new(proposal))),
+        None => Ok(GrantAnswer::Propose(Box::new(proposal(members)?))),
     }
 }
 
@@ -104,25 +104,19 @@ fn present<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value>
 }
 
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
-    let value = present(members, name);
-    value
-        .map(|value| {
-            value
-                .as_str()
-                .ok_or_else(|| format!("a {name} that is no text"))
-        })
-        .transpose()
+    match present(members, name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("a {name} that is no text")),
+    }
 }
 
 fn object(members: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, String> {
-    let value = present(members, name);
-    let object = value.map(|value| {
-        value
-            .as_object()
-            .cloned()
-            .ok_or_else(|| format!("{name} that are no object"))
-    });
-    Ok(object.transpose()?.unwrap_or_default())
+    match present(members, name) {
+        None => Ok(Map::new()),
+        Some(Value::Object(object)) => Ok(object.clone()),
+        Some(_) => Err(format!("{name} that are no object")),
+    }
 }
 
 #[cfg(test)]

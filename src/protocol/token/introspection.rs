@@ -35,12 +35,14 @@ pub fn seen_by(
             };
             let meant_for_it = token.audience.iter().any(|audience| audience == name);
             let scope = token.scope.retain(stands_behind);
-            let seen = || AccessToken {
+            if !meant_for_it || scope.is_empty() {
+                return None;
+            }
+            Some(AccessToken {
                 audience: vec![name.to_owned()],
-                scope: scope.clone(),
+                scope,
                 ..token.clone()
-            };
-            (meant_for_it && !scope.is_empty()).then(seen)
+            })
         }
     }
 }

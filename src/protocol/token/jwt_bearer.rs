@@ -21,27 +21,30 @@ pub fn read<'a>(
 ) -> Result<(UnverifiedJws, &'a AssertionIssuer), TokenError> {
     let missing = TokenError::new(TokenErrorCode::InvalidRequest, Reason::MissingAssertion);
     let assertion = request.parameter("assertion").ok_or(missing)?;
-    let jws = UnverifiedJws::parse(assertion);
-    let typ = jws.as_ref().and_then(|jws| jws.typ.as_deref());
+    let unknown = || invalid_grant(Reason::UnknownAssertionIssuer);
+    let jws = UnverifiedJws::parse(assertion).ok_or_else(unknown)?;
+    let typ = jws.typ.as_deref();
     let is_id_jag = typ.is_some_and(|typ| is_type(typ, ID_JAG_TYP));
-    let is_ordinary = is_grant_assertion_typ(typ);
     if is_id_jag && !takes_id_jags {
         return Err(invalid_grant(Reason::IdJagNotTaken));
     }
-    let found = jws.and_then(|jws| {
-        let claims = jws.unverified_claims()?;
-        let issuer = catalogue
-            .assertion_issuers
-            .get(claims.get("iss")?.as_str()?)?;
-        let fits = if issuer.id_jag {
-            is_id_jag
-        } else {
-            is_ordinary
-        };
-        let is_known = fits && issuer.clients.contains(client_id.as_str());
-        is_known.then_some((jws, issuer))
-    });
-    found.ok_or_else(|| invalid_grant(Reason::UnknownAssertionIssuer))
+    let issuer = issuer_of(&jws, catalogue).ok_or_else(unknown)?;
+    let fits = if issuer.id_jag {
+        is_id_jag
+    } else {
+        is_grant_assertion_typ(typ)
+    };
+    if !fits || !issuer.clients.contains(client_id.as_str()) {
+        return Err(unknown());
+    }
+    Ok((jws, issuer))
+}
+
+fn issuer_of<'a>(jws: &UnverifiedJws, catalogue: &'a Catalogue) -> Option<&'a AssertionIssuer> {
+    let claims = jws.unverified_claims()?;
+    catalogue
+        .assertion_issuers
+        .get(claims.get("iss")?.as_str()?)
 }
 
 /// The scopes that assertions of the issuer allow. `offline_access` is left out: nothing may

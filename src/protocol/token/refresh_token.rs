@@ -242,34 +242,35 @@ pub fn within<'a>(
     {
         return None;
     }
-    let is_allowed = |name: &&str| {
-        let tenant = (!name.is_empty()).then(|| TenantName::new(*name));
-        tenant_stands(tenant.as_ref(), client, catalogue)
-    };
     Some(Within {
         scopes: client
             .scope
             .iter()
             .filter(|name| catalogue.kind(name).is_some())
             .collect(),
-        tenants: catalogue
-            .tenants
-            .keys()
-            .map(String::as_str)
-            .chain([""])
-            .filter(is_allowed)
-            .collect(),
+        tenants: standing_tenants(client, catalogue),
         expires_after: now,
         used_after: now.minus(client.lifetimes.refresh_token_idle),
-        acrs: (client.minimum_acr > Strength::SignedIn).then(|| {
-            Strength::ALL
-                .map(Strength::as_str)
-                .into_iter()
-                .filter(|acr| client.takes(acr))
-                .collect()
-        }),
+        acrs: taken_acrs(client),
         confirmation: key,
     })
+}
+
+fn standing_tenants<'a>(client: &Client, catalogue: &'a Catalogue) -> Vec<&'a str> {
+    let stands = |name: &&str| {
+        let tenant = (!name.is_empty()).then(|| TenantName::new(*name));
+        tenant_stands(tenant.as_ref(), client, catalogue)
+    };
+    let names = catalogue.tenants.keys().map(String::as_str).chain([""]);
+    names.filter(stands).collect()
+}
+
+fn taken_acrs(client: &Client) -> Option<Vec<&'static str>> {
+    if client.minimum_acr <= Strength::SignedIn {
+        return None;
+    }
+    let all = Strength::ALL.map(Strength::as_str).into_iter();
+    Some(all.filter(|acr| client.takes(acr)).collect())
 }
 
 /// Whether this token is the current one and could be used now. What the grant stands on, an access

@@ -186,14 +186,14 @@ fn may_act(claim: Option<&Value>, actor: &Actor, issuer: &str) -> bool {
     let Some(claim) = claim else { return true };
     let mut named = actor.to_json(None);
     named.insert(String::from("iss"), Value::from(issuer));
-    let members = claim
-        .as_object()
-        .filter(|members| members.contains_key("sub") || members.contains_key("client_id"));
-    members.is_some_and(|members| {
-        members
+    let Some(members) = claim.as_object() else {
+        return false;
+    };
+    let names_somebody = members.contains_key("sub") || members.contains_key("client_id");
+    names_somebody
+        && members
             .iter()
             .all(|(name, value)| named.get(name) == Some(value))
-    })
 }
 
 fn narrowed(

@@ -189,10 +189,10 @@ impl BearerFailure {
     /// The challenges of RFC 6750 §3 and RFC 9449 §7.1: of both schemes for whoever sent no token.
     /// `scope` is what would have been enough.
     pub fn challenges(self, scheme: TokenScheme, scope: &str) -> Vec<String> {
-        let algorithms = || format!("algs=\"{}\"", dpop_proof::ALGORITHMS.join(" "));
+        let dpop = || format!("DPoP algs=\"{}\"", dpop_proof::ALGORITHMS.join(" "));
         let bearer = String::from("Bearer realm=\"gatepost\"");
         let by_proof = match self {
-            BearerFailure::Missing => return vec![bearer, format!("DPoP {}", algorithms())],
+            BearerFailure::Missing => return vec![bearer, dpop()],
             BearerFailure::NotHolder(_) | BearerFailure::InvalidProof(_) => true,
             BearerFailure::InvalidRequest(_)
             | BearerFailure::InvalidToken
@@ -200,7 +200,7 @@ impl BearerFailure {
             | BearerFailure::NotOfProgram => scheme == TokenScheme::Dpop,
         };
         let mut challenge = match by_proof {
-            true => format!("DPoP {}", algorithms()),
+            true => dpop(),
             false => bearer,
         };
         if let Some(error) = self.error() {
@@ -227,17 +227,23 @@ fn header_token<'a>(
     };
     let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
     let token = token.trim_start_matches(' ');
-    let schemes = [("Bearer", TokenScheme::Bearer), ("DPoP", TokenScheme::Dpop)];
-    let known = schemes
-        .into_iter()
-        .find(|(name, _)| scheme.eq_ignore_ascii_case(name));
-    let Some((_, scheme)) = known.filter(|_| !token.is_empty()) else {
+    let Some(scheme) = token_scheme(scheme).filter(|_| !token.is_empty()) else {
         return Ok(None);
     };
     if !is_b64token(token) {
         return Err(BearerFailure::InvalidRequest(Reason::MalformedBearer));
     }
     Ok(Some((scheme, token)))
+}
+
+fn token_scheme(name: &str) -> Option<TokenScheme> {
+    if name.eq_ignore_ascii_case("Bearer") {
+        Some(TokenScheme::Bearer)
+    } else if name.eq_ignore_ascii_case("DPoP") {
+        Some(TokenScheme::Dpop)
+    } else {
+        None
+    }
 }
 
 /// RFC 6750 §2.1.

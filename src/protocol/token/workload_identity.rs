@@ -2,6 +2,8 @@
 //! authenticates with it as a client (RFC 7523 §2.2 with an issuer elsewhere). GitHub Actions,
 //! GitLab, Kubernetes and SPIFFE give such tokens out. The registration says whose is taken.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use crate::protocol::token::assertion::{SKEW, numeric_date, single};
@@ -36,9 +38,11 @@ pub fn differing<'a>(entry: &'a WorkloadIdentity, claims: &Map<String, Value>) -
     if text("sub") != Some(entry.subject.as_str()) {
         names.push("sub");
     }
-    let further = entry.claims.iter();
-    let further = further.filter(|(name, value)| text(name) != Some(value));
-    names.extend(further.map(|(name, _)| name.as_str()));
+    for (name, value) in &entry.claims {
+        if text(name) != Some(value) {
+            names.push(name);
+        }
+    }
     names
 }
 
@@ -58,14 +62,15 @@ pub fn nearest<'a>(
 
 /// Whose token it says it is: for logs.
 pub fn whose(claims: &Map<String, Value>) -> String {
-    let text = |name: &str| {
-        let text = claims.get(name).and_then(Value::as_str).unwrap_or("none");
-        match text.char_indices().nth(LONGEST_SHOWN) {
-            Some((end, _)) => format!("{}...", text.split_at(end).0),
-            None => text.to_owned(),
-        }
-    };
-    format!("iss {}, sub {}", text("iss"), text("sub"))
+    format!("iss {}, sub {}", shown(claims, "iss"), shown(claims, "sub"))
+}
+
+fn shown(claims: &Map<String, Value>, name: &str) -> String {
+    let text = claims.get(name).and_then(Value::as_str).unwrap_or("none");
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => format!("{}...", text.split_at(end).0),
+        None => text.to_owned(),
+    }
 }
 
 /// Judges audience and times of a token whose signature was verified. It may be used again until it
@@ -80,28 +85,38 @@ pub fn judge(
     if claims.get("aud").and_then(single) != Some(audience) {
         return Err(Reason::ClientAssertionAudience);
     }
-    let time = |name: &str| match claims.get(name) {
-        None => Ok(None),
-        Some(value) => numeric_date(value)
-            .map(Some)
-            .ok_or(Reason::ClientAssertionTimes),
-    };
-    let issued_at = time("iat")?;
-    let not_before = time("nbf")?;
-    let expires_at = time("exp")?.ok_or(Reason::ClientAssertionTimes)?;
+    check_times(claims, entry.max_lifetime, now)
+}
+
+fn check_times(
+    claims: &Map<String, Value>,
+    max_lifetime: Duration,
+    now: Instant,
+) -> Result<(), Reason> {
+    let issued_at = time(claims, "iat")?;
+    let not_before = time(claims, "nbf")?;
+    let expires_at = time(claims, "exp")?.ok_or(Reason::ClientAssertionTimes)?;
     let latest_begin = now.plus(SKEW);
     let is_ahead = |begin: Option<Instant>| begin.is_some_and(|begin| begin > latest_begin);
     if now >= expires_at.plus(SKEW) || is_ahead(issued_at) || is_ahead(not_before) {
         return Err(Reason::ClientAssertionTimes);
     }
     let longest = match issued_at {
-        Some(issued_at) => issued_at.plus(entry.max_lifetime),
-        None => latest_begin.plus(entry.max_lifetime),
+        Some(issued_at) => issued_at.plus(max_lifetime),
+        None => latest_begin.plus(max_lifetime),
     };
     match expires_at <= longest {
         true => Ok(()),
         false => Err(Reason::WorkloadTokenTooLong),
     }
+}
+
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<Instant>, Reason> {
+    let time = claims.get(name).map(numeric_date);
+    if time == Some(None) {
+        return Err(Reason::ClientAssertionTimes);
+    }
+    Ok(time.flatten())
 }
 
 #[cfg(test)]

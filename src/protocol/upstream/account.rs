@@ -65,12 +65,9 @@ pub fn decide(
 /// What upstream says that a user here can have: `role` and the standard claims in their types,
 /// none of the names that tokens use themselves.
 pub fn possible_claims(claims: &Map<String, Value>) -> Map<String, Value> {
-    let possible = claims
-        .iter()
-        .filter(|(name, value)| is_possible_claim(name, value));
+    let mut possible = claims.clone();
+    possible.retain(|name, value| is_possible_claim(name, value));
     possible
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -89,40 +86,43 @@ impl ClaimsChange {
         before: &Map<String, Value>,
         now: &Map<String, Value>,
     ) -> ClaimsChange {
-        let set = now
-            .iter()
-            .filter(|(name, value)| present.get(*name) != Some(value));
+        let mut change = ClaimsChange::default();
+        for (name, value) in now {
+            if present.get(name) != Some(value) {
+                change.set.insert(name.clone(), value.clone());
+            }
+        }
         let is_unchanged = |name: &str| present.get(name) == before.get(name);
-        let unsaid = before.keys().filter(|name| {
+        for name in before.keys() {
             let about = name.trim_end_matches("_verified");
-            !now.contains_key(*name) && is_unchanged(name) && is_unchanged(about)
-        });
-        let mut change = ClaimsChange {
-            set: set
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-            removed: unsaid.cloned().collect(),
-        };
-        // The old verification was of another address, or number.
-        if let Some(email) = change.set.get("email")
+            if !now.contains_key(name) && is_unchanged(name) && is_unchanged(about) {
+                change.removed.insert(name.clone());
+            }
+        }
+        change.settle_verification(present, now);
+        change
+    }
+
+    /// The old verification was of another address, or number.
+    fn settle_verification(&mut self, present: &Map<String, Value>, now: &Map<String, Value>) {
+        if let Some(email) = self.set.get("email")
             && !now.contains_key("email_verified")
             && let Some(verified) = verified_address::unsaid(present, email)
         {
-            change.removed.remove("email_verified");
-            change.set.insert(String::from("email_verified"), verified);
+            self.removed.remove("email_verified");
+            self.set.insert(String::from("email_verified"), verified);
         }
         for (is_touched, flag) in [
-            (change.removed.contains("email"), "email_verified"),
+            (self.removed.contains("email"), "email_verified"),
             (
-                change.names().contains("phone_number"),
+                self.names().contains("phone_number"),
                 "phone_number_verified",
             ),
         ] {
             if is_touched && !now.contains_key(flag) && present.contains_key(flag) {
-                change.removed.insert(flag.to_owned());
+                self.removed.insert(flag.to_owned());
             }
         }
-        change
     }
 
     /// The same with the roles of administrators, which a provider neither gives nor takes: they
@@ -147,12 +147,10 @@ impl ClaimsChange {
     }
 
     pub fn applied(&self, present: &Map<String, Value>) -> Map<String, Value> {
-        let kept = present
-            .iter()
-            .filter(|(name, _)| !self.removed.contains(*name));
-        kept.chain(&self.set)
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
+        let mut applied = present.clone();
+        applied.retain(|name, _| !self.removed.contains(name));
+        applied.extend(self.set.clone());
+        applied
     }
 
     pub fn names(&self) -> BTreeSet<&str> {

@@ -24,34 +24,17 @@ pub fn code(
     issuer: Option<&str>,
     announces_iss: bool,
 ) -> Result<SecretText, UpstreamProblem> {
-    let bounded = |name: &str, most| {
-        let too_long = |_| UpstreamProblem::NotBelieved(format!("the answer's {name} is too long"));
-        parameters.bounded(name, most).map_err(too_long)
-    };
-    let not_believed = |cause| Err(UpstreamProblem::not_believed(cause));
     if parameters.refuse_repeated(&READ).is_err() {
         return not_believed("a parameter of the answer is repeated");
     }
     // Before anything else (RFC 9207 §2.4): an answer of another provider must not even be able to
     // fail as this one's.
     if let Some(issuer) = issuer {
-        match bounded("iss", parameters::REDIRECT_URI)? {
-            Some(sent) if sent == issuer => {}
-            Some(other) => {
-                return not_believed(&format!(
-                    "the answer is of another issuer (iss): {}",
-                    shown(other)
-                ));
-            }
-            None if announces_iss => {
-                return not_believed("the answer does not name its issuer (iss), as announced");
-            }
-            None => {}
-        }
+        check_issuer(parameters, issuer, announces_iss)?;
     }
     match (
-        bounded("code", parameters::HANDLE)?,
-        bounded("error", parameters::OTHER)?,
+        bounded(parameters, "code", parameters::HANDLE)?,
+        bounded(parameters, "error", parameters::OTHER)?,
     ) {
         (Some(code), None) => Ok(SecretText::new(code)),
         (None, Some("access_denied")) => Err(UpstreamProblem::Cancelled),
@@ -71,6 +54,37 @@ pub fn code(
         (Some(_), Some(_)) => not_believed("the answer has a code and an error"),
         (None, None) => not_believed("the answer has neither a code nor an error"),
     }
+}
+
+fn check_issuer(
+    parameters: &Parameters,
+    issuer: &str,
+    announces_iss: bool,
+) -> Result<(), UpstreamProblem> {
+    match bounded(parameters, "iss", parameters::REDIRECT_URI)? {
+        Some(sent) if sent == issuer => Ok(()),
+        Some(other) => not_believed(&format!(
+            "the answer is of another issuer (iss): {}",
+            shown(other)
+        )),
+        None if announces_iss => {
+            not_believed("the answer does not name its issuer (iss), as announced")
+        }
+        None => Ok(()),
+    }
+}
+
+fn bounded<'a>(
+    parameters: &'a Parameters,
+    name: &str,
+    most: usize,
+) -> Result<Option<&'a str>, UpstreamProblem> {
+    let too_long = |_| UpstreamProblem::NotBelieved(format!("the answer's {name} is too long"));
+    parameters.bounded(name, most).map_err(too_long)
+}
+
+fn not_believed<T>(cause: &str) -> Result<T, UpstreamProblem> {
+    Err(UpstreamProblem::not_believed(cause))
 }
 
 /// `Authorization` with our client_secret: both halves are form-encoded before they are joined (RFC
@@ -94,40 +108,51 @@ pub fn tokens(
     content_type: Option<&str>,
     body: &[u8],
 ) -> Result<UpstreamTokens, UpstreamProblem> {
-    const ENDPOINT: &str = "the token endpoint";
-    let members = if content_type.is_some_and(is_form) {
+    let members: Option<Map<String, Value>> = if content_type.is_some_and(is_form) {
         form(body)
     } else {
         serde_json::from_slice(body).ok()
     };
-    let members: Option<Map<String, Value>> = members;
     // An error has a body of its own, whatever its status: some answer 200.
     if let Some(error) = members.as_ref().and_then(|members| members.get("error")) {
         return Err(refused(error.as_str().unwrap_or_default()));
     }
     check_status(ENDPOINT, status)?;
-    let unfit = |what: &str| UpstreamProblem::Unavailable(format!("{ENDPOINT}'s {what}"));
-    let members = members.ok_or_else(|| unfit("answer is no JSON object"))?;
-    let text = |name: &str| {
-        members
-            .get(name)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
-    if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("Bearer")) {
+    match members {
+        Some(members) => bearer_tokens(&members),
+        None => Err(unfit("answer is no JSON object")),
+    }
+}
+
+const ENDPOINT: &str = "the token endpoint";
+
+fn unfit(what: &str) -> UpstreamProblem {
+    UpstreamProblem::Unavailable(format!("{ENDPOINT}'s {what}"))
+}
+
+fn bearer_tokens(members: &Map<String, Value>) -> Result<UpstreamTokens, UpstreamProblem> {
+    let token_type = text(members, "token_type").unwrap_or_default();
+    if !token_type.eq_ignore_ascii_case("Bearer") {
         return Err(unfit("token_type is not Bearer"));
     }
-    // RFC 6750 §2.1, and no more than fits a header.
-    let is_bearer = |token: &&str| {
-        token.len() <= parameters::ASSERTION && token.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    let access_token = text("access_token")
-        .filter(is_bearer)
+    let access_token = text(members, "access_token")
+        .filter(|token| is_bearer(token))
         .ok_or_else(|| unfit("answer has no access_token"))?;
     Ok(UpstreamTokens {
         access_token: SecretText::new(access_token),
-        id_token: text("id_token").map(SecretText::new),
+        id_token: text(members, "id_token").map(SecretText::new),
     })
+}
+
+/// A text that is not empty.
+fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    let text = members.get(name).and_then(Value::as_str);
+    text.filter(|text| !text.is_empty())
+}
+
+/// RFC 6750 §2.1, and no more than fits a header.
+fn is_bearer(token: &str) -> bool {
+    token.len() <= parameters::ASSERTION && token.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
 /// Reads an answer that must be JSON of this kind: `kind` is what it is called.
@@ -180,24 +205,21 @@ fn is_form(content_type: &str) -> bool {
 /// `None` also where a member is there twice: it could be read in two ways.
 fn form(body: &[u8]) -> Option<Map<String, Value>> {
     let parameters = Parameters::parse(body).ok()?;
-    let names: Vec<&str> = parameters.iter().map(|(name, _)| name).collect();
-    parameters.refuse_repeated(&names).ok()?;
-    Some(
-        parameters
-            .iter()
-            .map(|(name, value)| (name.to_owned(), Value::from(value)))
-            .collect(),
-    )
+    let mut members = Map::new();
+    for (name, value) in parameters.iter() {
+        let before = members.insert(name.to_owned(), Value::from(value));
+        if before.is_some() {
+            return None;
+        }
+    }
+    Some(members)
 }
 
 /// Whether the addresses of an account at a provider without OpenID are to be asked for: the
 /// registration maps one, or whether it is verified, and the userinfo answer has not got that.
 pub fn wants_emails(provider: &IdentityProvider, user_info: &Map<String, Value>) -> bool {
     let is_mapped = |name: &str| provider.claims.contains_key(name);
-    let has_email = user_info
-        .get("email")
-        .and_then(Value::as_str)
-        .is_some_and(|email| !email.is_empty());
+    let has_email = text(user_info, "email").is_some();
     let has_verified = user_info
         .get("email_verified")
         .is_some_and(Value::is_boolean);
@@ -214,19 +236,18 @@ pub fn with_primary_email(
     let primary = addresses
         .iter()
         .find(|address| address.get("primary") == Some(&Value::Bool(true)));
-    let email = primary
-        .and_then(|address| address.get("email")?.as_str())
-        .filter(|email| !email.is_empty());
-    let (Some(primary), Some(email)) = (primary, email) else {
+    let Some(primary) = primary else {
+        return user_info;
+    };
+    let Some(email) = text(primary, "email") else {
         return user_info;
     };
     user_info.insert(String::from("email"), Value::from(email));
-    match primary
-        .get("verified")
-        .filter(|verified| verified.is_boolean())
-    {
-        Some(verified) => user_info.insert(String::from("email_verified"), verified.clone()),
-        None => user_info.remove("email_verified"),
+    match primary.get("verified") {
+        Some(Value::Bool(verified)) => {
+            user_info.insert(String::from("email_verified"), Value::from(*verified))
+        }
+        Some(_) | None => user_info.remove("email_verified"),
     };
     user_info
 }

@@ -59,29 +59,33 @@ fn sources(provider: &IdentityProvider) -> BTreeMap<&str, Vec<&str>> {
             sources.entry(name).or_insert_with(|| vec![name]);
         }
     }
-    let verifies = |sources: &BTreeMap<&str, Vec<&str>>, name: &str| {
-        sources.get(name).is_some_and(|from| *from == [name])
-    };
     for (flag, claim) in VERIFIED {
-        if !(verifies(&sources, flag) && verifies(&sources, claim)) {
+        if !(keeps_its_name(&sources, flag) && keeps_its_name(&sources, claim)) {
             sources.remove(flag);
         }
     }
     sources
 }
 
+fn keeps_its_name(sources: &BTreeMap<&str, Vec<&str>>, name: &str) -> bool {
+    sources.get(name).is_some_and(|from| *from == [name])
+}
+
 /// Claims of the standard scopes (OpenID Connect Core §5.4) that are asked for upstream.
 fn standard_claims(provider: &IdentityProvider) -> Vec<&'static str> {
-    let of = |scope: &str| match scope {
+    match provider.kind {
+        ProviderKind::OpenId { .. } => provider.scope.iter().flat_map(of_scope).collect(),
+        ProviderKind::OAuth { .. } => Vec::new(),
+    }
+}
+
+fn of_scope(scope: &str) -> Vec<&'static str> {
+    match scope {
         "profile" => PROFILE.to_vec(),
         "email" => vec!["email", "email_verified"],
         "phone" => vec!["phone_number", "phone_number_verified"],
         "address" => vec!["address"],
         _ => Vec::new(),
-    };
-    match provider.kind {
-        ProviderKind::OpenId { .. } => provider.scope.iter().flat_map(of).collect(),
-        ProviderKind::OAuth { .. } => Vec::new(),
     }
 }
 
@@ -94,16 +98,13 @@ pub fn are_wanting(provider: &IdentityProvider, id_token: &Map<String, Value>) -
         ("phone", "phone_number"),
         ("address", "address"),
     ];
-    let of_scopes = telling
-        .iter()
-        .filter(|(scope, _)| provider.scope.contains(scope))
-        .map(|(_, claim)| *claim);
-    provider
-        .claims
-        .keys()
-        .map(String::as_str)
-        .chain(of_scopes)
-        .any(|name| !id_token.contains_key(name))
+    for (scope, claim) in telling {
+        if provider.scope.contains(scope) && !id_token.contains_key(claim) {
+            return true;
+        }
+    }
+    let mut registered = provider.claims.keys();
+    registered.any(|name| !id_token.contains_key(name))
 }
 
 /// The claims of the ID token, with those that UserInfo adds. Where both have one, the signed one
@@ -137,14 +138,9 @@ pub fn mapped(
     upstream: &Map<String, Value>,
 ) -> (Map<String, Value>, Vec<String>) {
     let mut claims = shaped_claims(provider, upstream);
-    let lengths = claims
-        .iter()
-        .map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
-    let mut lengths: Vec<(bool, usize, String)> = lengths.collect();
-    lengths.sort_unstable();
     let mut room = LONGEST_TOGETHER;
     let mut left_out = Vec::new();
-    for (_, length, name) in lengths {
+    for (_, length, name) in by_length(&claims) {
         let left = room
             .checked_sub(name.len() + length + PUNCTUATION)
             .filter(|_| length <= LONGEST_VALUE);
@@ -167,28 +163,45 @@ pub fn mapped(
 }
 
 fn shaped_claims(provider: &IdentityProvider, upstream: &Map<String, Value>) -> Map<String, Value> {
-    let value_of = |ours: &str, theirs: &[&str]| {
-        let value = match ours {
-            ROLE => roles(
-                provider,
-                theirs.iter().filter_map(|name| upstream.get(*name)),
-            )?,
-            // Only upstream's own boolean.
-            _ if VERIFIED.iter().any(|(flag, _)| *flag == ours) => upstream
-                .get(ours)
-                .filter(|value| value.is_boolean())?
-                .clone(),
-            _ => theirs
-                .iter()
-                .find_map(|name| upstream.get(*name).filter(|value| !value.is_null()))?
-                .clone(),
-        };
-        shaped(ours, &value).filter(|value| is_storable(value, DEEPEST_VALUE))
-    };
-    let filled = sources(provider)
-        .into_iter()
-        .filter_map(|(ours, from)| Some((ours.to_owned(), value_of(ours, &from)?)));
-    filled.collect()
+    let mut claims = Map::new();
+    for (ours, theirs) in sources(provider) {
+        let value = value_of(provider, upstream, ours, &theirs);
+        let shaped = value.and_then(|value| shaped(ours, &value));
+        if let Some(value) = shaped.filter(|value| is_storable(value, DEEPEST_VALUE)) {
+            claims.insert(ours.to_owned(), value);
+        }
+    }
+    claims
+}
+
+/// What upstream says of one of our claims, under the names that it may come from.
+fn value_of(
+    provider: &IdentityProvider,
+    upstream: &Map<String, Value>,
+    ours: &str,
+    theirs: &[&str],
+) -> Option<Value> {
+    let mut said = theirs.iter().filter_map(|name| upstream.get(*name));
+    match ours {
+        ROLE => roles(provider, said),
+        // Only upstream's own boolean.
+        _ if VERIFIED.iter().any(|(flag, _)| *flag == ours) => upstream
+            .get(ours)
+            .filter(|value| value.is_boolean())
+            .cloned(),
+        _ => said.find(|value| !value.is_null()).cloned(),
+    }
+}
+
+/// Whether it is no role, the length of its value, and its name: in the order in which claims are
+/// kept.
+fn by_length(claims: &Map<String, Value>) -> Vec<(bool, usize, String)> {
+    let lengths = claims
+        .iter()
+        .map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
+    let mut lengths: Vec<(bool, usize, String)> = lengths.collect();
+    lengths.sort_unstable();
+    lengths
 }
 
 /// The `acr` here of a sign-in there: by the provider's table, or else the weakest.

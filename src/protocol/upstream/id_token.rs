@@ -84,42 +84,19 @@ pub fn judge(
     if claims.get("nonce").and_then(Value::as_str) != Some(expected.nonce) {
         return Err(TokenProblem::Nonce);
     }
-    let is_its_hash = |hash: &Value| {
-        hash.as_str() == Some(&half_hash(expected.alg, expected.access_token.expose()))
-    };
-    if !claims.get("at_hash").is_none_or(is_its_hash) {
+    if !is_of_access_token(claims, expected) {
         return Err(TokenProblem::AccessTokenHash);
     }
-    let auth_time = match claims.get("auth_time") {
-        None if expected.needs_auth_time => return Err(TokenProblem::NoAuthTime),
-        None => None,
-        Some(value) => {
-            let at = numeric_date(value)
-                .filter(|at| *at <= now.plus(SKEW))
-                .ok_or(TokenProblem::AuthTime)?;
-            // A provider whose clock is ahead must not date a sign-in into the future.
-            Some(at.min(now))
-        }
-    };
+    let auth_time = auth_time(claims, now)?;
+    if auth_time.is_none() && expected.needs_auth_time {
+        return Err(TokenProblem::NoAuthTime);
+    }
     // A member of the wrong type counts as absent: nothing is decided by it.
-    let is_method = |value: &&str| {
-        (1..=LONGEST_AMR).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_graphic())
-    };
-    let amr = claims
-        .get("amr")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str);
     Ok(IdTokenFacts {
         subject: identifier(claims, "sub").ok_or(TokenProblem::Subject)?,
         auth_time,
         acr: claims.get("acr").and_then(Value::as_str).map(str::to_owned),
-        amr: amr
-            .filter(is_method)
-            .take(MOST_AMR)
-            .map(str::to_owned)
-            .collect(),
+        amr: methods(claims),
         sid: identifier(claims, "sid"),
     })
 }
@@ -134,12 +111,7 @@ fn check_parties(
     if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(TokenProblem::Issuer);
     }
-    // A text, or an array of texts (RFC 7519 §4.1.3).
-    let audiences: Option<Vec<&str>> = match claims.get("aud") {
-        Some(Value::Array(all)) => all.iter().map(Value::as_str).collect(),
-        other => other.and_then(Value::as_str).map(|only| vec![only]),
-    };
-    let audiences = audiences.unwrap_or_default();
+    let audiences = audiences(claims).unwrap_or_default();
     if !audiences.contains(&client_id) {
         return Err(TokenProblem::Audience);
     }
@@ -147,6 +119,15 @@ fn check_parties(
         Some(party) if party.as_str() == Some(client_id) => Ok(()),
         None if audiences.len() == 1 => Ok(()),
         Some(_) | None => Err(TokenProblem::AuthorizedParty),
+    }
+}
+
+/// A text, or an array of texts (RFC 7519 §4.1.3).
+fn audiences(claims: &Map<String, Value>) -> Option<Vec<&str>> {
+    let audience = claims.get("aud")?;
+    match audience.as_array() {
+        Some(all) => all.iter().map(Value::as_str).collect(),
+        None => Some(vec![audience.as_str()?]),
     }
 }
 
@@ -174,6 +155,41 @@ fn check_times(
     }
 }
 
+/// `at_hash`, where it is there (OpenID Connect Core §3.1.3.8).
+fn is_of_access_token(claims: &Map<String, Value>, expected: &ExpectedIdToken<'_>) -> bool {
+    match claims.get("at_hash") {
+        None => true,
+        Some(hash) => {
+            hash.as_str() == Some(&half_hash(expected.alg, expected.access_token.expose()))
+        }
+    }
+}
+
+fn auth_time(claims: &Map<String, Value>, now: Instant) -> Result<Option<Instant>, TokenProblem> {
+    let Some(value) = claims.get("auth_time") else {
+        return Ok(None);
+    };
+    let at = numeric_date(value)
+        .filter(|at| *at <= now.plus(SKEW))
+        .ok_or(TokenProblem::AuthTime)?;
+    // A provider whose clock is ahead must not date a sign-in into the future.
+    Ok(Some(at.min(now)))
+}
+
+/// `amr`, without what is too long or too much.
+fn methods(claims: &Map<String, Value>) -> Vec<String> {
+    let is_method = |value: &&str| {
+        (1..=LONGEST_AMR).contains(&value.len())
+            && value.as_bytes().iter().all(u8::is_ascii_graphic)
+    };
+    let Some(Value::Array(sent)) = claims.get("amr") else {
+        return Vec::new();
+    };
+    let texts = sent.iter().filter_map(Value::as_str);
+    let kept = texts.filter(is_method).take(MOST_AMR);
+    kept.map(str::to_owned).collect()
+}
+
 /// A valid logout token. `sub` and `sid` say whom it is about: at least one of the two is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogoutNotice {
@@ -194,21 +210,15 @@ pub fn judge_logout(
 ) -> Result<LogoutNotice, TokenProblem> {
     check_parties(claims, issuer, client_id)?;
     let (expires_at, issued_at) = check_times(claims, now)?;
-    // Exactly one event, with no members.
-    let events = claims.get("events").and_then(Value::as_object);
-    if !events
-        .is_some_and(|events| events.len() == 1 && events.get(EVENT).is_some_and(Value::is_object))
-    {
+    if !is_for_logout(claims) {
         return Err(TokenProblem::Events);
     }
     if claims.contains_key("nonce") {
         return Err(TokenProblem::Nonce);
     }
-    let [subject, sid] = ["sub", "sid"].map(|name| identifier(claims, name));
-    // `sub` and `sid`, where they are there, must be identifiers. A token that is half understood
-    // could end too much.
-    let is_whole = |name: &str, read: &Option<String>| claims.contains_key(name) == read.is_some();
-    if subject.is_none() && sid.is_none() || !is_whole("sub", &subject) || !is_whole("sid", &sid) {
+    let subject = whole_identifier(claims, "sub")?;
+    let sid = whole_identifier(claims, "sid")?;
+    if subject.is_none() && sid.is_none() {
         return Err(TokenProblem::Nobody);
     }
     let jti = identifier(claims, "jti").ok_or(TokenProblem::Jti)?;
@@ -219,6 +229,27 @@ pub fn judge_logout(
         jti,
         forgotten_at,
     })
+}
+
+/// Exactly one event, with no members.
+fn is_for_logout(claims: &Map<String, Value>) -> bool {
+    let Some(Value::Object(events)) = claims.get("events") else {
+        return false;
+    };
+    events.len() == 1 && events.get(EVENT).is_some_and(Value::is_object)
+}
+
+/// `sub` or `sid`: where it is there, it must be an identifier. A token that is half understood
+/// could end too much.
+fn whole_identifier(
+    claims: &Map<String, Value>,
+    name: &str,
+) -> Result<Option<String>, TokenProblem> {
+    let read = identifier(claims, name);
+    if claims.contains_key(name) && read.is_none() {
+        return Err(TokenProblem::Nobody);
+    }
+    Ok(read)
 }
 
 #[cfg(test)]

@@ -55,32 +55,59 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
     let members = document
         .as_object()
         .ok_or("the discovery document is no JSON object")?;
-    let found = text(members, "issuer")?.ok_or_else(|| missing("issuer"))?;
-    if found != issuer {
-        return Err(format!(
-            "the discovery document is of the issuer {}, and {} is registered: both must be the \
-             same, byte for byte",
-            shown(found),
-            shown(issuer)
-        ));
-    }
-    let required = |name: &str| endpoint(members, name)?.ok_or_else(|| missing(name));
-    // It is required, and still some providers leave it out. A list without the one flow that we
-    // speak is refused.
-    if list(members, "response_types_supported")?.is_some_and(|types| !types.contains(&"code")) {
-        return Err(String::from("it does not serve response_type code"));
-    }
-    if list(members, "code_challenge_methods_supported")?
-        .is_some_and(|methods| !methods.contains(&"S256"))
-    {
-        return Err(String::from("it serves PKCE without the method S256"));
-    }
+    check_issuer(members, issuer)?;
+    check_flow(members)?;
     // Absent means client_secret_basic.
     let methods = list(members, AUTH_METHODS)?.unwrap_or_else(|| vec!["client_secret_basic"]);
-    let transports = [
-        ("client_secret_basic", SecretTransport::Basic),
-        ("client_secret_post", SecretTransport::Post),
-    ];
+    let algorithms = algorithms(members)?;
+    let announces_iss = present(
+        members,
+        "authorization_response_iss_parameter_supported",
+        Value::as_bool,
+    )?;
+    let prompt_values = list(members, "prompt_values_supported")?;
+    Ok(UpstreamMetadata {
+        authorization_endpoint: required(members, "authorization_endpoint")?,
+        token_endpoint: required(members, "token_endpoint")?,
+        jwks_uri: required(members, "jwks_uri")?,
+        userinfo_endpoint: endpoint(members, "userinfo_endpoint")?,
+        end_session_endpoint: endpoint(members, "end_session_endpoint")?,
+        authentication: transport(&methods),
+        serves_public_clients: methods.contains(&"none"),
+        algorithms,
+        announces_iss: announces_iss.unwrap_or_default(),
+        prompt_values: prompt_values.map(|values| values.into_iter().map(str::to_owned).collect()),
+    })
+}
+
+fn check_issuer(members: &Map<String, Value>, issuer: &str) -> Result<(), String> {
+    let found = text(members, "issuer")?.ok_or_else(|| missing("issuer"))?;
+    if found == issuer {
+        return Ok(());
+    }
+    Err(format!(
+        "the discovery document is of the issuer {}, and {} is registered: both must be the \
+         same, byte for byte",
+        shown(found),
+        shown(issuer)
+    ))
+}
+
+/// The code flow with PKCE. `response_types_supported` is required, and still some providers leave
+/// it out. A list without the one flow that we speak is refused.
+fn check_flow(members: &Map<String, Value>) -> Result<(), String> {
+    let types = list(members, "response_types_supported")?;
+    if types.is_some_and(|types| !types.contains(&"code")) {
+        return Err(String::from("it does not serve response_type code"));
+    }
+    let methods = list(members, "code_challenge_methods_supported")?;
+    if methods.is_some_and(|methods| !methods.contains(&"S256")) {
+        return Err(String::from("it serves PKCE without the method S256"));
+    }
+    Ok(())
+}
+
+fn algorithms(members: &Map<String, Value>) -> Result<Vec<SigningAlgorithm>, String> {
     // RS256 is mandatory, so absence means RS256.
     let names =
         list(members, "id_token_signing_alg_values_supported")?.unwrap_or_else(|| vec!["RS256"]);
@@ -95,31 +122,25 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
             "it signs ID tokens with none of RS256, ES256 and EdDSA, which are verified here",
         ));
     }
-    let announces_iss = present(
-        members,
-        "authorization_response_iss_parameter_supported",
-        Value::as_bool,
-    )?;
-    let prompt_values = list(members, "prompt_values_supported")?;
-    Ok(UpstreamMetadata {
-        authorization_endpoint: required("authorization_endpoint")?,
-        token_endpoint: required("token_endpoint")?,
-        jwks_uri: required("jwks_uri")?,
-        userinfo_endpoint: endpoint(members, "userinfo_endpoint")?,
-        end_session_endpoint: endpoint(members, "end_session_endpoint")?,
-        authentication: transports
-            .into_iter()
-            .find(|(name, _)| methods.contains(name))
-            .map(|(_, found)| found),
-        serves_public_clients: methods.contains(&"none"),
-        algorithms,
-        announces_iss: announces_iss.unwrap_or_default(),
-        prompt_values: prompt_values.map(|values| values.into_iter().map(str::to_owned).collect()),
-    })
+    Ok(algorithms)
+}
+
+fn transport(methods: &[&str]) -> Option<SecretTransport> {
+    if methods.contains(&"client_secret_basic") {
+        Some(SecretTransport::Basic)
+    } else if methods.contains(&"client_secret_post") {
+        Some(SecretTransport::Post)
+    } else {
+        None
+    }
 }
 
 fn missing(name: &str) -> String {
     format!("the discovery document has no {name}")
+}
+
+fn required(members: &Map<String, Value>, name: &str) -> Result<String, String> {
+    endpoint(members, name)?.ok_or_else(|| missing(name))
 }
 
 fn endpoint(members: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
@@ -184,6 +205,46 @@ pub fn examine(
     secret: SecretStanding,
     asked: &ProviderAnswers,
 ) -> Vec<Finding> {
+    let mut findings = of_registration(provider);
+    findings.push(secret_at(secret, asked));
+    match asked {
+        ProviderAnswers::OpenId {
+            metadata: Ok(metadata),
+            keys,
+        } => {
+            findings.extend(of_metadata(provider, metadata));
+            findings.extend(keys.iter().flat_map(|keys| of_keys(keys, metadata)));
+        }
+        ProviderAnswers::OpenId {
+            metadata: Err(cause),
+            ..
+        } => {
+            findings.push(Finding::broken(format!(
+                "discovery at {}: {cause}",
+                address(provider.authority())
+            )));
+        }
+        ProviderAnswers::OAuth {
+            token,
+            userinfo,
+            emails,
+        } => {
+            findings.extend([
+                of_prompt(provider, None),
+                reached("token_endpoint", token),
+                reached("userinfo_endpoint", userinfo),
+            ]);
+            findings.extend(
+                emails
+                    .iter()
+                    .map(|emails| reached("emails_endpoint", emails)),
+            );
+        }
+    }
+    findings
+}
+
+fn of_registration(provider: &IdentityProvider) -> Vec<Finding> {
     let enabled = match provider.enabled {
         true => Finding::fine("it is enabled"),
         false => Finding::weak("it is disabled: nobody is sent there"),
@@ -204,71 +265,44 @@ pub fn examine(
             "it lets in only those who are linked by `gatepost user link` (provision, account_page)"
         }
     });
-    let mut findings = vec![enabled, account_page];
-    match asked {
-        ProviderAnswers::OpenId {
-            metadata: Ok(metadata),
-            keys,
-        } => {
-            let algorithms: Vec<&str> = metadata
-                .algorithms
-                .iter()
-                .map(|algorithm| algorithm.as_str())
-                .collect();
-            findings.extend([
-                secret_at(secret, Some(metadata)),
-                Finding::fine(format!(
-                    "its discovery document is of the registered issuer, {}",
-                    provider.authority()
-                )),
-                Finding::fine(format!(
-                    "ID tokens are taken with {}",
-                    algorithms.join(", ")
-                )),
-            ]);
-            if metadata.userinfo_endpoint.is_none() {
-                let text =
-                    "it has no userinfo_endpoint: only claims of the ID token can be taken over";
-                findings.push(Finding::weak(text));
-            }
-            if provider.sign_out && metadata.end_session_endpoint.is_none() {
-                let text = "sign_out is registered, and it has no end_session_endpoint: sessions \
-                            there stay";
-                findings.push(Finding::weak(text));
-            }
-            findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
-            findings.extend(keys.iter().flat_map(|keys| of_keys(keys, metadata)));
-        }
-        ProviderAnswers::OpenId {
-            metadata: Err(cause),
-            ..
-        } => {
-            findings.push(secret_at(secret, None));
-            findings.push(Finding::broken(format!(
-                "discovery at {}: {cause}",
-                address(provider.authority())
-            )));
-        }
-        ProviderAnswers::OAuth {
-            token,
-            userinfo,
-            emails,
-        } => {
-            findings.push(secret_at(secret, None));
-            findings.push(of_prompt(provider, None));
-            findings.push(reached("token_endpoint", token));
-            findings.push(reached("userinfo_endpoint", userinfo));
-            findings.extend(
-                emails
-                    .iter()
-                    .map(|emails| reached("emails_endpoint", emails)),
-            );
-        }
+    vec![enabled, account_page]
+}
+
+fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<Finding> {
+    let algorithms: Vec<&str> = metadata
+        .algorithms
+        .iter()
+        .copied()
+        .map(SigningAlgorithm::as_str)
+        .collect();
+    let mut findings = vec![
+        Finding::fine(format!(
+            "its discovery document is of the registered issuer, {}",
+            provider.authority()
+        )),
+        Finding::fine(format!(
+            "ID tokens are taken with {}",
+            algorithms.join(", ")
+        )),
+    ];
+    if metadata.userinfo_endpoint.is_none() {
+        let text = "it has no userinfo_endpoint: only claims of the ID token can be taken over";
+        findings.push(Finding::weak(text));
     }
+    if provider.sign_out && metadata.end_session_endpoint.is_none() {
+        let text = "sign_out is registered, and it has no end_session_endpoint: sessions \
+                    there stay";
+        findings.push(Finding::weak(text));
+    }
+    findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
     findings
 }
 
-fn secret_at(secret: SecretStanding, metadata: Option<&UpstreamMetadata>) -> Finding {
+fn secret_at(secret: SecretStanding, asked: &ProviderAnswers) -> Finding {
+    let metadata = match asked {
+        ProviderAnswers::OpenId { metadata, .. } => metadata.as_ref().ok(),
+        ProviderAnswers::OAuth { .. } => None,
+    };
     let takes_none = metadata.is_some_and(|metadata| metadata.authentication.is_none());
     let needs_one = metadata.is_some_and(|metadata| !metadata.serves_public_clients);
     match secret {
@@ -305,12 +339,10 @@ fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) 
             );
         }
     };
-    let is_announced = |value: &&str| announced.is_none_or(|announced| announced.contains(*value));
-    let unannounced: Vec<&str> = listed
-        .iter()
-        .map(String::as_str)
-        .filter(|value| !is_announced(value))
-        .collect();
+    let unannounced: Vec<&str> = match announced {
+        Some(announced) => listed.difference(announced).map(String::as_str).collect(),
+        None => Vec::new(),
+    };
     let taken = PromptValues::of(registered, announced);
     if !taken.login && !taken.select_account {
         let rule = "it takes neither login nor select_account as prompt";

@@ -150,21 +150,19 @@ impl Ask {
         redirect_uri: &str,
         state: &str,
     ) -> String {
-        let prompt = [
-            (self.login, "login"),
-            (self.select_account, "select_account"),
-        ];
-        let prompt: Vec<&str> = prompt
-            .into_iter()
-            .filter(|(wanted, _)| *wanted)
-            .map(|(_, word)| word)
-            .collect();
+        let prompt = match (self.login, self.select_account) {
+            (true, true) => "login select_account",
+            (true, false) => "login",
+            (false, true) => "select_account",
+            (false, false) => "",
+        };
         // The provider's names of what is strong enough here.
-        let acr_values = provider
-            .acr_map
-            .iter()
-            .filter(|(_, ours)| self.acr.iter().any(|wanted| reaches(ours, wanted)));
-        let acr_values: Vec<&str> = acr_values.map(|(theirs, _)| theirs.as_str()).collect();
+        let mut acr_values = Vec::new();
+        for (theirs, ours) in &provider.acr_map {
+            if self.acr.iter().any(|wanted| reaches(ours, wanted)) {
+                acr_values.push(theirs.as_str());
+            }
+        }
         // Only an ID token carries a nonce back.
         let has_id_token = matches!(provider.kind, ProviderKind::OpenId { .. });
         let some = |text: String| Some(text).filter(|text| !text.is_empty());
@@ -180,7 +178,7 @@ impl Ask {
                 some(URL_SAFE_NO_PAD.encode(Sha256::digest(trip.code_verifier.expose()))),
             ),
             ("code_challenge_method", some(String::from("S256"))),
-            ("prompt", some(prompt.join(" "))),
+            ("prompt", some(prompt.to_owned())),
             ("max_age", self.max_age.map(|seconds| seconds.to_string())),
             ("login_hint", self.login_hint.clone()),
             ("ui_locales", self.ui_locales.clone()),

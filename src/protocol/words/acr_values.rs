@@ -32,36 +32,36 @@ impl AcrValues {
         client: &Client,
         catalogue: &Catalogue,
     ) -> Result<AcrValues, Reason> {
-        let words: Vec<&str> = text
-            .unwrap_or_default()
-            .split(' ')
-            .filter(|word| !word.is_empty())
-            .collect();
-        let providers: Vec<&str> = words
-            .iter()
-            .filter_map(|word| word.strip_prefix("idp:"))
-            .collect();
-        let tenants = words.iter().filter_map(|word| word.strip_prefix("tenant:"));
+        let words = text.unwrap_or_default().split(' ');
+        let tenants = words
+            .clone()
+            .filter_map(|word| word.strip_prefix("tenant:"));
         let tenant = settle_tenant(tenants, client, catalogue)?;
         let place = SignInPlace {
             client: Some(client),
             tenant: tenant.as_ref(),
             catalogue,
         };
-        let usable = |name: &&&str| place.allows(name);
-        let is_plain = |word: &&&str| !word.starts_with("idp:") && !word.starts_with("tenant:");
+        let mut identity_provider = None;
+        let mut dropped_identity_provider = None;
+        let mut others = Vec::new();
+        for word in words {
+            if let Some(name) = word.strip_prefix("idp:") {
+                let first = if place.allows(name) {
+                    &mut identity_provider
+                } else {
+                    &mut dropped_identity_provider
+                };
+                first.get_or_insert_with(|| name.to_owned());
+            } else if !word.is_empty() && !word.starts_with("tenant:") {
+                others.push(word.to_owned());
+            }
+        }
         Ok(AcrValues {
-            identity_provider: providers.iter().find(usable).map(|name| (*name).to_owned()),
-            dropped_identity_provider: providers
-                .iter()
-                .find(|name| !usable(name))
-                .map(|name| (*name).to_owned()),
-            others: words
-                .iter()
-                .filter(is_plain)
-                .map(|word| (*word).to_owned())
-                .collect(),
+            identity_provider,
+            dropped_identity_provider,
             tenant,
+            others,
         })
     }
 }

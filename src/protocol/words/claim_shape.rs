@@ -88,24 +88,19 @@ fn groups(value: &Value) -> Option<Value> {
 }
 
 fn boolean(value: &Value) -> Option<Value> {
-    let flag = value
-        .as_bool()
-        .or_else(|| value.as_str().and_then(|text| text.parse::<bool>().ok()));
-    flag.map(Value::from)
+    let flag: bool = match value.as_bool() {
+        Some(flag) => flag,
+        None => value.as_str()?.parse().ok()?,
+    };
+    Some(Value::from(flag))
 }
 
 fn number(value: &Value) -> Option<Value> {
-    let from_text = || {
-        value
-            .as_str()
-            .and_then(|text| text.parse::<i64>().ok())
-            .map(Value::from)
-    };
     if value.is_number() {
-        Some(value.clone())
-    } else {
-        from_text()
+        return Some(value.clone());
     }
+    let number: i64 = value.as_str()?.parse().ok()?;
+    Some(Value::from(number))
 }
 
 fn address(value: &Value) -> Option<Value> {

@@ -38,16 +38,12 @@ impl Cidr {
             .parse()
             .map_err(|_| "must be addresses or blocks such as 10.0.0.0/8")?;
         let width = width(network);
-        let is_number =
-            |digits: &&str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         let prefix = match prefix {
-            Some(digits) => Some(digits)
-                .filter(is_number)
-                .and_then(|digits| digits.parse().ok()),
+            Some(digits) => unsigned(digits),
             None => Some(width),
         };
-        let prefix = prefix.filter(|prefix| *prefix <= width);
         let prefix = prefix
+            .filter(|prefix| *prefix <= width)
             .ok_or("must have a prefix length of at most 32, or 128 for IPv6, after each /")?;
         if bits(network) & !mask(prefix, width) != 0 {
             // One of the two was mistyped.
@@ -65,6 +61,15 @@ impl Cidr {
     }
 }
 
+/// Reads digits alone: `parse` would take a `+` before them.
+fn unsigned(digits: &str) -> Option<u8> {
+    if digits.as_bytes().iter().all(u8::is_ascii_digit) {
+        digits.parse().ok()
+    } else {
+        None
+    }
+}
+
 /// Whether what a peer forwards is believed. `None` is a Unix socket: its file permissions say who
 /// may connect.
 pub fn is_trusted(peer: Option<IpAddr>, trusted_proxies: &[Cidr]) -> bool {
@@ -79,9 +84,7 @@ pub fn source<'a>(
     values: impl DoubleEndedIterator<Item = &'a str>,
     trusted_proxies: &[Cidr],
 ) -> IpAddr {
-    let mut nearest = peer.map_or(IpAddr::from(Ipv4Addr::LOCALHOST), |address| {
-        address.to_canonical()
-    });
+    let mut nearest = peer.map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.to_canonical());
     if !is_trusted(peer, trusted_proxies) {
         return nearest;
     }

@@ -121,27 +121,26 @@ impl KeyThumbprint {
 }
 
 pub fn encode(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 pub fn decode(text: &str) -> Option<Vec<u8>> {
-    let nibble = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    let mut digits = text.bytes().map(nibble);
+    let mut digits = text.bytes();
     let mut bytes = Vec::new();
     while let Some(high) = digits.next() {
-        bytes.push((high? << 4) + digits.next()??);
+        bytes.push((nibble(high)? << 4) + nibble(digits.next()?)?);
     }
     Some(bytes)
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    let nibble = char::from(digit).to_digit(16)?;
+    u8::try_from(nibble).ok()
 }
 
 #[cfg(test)]

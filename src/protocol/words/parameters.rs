@@ -55,9 +55,10 @@ impl Parameters {
 
     /// `RepeatedParameter` when one of `names` was sent more than once (RFC 6749 §3.2).
     pub fn refuse_repeated(&self, names: &[&str]) -> Result<(), Reason> {
-        names
-            .iter()
-            .try_for_each(|name| self.single(name).map(drop))
+        for name in names {
+            self.single(name)?;
+        }
+        Ok(())
     }
 
     /// Sent at all, empty or not: for what must not be mistaken for absent.
@@ -87,13 +88,9 @@ fn is_utf8(encoded: &[u8]) -> bool {
 }
 
 fn percent_encoding_is_whole(raw: &[u8]) -> bool {
-    raw.split(|byte| *byte == b'%').skip(1).all(|rest| {
-        rest.iter()
-            .take(2)
-            .filter(|byte| byte.is_ascii_hexdigit())
-            .count()
-            == 2
-    })
+    let is_digit = |digit: Option<&u8>| digit.is_some_and(u8::is_ascii_hexdigit);
+    let mut pieces = raw.split(|byte| *byte == b'%').skip(1);
+    pieces.all(|piece| is_digit(piece.first()) && is_digit(piece.get(1)))
 }
 
 /// Judges the headers `Origin` and `Sec-Fetch-Site` against our own origin. `null` is never ours.

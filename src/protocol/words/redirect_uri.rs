@@ -105,7 +105,7 @@ pub fn check_registered(uri: &str, public_client: bool) -> Result<(), &'static s
     check_characters(uri)?;
     let parts = split(uri).ok_or("must be an absolute URI whose scheme is in lower case")?;
     match parts.scheme {
-        "https" => check_web(&parts).map(|_| ()),
+        "https" => check_web(&parts).map(drop),
         "http" => check_loopback(check_web(&parts)?),
         scheme if FORBIDDEN_SCHEMES.contains(&scheme) => {
             Err("this scheme is never a redirect target")
@@ -210,8 +210,8 @@ pub fn is_spelt_as_browsers_do(host: &str) -> bool {
     }
     let labels = host.strip_suffix('.').unwrap_or(&host);
     let last = labels.rsplit('.').next().unwrap_or_default();
-    let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
+    let is_hex = |digits: &str| digits.as_bytes().iter().all(u8::is_ascii_hexdigit);
+    let is_number = last.as_bytes().iter().all(u8::is_ascii_digit)
         || last.strip_prefix("0x").is_some_and(is_hex);
     !is_number || host.parse::<Ipv4Addr>().is_ok()
 }
@@ -219,7 +219,7 @@ pub fn is_spelt_as_browsers_do(host: &str) -> bool {
 /// A port has one spelling: no sign, no leading zero, and not 0.
 fn is_port(port: &str) -> bool {
     !port.starts_with('0')
-        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.as_bytes().iter().all(u8::is_ascii_digit)
         && port.parse::<u16>().is_ok()
 }
 

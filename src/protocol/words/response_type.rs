@@ -101,17 +101,17 @@ impl ResponseType {
 
 impl fmt::Display for ResponseType {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = [
+        let mut words = Vec::new();
+        for (is_chosen, word) in [
             (self.code, "code"),
             (self.id_token, "id_token"),
             (self.token, "token"),
-        ];
-        let chosen: Vec<&str> = words
-            .into_iter()
-            .filter(|(chosen, _)| *chosen)
-            .map(|(_, word)| word)
-            .collect();
-        formatter.write_str(&chosen.join(" "))
+        ] {
+            if is_chosen {
+                words.push(word);
+            }
+        }
+        formatter.write_str(&words.join(" "))
     }
 }
 

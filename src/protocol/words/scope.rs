@@ -95,10 +95,10 @@ impl From<&str> for LocalizedText {
 pub fn is_language_tag(tag: &str) -> bool {
     let mut subtags = tag.split('-');
     let is_language = |subtag: &str| {
-        (2..=3).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphabetic())
+        (2..=3).contains(&subtag.len()) && subtag.as_bytes().iter().all(u8::is_ascii_alphabetic)
     };
     let is_subtag = |subtag: &str| {
-        (1..=8).contains(&subtag.len()) && subtag.bytes().all(|b| b.is_ascii_alphanumeric())
+        (1..=8).contains(&subtag.len()) && subtag.as_bytes().iter().all(u8::is_ascii_alphanumeric)
     };
     tag.len() <= 35 && subtags.next().is_some_and(is_language) && subtags.all(is_subtag)
 }

@@ -59,23 +59,24 @@ impl<'a> WebUrl<'a> {
 /// (draft-ietf-oauth-client-id-metadata-document §3). The error names the rule that it breaks.
 pub fn check_document_url(text: &str) -> Result<(), &'static str> {
     let url = WebUrl::parse(text)?;
-    let is_dots = |segment: &str| {
-        let segment = segment.to_ascii_lowercase().replace("%2e", ".");
-        segment == "." || segment == ".."
-    };
-    let rules = [
-        (url.https, "must begin with https://"),
-        (url.path.len() > 1, "must have a path other than /"),
-        (url.query.is_none(), "must not have a query"),
-        (
-            !url.path.split('/').any(is_dots),
-            "must not have a . or .. segment",
-        ),
-    ];
-    match rules.into_iter().find(|(is_kept, _)| !is_kept) {
-        Some((_, rule)) => Err(rule),
-        None => Ok(()),
+    if !url.https {
+        return Err("must begin with https://");
     }
+    if url.path.len() <= 1 {
+        return Err("must have a path other than /");
+    }
+    if url.query.is_some() {
+        return Err("must not have a query");
+    }
+    if url.path.split('/').any(is_dots) {
+        return Err("must not have a . or .. segment");
+    }
+    Ok(())
+}
+
+fn is_dots(segment: &str) -> bool {
+    let segment = segment.to_ascii_lowercase().replace("%2e", ".");
+    segment == "." || segment == ".."
 }
 
 /// Checks the name of a host, without a port.
@@ -123,7 +124,7 @@ fn split_authority(authority: &str) -> Result<(&str, Option<u16>), &'static str>
     match port.strip_prefix(':') {
         None if port.is_empty() => Ok((host, None)),
         Some(digits)
-            if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0') =>
+            if digits.as_bytes().iter().all(u8::is_ascii_digit) && !digits.starts_with('0') =>
         {
             digits
                 .parse()
@@ -138,7 +139,7 @@ fn check_host(host: &str) -> Result<(), &'static str> {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
     let is_name = !host.starts_with('.') && !host.contains("..") && host.bytes().all(allowed);
-    let is_literal = host.starts_with('[') && !host.bytes().any(|byte| byte.is_ascii_uppercase());
+    let is_literal = host.starts_with('[') && !host.as_bytes().iter().any(u8::is_ascii_uppercase);
     if host.is_empty() || !(is_name || is_literal) {
         return Err("must have a host name in lower case");
     }
@@ -152,13 +153,12 @@ fn check_host(host: &str) -> Result<(), &'static str> {
 /// Whether `origin` is the origin of one of the client's redirect URIs or one of its
 /// `allowed_cors_origins`, byte for byte. The origin `null` is never allowed.
 pub fn allowed_origin(client: &Client, origin: &str) -> bool {
-    let is_redirect_origin = || {
-        client
-            .redirect_uris
-            .iter()
-            .any(|uri| origin_of(uri).is_some_and(|known| known == origin))
-    };
-    origin != "null" && (client.allowed_cors_origins.contains(origin) || is_redirect_origin())
+    if origin == "null" {
+        return false;
+    }
+    let mut redirect_uris = client.redirect_uris.iter();
+    client.allowed_cors_origins.contains(origin)
+        || redirect_uris.any(|uri| origin_of(uri).as_deref() == Some(origin))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::super::requested_claims::RequestedClaims;
 use super::{AuthorizeRefusal, RESOURCE, Registered, invalid_request, is_reachable, owned, single};
-use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, CodeBinding};
 use crate::protocol::words::identifiers::KeyThumbprint;
 use crate::protocol::words::parameters::{self, Parameters};
@@ -21,12 +21,12 @@ pub(crate) fn response_type(
 ) -> Result<ResponseType, AuthorizeRefusal> {
     let sent = single(parameters, "response_type")?
         .ok_or_else(|| invalid_request(Reason::MissingResponseType))?;
-    let response_type = ResponseType::parse(sent).ok_or_else(|| {
-        AuthorizeRefusal::new(
+    let Some(response_type) = ResponseType::parse(sent) else {
+        return Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::UnsupportedResponseType,
             Reason::UnsupportedResponseType,
-        )
-    })?;
+        ));
+    };
     if !client.response_types.contains(&response_type) {
         return Err(AuthorizeRefusal::new(
             AuthorizeErrorCode::UnauthorizedClient,
@@ -99,10 +99,12 @@ pub(crate) fn dpop_jkt(
     parameters: &Parameters,
     response_type: ResponseType,
 ) -> Result<Option<KeyThumbprint>, AuthorizeRefusal> {
-    let sent = single(parameters, "dpop_jkt")?.filter(|_| response_type.code);
-    let malformed = || invalid_request(Reason::MalformedDpopJkt);
-    let read = |text| KeyThumbprint::from_text(text).ok_or_else(malformed);
-    sent.map(read).transpose()
+    match single(parameters, "dpop_jkt")? {
+        Some(sent) if response_type.code => KeyThumbprint::from_text(sent)
+            .map(Some)
+            .ok_or_else(|| invalid_request(Reason::MalformedDpopJkt)),
+        Some(_) | None => Ok(None),
+    }
 }
 
 /// Reads `max_age` in seconds: one to eighteen ASCII digits. Without it, the client's
@@ -115,7 +117,7 @@ pub(crate) fn max_age(
         return Ok(client.default_max_age);
     };
     // `parse` alone would accept a sign.
-    let digits = sent.len() <= 18 && sent.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = sent.len() <= 18 && sent.as_bytes().iter().all(u8::is_ascii_digit);
     let seconds = if digits {
         sent.parse::<u64>().ok()
     } else {
@@ -178,29 +180,24 @@ pub(crate) fn within(
     scope: &ScopeSet,
     catalogue: &Catalogue,
 ) -> Result<Vec<String>, AuthorizeRefusal> {
-    match resources
-        .iter()
-        .find(|sent| !is_behind(sent, scope, catalogue))
-    {
-        Some(sent) => Err(AuthorizeRefusal::with_detail(
-            AuthorizeErrorCode::InvalidTarget,
-            Reason::UnknownResource,
-            *sent,
-        )),
-        None => Ok(resources.iter().map(|sent| (*sent).to_owned()).collect()),
+    for sent in resources {
+        if !is_behind(sent, scope, catalogue) {
+            return Err(AuthorizeRefusal::with_detail(
+                AuthorizeErrorCode::InvalidTarget,
+                Reason::UnknownResource,
+                *sent,
+            ));
+        }
     }
+    Ok(resources.iter().copied().map(str::to_owned).collect())
 }
 
 fn is_behind(resource: &str, scope: &ScopeSet, catalogue: &Catalogue) -> bool {
-    let leads_there =
-        |registered: &RegisteredScope| registered.resources.iter().any(|name| name == resource);
-    let named = || {
-        scope
-            .iter()
-            .filter_map(|name| catalogue.scopes.get(name))
-            .any(leads_there)
-    };
-    is_absolute_uri(resource) && catalogue.resources.contains_key(resource) && named()
+    if !is_absolute_uri(resource) || !catalogue.resources.contains_key(resource) {
+        return false;
+    }
+    let mut named = scope.iter().filter_map(|name| catalogue.scopes.get(name));
+    named.any(|registered| registered.resources.iter().any(|name| name == resource))
 }
 
 #[cfg(test)]

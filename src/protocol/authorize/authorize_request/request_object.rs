@@ -42,20 +42,18 @@ pub(crate) fn way_back(parameters: &Parameters) -> UnverifiedWayBack {
         .flatten()
         .filter(|request| request.len() <= parameters::ASSERTION);
     let payload = request.and_then(payload).unwrap_or_default();
-    let text = |name: &str| {
-        payload
-            .get(name)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
     // The same limits as for `state` in a query.
     let sendable =
         |state: &String| !state.contains('\0') && state.chars().count() <= parameters::STATE;
     UnverifiedWayBack {
-        state: text("state").filter(sendable),
-        response_mode: text("response_mode"),
+        state: text(&payload, "state").filter(sendable),
+        response_mode: text(&payload, "response_mode"),
     }
+}
+
+fn text(payload: &Map<String, Value>, name: &str) -> Option<String> {
+    let text = payload.get(name)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn was_filled(parameters: &Parameters, name: &str) -> bool {

@@ -30,39 +30,32 @@ pub(crate) fn read(
         }
         false => with_default_scope(&named, response_type, client, catalogue),
     };
-    let allowed = |name: &&str| {
-        registered.catalogue.kind(name).is_some() && registered.client.scope.contains(name)
-    };
-    if let Some(refused) = sent.iter().find(|name| !allowed(name)) {
-        return Err(AuthorizeRefusal::with_detail(
-            AuthorizeErrorCode::InvalidScope,
-            Reason::UnknownScope,
-            refused,
-        ));
+    for name in sent.iter() {
+        if catalogue.kind(name).is_none() || !client.scope.contains(name) {
+            return Err(AuthorizeRefusal::with_detail(
+                AuthorizeErrorCode::InvalidScope,
+                Reason::UnknownScope,
+                name,
+            ));
+        }
     }
     let scope = sent.retain(|name| response_type.code || name != OFFLINE_ACCESS);
     if scope.is_empty() {
         return Err(invalid_scope(Reason::MissingScope));
     }
-    check_kinds(&scope, response_type, registered.catalogue).map_err(invalid_scope)?;
+    check_kinds(&scope, response_type, catalogue).map_err(invalid_scope)?;
     Ok(scope)
 }
 
 /// The client's scopes that lead to one of the resources. Where there is none, the error is
 /// `invalid_target`: the resource is wrong, not the scope.
 fn behind(resources: &[&str], registered: &Registered<'_>) -> Result<ScopeSet, AuthorizeRefusal> {
-    let leads_there = |name: &str| {
-        let scope = registered
-            .catalogue
-            .scopes
-            .get(name)
-            .filter(|scope| scope.kind == ScopeKind::Resource);
-        scope.is_some_and(|scope| {
-            scope
-                .resources
-                .iter()
-                .any(|resource| resources.contains(&resource.as_str()))
-        })
+    let leads_there = |name: &str| match registered.catalogue.scopes.get(name) {
+        Some(scope) if scope.kind == ScopeKind::Resource => {
+            let mut leads_to = scope.resources.iter().map(String::as_str);
+            leads_to.any(|resource| resources.contains(&resource))
+        }
+        Some(_) | None => false,
     };
     let scope = registered.client.scope.retain(leads_there);
     if scope.is_empty() {
@@ -102,15 +95,12 @@ pub fn check_kinds(
 
 /// Whether the response type asks for more than one of code, ID token and access token.
 fn is_mixed(response_type: ResponseType) -> bool {
-    [
-        response_type.code,
-        response_type.id_token,
-        response_type.token,
-    ]
-    .into_iter()
-    .filter(|asked| *asked)
-    .count()
-        > 1
+    let ResponseType {
+        code,
+        id_token,
+        token,
+    } = response_type;
+    u8::from(code) + u8::from(id_token) + u8::from(token) > 1
 }
 
 fn invalid_scope(reason: Reason) -> AuthorizeRefusal {

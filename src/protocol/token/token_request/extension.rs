@@ -33,11 +33,10 @@ impl ExtensionRequest {
 
     /// The request as JSON: each parameter is a text, `resource` an array.
     pub fn to_json(&self) -> Map<String, Value> {
-        let mut members: Map<String, Value> = self
-            .parameters
-            .iter()
-            .map(|(name, value)| (name.clone(), json!(value)))
-            .collect();
+        let mut members = Map::new();
+        for (name, value) in &self.parameters {
+            members.insert(name.clone(), json!(value));
+        }
         members.insert(String::from("grant_type"), json!(self.grant_type));
         if let Some(scope) = &self.scope {
             members.insert(String::from("scope"), json!(scope.to_string()));
@@ -68,30 +67,7 @@ pub(crate) fn read(
     grant_type: &GrantType,
 ) -> Result<ExtensionRequest, TokenError> {
     let exchange = *grant_type == GrantType::TokenExchange;
-    let is_listed = |name: &str| name == "resource" || (exchange && name == "audience");
-    let mut seen = BTreeSet::new();
-    let mut own = BTreeMap::new();
-    // One pass over all, so that thousands of parameters cost no quadratic time.
-    for (name, value) in parameters.iter().filter(|(name, _)| !is_listed(name)) {
-        if !seen.insert(name) {
-            return Err(invalid_request(Reason::RepeatedParameter));
-        }
-        if value.chars().nth(longest(name)).is_some() {
-            return Err(invalid_request(Reason::OverlongParameter));
-        }
-        if !value.is_empty()
-            && !CLIENT_PROOF.contains(&name)
-            && !matches!(name, "grant_type" | "scope")
-        {
-            own.insert(name.to_owned(), value.to_owned());
-        }
-    }
-    if own
-        .keys()
-        .any(|name| name.chars().nth(parameters::OTHER).is_some())
-    {
-        return Err(invalid_request(Reason::OverlongParameter));
-    }
+    let own = own_parameters(parameters, exchange)?;
     Ok(ExtensionRequest {
         grant_type: grant_type.as_str().to_owned(),
         scope: scope(parameters)?,
@@ -103,6 +79,41 @@ pub(crate) fn read(
         },
         parameters: own,
     })
+}
+
+/// The parameters that are handed on to the grant.
+fn own_parameters(
+    parameters: &Parameters,
+    exchange: bool,
+) -> Result<BTreeMap<String, String>, TokenError> {
+    let mut seen = BTreeSet::new();
+    let mut own = BTreeMap::new();
+    // One pass over all, so that thousands of parameters cost no quadratic time.
+    for (name, value) in parameters.iter() {
+        if name == "resource" || exchange && name == "audience" {
+            continue;
+        }
+        if !seen.insert(name) {
+            return Err(invalid_request(Reason::RepeatedParameter));
+        }
+        if is_longer(value, longest(name)) {
+            return Err(invalid_request(Reason::OverlongParameter));
+        }
+        if !value.is_empty()
+            && !CLIENT_PROOF.contains(&name)
+            && !matches!(name, "grant_type" | "scope")
+        {
+            own.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    if own.keys().any(|name| is_longer(name, parameters::OTHER)) {
+        return Err(invalid_request(Reason::OverlongParameter));
+    }
+    Ok(own)
+}
+
+fn is_longer(text: &str, most: usize) -> bool {
+    text.chars().nth(most).is_some()
 }
 
 fn longest(name: &str) -> usize {

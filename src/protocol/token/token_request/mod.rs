@@ -128,14 +128,7 @@ impl TokenRequest {
         now: Instant,
     ) -> Result<TokenRequest, TokenError> {
         let grant_type = served_grant_type(parameters, is_extension)?;
-        let is_over = grant_type == GrantType::Password && client.legacy_is_over(now);
-        if is_over || !client.allows_grant(&grant_type) {
-            let code = TokenErrorCode::UnauthorizedClient;
-            return Err(TokenError {
-                detail: is_over.then(|| LEGACY_UNTIL.to_owned()),
-                ..TokenError::new(code, Reason::UnregisteredGrantType)
-            });
-        }
+        check_grant_type(&grant_type, client, now)?;
         match grant_type {
             GrantType::AuthorizationCode => {
                 authorization_code(parameters).map(TokenRequest::AuthorizationCode)
@@ -166,7 +159,7 @@ fn served_grant_type(
     let name = parameters
         .bounded("grant_type", parameters::OTHER)
         .map_err(invalid_request)?;
-    let name = name.ok_or_else(|| invalid_request(Reason::MissingGrantType))?;
+    let name = required(name, Reason::MissingGrantType)?;
     let grant_type = GrantType::from_name(name);
     let added = matches!(&grant_type, GrantType::Extension(name) if is_extension(name));
     if added || SERVED_GRANT_TYPES.contains(&grant_type) {
@@ -176,16 +169,30 @@ fn served_grant_type(
     }
 }
 
+fn check_grant_type(
+    grant_type: &GrantType,
+    client: &Client,
+    now: Instant,
+) -> Result<(), TokenError> {
+    let is_over = *grant_type == GrantType::Password && client.legacy_is_over(now);
+    if !is_over && client.allows_grant(grant_type) {
+        return Ok(());
+    }
+    let code = TokenErrorCode::UnauthorizedClient;
+    Err(TokenError {
+        detail: is_over.then(|| LEGACY_UNTIL.to_owned()),
+        ..TokenError::new(code, Reason::UnregisteredGrantType)
+    })
+}
+
 fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeRequest, TokenError> {
     let code = handle(parameters, "code", Reason::UnknownCode)?;
     let redirect_uri = parameters
         .bounded("redirect_uri", parameters::REDIRECT_URI)
         .map_err(invalid_request)?;
     Ok(AuthorizationCodeRequest {
-        code: SecretText::new(code.ok_or_else(|| invalid_request(Reason::MissingCode))?),
-        redirect_uri: redirect_uri
-            .ok_or_else(|| invalid_request(Reason::MissingTokenRedirectUri))?
-            .to_owned(),
+        code: SecretText::new(required(code, Reason::MissingCode)?),
+        redirect_uri: required(redirect_uri, Reason::MissingTokenRedirectUri)?.to_owned(),
         code_verifier: code_verifier(parameters)?,
         resources: resources(parameters)?,
     })
@@ -194,9 +201,7 @@ fn authorization_code(parameters: &Parameters) -> Result<AuthorizationCodeReques
 fn refresh_token(parameters: &Parameters) -> Result<RefreshTokenRequest, TokenError> {
     let refresh_token = handle(parameters, "refresh_token", Reason::UnknownRefreshToken)?;
     Ok(RefreshTokenRequest {
-        refresh_token: SecretText::new(
-            refresh_token.ok_or_else(|| invalid_request(Reason::MissingRefreshToken))?,
-        ),
+        refresh_token: SecretText::new(required(refresh_token, Reason::MissingRefreshToken)?),
         scope: scope(parameters)?,
         resources: resources(parameters)?,
     })
@@ -209,31 +214,24 @@ fn handle<'a>(
     name: &str,
     unknown: Reason,
 ) -> Result<Option<&'a str>, TokenError> {
-    parameters
-        .bounded(name, parameters::HANDLE)
-        .map_err(|reason| {
-            let overlong = reason == Reason::OverlongParameter;
-            if overlong {
-                TokenError::new(TokenErrorCode::InvalidGrant, unknown)
-            } else {
-                invalid_request(reason)
-            }
-        })
+    match parameters.bounded(name, parameters::HANDLE) {
+        Ok(sent) => Ok(sent),
+        Err(Reason::OverlongParameter) => {
+            Err(TokenError::new(TokenErrorCode::InvalidGrant, unknown))
+        }
+        Err(reason) => Err(invalid_request(reason)),
+    }
 }
 
 /// Reads `code_verifier`. Its length is not checked here: a wrong verifier uses up the code, and so
 /// must one that is too long.
 fn code_verifier(parameters: &Parameters) -> Result<PresentedVerifier, TokenError> {
-    Ok(
-        match parameters
-            .single("code_verifier")
-            .map_err(invalid_request)?
-        {
-            Some(code_verifier) => PresentedVerifier::Sent(SecretText::new(code_verifier)),
-            None if parameters.was_sent("code_verifier") => PresentedVerifier::Empty,
-            None => PresentedVerifier::Absent,
-        },
-    )
+    let sent = parameters.single("code_verifier");
+    Ok(match sent.map_err(invalid_request)? {
+        Some(code_verifier) => PresentedVerifier::Sent(SecretText::new(code_verifier)),
+        None if parameters.was_sent("code_verifier") => PresentedVerifier::Empty,
+        None => PresentedVerifier::Absent,
+    })
 }
 
 fn client_credentials(
@@ -270,12 +268,8 @@ fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest,
         .bounded("acr_values", parameters::OTHER)
         .map_err(invalid_request)?;
     Ok(PasswordRequest {
-        username: username
-            .ok_or_else(|| invalid_request(Reason::MissingUsername))?
-            .to_owned(),
-        password: SecretText::new(
-            password.ok_or_else(|| invalid_request(Reason::MissingPassword))?,
-        ),
+        username: required(username, Reason::MissingUsername)?.to_owned(),
+        password: SecretText::new(required(password, Reason::MissingPassword)?),
         acr_values: acr_values.map(str::to_owned),
         scope: scope(parameters)?,
         resources: resources(parameters)?,
@@ -285,9 +279,7 @@ fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest,
 fn device_code(parameters: &Parameters) -> Result<DeviceCodeRequest, TokenError> {
     let device_code = handle(parameters, "device_code", Reason::UnknownDeviceCode)?;
     Ok(DeviceCodeRequest {
-        device_code: SecretText::new(
-            device_code.ok_or_else(|| invalid_request(Reason::MissingDeviceCode))?,
-        ),
+        device_code: SecretText::new(required(device_code, Reason::MissingDeviceCode)?),
         resources: resources(parameters)?,
     })
 }
@@ -300,9 +292,13 @@ pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenEr
     else {
         return Ok(None);
     };
-    let scope = ScopeSet::parse(text).filter(|scope| !scope.is_empty());
-    let invalid = || TokenError::new(TokenErrorCode::InvalidScope, Reason::UnknownScope);
-    scope.map(Some).ok_or_else(invalid)
+    match ScopeSet::parse(text) {
+        Some(scope) if !scope.is_empty() => Ok(Some(scope)),
+        Some(_) | None => {
+            let code = TokenErrorCode::InvalidScope;
+            Err(TokenError::new(code, Reason::UnknownScope))
+        }
+    }
 }
 
 /// Reads `resource`, which may be sent up to ten times (RFC 8707 §2).
@@ -326,6 +322,10 @@ fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenErro
         }
     }
     Ok(targets)
+}
+
+fn required<T>(sent: Option<T>, missing: Reason) -> Result<T, TokenError> {
+    sent.ok_or_else(|| invalid_request(missing))
 }
 
 fn invalid_request(reason: Reason) -> TokenError {
