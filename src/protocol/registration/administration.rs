@@ -61,17 +61,23 @@ impl Administration {
     ) -> Vec<String> {
         let roles = roles_of(claims);
         let has_role = roles.contains(&self.role.as_str());
-        let is_reached = |name: &&str| match tenant {
-            Some(tenant) => has_role && *name == tenant.as_str(),
-            None if has_role => true,
-            None => roles.iter().any(|role| {
-                let behind = role.strip_prefix(&self.role);
-                behind.and_then(|behind| behind.strip_prefix(':')) == Some(*name)
-                    && !name.is_empty()
-            }),
-        };
-        let all = registered.iter().copied().chain([""]);
-        all.filter(is_reached).map(str::to_owned).collect()
+        let mut reach = Vec::new();
+        for name in registered.iter().copied().chain([""]) {
+            let is_reached = match tenant {
+                Some(tenant) => has_role && name == tenant.as_str(),
+                None if has_role => true,
+                None => roles.iter().any(|role| self.is_role_for(name, role)),
+            };
+            if is_reached {
+                reach.push(name.to_owned());
+            }
+        }
+        reach
+    }
+
+    fn is_role_for(&self, tenant: &str, role: &str) -> bool {
+        let behind = role.strip_prefix(&self.role);
+        behind.and_then(|behind| behind.strip_prefix(':')) == Some(tenant) && !tenant.is_empty()
     }
 
     /// Whether somebody with these claims has only roles that administrators may give. The
@@ -103,20 +109,22 @@ impl Administration {
         before: &Map<String, Value>,
         claims: &mut Map<String, Value>,
     ) -> bool {
-        let of_admins = |roles: Vec<&str>| -> Vec<String> {
-            let kept = roles.into_iter().filter(|role| self.is_admin_role(role));
-            kept.map(str::to_owned).collect()
-        };
-        let had = of_admins(roles_of(before));
-        if had == of_admins(roles_of(claims)) {
+        let had = self.admin_roles(before);
+        if had == self.admin_roles(claims) {
             return false;
         }
         let written = claims.clone();
         let mut roles = roles_of(&written);
         roles.retain(|role| !self.is_admin_role(role));
-        roles.extend(had.iter().map(String::as_str));
+        roles.extend(had);
         set_roles(claims, &roles);
         true
+    }
+
+    fn admin_roles<'c>(&self, claims: &'c Map<String, Value>) -> Vec<&'c str> {
+        let mut roles = roles_of(claims);
+        roles.retain(|role| self.is_admin_role(role));
+        roles
     }
 }
 

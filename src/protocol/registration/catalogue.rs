@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::protocol::keys::key_set::KeySet;
-use crate::protocol::registration::client_rules::jwks;
+use crate::protocol::registration::client_rules::{check_one_key_source, jwks};
 use crate::protocol::registration::names::{
     STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, token_name,
 };
 use crate::protocol::registration::provider::{acr_map, issuer, protected_url};
-use crate::protocol::registration::walker::{Check, Walker, expected};
+use crate::protocol::registration::walker::{Check, Walker, text};
 use crate::protocol::words::catalogue::{
     AssertionIssuer, AssertionSubject, RegisteredResource, RegisteredScope, RegisteredTenant,
     SqlGrant,
@@ -22,10 +22,14 @@ use crate::protocol::words::scope::{ScopeKind, ScopeSet};
 /// Reads one of `tenants`, of a document or stored, like every function here.
 pub fn tenant(walker: &mut Walker<'_, '_>) -> RegisteredTenant {
     let name = walker.required("name", plain_name);
-    let display_name = walker
-        .checked("display_name", display_text)
-        .unwrap_or_else(|| name.clone());
+    let display_name = display_name(walker, &name);
     RegisteredTenant { name, display_name }
+}
+
+/// `display_name`; the name where it is absent.
+pub(super) fn display_name(walker: &mut Walker<'_, '_>, name: &str) -> String {
+    let said = walker.checked("display_name", display_text);
+    said.unwrap_or_else(|| name.to_owned())
 }
 
 pub fn identity_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
@@ -37,8 +41,8 @@ pub fn identity_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
         description: walker.localized("description", description, ""),
         claims,
         renamed,
-        required: walker.flag("required").unwrap_or(false),
-        emphasize: walker.flag("emphasize").unwrap_or(false),
+        required: walker.is_set("required"),
+        emphasize: walker.is_set("emphasize"),
         show_in_discovery: walker.flag("show_in_discovery").unwrap_or(true),
         resources: Vec::new(),
         name,
@@ -61,11 +65,8 @@ pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
 pub fn resource(walker: &mut Walker<'_, '_>) -> RegisteredResource {
     let name = walker.required("name", token_name);
     let (claims, renamed) = released_claims(walker, own_claim);
-    let display_name = walker
-        .checked("display_name", display_text)
-        .unwrap_or_else(|| name.clone());
     RegisteredResource {
-        display_name,
+        display_name: display_name(walker, &name),
         claims,
         renamed,
         name,
@@ -79,31 +80,32 @@ fn released_claims(
     check: Check,
 ) -> (Vec<String>, BTreeMap<String, String>) {
     if !walker.value("claims").is_some_and(Value::is_object) {
-        return (
-            walker.strings("claims", check).unwrap_or_default(),
-            BTreeMap::new(),
-        );
+        let names = walker.strings("claims", check).unwrap_or_default();
+        return (names, BTreeMap::new());
     }
-    let pairs: BTreeMap<String, String> = walker.map("claims", |source, name| {
-        let name = name.as_str().ok_or_else(|| expected("a string", name))?;
-        own_claim(source).and_then(|()| check(name))?;
-        Ok(name.to_owned())
-    });
+    let pairs: BTreeMap<String, String> =
+        walker.map("claims", |source, name| new_name(source, name, check));
     let mut names = Vec::new();
     let mut seen = BTreeSet::new();
     let mut renamed = BTreeMap::new();
     for (source, name) in pairs {
         if !seen.insert(name.clone()) {
-            walker.problem(
-                &format!("claims.{}", source.escape_debug()),
-                "goes out under a name that another has",
-            );
+            let key = format!("claims.{}", source.escape_debug());
+            walker.problem(&key, "goes out under a name that another has");
         } else if name != source {
             renamed.insert(name.clone(), source);
         }
         names.push(name);
     }
     (names, renamed)
+}
+
+/// The name that a claim goes out under.
+fn new_name(source: &str, name: &Value, check: Check) -> Result<String, String> {
+    let name = text(name)?;
+    own_claim(source)?;
+    check(name)?;
+    Ok(name.to_owned())
 }
 
 fn description(text: &str) -> Result<(), &'static str> {
@@ -141,100 +143,89 @@ fn grant_name(name: &str) -> Result<(), &'static str> {
 }
 
 fn qualified_function(text: &str) -> Result<(), &'static str> {
-    let identifier = |part: &str| {
-        let begins_well = part
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-        begins_well
-            && part.len() <= 63
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
-    let parts: Vec<&str> = text.split('.').collect();
-    let fits = parts.len() == 2 && parts.into_iter().all(identifier);
-    if fits {
-        Ok(())
-    } else {
-        Err("must be a schema and a function, as legacy.redeem_key")
+    match text.split_once('.') {
+        Some((schema, function)) if is_identifier(schema) && is_identifier(function) => Ok(()),
+        Some(_) | None => Err("must be a schema and a function, as legacy.redeem_key"),
     }
 }
 
+fn is_identifier(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins_well = !text.starts_with(|character: char| character.is_ascii_digit());
+    begins_well && (1..=63).contains(&text.len()) && text.bytes().all(is_word)
+}
+
+const SUBJECTS: [(&str, AssertionSubject); 2] = [
+    ("link", AssertionSubject::Link),
+    ("username", AssertionSubject::Username),
+];
+
 pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
     let issuer = walker.required("issuer", issuer);
-    if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
-        walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
-    }
-    if walker.value("clients").is_none() {
-        walker.problem(
-            "clients",
-            "is required: the client_ids that may redeem its assertions",
-        );
-    }
-    let known = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
-    walker.not_empty("algs", "must not be empty");
-    let algs = walker.strings_of("algs", algorithm, &known);
-    let algs = algs.unwrap_or_else(|| vec![String::from("RS256")]);
-    let says_ed25519 = algs.iter().any(|name| name == SigningAlgorithm::ED25519);
-    let algs: BTreeSet<SigningAlgorithm> = algs
-        .iter()
-        .filter_map(|name| SigningAlgorithm::from_others(name))
-        .collect();
-    if says_ed25519 {
-        walker.stored_as.insert(
-            String::from("algs"),
-            algs.iter().map(|algorithm| algorithm.as_str()).collect(),
-        );
-    }
-    let jwks = walker.nested("jwks", jwks);
-    let keys = jwks
-        .as_ref()
-        .filter(|_| walker.values_hold)
-        .and_then(KeySet::parse);
-    if keys.is_some_and(|keys| !algs.iter().any(|alg| keys.has_key_for(*alg))) {
-        walker.problem("jwks", "has no key that fits algs");
-    }
+    check_one_key_source(walker);
+    walker.not_absent(
+        "clients",
+        "is required: the client_ids that may redeem its assertions",
+    );
+    let algs = algorithms(walker);
+    let jwks = jwks_for(walker, &algs);
     let scope = walker.checked("scope", scope_names);
-    let subject = [
-        ("link", AssertionSubject::Link),
-        ("username", AssertionSubject::Username),
-    ];
-    let id_jag = walker.flag("id_jag").unwrap_or(false);
-    let acr_map = acr_map(walker);
-    if !acr_map.is_empty() && !id_jag {
-        walker.problem(
-            "acr_map",
-            "is for issuers with id_jag: only ID-JAGs tell an acr",
-        );
-    }
+    let id_jag = walker.is_set("id_jag");
+    let rule = "is for issuers with id_jag: only ID-JAGs tell an acr";
+    let acr_map = acr_map(walker, id_jag, rule);
     AssertionIssuer {
         issuer,
         jwks,
         jwks_uri: walker.checked("jwks_uri", protected_url),
         algs,
-        clients: walker
-            .strings("clients", token_name)
-            .map(BTreeSet::from_iter)
-            .unwrap_or_default(),
+        clients: BTreeSet::from_iter(walker.strings("clients", token_name).unwrap_or_default()),
         scope: scope.as_deref().and_then(ScopeSet::parse),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         subject: walker
-            .one_of("subject", &subject)
+            .one_of("subject", &SUBJECTS)
             .unwrap_or(AssertionSubject::Link),
         id_jag,
         acr_map,
     }
 }
 
+/// `algs`. Ed25519 and EdDSA are one, and stored under the one name.
+fn algorithms(walker: &mut Walker<'_, '_>) -> BTreeSet<SigningAlgorithm> {
+    let known = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
+    walker.not_empty("algs", "must not be empty");
+    let Some(names) = walker.strings_of("algs", algorithm, &known) else {
+        return BTreeSet::from([SigningAlgorithm::Rs256]);
+    };
+    let algs = names
+        .iter()
+        .filter_map(|name| SigningAlgorithm::from_others(name));
+    let algs: BTreeSet<SigningAlgorithm> = algs.collect();
+    if names.iter().any(|name| name == SigningAlgorithm::ED25519) {
+        let stored = algs.iter().map(|algorithm| algorithm.as_str()).collect();
+        walker.stored_as.insert(String::from("algs"), stored);
+    }
+    algs
+}
+
+fn jwks_for(walker: &mut Walker<'_, '_>, algs: &BTreeSet<SigningAlgorithm>) -> Option<Value> {
+    let jwks = walker.nested("jwks", jwks);
+    if walker.values_hold
+        && let Some(keys) = jwks.as_ref().and_then(KeySet::parse)
+        && !algs.iter().any(|alg| keys.has_key_for(*alg))
+    {
+        walker.problem("jwks", "has no key that fits algs");
+    }
+    jwks
+}
+
 fn algorithm(name: &str) -> Result<(), &'static str> {
     SigningAlgorithm::from_others(name)
-        .map(|_| ())
+        .map(drop)
         .ok_or("must be one of RS256, ES256, EdDSA, Ed25519")
 }
 
 pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
     ScopeSet::parse(text)
-        .map(|_| ())
+        .map(drop)
         .ok_or("must be scope names separated by spaces")
 }

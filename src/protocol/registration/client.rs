@@ -12,7 +12,7 @@ use super::problem::DocumentProblem;
 use super::profile;
 use super::provider::{issuer, protected_url};
 use super::timestamp;
-use super::walker::{Check, Walker, expected};
+use super::walker::{Check, Walker, text};
 use crate::protocol::registration::catalogue::scope_names;
 use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
 use crate::protocol::words::client::{
@@ -118,7 +118,9 @@ pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Cl
         token_endpoint_auth_signing_alg: assertion_algorithm(walker),
         jwks: walker.nested("jwks", jwks),
         jwks_uri: walker.checked("jwks_uri", protected_url),
-        federated: walker.list("federated", federated).unwrap_or_default(),
+        federated: walker
+            .objects("federated", workload_identity)
+            .unwrap_or_default(),
         id_token_signed_response_alg: algorithm(walker, "id_token_signed_response_alg"),
         default_max_age: walker
             .seconds("default_max_age", 0..=LONGEST_LIFETIME)
@@ -233,7 +235,8 @@ fn cors_origins(walker: &mut Walker<'_, '_>) -> BTreeSet<String> {
 
 fn own_claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, Value> {
     walker.map("claims", |name, value| {
-        Ok(own_claim(name).map(|()| value.clone())?)
+        own_claim(name)?;
+        Ok(value.clone())
     })
 }
 
@@ -252,11 +255,8 @@ fn tenants(walker: &mut Walker<'_, '_>) -> Option<BTreeSet<TenantName>> {
 }
 
 fn scope(walker: &mut Walker<'_, '_>, key: &'static str) -> ScopeSet {
-    let names = walker.checked(key, scope_names);
-    names
-        .as_deref()
-        .and_then(ScopeSet::parse)
-        .unwrap_or_default()
+    let names = walker.checked(key, scope_names).unwrap_or_default();
+    ScopeSet::parse(&names).unwrap_or_default()
 }
 
 fn minimum_acr(walker: &mut Walker<'_, '_>) -> Strength {
@@ -278,20 +278,8 @@ fn calendar_day(text: &str) -> Result<(), &'static str> {
 /// `grant_types` and `response_types`; what is absent follows from the other (RFC 7591 §2.1), or is
 /// the code flow.
 fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<ResponseType>) {
-    let grant_types = walker.strings("grant_types", token_name);
-    let grant_types: Option<BTreeSet<GrantType>> = grant_types.map(|names| {
-        names
-            .iter()
-            .map(|name| GrantType::from_name(name))
-            .collect()
-    });
-    let response_types = walker.strings_of("response_types", response_type, &RESPONSE_TYPES);
-    let response_types: Option<BTreeSet<ResponseType>> = response_types.map(|texts| {
-        texts
-            .iter()
-            .filter_map(|text| ResponseType::parse(text))
-            .collect()
-    });
+    let grant_types = grant_types(walker);
+    let response_types = response_types(walker);
     let code = BTreeSet::from([ResponseType::CODE]);
     match (grant_types, response_types) {
         (Some(grant_types), Some(response_types)) => (grant_types, response_types),
@@ -305,6 +293,18 @@ fn flows(walker: &mut Walker<'_, '_>) -> (BTreeSet<GrantType>, BTreeSet<Response
         ),
         (None, None) => (BTreeSet::from([GrantType::AuthorizationCode]), code),
     }
+}
+
+fn grant_types(walker: &mut Walker<'_, '_>) -> Option<BTreeSet<GrantType>> {
+    let names = walker.strings("grant_types", token_name)?;
+    let grant_types = names.iter().map(|name| GrantType::from_name(name));
+    Some(grant_types.collect())
+}
+
+fn response_types(walker: &mut Walker<'_, '_>) -> Option<BTreeSet<ResponseType>> {
+    let texts = walker.strings_of("response_types", response_type, &RESPONSE_TYPES)?;
+    let response_types = texts.iter().filter_map(|text| ResponseType::parse(text));
+    Some(response_types.collect())
 }
 
 fn redirect_uri_rule(confidential: bool) -> Check {
@@ -370,11 +370,6 @@ fn lifetimes(
     );
     let unsaid = defaults.refresh_token_idle_lifetime.min(refresh_token);
     let refresh_token_idle = lifetime("refresh_token_idle_lifetime", LONGEST_LIFETIME, unsaid);
-    let of_kind = if confidential {
-        defaults.refresh_token_retry_window
-    } else {
-        defaults.refresh_token_retry_window_public
-    };
     let lifetimes = Lifetimes {
         authorization_code: lifetime(
             "authorization_code_lifetime",
@@ -402,7 +397,7 @@ fn lifetimes(
             .seconds("client_credentials_token_lifetime", 1..=LONGEST_LIFETIME),
         refresh_token_retry_window: walker
             .seconds("refresh_token_retry_window", 0..=600)
-            .unwrap_or(of_kind),
+            .unwrap_or(defaults.retry_window(confidential)),
     };
     if refresh_token_idle > refresh_token {
         walker.problem(
@@ -413,31 +408,18 @@ fn lifetimes(
     lifetimes
 }
 
-fn federated(
-    value: &Value,
-    path: &str,
-    problems: &mut Vec<DocumentProblem>,
-) -> Option<WorkloadIdentity> {
-    Walker::object(value, path, problems, workload_identity)
-}
-
 pub(super) fn workload_identity(walker: &mut Walker<'_, '_>) -> WorkloadIdentity {
     let issuer = walker.checked("issuer", issuer);
     let subject = walker.required("subject", whole_subject);
     if issuer.is_none() && !subject.starts_with("spiffe://") {
         walker.problem("issuer", "is required, unless subject is a SPIFFE ID");
     }
-    if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
-        walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
-    }
+    client_rules::check_one_key_source(walker);
     WorkloadIdentity {
         issuer,
         subject,
         audience: walker.checked("audience", display_text),
-        claims: walker.map("claims", |_, value| {
-            let text = value.as_str().map(str::to_owned);
-            text.ok_or_else(|| expected("a string", value))
-        }),
+        claims: walker.map("claims", |_, value| text(value).map(str::to_owned)),
         jwks: walker.nested("jwks", jwks),
         jwks_uri: walker.checked("jwks_uri", protected_url),
         max_lifetime: walker
@@ -473,24 +455,18 @@ pub(super) fn exchange(walker: &mut Walker<'_, '_>) {
 }
 
 fn id_jags(walker: &mut Walker<'_, '_>, ours: &str) -> Vec<IdJagEntry> {
-    let entries = walker.list("id_jag", id_jag).unwrap_or_default();
+    let entries = walker.objects("id_jag", id_jag_entry).unwrap_or_default();
     if entries.iter().any(|entry| entry.audience == ours) {
         walker.problem("id_jag", "must not name this issuer: its tokens are here");
     }
     entries
 }
 
-fn id_jag(value: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> Option<IdJagEntry> {
-    Walker::object(value, path, problems, id_jag_entry)
-}
-
 pub(super) fn id_jag_entry(walker: &mut Walker<'_, '_>) -> IdJagEntry {
     let scope = walker.required("scope", scope_names);
     let rule = "must name a resource there: without one no ID-JAG can be asked for";
     walker.not_empty("resources", rule);
-    if walker.value("resources").is_none() {
-        walker.problem("resources", rule);
-    }
+    walker.not_absent("resources", rule);
     IdJagEntry {
         audience: walker.required("audience", issuer),
         client_id: walker.required("client_id", token_name),
@@ -498,17 +474,17 @@ pub(super) fn id_jag_entry(walker: &mut Walker<'_, '_>) -> IdJagEntry {
         scope: ScopeSet::parse(&scope).unwrap_or_default(),
         allowed_roles: walker.strings_or_all("allowed_roles", display_text),
         minimum_acr: minimum_acr(walker),
-        email: walker.flag("email").unwrap_or(false),
+        email: walker.is_set("email"),
     }
 }
 
 fn response_type(text: &str) -> Result<(), &'static str> {
     let rule = "must be code, id_token and token in any combination, separated by spaces";
-    ResponseType::parse(text).map(|_| ()).ok_or(rule)
+    ResponseType::parse(text).map(drop).ok_or(rule)
 }
 
 fn web_url(text: &str) -> Result<(), &'static str> {
-    WebUrl::parse(text).map(|_| ())
+    WebUrl::parse(text).map(drop)
 }
 
 /// An origin as browsers send it (RFC 6454 §6.2).

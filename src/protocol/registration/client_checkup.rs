@@ -39,43 +39,13 @@ pub fn examine(
         Finding::broken("it is disabled: register \"enabled\": true")
     }];
     findings.extend(of_credentials(client, secrets, now));
-    let access_token = match client.access_token_type {
-        AccessTokenType::Jwt => Some(client.access_token_signed_response_alg),
-        AccessTokenType::Reference => None,
-    };
-    for algorithm in [Some(client.id_token_signed_response_alg), access_token]
-        .into_iter()
-        .flatten()
-    {
-        if !signing.contains(&algorithm) {
-            findings.push(Finding::broken(format!(
-                "no key signs with {}: see `gatepost key list`",
-                algorithm.as_str()
-            )));
-        }
-    }
-    let names: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
-    findings.push(if names.is_empty() {
-        Finding::broken("it is registered for no grant: nothing can be asked for")
-    } else {
-        Finding::fine(format!("grants: {}", names.join(", ")))
-    });
+    findings.extend(of_signing(client, signing));
+    findings.push(of_grants(client));
     let uses_code = client.allows_grant(&GrantType::AuthorizationCode);
     if uses_code && client.redirect_uris.is_empty() && !client.metadata_document {
         findings.push(Finding::broken("the code flow without redirect_uris"));
     }
-    // oidc-client signs in with `id_token token`, but looks by `id_token` whether the session is
-    // still there.
-    let watches = client
-        .response_types
-        .iter()
-        .any(|kind| kind.is_id_token_alone());
-    if !watches && client.response_types.iter().any(|kind| !kind.code) {
-        let effect = "a library that watches the session by it takes the refusal for a sign-out";
-        findings.push(Finding::weak(format!(
-            "the implicit flow without the response type id_token: {effect}"
-        )));
-    }
+    findings.extend(of_session_watching(client));
     if client.scope.iter().next().is_none() {
         findings.push(Finding::weak("it may ask for no scope"));
     }
@@ -90,8 +60,67 @@ pub fn examine(
             "a redirect URI on http: for programs on the person's own machine",
         ));
     }
-    // What makes a stolen code useless.
-    findings.extend(uses_code.then(|| match client.code_binding() {
+    if uses_code {
+        findings.push(of_code_binding(client));
+    }
+    findings.extend(by_proof(client));
+    findings.extend(consent_each_time(client));
+    findings.push(Graded::of(client, now).finding(client));
+    findings.extend(ways_to_sign_in(client, catalogue));
+    findings.extend(weaknesses(client));
+    findings
+}
+
+/// Algorithms of its tokens that have no signing key.
+fn of_signing(client: &Client, signing: &[SigningAlgorithm]) -> Vec<Finding> {
+    let mut algorithms = vec![client.id_token_signed_response_alg];
+    if signs_access_tokens(client) {
+        algorithms.push(client.access_token_signed_response_alg);
+    }
+    let mut findings = Vec::new();
+    for algorithm in algorithms {
+        if !signing.contains(&algorithm) {
+            let name = algorithm.as_str();
+            let text = format!("no key signs with {name}: see `gatepost key list`");
+            findings.push(Finding::broken(text));
+        }
+    }
+    findings
+}
+
+fn signs_access_tokens(client: &Client) -> bool {
+    match client.access_token_type {
+        AccessTokenType::Jwt => true,
+        AccessTokenType::Reference => false,
+    }
+}
+
+fn of_grants(client: &Client) -> Finding {
+    let names: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
+    if names.is_empty() {
+        Finding::broken("it is registered for no grant: nothing can be asked for")
+    } else {
+        Finding::fine(format!("grants: {}", names.join(", ")))
+    }
+}
+
+/// oidc-client signs in with `id_token token`, but looks by `id_token` whether the session is still
+/// there.
+fn of_session_watching(client: &Client) -> Option<Finding> {
+    let mut response_types = client.response_types.iter();
+    let watches = response_types.any(|kind| kind.is_id_token_alone());
+    if watches || client.response_types.iter().all(|kind| kind.code) {
+        return None;
+    }
+    let effect = "a library that watches the session by it takes the refusal for a sign-out";
+    Some(Finding::weak(format!(
+        "the implicit flow without the response type id_token: {effect}"
+    )))
+}
+
+/// What makes a stolen code useless.
+fn of_code_binding(client: &Client) -> Finding {
+    match client.code_binding() {
         CodeBinding::Pkce => Finding::fine("this client must send PKCE: code_challenge, with S256"),
         CodeBinding::PkceOrNonce => Finding::fine(
             "PKCE or a nonce is required; if it uses PKCE, \"require_pkce\": true is stronger",
@@ -99,13 +128,7 @@ pub fn examine(
         CodeBinding::Neither => Finding::weak(
             "neither PKCE nor a nonce is required (RFC 9700 §2.1.1): leave require_pkce out",
         ),
-    }));
-    findings.extend(by_proof(client));
-    findings.extend(consent_each_time(client));
-    findings.push(Graded::of(client, now).finding(client));
-    findings.extend(ways_to_sign_in(client, catalogue));
-    findings.extend(weaknesses(client));
-    findings
+    }
 }
 
 /// Flows that the client is registered for, and whose every request is refused for its scope.
@@ -138,13 +161,12 @@ pub fn askable_scope(
     catalogue: &Catalogue,
 ) -> Option<ScopeSet> {
     let has_openid = client.scope.contains(OPENID);
-    let fits = |name: &str| {
-        catalogue.kind(name).is_some_and(|kind| {
-            let may_be_told = has_openid || kind == ScopeKind::Resource || name == OFFLINE_ACCESS;
-            may_be_told && response_type.takes(kind)
-        })
-    };
-    let scope = client.scope.retain(fits);
+    let scope = client.scope.retain(|name| match catalogue.kind(name) {
+        Some(kind) if response_type.takes(kind) => {
+            has_openid || kind == ScopeKind::Resource || name == OFFLINE_ACCESS
+        }
+        Some(_) | None => false,
+    });
     // offline_access alone leads to nothing.
     let is_of_use = scope.iter().any(|name| name != OFFLINE_ACCESS);
     (is_of_use && check_kinds(&scope, response_type, catalogue).is_ok()).then_some(scope)
@@ -164,14 +186,10 @@ fn missing_scope(response_type: ResponseType) -> &'static str {
 /// Tokens that outlive the key that signed them: once the key is no longer published, nobody can
 /// check them. `published` is how long a key stays published after its last signature.
 pub fn outlives_keys(client: &Client, published: Duration) -> Vec<Finding> {
-    let signs_access_tokens = match client.access_token_type {
-        AccessTokenType::Jwt => true,
-        AccessTokenType::Reference => false,
-    };
     let mut findings = Vec::new();
     let effect = "is longer than a signing key stays published: such tokens cannot be checked \
                   until they expire";
-    if signs_access_tokens && client.lifetimes.access_token > published {
+    if signs_access_tokens(client) && client.lifetimes.access_token > published {
         findings.push(Finding::weak(format!(
             "access_token_lifetime {effect}; shorten it, register \"access_token_type\": \
              \"reference\", or lengthen GATEPOST_KEY_PUBLISH_DAYS"
@@ -248,13 +266,6 @@ fn of_workload(entry: &WorkloadIdentity) -> Vec<Finding> {
 
 fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
     let id = &client.client_id;
-    let good_at = |then: Instant| {
-        secrets
-            .iter()
-            .flatten()
-            .filter(|secret| secret.expires_at.is_none_or(|expires_at| then < expires_at))
-            .count()
-    };
     let mut findings = Vec::new();
     let lost = secrets.iter().filter(|secret| secret.is_none()).count();
     if lost > 0 {
@@ -264,7 +275,9 @@ fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -
             "{lost} of its secrets do not open under the master secret: {remedy}"
         )));
     }
-    findings.push(match (good_at(now), good_at(now.plus(SOON))) {
+    let good_now = good_at(secrets, now);
+    let good_soon = good_at(secrets, now.plus(SOON));
+    findings.push(match (good_now, good_soon) {
         (0, _) => Finding::broken(format!(
             "it has no secret that is good: `gatepost client secret {id}` makes one"
         )),
@@ -276,50 +289,54 @@ fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -
     findings
 }
 
+fn good_at(secrets: &[Option<SecretDigest>], then: Instant) -> usize {
+    let secrets = secrets.iter().flatten();
+    let good = secrets.filter(|secret| secret.expires_at.is_none_or(|end| then < end));
+    good.count()
+}
+
 /// Whether users are asked for consent each time although the registration does not demand it.
 fn consent_each_time(client: &Client) -> Option<Finding> {
-    let targets = client
-        .redirect_uris
-        .iter()
-        .filter_map(|uri| RedirectTarget::match_registered(uri, client));
-    let asking: Vec<RedirectTarget> = targets
-        .filter(|target| always_asks(client, target))
-        .collect();
-    let uris = asking
-        .iter()
-        .map(RedirectTarget::uri)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let mut asking = Vec::new();
+    for uri in &client.redirect_uris {
+        let target = RedirectTarget::match_registered(uri, client);
+        asking.extend(target.filter(|target| always_asks(client, target)));
+    }
+    if asking.is_empty() {
+        return None;
+    }
+    let uris: Vec<&str> = asking.iter().map(RedirectTarget::uri).collect();
+    let uris = uris.join(", ");
     let remedy = if asking.iter().any(RedirectTarget::is_loopback) {
         ": \"allow_remember_consent\": true keeps the answer on loopback, \"require_consent\": \
          false does not ask"
     } else {
         ": \"require_consent\": false does not ask"
     };
-    (!asking.is_empty()).then(|| {
-        let told =
-            "people are asked for consent each time, and prompt=none is consent_required, at";
-        Finding::fine(format!(
-            "{told} {uris}, where any program can pose as it (RFC 8252 §8.6){remedy}"
-        ))
-    })
+    let told = "people are asked for consent each time, and prompt=none is consent_required, at";
+    Some(Finding::fine(format!(
+        "{told} {uris}, where any program can pose as it (RFC 8252 §8.6){remedy}"
+    )))
 }
 
 /// The client as somebody sees it who reaches these tenants: without the names of other tenants'
 /// providers. An empty name stands for no tenant: whoever reaches that sees all.
 pub fn as_seen(client: &Client, catalogue: &Catalogue, reach: &[&str]) -> Client {
-    let is_seen = |provider: &IdentityProvider| {
-        let tenant = provider.tenant.as_ref();
-        reach.contains(&"") || tenant.is_none_or(|tenant| reach.contains(&tenant.as_str()))
-    };
     let mut seen = client.clone();
-    let providers = catalogue.identity_providers.values();
-    for provider in providers.filter(|provider| !is_seen(provider)) {
-        if let Some(named) = &mut seen.identity_providers {
-            named.retain(|name| *name != provider.name);
+    let Some(named) = &mut seen.identity_providers else {
+        return seen;
+    };
+    for provider in catalogue.identity_providers.values() {
+        if !is_seen(provider, reach) {
+            named.remove(&provider.name);
         }
     }
     seen
+}
+
+fn is_seen(provider: &IdentityProvider, reach: &[&str]) -> bool {
+    let tenant = provider.tenant.as_ref();
+    reach.contains(&"") || tenant.is_none_or(|tenant| reach.contains(&tenant.as_str()))
 }
 
 /// Whether anybody can sign in for this client. Only a client that names its `identity_providers`
@@ -384,10 +401,13 @@ fn weaknesses(client: &Client) -> Vec<Finding> {
              `gatepost client revoke`",
         ),
     ];
-    told.into_iter()
-        .filter(|(is_so, _)| *is_so)
-        .map(|(_, text)| Finding::weak(text))
-        .collect()
+    let mut findings = Vec::new();
+    for (is_so, text) in told {
+        if is_so {
+            findings.push(Finding::weak(text));
+        }
+    }
+    findings
 }
 
 #[cfg(test)]

@@ -49,19 +49,20 @@ fn uses_code(client: &Client) -> bool {
 /// Between response types, grant types and redirect URIs.
 #[rustfmt::skip]
 fn of_flows(client: &Client) -> [Contradiction; 8] {
-    let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
+    let code_grant = client.allows_grant(&GrantType::AuthorizationCode);
+    let implicit_grant = client.allows_grant(&GrantType::Implicit);
     let code = uses_code(client);
     let tokens = client.response_types.iter().any(|kind| kind.returns_tokens());
     let access_token = client.response_types.iter().any(|kind| kind.token);
     [
-        (code && !allows(GrantType::AuthorizationCode),
+        (code && !code_grant,
             "grant_types", "must contain authorization_code: response_types has a code"),
-        (tokens && !allows(GrantType::Implicit),
+        (tokens && !implicit_grant,
             "grant_types",
             "must contain implicit: response_types has tokens from the authorization endpoint"),
-        (allows(GrantType::AuthorizationCode) && !code,
+        (code_grant && !code,
             "response_types", "must have a type with code: grant_types has authorization_code"),
-        (allows(GrantType::Implicit) && !tokens,
+        (implicit_grant && !tokens,
             "response_types", "must have a type with id_token or token: grant_types has implicit"),
         (access_token && !client.allow_access_tokens_via_browser,
             "response_types",
@@ -97,18 +98,20 @@ fn of_default_scope(client: &Client) -> [Contradiction; 2] {
 /// Between grant types and what each of them needs.
 #[rustfmt::skip]
 fn of_grants(client: &Client) -> [Contradiction; 11] {
-    let allows = |grant_type: GrantType| client.allows_grant(&grant_type);
+    let client_credentials = client.allows_grant(&GrantType::ClientCredentials);
+    let token_exchange = client.allows_grant(&GrantType::TokenExchange);
+    let refresh_grant = client.allows_grant(&GrantType::RefreshToken);
     let confidential = client.is_confidential();
-    let has_own_tokens = allows(GrantType::ClientCredentials)
-        && client.access_token_type == AccessTokenType::Reference;
+    let has_own_tokens =
+        client_credentials && client.access_token_type == AccessTokenType::Reference;
     let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
     let gives_id_jags = !client.id_jag.is_empty();
     let audiences: BTreeSet<&str> =
         client.id_jag.iter().map(|entry| entry.audience.as_str()).collect();
     [
-        (allows(GrantType::Password) && !client.allows_identity_provider(LOCAL),
+        (client.allows_grant(&GrantType::Password) && !client.allows_identity_provider(LOCAL),
             "identity_providers", "must contain local: grant_types has password"),
-        (allows(GrantType::ClientCredentials) && !confidential,
+        (client_credentials && !confidential,
             "grant_types",
             "has client_credentials, which only a client with credentials can use: it needs \
              secrets or keys"),
@@ -116,24 +119,24 @@ fn of_grants(client: &Client) -> [Contradiction; 11] {
             "client_credentials_token_lifetime",
             "needs the grant type client_credentials and the access_token_type reference, which \
              can be revoked"),
-        (allows(GrantType::TokenExchange) && !confidential,
+        (token_exchange && !confidential,
             "grant_types", "has token exchange, which is for confidential clients only"),
-        (gives_id_jags && !allows(GrantType::TokenExchange),
+        (gives_id_jags && !token_exchange,
             "grant_types", "must contain token exchange: an ID-JAG is asked for by that"),
         (audiences.len() < client.id_jag.len(),
             "id_jag", "must not have the same audience twice"),
-        (allows(GrantType::TokenExchange) && client.token_exchange.is_none() && !gives_id_jags,
+        (token_exchange && client.token_exchange.is_none() && !gives_id_jags,
             "token_exchange",
             "is required: grant_types has token exchange, and nothing says whose tokens"),
-        (asks_for_refresh && !allows(GrantType::RefreshToken),
+        (asks_for_refresh && !refresh_grant,
             "grant_types",
             "must contain refresh_token: scope has offline_access, which asks for a refresh token \
              that nobody could use"),
-        (allows(GrantType::RefreshToken) && !asks_for_refresh,
+        (refresh_grant && !asks_for_refresh,
             "scope",
             "must contain offline_access: grant_types has refresh_token, and no refresh token is \
              issued without it"),
-        (allows(GrantType::RefreshToken) && !client.grant_types.iter().any(brings_a_refresh_token),
+        (refresh_grant && !client.grant_types.iter().any(brings_a_refresh_token),
             "grant_types",
             "has refresh_token beside grants that never give one: there is nothing to refresh"),
         (client.refresh_token_usage == RefreshTokenUsage::Reuse && !confidential,
@@ -225,16 +228,16 @@ fn brings_a_refresh_token(grant_type: &GrantType) -> bool {
 /// The grant types that response types stand for (RFC 7591 §2.1, OpenID Connect Dynamic Client
 /// Registration §2).
 pub(super) fn grant_types_behind(response_types: &BTreeSet<ResponseType>) -> BTreeSet<GrantType> {
-    let code = response_types
-        .iter()
-        .any(|response_type| response_type.code)
-        .then_some(GrantType::AuthorizationCode);
-    let tokens = response_types
-        .iter()
-        .any(|response_type| response_type.returns_tokens());
-    code.into_iter()
-        .chain(tokens.then_some(GrantType::Implicit))
-        .collect()
+    let mut grant_types = BTreeSet::new();
+    for response_type in response_types {
+        if response_type.code {
+            grant_types.insert(GrantType::AuthorizationCode);
+        }
+        if response_type.returns_tokens() {
+            grant_types.insert(GrantType::Implicit);
+        }
+    }
+    grant_types
 }
 
 /// What an installation gives clients that do not say.
@@ -254,6 +257,17 @@ pub struct ClientDefaults {
     pub minimum_acr: Strength,
     /// Ours: no client gets ID-JAGs for it.
     pub issuer: String,
+}
+
+impl ClientDefaults {
+    /// `refresh_token_retry_window` of a client that does not say.
+    pub(super) fn retry_window(&self, confidential: bool) -> Duration {
+        if confidential {
+            self.refresh_token_retry_window
+        } else {
+            self.refresh_token_retry_window_public
+        }
+    }
 }
 
 impl Default for ClientDefaults {
@@ -282,22 +296,7 @@ pub(super) fn jwks(
     problems: &mut Vec<DocumentProblem>,
 ) -> Option<Value> {
     Walker::object(value, path, problems, |walker| {
-        let keys = walker
-            .list("keys", |key, place, _| Some((place.to_owned(), read(key))))
-            .unwrap_or_default();
-        if keys.is_empty() {
-            walker.problem("keys", "must be an array of at least one key");
-        }
-        let mut seen = BTreeSet::new();
-        for (place, key) in keys {
-            match key {
-                Err(rule) => walker.note(place, rule),
-                Ok(Some(named)) if !seen.insert(named.key.thumbprint()) => {
-                    walker.note(place, "is a key that stands in the set before");
-                }
-                Ok(Some(_) | None) => {}
-            }
-        }
+        check_keys(walker);
         match KeySet::parse(value) {
             Some(set) if set.has_ambiguous_names() => {
                 walker.problem("keys", "must give each key a kid of its own")
@@ -307,4 +306,29 @@ pub(super) fn jwks(
         }
         value.clone()
     })
+}
+
+fn check_keys(walker: &mut Walker<'_, '_>) {
+    let keys = walker.list("keys", |key, place, _| Some((place.to_owned(), read(key))));
+    let keys = keys.unwrap_or_default();
+    if keys.is_empty() {
+        walker.problem("keys", "must be an array of at least one key");
+    }
+    let mut seen = BTreeSet::new();
+    for (place, key) in keys {
+        match key {
+            Err(rule) => walker.note(place, rule),
+            Ok(Some(named)) if !seen.insert(named.key.thumbprint()) => {
+                walker.note(place, "is a key that stands in the set before");
+            }
+            Ok(Some(_) | None) => {}
+        }
+    }
+}
+
+/// Either the keys are registered, or the address where they are found.
+pub(super) fn check_one_key_source(walker: &mut Walker<'_, '_>) {
+    if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
+        walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
+    }
 }

@@ -56,12 +56,7 @@ pub(super) fn read(walker: &mut Walker<'_, '_>) -> Option<RegisteredSecret> {
     let description = walker
         .checked("description", display_text)
         .unwrap_or_default();
-    let given = SOURCES
-        .into_iter()
-        .chain(["sha256", "sha512"])
-        .filter(|key| walker.value(key).is_some())
-        .count();
-    if given != 1 {
+    if walker.count(&SOURCES) + walker.count(&["sha256", "sha512"]) != 1 {
         walker.problem(
             "",
             "must have exactly one of value, env, file, sha256 and sha512",
@@ -92,22 +87,18 @@ pub(super) fn parse_source(
         }
         return Some(SecretSource::Value(SecretText::new(text)));
     }
-    let read = |walker: &mut Walker<'_, '_>| {
-        if SOURCES
-            .into_iter()
-            .filter(|key| walker.value(key).is_some())
-            .count()
-            != 1
-        {
-            walker.problem(
-                "",
-                "must be a string, or have exactly one of value, env and file",
-            );
-            return None;
-        }
-        source(walker, secret_text)
-    };
-    Walker::object(value, path, problems, read).flatten()
+    Walker::object(value, path, problems, read_source).flatten()
+}
+
+fn read_source(walker: &mut Walker<'_, '_>) -> Option<SecretSource> {
+    if walker.count(&SOURCES) != 1 {
+        walker.problem(
+            "",
+            "must be a string, or have exactly one of value, env and file",
+        );
+        return None;
+    }
+    source(walker, secret_text)
 }
 
 fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {

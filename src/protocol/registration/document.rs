@@ -15,6 +15,9 @@ use crate::protocol::registration::walker::{Walker, parse_own};
 use crate::protocol::registration::{catalogue, provider};
 use crate::protocol::words::identifiers::{Subject, TenantName};
 
+/// Members with secrets: they are stored apart from their object.
+const SECRETS: [&str; 2] = ["secrets", "client_secret"];
+
 /// A document in which everything is in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
@@ -64,28 +67,29 @@ impl Document {
     pub fn judge(value: &Value, defaults: &ClientDefaults) -> JudgedDocument {
         let mut problems = Vec::new();
         let document = Walker::object(value, "", &mut problems, |walker| {
-            let mut document = Document::default();
-            for kind in ObjectKind::ALL {
-                if kind == ObjectKind::User {
-                    let user = |text: &Value, path: &str, problems: &mut _| {
-                        Walker::object(&item(text, path, problems), path, problems, user::read)
-                    };
-                    document.users = walker.list(kind.list(), user).unwrap_or_default();
-                } else {
-                    let entry = |text: &Value, path: &str, problems: &mut _| {
-                        let item = item(text, path, problems);
-                        Walker::object(&item, path, problems, |walker| {
-                            entry(walker, kind, defaults, path)
-                        })
-                    };
-                    document
-                        .entries
-                        .extend(walker.list(kind.list(), entry).unwrap_or_default());
-                }
-            }
-            document
+            Document::read(walker, defaults)
         });
         JudgedDocument { document, problems }
+    }
+
+    fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Document {
+        let mut document = Document::default();
+        for kind in ObjectKind::ALL {
+            if kind == ObjectKind::User {
+                let users = walker.list(kind.list(), |text, path, problems| {
+                    Walker::object(&item(text, path, problems), path, problems, user::read)
+                });
+                document.users = users.unwrap_or_default();
+            } else {
+                let entries = walker.list(kind.list(), |text, path, problems| {
+                    Walker::object(&item(text, path, problems), path, problems, |walker| {
+                        entry(walker, kind, defaults, path)
+                    })
+                });
+                document.entries.extend(entries.unwrap_or_default());
+            }
+        }
+        document
     }
 }
 
@@ -111,10 +115,7 @@ impl Document {
             let client = parse_own(&entry.document);
             let federated = client.get("federated").and_then(Value::as_array);
             for (index, workload) in federated.into_iter().flatten().enumerate() {
-                if workload
-                    .get("issuer")
-                    .is_some_and(|issuer| issuer == our_issuer)
-                {
+                if workload.get("issuer").and_then(Value::as_str) == Some(our_issuer) {
                     let place = format!("{}.federated[{index}].issuer", entry.place);
                     let rule = "must not be this issuer: its tokens authenticate no client";
                     problems.push(DocumentProblem::new(place, rule));
@@ -139,18 +140,30 @@ pub fn refused_over_http(value: &Value, prunes: bool) -> Vec<DocumentProblem> {
         let rule = "is not pruned over HTTP: leave it out, or prune";
         problems.push(DocumentProblem::new(users, rule));
     }
-    let items = value.get(users).and_then(Value::as_array);
+    let rule = "is not taken over HTTP: send the user a link";
+    let of_signing_in = ["password", "password_hash", "totp"];
+    note_members(value, users, &of_signing_in, rule, &mut problems);
+    problems
+}
+
+/// Notes every object of a list that has one of these members.
+fn note_members(
+    value: &Value,
+    list: &str,
+    keys: &[&str],
+    rule: &str,
+    problems: &mut Vec<DocumentProblem>,
+) {
+    let items = value.get(list).and_then(Value::as_array);
     for (index, item) in items.into_iter().flatten().enumerate() {
         let item = parse_own(item.as_str().unwrap_or_default());
-        for key in ["password", "password_hash", "totp"] {
+        for key in keys {
             if item.get(key).is_some_and(|value| !value.is_null()) {
-                let place = format!("{users}[{index}].{key}");
-                let rule = "is not taken over HTTP: send the user a link";
+                let place = format!("{list}[{index}].{key}");
                 problems.push(DocumentProblem::new(place, rule));
             }
         }
     }
-    problems
 }
 
 /// What a document of somebody who only reads may not have: comparing it would tell who is here,
@@ -160,16 +173,7 @@ pub fn beyond_reading(value: &Value) -> Vec<DocumentProblem> {
     let users = ObjectKind::User.list();
     let mut problems = Vec::new();
     for kind in ObjectKind::ALL {
-        let items = value.get(kind.list()).and_then(Value::as_array);
-        for (index, item) in items.into_iter().flatten().enumerate() {
-            let item = parse_own(item.as_str().unwrap_or_default());
-            for key in ["secrets", "client_secret"] {
-                if item.get(key).is_some_and(|value| !value.is_null()) {
-                    let place = format!("{}[{index}].{key}", kind.list());
-                    problems.push(DocumentProblem::new(place, rule));
-                }
-            }
-        }
+        note_members(value, kind.list(), &SECRETS, rule, &mut problems);
     }
     if value.get(users).is_some() {
         problems.push(DocumentProblem::new(users, rule));
@@ -181,22 +185,24 @@ pub fn beyond_reading(value: &Value) -> Vec<DocumentProblem> {
 impl Document {
     /// The same of problems that are found later.
     pub fn name_problems(&self, problems: &mut [DocumentProblem]) {
-        let entries = self.entries.iter();
-        let entries: BTreeMap<&str, &str> = entries
-            .map(|entry| (entry.place.as_str(), entry.name.as_str()))
-            .collect();
+        let mut entries = BTreeMap::new();
+        for entry in &self.entries {
+            entries.insert(entry.place.as_str(), entry.name.as_str());
+        }
         for problem in problems {
             let Some((object, _)) = problem.split() else {
                 continue;
             };
-            let index = object
-                .strip_prefix("users[")
-                .map(|rest| rest.trim_end_matches(']'));
-            let user = index.and_then(|index| self.users.get(index.parse::<usize>().ok()?));
             let name = entries.get(object).copied();
-            let name = name.or(user.map(UserEntry::designation));
+            let name = name.or_else(|| self.user_at(object).map(UserEntry::designation));
             problem.name = name.and_then(shown_name);
         }
+    }
+
+    /// The user at a place such as `users[3]`.
+    fn user_at(&self, place: &str) -> Option<&UserEntry> {
+        let index = place.strip_prefix("users[")?.trim_end_matches(']');
+        self.users.get(index.parse::<usize>().ok()?)
     }
 }
 
@@ -250,89 +256,76 @@ fn entry(
     place: &str,
 ) -> DocumentEntry {
     let mut secrets = None;
-    let mut client_secret = None;
     if matches!(kind, ObjectKind::Client | ObjectKind::Resource) {
         secrets = walker.list("secrets", client_secret::parse);
     }
-    let mut confidential = None;
-    match kind {
-        ObjectKind::Tenant => drop(catalogue::tenant(walker)),
-        ObjectKind::IdentityScope => drop(catalogue::identity_scope(walker)),
-        ObjectKind::ResourceScope => drop(catalogue::resource_scope(walker)),
-        ObjectKind::Resource => drop(catalogue::resource(walker)),
-        ObjectKind::IdentityProvider => {
-            client_secret = walker.nested("client_secret", client_secret::parse_source);
-            drop(provider::read(walker));
-        }
-        ObjectKind::AssertionIssuer => drop(catalogue::read_assertion_issuer(walker)),
-        ObjectKind::ExtensionGrant => drop(catalogue::read_extension_grant(walker)),
-        ObjectKind::Client => confidential = Some(client::read(walker, defaults).is_confidential()),
-        ObjectKind::User => drop(user::read(walker)),
+    let mut client_secret = None;
+    if kind == ObjectKind::IdentityProvider {
+        client_secret = walker.nested("client_secret", client_secret::parse_source);
     }
-    let is_secret = |key: &str| matches!(key, "secrets" | "client_secret");
-    let kept = walker
-        .members()
-        .iter()
-        .filter(|(key, value)| !is_secret(key) && !value.is_null());
-    let mut document: BTreeMap<&str, &Value> =
-        kept.map(|(key, value)| (key.as_str(), value)).collect();
-    let confidential = confidential.map(Value::Bool);
-    document.extend(
-        confidential
-            .as_ref()
-            .map(|confidential| (CONFIDENTIAL, confidential)),
-    );
-    document.extend(
-        walker
-            .stored_as
-            .iter()
-            .map(|(key, value)| (key.as_str(), value)),
-    );
+    read_object(walker, kind, defaults);
+    let document = stored_members(walker);
     let name = document
         .get(kind.name_key())
         .and_then(|name| name.as_str())
         .unwrap_or_default()
         .to_owned();
-    let document = json!(document).to_string().into();
     DocumentEntry {
         kind,
         place: place.to_owned(),
         name,
-        document,
+        document: json!(document).to_string().into(),
         secrets,
         client_secret,
     }
+}
+
+/// Reads the object for its mistakes. What is stored of a client says whether it is confidential.
+fn read_object(walker: &mut Walker<'_, '_>, kind: ObjectKind, defaults: &ClientDefaults) {
+    match kind {
+        ObjectKind::Tenant => drop(catalogue::tenant(walker)),
+        ObjectKind::IdentityScope => drop(catalogue::identity_scope(walker)),
+        ObjectKind::ResourceScope => drop(catalogue::resource_scope(walker)),
+        ObjectKind::Resource => drop(catalogue::resource(walker)),
+        ObjectKind::IdentityProvider => drop(provider::read(walker)),
+        ObjectKind::AssertionIssuer => drop(catalogue::read_assertion_issuer(walker)),
+        ObjectKind::ExtensionGrant => drop(catalogue::read_extension_grant(walker)),
+        ObjectKind::Client => {
+            let confidential = client::read(walker, defaults).is_confidential();
+            let stored_as = &mut walker.stored_as;
+            stored_as.insert(String::from(CONFIDENTIAL), Value::Bool(confidential));
+        }
+        ObjectKind::User => drop(user::read(walker)),
+    }
+}
+
+fn stored_members<'w>(walker: &'w Walker<'_, '_>) -> BTreeMap<&'w str, &'w Value> {
+    let mut members = BTreeMap::new();
+    for (key, value) in walker.members().iter().chain(&walker.stored_as) {
+        if !SECRETS.contains(&key.as_str()) && !value.is_null() {
+            members.insert(key.as_str(), value);
+        }
+    }
+    members
 }
 
 /// The keys that an object of each list can have, and the objects within a client. `cli::reference`
 /// explains each. `client_name#` stands for `client_name#de` and so on.
 pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
     let defaults = ClientDefaults::default();
-    let of_kind =
-        |kind: ObjectKind| Walker::keys(|walker| drop(entry(walker, kind, &defaults, "")));
-    let lists = ObjectKind::ALL
-        .into_iter()
-        .map(|kind| (kind.list(), of_kind(kind)));
-    let nested = [
-        (
-            "secrets",
-            Walker::keys(|walker| drop(client_secret::read(walker))),
-        ),
-        (
-            "federated",
-            Walker::keys(|walker| drop(client::workload_identity(walker))),
-        ),
+    let mut keys = Vec::new();
+    for kind in ObjectKind::ALL {
+        let of_kind = Walker::keys(|walker| entry(walker, kind, &defaults, ""));
+        keys.push((kind.list(), of_kind));
+    }
+    keys.extend([
+        ("secrets", Walker::keys(client_secret::read)),
+        ("federated", Walker::keys(client::workload_identity)),
         ("token_exchange", Walker::keys(client::exchange)),
-        (
-            "id_jag",
-            Walker::keys(|walker| drop(client::id_jag_entry(walker))),
-        ),
-        (
-            "identities",
-            Walker::keys(|walker| drop(user::identity(walker))),
-        ),
-    ];
-    lists.chain(nested).collect()
+        ("id_jag", Walker::keys(client::id_jag_entry)),
+        ("identities", Walker::keys(user::identity)),
+    ]);
+    keys
 }
 
 /// Where the first NUL of a value stands, as `.claims.x[1]`. Postgres stores none, neither in text
@@ -358,17 +351,11 @@ fn place_of_nul(value: &Value) -> Option<String> {
 
 fn place_order(problem: &DocumentProblem) -> (usize, usize) {
     let list = problem.path.split(['[', '.']).next().unwrap_or_default();
-    let index = problem
-        .path
-        .split(['[', ']'])
-        .nth(1)
-        .and_then(|index| index.parse().ok());
+    let position = ObjectKind::ALL.iter().position(|kind| kind.list() == list);
+    let index = problem.path.split(['[', ']']).nth(1).unwrap_or_default();
     (
-        ObjectKind::ALL
-            .iter()
-            .position(|kind| kind.list() == list)
-            .map_or(0, |position| position + 1),
-        index.unwrap_or(0),
+        position.map_or(0, |position| position + 1),
+        index.parse().unwrap_or(0),
     )
 }
 
@@ -476,53 +463,49 @@ impl ObjectKind {
     pub fn mentions(self, document: &Value) -> Vec<Mention<'_>> {
         let mut found = Vec::new();
         for (member, called) in self.row().4.iter().copied() {
-            match member
-                .split('.')
-                .try_fold(document, |value, key| value.get(key))
-            {
-                Some(Value::String(text)) => {
-                    let names = text.split(' ').filter(|name| !name.is_empty());
-                    found.extend(names.map(|name| Mention {
-                        member,
-                        index: None,
-                        called,
-                        name,
-                    }));
-                }
-                Some(Value::Array(items)) => {
-                    let names = items
-                        .iter()
-                        .enumerate()
-                        .filter_map(|(index, item)| Some((index, item.as_str()?)));
-                    found.extend(names.map(|(index, name)| Mention {
-                        member,
-                        index: Some(index),
-                        called,
-                        name,
-                    }));
-                }
-                Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
-                }
+            let mut keys = member.split('.');
+            let named = keys.try_fold(document, |value, key| value.get(key));
+            for (index, name) in named.map(names_in).unwrap_or_default() {
+                found.push(Mention {
+                    member,
+                    index,
+                    called,
+                    name,
+                });
             }
         }
         found
     }
 }
 
+/// The words of a text, or the texts of an array, with their positions in it.
+fn names_in(member: &Value) -> Vec<(Option<usize>, &str)> {
+    let mut names = Vec::new();
+    match member {
+        Value::String(text) => {
+            let words = text.split(' ').filter(|name| !name.is_empty());
+            names.extend(words.map(|name| (None, name)));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                names.extend(item.as_str().map(|name| (Some(index), name)));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+    }
+    names
+}
+
 /// The document. Applied to the installation it came from, it changes nothing.
 pub fn document(registered: &RegisteredObjects, users: &BTreeMap<Subject, UserEntry>) -> Value {
-    let mut lists: BTreeMap<&str, Vec<Value>> = ObjectKind::ALL
-        .into_iter()
-        .map(|kind| (kind.list(), Vec::new()))
-        .collect();
+    let lists = ObjectKind::ALL.map(|kind| (kind.list(), Vec::new()));
+    let mut lists: BTreeMap<&str, Vec<Value>> = lists.into();
     for ((kind, _), object) in &registered.objects {
-        let document = parse_own(&object.document);
-        let is_client = *kind == ObjectKind::Client;
-        lists.entry(kind.list()).or_default().push(if is_client {
-            client::exported(&document)
-        } else {
-            document
-        });
+        let mut document = parse_own(&object.document);
+        if *kind == ObjectKind::Client {
+            document = client::exported(&document);
+        }
+        lists.entry(kind.list()).or_default().push(document);
     }
     lists.insert(ObjectKind::User.list(), users.values().map(user).collect());
     json!(lists)

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protocol::keys::key_set::{KeySet, PRIVATE_MEMBERS};
 use crate::protocol::registration::names::is_invisible;
+use crate::protocol::registration::problem::Contradiction;
 use crate::protocol::registration::profile;
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
@@ -22,6 +23,9 @@ use crate::protocol::words::web_url::{WebUrl, check_document_url};
 const MOST_REDIRECT_URIS: usize = 20;
 /// Characters of `client_name`.
 const LONGEST_NAME: usize = 60;
+
+/// The grants of a client that has a document.
+const GRANTS: [GrantType; 2] = [GrantType::AuthorizationCode, GrantType::RefreshToken];
 
 /// What the document says in place of the registration.
 const TAKEN: [&str; 8] = [
@@ -40,56 +44,12 @@ pub(super) fn settle(walker: &mut Walker<'_, '_>, client: &mut Client) {
     if let Err(rule) = check_document_url(client.client_id.as_str()) {
         walker.problem("client_id", rule);
     }
-    let members = walker.members();
-    let translated = members.keys();
-    let translated = translated.filter(|key| key.starts_with("client_name#"));
-    let beside = TAKEN.into_iter().chain(["federated", "secrets"]);
-    let beside = beside.filter(|key| members.contains_key(*key));
-    for key in beside.chain(translated.map(String::as_str)) {
-        walker.problem(key, "must be left out: metadata_document is true");
-    }
+    note_beside(walker);
     if walker.value("grant_types").is_none() && client.scope.contains(OFFLINE_ACCESS) {
         client.grant_types.insert(GrantType::RefreshToken);
     }
-    let is_served = |grant_type: &GrantType| {
-        matches!(
-            grant_type,
-            GrantType::AuthorizationCode | GrantType::RefreshToken
-        )
-    };
-    let has_method = matches!(
-        client.authentication,
-        ClientAuthenticationMethod::None | ClientAuthenticationMethod::PrivateKeyJwt
-    );
-    let wants = [
-        (
-            client.grant_types.iter().all(is_served),
-            "grant_types",
-            "must have authorization_code and refresh_token alone: metadata_document is true",
-        ),
-        (
-            client.response_types == BTreeSet::from([ResponseType::CODE]),
-            "response_types",
-            "must be code alone: metadata_document is true",
-        ),
-        (
-            has_method,
-            "token_endpoint_auth_method",
-            "must be none or private_key_jwt: metadata_document is true",
-        ),
-        (
-            !client.allow_plain_pkce,
-            "allow_plain_pkce",
-            "must not be true: metadata_document is true",
-        ),
-        (
-            client.require_pkce != Some(false),
-            "require_pkce",
-            "must not be false: metadata_document is true",
-        ),
-    ];
-    for (is_so, key, rule) in wants {
-        if !is_so {
+    for (is_there, key, rule) in contradictions(client) {
+        if is_there {
             walker.problem(key, rule);
         }
     }
@@ -101,6 +61,37 @@ pub(super) fn settle(walker: &mut Walker<'_, '_>, client: &mut Client) {
             .stored_as
             .insert(String::from(key), Value::from(value));
     }
+}
+
+/// Notes what the document says, or what cannot be beside a document.
+fn note_beside(walker: &mut Walker<'_, '_>) {
+    let members = walker.members();
+    let translated = members.keys().filter(|key| key.starts_with("client_name#"));
+    let beside = TAKEN.into_iter().chain(["federated", "secrets"]);
+    let beside = beside.filter(|key| members.contains_key(*key));
+    for key in beside.chain(translated.map(String::as_str)) {
+        walker.problem(key, "must be left out: metadata_document is true");
+    }
+}
+
+#[rustfmt::skip]
+fn contradictions(client: &Client) -> [Contradiction; 5] {
+    let has_method = matches!(client.authentication,
+        ClientAuthenticationMethod::None | ClientAuthenticationMethod::PrivateKeyJwt);
+    [
+        (!client.grant_types.iter().all(|grant_type| GRANTS.contains(grant_type)),
+            "grant_types",
+            "must have authorization_code and refresh_token alone: metadata_document is true"),
+        (client.response_types != BTreeSet::from([ResponseType::CODE]),
+            "response_types", "must be code alone: metadata_document is true"),
+        (!has_method,
+            "token_endpoint_auth_method",
+            "must be none or private_key_jwt: metadata_document is true"),
+        (client.allow_plain_pkce,
+            "allow_plain_pkce", "must not be true: metadata_document is true"),
+        (client.require_pkce == Some(false),
+            "require_pkce", "must not be false: metadata_document is true"),
+    ]
 }
 
 /// A client with what its document says.
@@ -130,20 +121,12 @@ pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Re
     if !is_method(registered, method) || has_secret(document) {
         return Err(Reason::MetadataDocumentMethod);
     }
-    let is_own_host =
-        |text: &&str| WebUrl::parse(text).is_ok_and(|url| url.https && url.host == own.host);
-    let text = |key: &str| members.get(key).and_then(Value::as_str);
-    let link = |key| text(key).filter(is_own_host).map(str::to_owned);
-    let is_open = |text: &&str| {
-        may_answer_at(text, own.host, &registered.redirect_hosts)
-            && profile::takes_redirect_uri(registered, text)
-    };
-    let redirect_uris = listed.iter().filter_map(Value::as_str).filter(is_open);
-    let redirect_uris: Vec<String> = redirect_uris.map(str::to_owned).collect();
+    let redirect_uris = redirect_uris(registered, listed, own.host);
     if redirect_uris.is_empty() {
         return Err(Reason::MetadataDocumentRedirectUris);
     }
     let jwks = members.get("jwks");
+    let link = |key| own_link(members, key, own.host);
     let mut client = Client {
         links: ClientLinks {
             client_uri: link("client_uri"),
@@ -157,7 +140,9 @@ pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Re
         redirect_uris,
         ..registered.clone()
     };
-    if let Some(name) = text("client_name").filter(|name| is_name(name)) {
+    if let Some(name) = members.get("client_name").and_then(Value::as_str)
+        && is_name(name)
+    {
         client.client_name = name.into();
     }
     let left_out = left_out(document, &client);
@@ -180,26 +165,44 @@ fn is_method(registered: &Client, method: Option<&Value>) -> bool {
 fn has_secret(document: &Value) -> bool {
     let secret = ["client_secret", "client_secret_expires_at"];
     let keys = document.pointer("/jwks/keys").and_then(Value::as_array);
-    let is_private = |key: &Value| {
-        let mut members = PRIVATE_MEMBERS.iter();
-        members.any(|member| key.get(member).is_some())
-    };
     secret.iter().any(|member| document.get(member).is_some())
         || keys.is_some_and(|keys| keys.iter().any(is_private))
+}
+
+fn is_private(key: &Value) -> bool {
+    let mut members = PRIVATE_MEMBERS.iter();
+    members.any(|member| key.get(member).is_some())
+}
+
+/// Those of the listed URIs that answers may go to.
+fn redirect_uris(registered: &Client, listed: &[Value], own_host: &str) -> Vec<String> {
+    let mut open = Vec::new();
+    for uri in listed.iter().filter_map(Value::as_str) {
+        if may_answer_at(uri, own_host, &registered.redirect_hosts)
+            && profile::takes_redirect_uri(registered, uri)
+        {
+            open.push(uri.to_owned());
+        }
+    }
+    open
 }
 
 /// Whether answers may go there: by https to the document's host or a registered one, or to a
 /// program on the person's own machine.
 fn may_answer_at(uri: &str, own_host: &str, further: &BTreeSet<String>) -> bool {
-    let is_its = |url: WebUrl<'_>| {
-        let is_host = url.host == own_host || further.contains(url.host);
-        if url.https {
-            is_host
-        } else {
-            url.is_loopback()
-        }
-    };
-    check_registered(uri, false).is_ok() && WebUrl::parse(uri).is_ok_and(is_its)
+    match WebUrl::parse(uri) {
+        Err(_) => false,
+        Ok(_) if check_registered(uri, false).is_err() => false,
+        Ok(url) if url.https => url.host == own_host || further.contains(url.host),
+        Ok(url) => url.is_loopback(),
+    }
+}
+
+/// An address by https on the document's host.
+fn own_link(members: &Map<String, Value>, key: &str, own_host: &str) -> Option<String> {
+    let text = members.get(key)?.as_str()?;
+    let url = WebUrl::parse(text).ok()?;
+    (url.https && url.host == own_host).then(|| text.to_owned())
 }
 
 fn is_name(name: &str) -> bool {
@@ -209,11 +212,27 @@ fn is_name(name: &str) -> bool {
 
 /// The members that say nothing here, and the redirect URIs that are not the client's.
 fn left_out(document: &Value, client: &Client) -> Vec<String> {
+    let mut left_out = Vec::new();
+    for (key, value) in document.as_object().into_iter().flatten() {
+        if !counts(key, value, client) {
+            left_out.push(key.clone());
+        }
+    }
+    let listed = document.get("redirect_uris").and_then(Value::as_array);
+    for uri in listed.into_iter().flatten() {
+        if !client.redirect_uris.iter().any(|kept| uri == kept) {
+            left_out.push(format!("the redirect URI {uri}"));
+        }
+    }
+    left_out
+}
+
+/// Whether the member is read, and the client has what it says.
+fn counts(key: &str, value: &Value, client: &Client) -> bool {
     let links = &client.links;
-    let name = document.get("client_name").and_then(Value::as_str);
-    let counts = |key: &str| match key {
+    match key {
         "client_id" | "token_endpoint_auth_method" | "redirect_uris" => true,
-        "client_name" => name == Some(&client.client_name.plain),
+        "client_name" => *value == client.client_name.plain,
         "client_uri" => links.client_uri.is_some(),
         "logo_uri" => links.logo_uri.is_some(),
         "policy_uri" => links.policy_uri.is_some(),
@@ -221,14 +240,5 @@ fn left_out(document: &Value, client: &Client) -> Vec<String> {
         "jwks" => client.jwks.is_some(),
         "jwks_uri" => client.jwks_uri.is_some(),
         _ => false,
-    };
-    let members = document.as_object().into_iter().flatten();
-    let members = members.filter(|(key, _)| !counts(key));
-    let listed = document.get("redirect_uris").and_then(Value::as_array);
-    let listed = listed.into_iter().flatten();
-    let others = listed.filter(|uri| !client.redirect_uris.iter().any(|kept| *uri == kept));
-    let members = members.map(|(key, _)| key.clone());
-    members
-        .chain(others.map(|uri| format!("the redirect URI {uri}")))
-        .collect()
+    }
 }

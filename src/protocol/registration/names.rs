@@ -48,7 +48,7 @@ pub(super) fn plain_name(name: &str) -> Result<(), &'static str> {
 }
 
 pub(super) fn claim_name(name: &str) -> Result<(), &'static str> {
-    let fits = (1..=200).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let fits = (1..=200).contains(&name.len()) && name.as_bytes().iter().all(u8::is_ascii_graphic);
     if fits {
         Ok(())
     } else {
@@ -113,24 +113,35 @@ const LONGEST: usize = 64;
 /// that it could be meant: one begins with the other, or no more than a third of the longer
 /// differs.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let letters = |text: &str| -> Vec<char> {
-        let start = text.chars().take(LONGEST);
-        start.flat_map(char::to_lowercase).collect()
-    };
     let name = letters(name);
-    let near = candidates.into_iter().filter_map(|candidate| {
-        let letters = letters(candidate);
-        let bearable = name.len().max(letters.len()).div_ceil(3);
-        let begins_alike = is_beginning(&name, &letters) || is_beginning(&letters, &name);
-        if !begins_alike && name.len().abs_diff(letters.len()) > bearable {
-            return None;
+    let mut nearest = None;
+    let mut least = usize::MAX;
+    for candidate in candidates {
+        if let Some(distance) = bearable_distance(&name, &letters(candidate))
+            && distance < least
+        {
+            nearest = Some(candidate);
+            least = distance;
         }
-        let distance = edit_distance(&name, &letters);
-        let is_near = distance <= bearable && distance < name.len().min(letters.len());
-        (is_near || begins_alike).then_some((distance, candidate))
-    });
-    near.min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    }
+    nearest
+}
+
+fn letters(text: &str) -> Vec<char> {
+    let start = text.chars().take(LONGEST);
+    start.flat_map(char::to_lowercase).collect()
+}
+
+/// The edit distance; `None` where the one could not be meant by the other.
+fn bearable_distance(name: &[char], other: &[char]) -> Option<usize> {
+    let bearable = name.len().max(other.len()).div_ceil(3);
+    let begins_alike = is_beginning(name, other) || is_beginning(other, name);
+    if !begins_alike && name.len().abs_diff(other.len()) > bearable {
+        return None;
+    }
+    let distance = edit_distance(name, other);
+    let is_near = distance <= bearable && distance < name.len().min(other.len());
+    (is_near || begins_alike).then_some(distance)
 }
 
 fn is_beginning(start: &[char], whole: &[char]) -> bool {
@@ -139,9 +150,10 @@ fn is_beginning(start: &[char], whole: &[char]) -> bool {
 
 /// `; the nearest is "x"`, or nothing.
 pub fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(name, candidates)
-        .map(|nearest| format!("; the nearest is {}", shown(nearest)))
-        .unwrap_or_default()
+    match nearest(name, candidates) {
+        Some(nearest) => format!("; the nearest is {}", shown(nearest)),
+        None => String::new(),
+    }
 }
 
 /// Characters put in, taken out, replaced or swapped with their neighbour (optimal string

@@ -91,19 +91,18 @@ pub(super) fn wanted_by_fapi2(client: &Client) -> Vec<String> {
     let mut filled = client.clone();
     let says_pkce = client.require_pkce.is_some();
     fill_in_unsaid(&mut filled, |key| key != "require_pkce" || !says_pkce);
-    let all = forbidden_by_fapi2(&filled).into_iter();
-    let all = all.filter(|(is_there, ..)| *is_there);
-    let told = all.map(|(_, key, rule)| match rule.split_once(": profile") {
-        Some((rule, _)) => format!("{key} {rule}"),
-        None => format!("{key} {rule}"),
-    });
-    told.collect()
+    let mut wanted = Vec::new();
+    for (is_there, key, rule) in forbidden_by_fapi2(&filled) {
+        if is_there {
+            let (rule, _) = rule.split_once(": profile").unwrap_or((rule, ""));
+            wanted.push(format!("{key} {rule}"));
+        }
+    }
+    wanted
 }
 
 #[rustfmt::skip]
 fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
-    let has_redirect_uri = |is_such: &dyn Fn(&str) -> bool|
-        client.redirect_uris.iter().any(|uri| is_such(uri));
     vec![
         (client.authentication != ClientAuthenticationMethod::PrivateKeyJwt,
             "token_endpoint_auth_method", "must be private_key_jwt: profile is fapi2"),
@@ -117,11 +116,11 @@ fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
              fapi2"),
         (client.response_types.iter().any(|kind| *kind != ResponseType::CODE),
             "response_types", "must be code alone: profile is fapi2"),
-        (has_redirect_uri(&|uri| is_unencrypted(client, uri)),
+        (client.redirect_uris.iter().any(|uri| is_unencrypted(client, uri)),
             "redirect_uris",
             "must be https: profile is fapi2, and http on one's own machine is for \
              application_type native"),
-        (has_redirect_uri(&is_localhost),
+        (client.redirect_uris.iter().any(|uri| is_localhost(uri)),
             "redirect_uris",
             "must say 127.0.0.1 or [::1] in the place of localhost: profile is fapi2"),
         (!client.requires_pushed_requests,

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::names::{display_text, own_claim, plain_name};
+use super::names::{own_claim, plain_name};
 use super::problem::DocumentProblem;
-use super::walker::{Walker, expected};
+use super::walker::{Walker, text};
 use crate::protocol::discovery::CONFIGURATION_PATH;
-use crate::protocol::registration::catalogue::scope_names;
+use crate::protocol::registration::catalogue::{display_name, scope_names};
 use crate::protocol::words::identifiers::TenantName;
 use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 use crate::protocol::words::scope::ScopeSet;
@@ -33,41 +33,12 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
     let kind = kind(walker);
     let is_openid = matches!(kind, ProviderKind::OpenId { .. });
     let scope = scope(walker, is_openid);
-    if walker
-        .value("claims")
-        .and_then(Value::as_object)
-        .is_some_and(|claims| claims.len() > MOST_CLAIMS)
-    {
-        walker.problem("claims", "must have at most 64 members");
-    }
-    let claims: BTreeMap<String, String> = walker.map("claims", |theirs, ours| {
-        let ours = ours.as_str().ok_or_else(|| expected("a string", ours))?;
-        target(theirs, ours)?;
-        Ok(ours.to_owned())
-    });
+    let claims = claims(walker);
     let role_map = role_map(walker, &claims);
-    let wants_email = claims.contains_key("email") || claims.contains_key("email_verified");
-    if matches!(
-        kind,
-        ProviderKind::OAuth {
-            emails_endpoint: Some(_),
-            ..
-        }
-    ) && !wants_email
-    {
-        walker.problem(
-            "emails_endpoint",
-            "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}",
-        );
-    }
-    let acr_map = acr_map(walker);
-    if !acr_map.is_empty() && !is_openid {
-        walker.problem(
-            "acr_map",
-            "is for providers with an issuer: only ID tokens tell an acr",
-        );
-    }
-    let sign_out = walker.flag("sign_out").unwrap_or(false);
+    check_emails_endpoint(walker, &kind, &claims);
+    let rule = "is for providers with an issuer: only ID tokens tell an acr";
+    let acr_map = acr_map(walker, is_openid, rule);
+    let sign_out = walker.is_set("sign_out");
     if sign_out && !is_openid {
         walker.problem(
             "sign_out",
@@ -75,9 +46,7 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
         );
     }
     IdentityProvider {
-        display_name: walker
-            .checked("display_name", display_text)
-            .unwrap_or_else(|| name.clone()),
+        display_name: display_name(walker, &name),
         name,
         enabled: walker.flag("enabled").unwrap_or(true),
         kind,
@@ -92,7 +61,7 @@ pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
         provision: walker.flag("provision").unwrap_or(true),
         account_page: walker.flag("account_page").unwrap_or(true),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
-        trust_email: walker.flag("trust_email").unwrap_or(false),
+        trust_email: walker.is_set("trust_email"),
         sign_out,
     }
 }
@@ -111,18 +80,47 @@ fn scope(walker: &mut Walker<'_, '_>, is_openid: bool) -> ScopeSet {
     scope
 }
 
+fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
+    let members = walker.value("claims").and_then(Value::as_object);
+    if members.is_some_and(|members| members.len() > MOST_CLAIMS) {
+        walker.problem("claims", "must have at most 64 members");
+    }
+    walker.map("claims", |theirs, ours| {
+        let ours = text(ours)?;
+        target(theirs, ours)?;
+        Ok(ours.to_owned())
+    })
+}
+
+fn check_emails_endpoint(
+    walker: &mut Walker<'_, '_>,
+    kind: &ProviderKind,
+    claims: &BTreeMap<String, String>,
+) {
+    let wants_email = claims.contains_key("email") || claims.contains_key("email_verified");
+    if matches!(
+        kind,
+        ProviderKind::OAuth {
+            emails_endpoint: Some(_),
+            ..
+        }
+    ) && !wants_email
+    {
+        walker.problem(
+            "emails_endpoint",
+            "needs a claim that comes from it: \"claims\": {\"email\": \"email\"}",
+        );
+    }
+}
+
 /// Each value is one role or an array of roles.
 fn role_map(
     walker: &mut Walker<'_, '_>,
     claims: &BTreeMap<String, String>,
 ) -> BTreeMap<String, BTreeSet<String>> {
     let role_map: BTreeMap<_, _> = walker.map("role_map", |_, ours| {
-        let role = |role: &Value| role.as_str().map(str::to_owned);
-        let roles: Option<BTreeSet<String>> = match ours.as_array() {
-            Some(roles) => roles.iter().map(role).collect(),
-            None => role(ours).map(|role| BTreeSet::from([role])),
-        };
-        roles.ok_or_else(|| String::from("must be a role or an array of roles, as strings"))
+        let roles = roles(ours).ok_or("must be a role or an array of roles, as strings")?;
+        Ok(roles.into_iter().map(str::to_owned).collect())
     });
     if !role_map.is_empty() && !claims.values().any(|ours| ours == "role") {
         walker.problem(
@@ -133,25 +131,34 @@ fn role_map(
     role_map
 }
 
-pub(super) fn acr_map(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
-    walker.map("acr_map", |theirs, ours| {
-        let ours = ours
-            .as_str()
-            .filter(|ours| is_acr(ours) && is_acr(theirs))
-            .map(str::to_owned);
-        ours.ok_or_else(|| {
-            String::from("must be an acr, like its name there: 1 to 100 characters without spaces")
-        })
-    })
+fn roles(ours: &Value) -> Option<BTreeSet<&str>> {
+    match ours.as_array() {
+        Some(roles) => roles.iter().map(Value::as_str).collect(),
+        None => Some(BTreeSet::from([ours.as_str()?])),
+    }
+}
+
+/// Where no acr `is_told`, any of them breaks the `rule`.
+pub(super) fn acr_map(
+    walker: &mut Walker<'_, '_>,
+    is_told: bool,
+    rule: &str,
+) -> BTreeMap<String, String> {
+    let acr_map: BTreeMap<_, _> = walker.map("acr_map", |theirs, ours| match ours.as_str() {
+        Some(ours) if is_acr(ours) && is_acr(theirs) => Ok(ours.to_owned()),
+        Some(_) | None => {
+            let wanted = "must be an acr, like its name there: 1 to 100 characters without spaces";
+            Err(String::from(wanted))
+        }
+    });
+    if !acr_map.is_empty() && !is_told {
+        walker.problem("acr_map", rule);
+    }
+    acr_map
 }
 
 fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
-    let has_endpoints = OAUTH_KEYS
-        .into_iter()
-        .filter(|key| walker.value(key).is_some())
-        .count()
-        > 0;
-    if !has_endpoints {
+    if walker.count(&OAUTH_KEYS) == 0 {
         return ProviderKind::OpenId {
             issuer: walker.required("issuer", issuer),
         };
@@ -183,7 +190,7 @@ fn target(theirs: &str, ours: &str) -> Result<(), &'static str> {
 
 /// Whether the text can be one of `acr_values`, which are separated by spaces.
 fn is_acr(text: &str) -> bool {
-    (1..=100).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    (1..=100).contains(&text.len()) && text.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
 /// The values in the standards. A misspelt one would never match.
@@ -250,9 +257,7 @@ fn subject_claim(name: &str) -> Result<(), &'static str> {
 }
 
 fn present(text: &str) -> Result<(), &'static str> {
-    let acceptable =
-        (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    if acceptable {
+    if (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
         Ok(())
     } else {
         Err("must be 1 to 200 characters")

@@ -38,12 +38,8 @@ pub(super) fn check(
     stored: &Stored,
     problems: &mut Vec<DocumentProblem>,
 ) {
-    let noted = problems
-        .iter()
-        .map(|problem| problem.path.clone())
-        .collect();
     let mut notes = Notes {
-        noted,
+        noted: BTreeSet::from_iter(problems.iter().map(|problem| problem.path.clone())),
         problems,
         comparisons: MOST_COMPARISONS,
     };
@@ -220,29 +216,18 @@ fn items(document: &Value) -> impl Iterator<Item = (ObjectKind, usize, Value)> {
 
 /// The names that no other object of its kind may have, with the member that has each.
 fn names(kind: ObjectKind, item: &Value) -> Vec<(&'static str, String)> {
-    let text = |key| {
-        item.get(key)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
-    let name = text(kind.name_key()).map(str::to_owned);
-    if kind != ObjectKind::User {
-        return name
-            .map(|name| (kind.name_key(), name))
-            .into_iter()
-            .collect();
+    let text = |key| item.get(key).and_then(Value::as_str).unwrap_or_default();
+    let mut name = text(kind.name_key()).to_owned();
+    let mut subject = "";
+    if kind == ObjectKind::User {
+        subject = text("sub");
+        if !name.is_empty() {
+            name = format!("{}\n{}", text("tenant"), name.to_lowercase());
+        }
     }
-    let in_tenant = |name: String| {
-        format!(
-            "{}\n{}",
-            text("tenant").unwrap_or_default(),
-            name.to_lowercase()
-        )
-    };
-    let name = name.map(|name| ("username", in_tenant(name)));
-    name.into_iter()
-        .chain(text("sub").map(|subject| ("sub", subject.to_owned())))
-        .collect()
+    let mut names = vec![(kind.name_key(), name), ("sub", subject.to_owned())];
+    names.retain(|(_, name)| !name.is_empty());
+    names
 }
 
 /// Every name that exists once the document is applied, by what it is called.
@@ -250,27 +235,35 @@ fn known<'v>(
     document: &'v Document,
     stored: &'v Stored,
 ) -> BTreeMap<&'static str, BTreeSet<&'v str>> {
-    let stored_names = stored
-        .objects
-        .keys()
-        .map(|(kind, name)| (kind.called(), name.as_str()));
-    let named = document
-        .entries
-        .iter()
-        .map(|entry| (entry.kind.called(), entry.name.as_str()));
-    let grant_types = BUILT_IN_GRANTS.iter().map(GrantType::as_str);
-    let grant_types = grant_types.chain(stored.compiled_in_grants.iter().map(String::as_str));
-    let names = stored_names
-        .chain(named.filter(|(_, name)| !name.is_empty()))
-        .chain(STANDARD_SCOPES.map(|name| (ObjectKind::ResourceScope.called(), name)))
-        .chain(MEMBERSHIP_SCOPES.map(|name| (ObjectKind::ResourceScope.called(), name)))
-        .chain(grant_types.map(|name| (ObjectKind::ExtensionGrant.called(), name)))
-        .chain([(ObjectKind::IdentityProvider.called(), LOCAL)]);
-    let mut known: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (called, name) in names {
-        known.entry(called).or_default().insert(name);
+    let mut known = BTreeMap::from([
+        (
+            ObjectKind::IdentityProvider.called(),
+            BTreeSet::from([LOCAL]),
+        ),
+        (ObjectKind::ExtensionGrant.called(), grant_types(stored)),
+        (ObjectKind::ResourceScope.called(), built_in_scopes()),
+    ]);
+    for (kind, name) in stored.objects.keys() {
+        known.entry(kind.called()).or_default().insert(name);
+    }
+    for entry in &document.entries {
+        if !entry.name.is_empty() {
+            let names = known.entry(entry.kind.called()).or_default();
+            names.insert(&entry.name);
+        }
     }
     known
+}
+
+fn grant_types(stored: &Stored) -> BTreeSet<&str> {
+    let built_in = BUILT_IN_GRANTS.iter().map(GrantType::as_str);
+    let compiled_in = stored.compiled_in_grants.iter().map(String::as_str);
+    built_in.chain(compiled_in).collect()
+}
+
+fn built_in_scopes() -> BTreeSet<&'static str> {
+    let scopes = STANDARD_SCOPES.into_iter().chain(MEMBERSHIP_SCOPES);
+    scopes.collect()
 }
 
 named! {
@@ -316,19 +309,22 @@ pub const NAMED_CLIENTS: u64 = 10;
 
 /// The line; `None` when nothing weak is in use. `in_frames` says that cookies are `SameSite=None`.
 pub fn line(uses: &[WeakUse], in_frames: bool) -> Option<String> {
-    let part = |one: &WeakUse| {
-        let named = one.client_ids.join(", ");
-        let others = one.clients.saturating_sub(one.client_ids.len() as u64);
-        let rest = if others == 0 {
-            String::new()
-        } else {
-            format!(" and {others} more")
-        };
-        format!("{} ({named}{rest})", one.setting.as_str())
-    };
-    let mut parts: Vec<String> = uses.iter().map(part).collect();
-    parts.extend(in_frames.then(|| String::from("cookies with SameSite=None")));
+    let mut parts: Vec<String> = uses.iter().map(part_of_line).collect();
+    if in_frames {
+        parts.push(String::from("cookies with SameSite=None"));
+    }
     (!parts.is_empty()).then(|| format!("weak settings in use: {}", parts.join("; ")))
+}
+
+fn part_of_line(one: &WeakUse) -> String {
+    let named = one.client_ids.join(", ");
+    let others = one.clients.saturating_sub(one.client_ids.len() as u64);
+    let rest = if others == 0 {
+        String::new()
+    } else {
+        format!(" and {others} more")
+    };
+    format!("{} ({named}{rest})", one.setting.as_str())
 }
 
 #[cfg(test)]

@@ -10,20 +10,23 @@ pub fn parse(text: &str) -> Option<Instant> {
     let (date, rest) = text.split_at_checked(10)?;
     let rest = rest.strip_prefix(['T', 't', ' '])?;
     let (time, zone) = rest.split_at_checked(8)?;
-    let zone = match zone.strip_prefix('.') {
-        Some(fraction) => {
-            let zone = fraction.trim_start_matches(|character: char| character.is_ascii_digit());
-            (zone.len() < fraction.len()).then_some(zone)?
-        }
-        None => zone,
-    };
+    let offset = offset_seconds(behind_fraction(zone)?)?;
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
     let days = days_since_epoch(year, month, day);
     // A day that the calendar has not would come back as another.
     let in_range = civil(days) == (year, month, day) && hour < 24 && minute < 60 && second < 60;
-    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset_seconds(zone)?;
+    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset;
     in_range.then(|| Instant::from_seconds(seconds))
+}
+
+/// What follows the fraction of a second; the whole text where there is none.
+fn behind_fraction(text: &str) -> Option<&str> {
+    let Some(fraction) = text.strip_prefix('.') else {
+        return Some(text);
+    };
+    let rest = fraction.trim_start_matches(|character: char| character.is_ascii_digit());
+    (rest.len() < fraction.len()).then_some(rest)
 }
 
 /// Reads `2027-01-31`.
@@ -93,13 +96,16 @@ fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> O
     let mut pieces = text.split(separator);
     for (slot, width) in parsed.iter_mut().zip(widths) {
         let piece = pieces.next().filter(|piece| piece.len() == width)?;
-        *slot = piece
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-            .then(|| piece.parse().ok())
-            .flatten()?;
+        if !is_digits(piece) {
+            return None;
+        }
+        *slot = piece.parse().ok()?;
     }
     pieces.next().is_none().then_some(parsed)
+}
+
+fn is_digits(text: &str) -> bool {
+    text.as_bytes().iter().all(u8::is_ascii_digit)
 }
 
 /// Seconds of `90s`, `15m`, `12h` or `30d`.
@@ -108,10 +114,10 @@ pub fn seconds(text: &str) -> Option<u64> {
     let (number, unit) = units
         .iter()
         .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
-    let number: u64 = number
-        .parse()
-        .ok()
-        .filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
+    if !is_digits(number) {
+        return None;
+    }
+    let number: u64 = number.parse().ok()?;
     number.checked_mul(*unit)
 }
 

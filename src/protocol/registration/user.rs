@@ -65,27 +65,12 @@ pub enum Credential {
 pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
     let subject = walker.checked("sub", subject).map(Subject::new);
     let username = walker.checked("username", check_username);
-    if walker.value("password").is_some() && walker.value("password_hash").is_some() {
-        walker.problem("password", "must not stand beside password_hash");
-    }
-    let password = walker
-        .checked("password", |text| {
-            password::check_new(text, SHORTEST_PASSWORD).map_err(PasswordFlaw::rule)
-        })
-        .map(SecretText::new)
-        .map(Credential::Password);
-    let hash = walker
-        .checked("password_hash", phc_string)
-        .map(SecretText::new)
-        .map(Credential::Hash);
-    let credential = password.or(hash);
+    let credential = credential(walker);
     // `null` must be said: a user whose name was only forgotten must not lose it. A password alone
     // opens nothing.
     let is_nameless = walker.members().get("username").is_some_and(Value::is_null);
-    if walker.value("username").is_none()
-        && !(is_nameless && subject.is_some() && credential.is_none())
-    {
-        walker.problem(
+    if !(is_nameless && subject.is_some() && credential.is_none()) {
+        walker.not_absent(
             "username",
             "is required; null for a user with a sub and without a password",
         );
@@ -97,22 +82,38 @@ pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         enabled: walker.flag("enabled").unwrap_or(true),
         claims: walker.map("claims", |name, value| {
-            own_claim(name).and_then(|()| claim_value(name, value))?;
+            check_claim(name, value)?;
             Ok(value.clone())
         }),
         totp: walker
-            .checked("totp", |text| {
-                from_base32(text)
-                    .map(drop)
-                    .ok_or("must be 16 to 64 bytes in base32")
-            })
+            .checked("totp", totp_secret)
             .and_then(|text| from_base32(&text)),
         identities: walker
-            .list("identities", |value, path, problems| {
-                Walker::object(value, path, problems, identity)
-            })
+            .objects("identities", identity)
             .map(BTreeSet::from_iter),
     }
+}
+
+fn credential(walker: &mut Walker<'_, '_>) -> Option<Credential> {
+    if walker.value("password").is_some() && walker.value("password_hash").is_some() {
+        walker.problem("password", "must not stand beside password_hash");
+    }
+    let password = walker.checked("password", new_password);
+    let hash = walker.checked("password_hash", phc_string);
+    match (password, hash) {
+        (Some(password), _) => Some(Credential::Password(SecretText::new(password))),
+        (None, Some(hash)) => Some(Credential::Hash(SecretText::new(hash))),
+        (None, None) => None,
+    }
+}
+
+fn new_password(text: &str) -> Result<(), &'static str> {
+    password::check_new(text, SHORTEST_PASSWORD).map_err(PasswordFlaw::rule)
+}
+
+fn totp_secret(text: &str) -> Result<(), &'static str> {
+    let secret = from_base32(text).map(drop);
+    secret.ok_or("must be 16 to 64 bytes in base32")
 }
 
 pub(super) fn identity(walker: &mut Walker<'_, '_>) -> Identity {
@@ -133,18 +134,16 @@ fn present(text: &str) -> Result<(), &'static str> {
 
 /// Whether a document could give a user this claim.
 pub fn is_possible_claim(name: &str, value: &Value) -> bool {
-    own_claim(name)
-        .and_then(|()| claim_value(name, value))
-        .is_ok()
+    check_claim(name, value).is_ok()
+}
+
+fn check_claim(name: &str, value: &Value) -> Result<(), &'static str> {
+    own_claim(name)?;
+    claim_value(name, value)
 }
 
 /// Types of the standard claims (OpenID Connect Core §5.1), and of `role`.
 fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
-    let is_text_list = |value: &Value| {
-        value
-            .as_array()
-            .is_some_and(|items| items.iter().all(Value::is_string))
-    };
     let (holds, rule) = match name {
         "email_verified" | "phone_number_verified" => (value.is_boolean(), "must be true or false"),
         "updated_at" => (value.is_number(), "must be a number of seconds since 1970"),
@@ -163,8 +162,13 @@ fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(rule) }
 }
 
+fn is_text_list(value: &Value) -> bool {
+    let items = value.as_array();
+    items.is_some_and(|items| items.iter().all(Value::is_string))
+}
+
 fn subject(text: &str) -> Result<(), &'static str> {
-    let fits = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let fits = (1..=255).contains(&text.len()) && text.as_bytes().iter().all(u8::is_ascii_graphic);
     if fits {
         Ok(())
     } else {
@@ -188,33 +192,34 @@ pub fn check_username(text: &str) -> Result<(), &'static str> {
 
 /// A hash as a PHC string. The parts of an Argon2 hash are parsed again where it is used.
 pub(super) fn phc_string(text: &str) -> Result<(), &'static str> {
-    let fields: Vec<&str> = text.split('$').collect();
-    let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));
-    let complete = (5..=6).contains(&fields.len()) && fields.first() == Some(&"");
-    let cost = fields
-        .iter()
-        .copied()
-        .find(|field| field.starts_with("m="))
-        .unwrap_or_default();
-    let within = |name: &str, most: u32| {
-        let value = cost
-            .split(',')
-            .find_map(|part| part.strip_prefix(name)?.parse::<u32>().ok());
-        value.is_some_and(|value| value <= most)
-    };
-    let tail_is_full = fields.iter().skip(1).all(|field| !field.is_empty());
-    let is_bounded = within("m=", MOST_MEMORY_KIB) && within("t=", MOST_PASSES);
-    let is_plain = text.len() <= 1_024 && text.bytes().all(|byte| byte.is_ascii_graphic());
-    let fits = known && complete && tail_is_full && is_bounded && is_plain;
     let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$... \
                 with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
                 $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all \
                 blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64";
-    if fits || Pbkdf2Hash::parse(text).is_some() {
+    if is_argon2(text) || Pbkdf2Hash::parse(text).is_some() {
         Ok(())
     } else {
         Err(rule)
     }
+}
+
+fn is_argon2(text: &str) -> bool {
+    let fields: Vec<&str> = text.split('$').collect();
+    let known = matches!(fields.get(1), Some(&"argon2id" | &"argon2i" | &"argon2d"));
+    let complete = (5..=6).contains(&fields.len()) && fields.first() == Some(&"");
+    let tail_is_full = fields.iter().skip(1).all(|field| !field.is_empty());
+    let cost = fields.iter().find(|field| field.starts_with("m="));
+    let cost = cost.copied().unwrap_or_default();
+    let is_bounded = is_within(cost, "m=", MOST_MEMORY_KIB) && is_within(cost, "t=", MOST_PASSES);
+    let is_plain = text.len() <= 1_024 && text.as_bytes().iter().all(u8::is_ascii_graphic);
+    known && complete && tail_is_full && is_bounded && is_plain
+}
+
+/// Whether `m=` or `t=` of a cost such as `m=19456,t=2,p=1` is at most so much.
+fn is_within(cost: &str, name: &str, most: u32) -> bool {
+    let mut parts = cost.split(',');
+    let value = parts.find_map(|part| part.strip_prefix(name)?.parse::<u32>().ok());
+    value.is_some_and(|value| value <= most)
 }
 
 const MAGIC: [(&[u8], &str); 4] = [
@@ -227,11 +232,12 @@ const MAGIC: [(&[u8], &str); 4] = [
 /// The media type of a picture; `None` for anything else.
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    let told = MAGIC
-        .into_iter()
-        .find(|(magic, _)| bytes.starts_with(magic))
-        .map(|(_, media_type)| media_type);
-    told.or(is_webp.then_some("image/webp"))
+    for (magic, media_type) in MAGIC {
+        if bytes.starts_with(magic) {
+            return Some(media_type);
+        }
+    }
+    is_webp.then_some("image/webp")
 }
 
 #[cfg(test)]

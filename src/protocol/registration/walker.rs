@@ -27,15 +27,15 @@ pub struct Walker<'v, 'p> {
     members: &'v Map<String, Value>,
     problems: &'p mut Vec<DocumentProblem>,
     asked: Vec<Cow<'static, str>>,
-    /// Members that are stored in another form than they were given in. A time such as `15m` is
-    /// stored as a number.
+    /// Members that are stored in another form than they were given in, or without being given. A
+    /// time such as `15m` is stored as a number.
     pub(super) stored_as: Map<String, Value>,
     /// Whether every value read so far was in order. Only then are contradictions looked for:
     /// beside a value that could not be read they would be guesses.
     pub(super) values_hold: bool,
 }
 
-impl<'v> Walker<'v, '_> {
+impl<'v, 'p> Walker<'v, 'p> {
     /// Reads `value` with `read`, then notes unknown keys. `None`, with a note, when it is not an
     /// object.
     pub(super) fn object<T>(
@@ -49,53 +49,56 @@ impl<'v> Walker<'v, '_> {
             return None;
         };
         let first = problems.len();
-        let path_of = path.to_owned();
-        let asked = Vec::new();
-        let stored_as = Map::new();
-        let mut walker = Walker {
-            path: path_of,
-            members,
-            problems,
-            asked,
-            stored_as,
-            values_hold: true,
-        };
+        let mut walker = Walker::new(path, members, problems);
         let object = read(&mut walker);
-        let asked = walker.asked;
-        // `client_name#` stands for `client_name#de` and every other language.
-        let is_asked = |key: &str| {
-            let key = key.split_inclusive('#').next();
-            asked.iter().any(|asked| Some(asked.as_ref()) == key)
-        };
-        let unknown = members.keys().filter(|key| !is_asked(key));
-        let unknown = unknown.take(MOST_MISTAKES.saturating_sub(problems.len()));
-        let notes = unknown.enumerate().map(|(number, key)| {
-            let nearest = match number < MOST_HINTS {
-                true => hint(key, asked.iter().map(Cow::as_ref)),
-                false => String::new(),
-            };
-            DocumentProblem::new(path, format!("unknown key {}{nearest}", shown(key)))
-        });
-        problems.splice(first..first, notes);
+        let unknown = walker.unknown_keys();
+        problems.splice(first..first, unknown);
         Some(object)
     }
 
     /// The members that `read` asks an object for.
-    pub(super) fn keys(read: impl FnOnce(&mut Walker<'_, '_>)) -> BTreeSet<String> {
+    pub(super) fn keys<T>(read: impl FnOnce(&mut Walker<'_, '_>) -> T) -> BTreeSet<String> {
         let members = Map::new();
         let mut problems = Vec::new();
-        let (path, problems, asked, stored_as) =
-            (String::new(), &mut problems, Vec::new(), Map::new());
-        let mut walker = Walker {
-            path,
-            members: &members,
-            problems,
-            asked,
-            stored_as,
-            values_hold: true,
-        };
+        let mut walker = Walker::new("", &members, &mut problems);
         read(&mut walker);
         walker.asked.into_iter().map(Cow::into_owned).collect()
+    }
+
+    fn new(
+        path: &str,
+        members: &'v Map<String, Value>,
+        problems: &'p mut Vec<DocumentProblem>,
+    ) -> Walker<'v, 'p> {
+        Walker {
+            path: path.to_owned(),
+            members,
+            problems,
+            asked: Vec::new(),
+            stored_as: Map::new(),
+            values_hold: true,
+        }
+    }
+
+    /// A problem for each key that nobody has asked for.
+    fn unknown_keys(&self) -> Vec<DocumentProblem> {
+        let mut unknown = Vec::new();
+        let keys = self.members.keys().filter(|key| !self.is_asked(key));
+        for key in keys.take(MOST_MISTAKES.saturating_sub(self.problems.len())) {
+            let nearest = match unknown.len() < MOST_HINTS {
+                true => hint(key, self.asked.iter().map(Cow::as_ref)),
+                false => String::new(),
+            };
+            let rule = format!("unknown key {}{nearest}", shown(key));
+            unknown.push(DocumentProblem::new(self.path.as_str(), rule));
+        }
+        unknown
+    }
+
+    /// `client_name#` stands for `client_name#de` and every other language.
+    fn is_asked(&self, key: &str) -> bool {
+        let key = key.split_inclusive('#').next();
+        self.asked.iter().any(|asked| Some(asked.as_ref()) == key)
     }
 
     fn place(&self, key: &str) -> String {
@@ -153,9 +156,18 @@ impl<'v> Walker<'v, '_> {
 
     /// A text that keeps a rule.
     pub(super) fn checked(&mut self, key: &'static str, check: Check) -> Option<String> {
-        let text = self.string(key)?;
-        let broken = check(text).map_err(|rule| self.problem(key, rule));
-        broken.is_ok().then(|| text.to_owned())
+        let value = self.value(key)?;
+        self.checked_value(key, value, check)
+    }
+
+    fn checked_value(&mut self, key: &str, value: &Value, check: Check) -> Option<String> {
+        match checked_text(value, check, &[]) {
+            Ok(text) => Some(text.to_owned()),
+            Err(rule) => {
+                self.problem(key, rule);
+                None
+            }
+        }
     }
 
     /// A text that keeps a rule, with its translations. `unsaid` where it is absent.
@@ -172,26 +184,16 @@ impl<'v> Walker<'v, '_> {
             let Some((_, tag)) = member.split_once('#').filter(|(name, _)| *name == key) else {
                 continue;
             };
-            match value
-                .as_str()
-                .map(|translation| (translation, check(translation)))
+            if !is_language_tag(tag) {
+                let rule = format!("must name a language behind the #, as {key}#de");
+                self.problem(&member.escape_debug().to_string(), rule);
+            } else if !value.is_null()
+                && let Some(translation) = self.checked_value(member, value, check)
             {
-                _ if !is_language_tag(tag) => {
-                    let rule = format!("must name a language behind the #, as {key}#de");
-                    self.problem(&member.escape_debug().to_string(), rule);
+                let tag = tag.to_ascii_lowercase();
+                if text.by_language.insert(tag, translation).is_some() {
+                    self.problem(member, "names a language that is there in other letters");
                 }
-                Some((translation, Ok(()))) => {
-                    if text
-                        .by_language
-                        .insert(tag.to_ascii_lowercase(), translation.to_owned())
-                        .is_some()
-                    {
-                        self.problem(member, "names a language that is there in other letters");
-                    }
-                }
-                Some((_, Err(rule))) => self.problem(member, rule),
-                None if value.is_null() => {}
-                None => self.problem(member, expected("a string", value)),
             }
         }
         text
@@ -200,10 +202,24 @@ impl<'v> Walker<'v, '_> {
     /// A text that keeps a rule and must be there. After a note it is empty, in an object that is
     /// not used.
     pub(super) fn required(&mut self, key: &'static str, check: Check) -> String {
-        if self.value(key).is_none() {
-            self.problem(key, "is required");
-        }
+        self.not_absent(key, "is required");
         self.checked(key, check).unwrap_or_default()
+    }
+
+    /// Notes a member that is not there.
+    pub(super) fn not_absent(&mut self, key: &'static str, rule: &str) {
+        if self.value(key).is_none() {
+            self.problem(key, rule);
+        }
+    }
+
+    /// How many of these members are there.
+    pub(super) fn count(&mut self, keys: &[&'static str]) -> usize {
+        let mut count = 0;
+        for key in keys {
+            count += usize::from(self.value(key).is_some());
+        }
+        count
     }
 
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
@@ -220,31 +236,29 @@ impl<'v> Walker<'v, '_> {
         key: &'static str,
         range: RangeInclusive<u64>,
     ) -> Option<Duration> {
-        let is_time = |value: &&Value| value.is_number() || value.is_string();
-        let value = self.typed(
-            key,
-            "a whole number of seconds, or a text as \"15m\"",
-            |value| Some(value).filter(is_time),
-        )?;
-        let number = value
-            .as_str()
-            .map_or_else(|| value.as_u64(), timestamp::seconds);
-        let number = number.filter(|number| range.contains(number));
-        match number {
-            None => self.problem(
-                key,
-                format!(
-                    "must be a whole number of seconds from {} to {}, or as \"15m\"",
-                    range.start(),
-                    range.end()
-                ),
-            ),
-            Some(number) if value.is_string() => {
-                drop(self.stored_as.insert(String::from(key), number.into()))
-            }
-            Some(_) => {}
+        let value = self.value(key)?;
+        if !value.is_number() && !value.is_string() {
+            let wanted = "a whole number of seconds, or a text as \"15m\"";
+            self.problem(key, expected(wanted, value));
+            return None;
         }
-        number.map(Duration::from_secs)
+        let number = match value.as_str() {
+            Some(text) => timestamp::seconds(text),
+            None => value.as_u64(),
+        };
+        let Some(number) = number.filter(|number| range.contains(number)) else {
+            let rule = format!(
+                "must be a whole number of seconds from {} to {}, or as \"15m\"",
+                range.start(),
+                range.end()
+            );
+            self.problem(key, rule);
+            return None;
+        };
+        if value.is_string() {
+            self.stored_as.insert(String::from(key), number.into());
+        }
+        Some(Duration::from_secs(number))
     }
 
     pub(super) fn one_of<T: Copy>(
@@ -253,22 +267,15 @@ impl<'v> Walker<'v, '_> {
         choices: &[(&str, T)],
     ) -> Option<T> {
         let text = self.string(key)?;
-        let chosen = choices
-            .iter()
-            .find(|(name, _)| *name == text)
-            .map(|(_, choice)| *choice);
-        if chosen.is_none() {
-            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.problem(
-                key,
-                format!(
-                    "must be one of {}{}",
-                    names.join(", "),
-                    hint(text, names.iter().copied())
-                ),
-            );
+        for (name, choice) in choices {
+            if *name == text {
+                return Some(*choice);
+            }
         }
-        chosen
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let known = names.join(", ");
+        self.problem(key, format!("must be one of {known}{}", hint(text, names)));
+        None
     }
 
     /// An array of texts that keep a rule, each there once.
@@ -287,14 +294,13 @@ impl<'v> Walker<'v, '_> {
         let mut seen = BTreeSet::new();
         let mut texts = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let rule = match item.as_str().map(|text| (text, check(text))) {
-                Some((text, Ok(()))) if seen.insert(text) => {
+            let rule = match checked_text(item, check, choices) {
+                Ok(text) if seen.insert(text) => {
                     texts.push(text.to_owned());
                     continue;
                 }
-                Some((_, Ok(()))) => String::from("stands in the list twice"),
-                Some((text, Err(rule))) => format!("{rule}{}", hint(text, choices.iter().copied())),
-                None => expected("a string", item),
+                Ok(_) => String::from("stands in the list twice"),
+                Err(rule) => rule,
             };
             self.problem(&format!("{key}[{index}]"), rule);
         }
@@ -328,21 +334,18 @@ impl<'v> Walker<'v, '_> {
         key: &'static str,
         read: impl Fn(&str, &Value) -> Result<T, String>,
     ) -> M {
-        let members = self
-            .typed(key, "an object", Value::as_object)
-            .into_iter()
-            .flatten();
-        let read = members.filter_map(|(name, value)| match read(name, value) {
-            Ok(value) => Some((name.clone(), value)),
-            Err(rule) => {
-                self.problem(&format!("{key}.{}", name.escape_debug()), rule);
-                None
+        let mut found = Vec::new();
+        let members = self.typed(key, "an object", Value::as_object);
+        for (name, value) in members.into_iter().flatten() {
+            match read(name, value) {
+                Ok(value) => found.push((name.clone(), value)),
+                Err(rule) => self.problem(&format!("{key}.{}", name.escape_debug()), rule),
             }
-        });
-        read.collect()
+        }
+        found.into_iter().collect()
     }
 
-    /// An array of objects, each read by `parse`.
+    /// An array, each item read by `parse`.
     pub(super) fn list<T>(
         &mut self,
         key: &'static str,
@@ -351,14 +354,25 @@ impl<'v> Walker<'v, '_> {
         let items = self.typed(key, "an array", Value::as_array)?;
         let place = self.place(key);
         let before = self.problems.len();
-        let items = items.iter().enumerate();
-        let parsed = items
-            .filter_map(|(index, item)| parse(item, &format!("{place}[{index}]"), self.problems));
-        let mut parsed: Vec<T> = parsed.collect();
+        let mut parsed = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            parsed.extend(parse(item, &format!("{place}[{index}]"), self.problems));
+        }
         // A list of one has allocated room for four.
         parsed.shrink_to_fit();
         self.values_hold &= self.problems.len() == before;
         Some(parsed)
+    }
+
+    /// An array of objects, each read by `read`.
+    pub(super) fn objects<T>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(&mut Walker<'_, '_>) -> T,
+    ) -> Option<Vec<T>> {
+        self.list(key, |value, path, problems| {
+            Walker::object(value, path, problems, &read)
+        })
     }
 
     /// One member read by `parse`.
@@ -373,6 +387,20 @@ impl<'v> Walker<'v, '_> {
         self.values_hold &= self.problems.len() == before;
         parsed
     }
+}
+
+/// A text that keeps a rule; otherwise what is wrong, with a hint at one of `choices`.
+fn checked_text<'v>(value: &'v Value, check: Check, choices: &[&str]) -> Result<&'v str, String> {
+    let text = text(value)?;
+    match check(text) {
+        Ok(()) => Ok(text),
+        Err(rule) => Err(format!("{rule}{}", hint(text, choices.iter().copied()))),
+    }
+}
+
+/// The text that a value is; otherwise what is wrong.
+pub(super) fn text(value: &Value) -> Result<&str, String> {
+    value.as_str().ok_or_else(|| expected("a string", value))
 }
 
 /// `expected a string, found a number`
@@ -413,15 +441,12 @@ impl<'de> DeserializeSeed<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let is_item = self.0 == 2;
         let value = deserializer.deserialize_any(self)?;
-        // A box has no spare capacity.
-        let text = |value| {
-            serde_json::to_string(value).map(|text| Value::String(text.into_boxed_str().into()))
-        };
-        if is_item {
-            text(&value).map_err(D::Error::custom)
-        } else {
-            Ok(value)
+        if !is_item {
+            return Ok(value);
         }
+        let text = serde_json::to_string(&value).map_err(D::Error::custom)?;
+        // A box has no spare capacity.
+        Ok(Value::String(text.into_boxed_str().into()))
     }
 }
 

@@ -54,14 +54,9 @@ pub fn read(
     }
     let orphans = join(&mut dump)?;
     let dump = Row::of(String::from("dump"), &dump)?;
-    if CHILDREN
-        .iter()
-        .all(|(table, ..)| dump.value(table).is_none())
-    {
-        return Err(format!(
-            "it has none of {}",
-            CHILDREN.map(|(table, ..)| table).join(", ")
-        ));
+    let tables = CHILDREN.map(|(table, ..)| table);
+    if tables.iter().all(|table| dump.value(table).is_none()) {
+        return Err(format!("it has none of {}", tables.join(", ")));
     }
     let mut to = Import {
         issuers,
@@ -81,11 +76,8 @@ pub fn read(
     for row in dump.rows("IdentityProviders")? {
         provider(&row, &mut to)?;
     }
-    for row in dump
-        .rows("Clients")?
-        .iter()
-        .filter(|row| speaks_openid(row))
-    {
+    let clients = dump.rows("Clients")?;
+    for row in clients.iter().filter(|row| speaks_openid(row)) {
         to.clients.insert(row.required("ClientId")?);
     }
     catalogue(&dump, &mut to)?;
@@ -93,16 +85,16 @@ pub fn read(
         .rows("ApiScopes")?
         .iter()
         .any(|scope| scope.value("ApiResourceId").is_some());
-    dump.rows("Clients")?
-        .iter()
-        .try_for_each(|row| client(row, is_old, &mut to))?;
+    for row in &clients {
+        client(row, is_old, &mut to)?;
+    }
     let mut roles = BTreeMap::new();
     for row in dump.rows("AspNetRoles")? {
         roles.insert(row.required("Id")?, people::Role::of(&row)?);
     }
-    dump.rows("AspNetUsers")?
-        .iter()
-        .try_for_each(|row| people::user(row, &roles, now, &mut to))?;
+    for row in dump.rows("AspNetUsers")? {
+        people::user(&row, &roles, now, &mut to)?;
+    }
     note_unread(
         &dump,
         "dump of IdentityServer keys",
@@ -145,20 +137,15 @@ fn join(dump: &mut Value) -> Result<BTreeMap<&'static str, usize>, String> {
         let mut children = Vec::new();
         let root = Row::of(String::from("dump"), dump)?;
         for (index, row) in root.rows(parents)?.iter().enumerate() {
-            if row
-                .text("Id")?
-                .is_some_and(|id| ids.insert(id, index).is_some())
+            if let Some(id) = row.text("Id")?
+                && ids.insert(id, index).is_some()
             {
                 return Err(format!("{}: has the Id of another row", row.place));
             }
         }
         for table in tables.split(' ') {
             for row in root.rows(table)? {
-                match owners
-                    .split(' ')
-                    .find_map(|owner| row.text(owner).transpose())
-                    .transpose()?
-                {
+                match owner(&row, owners)? {
                     Some(id) => match ids.get(&id) {
                         Some(index) => children.push((*index, table, json!(row.members))),
                         None => *orphans.entry(table).or_default() += 1,
@@ -169,17 +156,25 @@ fn join(dump: &mut Value) -> Result<BTreeMap<&'static str, usize>, String> {
             }
         }
         for (index, table, row) in children {
-            let parent = dump
-                .get_mut(parents)
-                .and_then(|all| all.get_mut(index))
-                .and_then(Value::as_object_mut);
-            let list = parent.map(|parent| parent.entry(table).or_insert_with(|| json!([])));
-            list.and_then(Value::as_array_mut)
-                .into_iter()
-                .for_each(|list| list.push(row.clone()));
+            let parent = dump.get_mut(parents).and_then(|all| all.get_mut(index));
+            if let Some(Value::Object(parent)) = parent
+                && let Value::Array(list) = parent.entry(table).or_insert(json!([]))
+            {
+                list.push(row);
+            }
         }
     }
     Ok(orphans)
+}
+
+/// The `Id` of the row that it belongs to, in the first of these columns that has one.
+fn owner(row: &Row<'_>, columns: &str) -> Result<Option<String>, String> {
+    for column in columns.split(' ') {
+        if let Some(id) = row.text(column)? {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
 }
 
 /// Scopes and resources.
@@ -221,8 +216,9 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
                     (is_built_in && !is_gone, &built_in),
                 ],
             );
-            let is_ours = is_built_in && !is_gone && list == "identity_scopes";
-            to.scopes.extend(is_ours.then(|| name.clone()));
+            if is_built_in && !is_gone && list == "identity_scopes" {
+                to.scopes.insert(name.clone());
+            }
             if is_gone || is_built_in || is_client {
                 continue;
             }
@@ -240,8 +236,10 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
             if list == "resources" {
                 secrets(&row, "ApiSecrets,ApiResourceSecrets", &name, &mut entry, to)?;
                 if entry.0.remove("jwks").is_some() {
-                    let note = "a key is left out: a resource proves itself by a secret here";
-                    to.note(&name, note);
+                    to.note(
+                        &name,
+                        "a key is left out: a resource proves itself by a secret here",
+                    );
                 }
                 let scopes = row.texts("Scopes,ApiResourceScopes", "Scope")?.into_iter();
                 for scope in scopes.chain(row.texts("ApiScopes", "Name")?) {
@@ -256,8 +254,10 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
     }
     for (scope, resources) in behind {
         for name in resources {
-            let note = format!("left out of its scopes: {scope}: no enabled scope has that name");
-            to.note(&name, note);
+            to.note(
+                &name,
+                format!("left out of its scopes: {scope}: no enabled scope has that name"),
+            );
         }
     }
     Ok(())
@@ -375,7 +375,9 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
     ours.set("token_endpoint_auth_method", public.then_some("none"));
     let mut scope = ours.take("scope");
     scope.retain(|name| name != OFFLINE_ACCESS);
-    scope.extend(offline.then(|| OFFLINE_ACCESS.to_owned()));
+    if offline {
+        scope.push(OFFLINE_ACCESS.to_owned());
+    }
     ours.set("scope", scope);
     let is_external = !row.flag("EnableLocalLogin", true)?;
     let named = ours.take("identity_providers");
@@ -439,7 +441,7 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
 
 fn speaks_openid(row: &Row<'_>) -> bool {
     let protocol = row.text("ProtocolType").ok().flatten();
-    protocol.is_none_or(|protocol| protocol == "oidc")
+    matches!(protocol.as_deref(), None | Some("oidc"))
 }
 
 /// The providers that the client allows. Without any it would allow all. So a client that allows
@@ -516,11 +518,12 @@ fn refresh_lifetimes(
 fn claim_name(name: &str) -> String {
     let is_uri = name.starts_with("http://schemas.xmlsoap.org/")
         || name.starts_with("http://schemas.microsoft.com/");
-    let mut known = table("last segments of claims of WS-Federation").filter(|_| is_uri);
-    known
-        .find(|[_, last, _]| name.rsplit('/').next() == Some(last))
-        .map_or(name, |[claim, ..]| claim)
-        .to_owned()
+    for [claim, last, _] in table("last segments of claims of WS-Federation") {
+        if is_uri && name.rsplit('/').next() == Some(last) {
+            return claim.to_owned();
+        }
+    }
+    name.to_owned()
 }
 
 /// A time as their databases write it. Without a zone it is UTC.

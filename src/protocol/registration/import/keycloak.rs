@@ -39,9 +39,8 @@ fn is_among(names: &str, name: &str) -> bool {
 }
 
 fn is_openid(row: &Row<'_>) -> Result<bool, String> {
-    Ok(row
-        .text("protocol")?
-        .is_none_or(|protocol| protocol == "openid-connect"))
+    let protocol = row.text("protocol")?;
+    Ok(matches!(protocol.as_deref(), None | Some("openid-connect")))
 }
 
 /// Reads a realm's export.
@@ -72,22 +71,19 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     }
     for row in realm.rows("clients")? {
         let client_id = row.required("clientId")?;
+        let of = format!("client {client_id}");
         match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
-            _ if is_among(ITS_CLIENTS, &client_id) => to.note(
-                &format!("client {client_id}"),
-                "left out: every realm of Keycloak has it",
-            ),
+            _ if is_among(ITS_CLIENTS, &client_id) => {
+                to.note(&of, "left out: every realm of Keycloak has it")
+            }
             (false, true) => {
                 let account = account_of.remove(&client_id);
                 note_account(&client_id, account, &mut to)?;
                 let held = roles.of_client(&row, account)?;
                 client(&realm, &row, held, &mut to)?;
             }
-            (true, _) => to.note(
-                &format!("client {client_id}"),
-                "left out: it is an API, so register a resource",
-            ),
-            (_, false) => to.note(&format!("client {client_id}"), "left out: it speaks SAML"),
+            (true, _) => to.note(&of, "left out: it is an API, so register a resource"),
+            (_, false) => to.note(&of, "left out: it speaks SAML"),
         }
     }
     let mut of_people = people::Realm {
@@ -186,9 +182,10 @@ fn client(
     let has_default = !scopes.without_asking.is_empty();
     note_unasked(&row, &of, &grants, has_default, to)?;
     if is_for_people {
-        let without_asking = Vec::from_iter(scopes.without_asking);
-        let without_asking = (!without_asking.is_empty()).then(|| without_asking.join(" "));
-        ours.set("default_scope", without_asking);
+        if has_default {
+            let without_asking = Vec::from_iter(scopes.without_asking);
+            ours.set("default_scope", without_asking.join(" "));
+        }
         ours.set("always_include_user_claims_in_id_token", true);
         note_roles(&of, &scopes.all, to);
         lifetimes(realm, &row, &of, &scopes.all, &mut ours, to)?;
@@ -221,12 +218,15 @@ fn pkce(row: &Row<'_>, of: &str, ours: &mut ImportedObject, to: &mut Import) -> 
 /// The secret of a client that proves itself by it. Clients with another authenticator have one
 /// there, too, which proves nothing.
 fn secrets(row: &Row<'_>) -> Result<Option<Value>, String> {
-    let by_secret = row
-        .text("clientAuthenticatorType")?
-        .is_none_or(|kind| kind == "client-secret");
-    let secret = row.text("secret")?.filter(|_| by_secret);
-    let secret = secret.filter(|secret| is_clear(secret) && check_own(secret).is_ok());
-    Ok(secret.map(|secret| json!([{ "value": secret }])))
+    let authenticator = row.text("clientAuthenticatorType")?;
+    if let Some(secret) = row.text("secret")?
+        && matches!(authenticator.as_deref(), None | Some("client-secret"))
+        && is_clear(&secret)
+        && check_own(&secret).is_ok()
+    {
+        return Ok(Some(json!([{ "value": secret }])));
+    }
+    Ok(None)
 }
 
 /// What a request gets that does not come by the authorization endpoint.
@@ -262,23 +262,18 @@ fn note_unasked(
 
 /// What tokens say there of roles, and here.
 fn note_roles(of: &str, scope: &BTreeSet<String>, to: &mut Import) {
-    let has_roles = scope.contains(ROLES);
-    to.note_each(
+    to.note(
         of,
-        &[
-            (
-                true,
-                "set, as there: ID tokens have the user's claims \
-                 (always_include_user_claims_in_id_token)",
-            ),
-            (
-                has_roles,
-                "roles are the claim role (in UserInfo and ID tokens, with groups), and not \
-                 realm_access and resource_access of access tokens: an API that reads roles needs \
-                 a resource scope with the claim role",
-            ),
-        ],
+        "set, as there: ID tokens have the user's claims (always_include_user_claims_in_id_token)",
     );
+    if scope.contains(ROLES) {
+        to.note(
+            of,
+            "roles are the claim role (in UserInfo and ID tokens, with groups), and not \
+             realm_access and resource_access of access tokens: an API that reads roles needs a \
+             resource scope with the claim role",
+        );
+    }
 }
 
 /// Roles of its service account. Every access token of a client has its fixed claims. So a client
@@ -334,15 +329,7 @@ fn lifetimes(
     if !scope.contains(OFFLINE_ACCESS) {
         return Ok(());
     }
-    let mut whole = row.seconds("client.offline.session.max.lifespan")?;
-    if realm.flag("offlineSessionMaxLifespanEnabled", false)? {
-        let of_clients = realm.seconds("clientOfflineSessionMaxLifespan")?;
-        let most = realm
-            .seconds("offlineSessionMaxLifespan")?
-            .unwrap_or(KEYCLOAK_OFFLINE_LIFESPAN);
-        // The client's session ends with the session of the user that it belongs to.
-        whole = Some(whole.or(of_clients).unwrap_or(most).min(most));
-    }
+    let whole = offline_lifespan(realm, row)?;
     if whole.is_none() {
         to.note(
             of,
@@ -359,6 +346,20 @@ fn lifetimes(
     ours.set("refresh_token_lifetime", whole);
     ours.set("refresh_token_idle_lifetime", idle.min(whole));
     Ok(())
+}
+
+/// How long an offline session lives in all. Absent where it ends only when it is not used.
+fn offline_lifespan(realm: &Row<'_>, row: &Row<'_>) -> Result<Option<u64>, String> {
+    let own = row.seconds("client.offline.session.max.lifespan")?;
+    if !realm.flag("offlineSessionMaxLifespanEnabled", false)? {
+        return Ok(own);
+    }
+    let of_clients = realm.seconds("clientOfflineSessionMaxLifespan")?;
+    let most = realm
+        .seconds("offlineSessionMaxLifespan")?
+        .unwrap_or(KEYCLOAK_OFFLINE_LIFESPAN);
+    // The client's session ends with the session of the user that it belongs to.
+    Ok(Some(own.or(of_clients).unwrap_or(most).min(most)))
 }
 
 /// How its tokens are made.
@@ -396,6 +397,17 @@ fn tokens(
     ];
     to.note_each(of, &notes);
     ours.set("access_token_typ", (!is_typed).then_some("JWT"));
+    algorithms(realm, row, of, ours, to)
+}
+
+/// How its tokens are signed.
+fn algorithms(
+    realm: &Row<'_>,
+    row: &Row<'_>,
+    of: &str,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
     let of_realm = realm.text("defaultSignatureAlgorithm")?;
     for (member, theirs) in [
         (
@@ -430,16 +442,33 @@ fn addresses(
     to: &mut Import,
 ) -> Result<(), String> {
     let root = row.text("rootUrl")?.unwrap_or_default();
-    let whole = |uri: &str| match uri.starts_with('/') {
+    let uris = ours.take("redirect_uris");
+    let uris: Vec<String> = uris.iter().map(|uri| below(&root, uri)).collect();
+    note_any_port(&uris, of, to);
+    let after = after_logout(row, &root, &uris)?;
+    ours.set("redirect_uris", uris);
+    ours.set("post_logout_redirect_uris", after);
+    let is_told = row.flag("frontchannelLogout", false)?;
+    if !is_told && ours.0.remove("frontchannel_logout_uri").is_some() {
+        to.note(
+            of,
+            "frontchannel.logout.url is left out, as frontchannelLogout is false: register \
+             frontchannel_logout_uri",
+        );
+    }
+    origins(of, ours, to);
+    Ok(())
+}
+
+fn below(root: &str, uri: &str) -> String {
+    match uri.starts_with('/') {
         true => format!("{}{uri}", root.trim_end_matches('/')),
         false => uri.to_owned(),
-    };
-    let uris: Vec<String> = ours
-        .take("redirect_uris")
-        .iter()
-        .map(|uri| whole(uri))
-        .collect();
-    for (index, uri) in uris.iter().enumerate() {
+    }
+}
+
+fn note_any_port(redirect_uris: &[String], of: &str, to: &mut Import) {
+    for (index, uri) in redirect_uris.iter().enumerate() {
         let path = uri.strip_prefix("http://localhost");
         if path.is_some_and(|path| path.is_empty() || path.starts_with('/')) {
             to.note(
@@ -453,26 +482,25 @@ fn addresses(
             );
         }
     }
-    // A client that names none has its redirect URIs there, as by `+`. Only `-` is none.
-    let after = row
+}
+
+/// A client that names none has its redirect URIs there, as by `+`. Only `-` is none.
+fn after_logout(
+    row: &Row<'_>,
+    root: &str,
+    redirect_uris: &[String],
+) -> Result<Vec<String>, String> {
+    let Some(named) = row
         .text("post.logout.redirect.uris")?
-        .unwrap_or_else(|| String::from("+"));
-    let named = after.split("##").filter(|uri| !matches!(*uri, "" | "-"));
-    let after: Vec<String> = if after == "+" {
-        uris.clone()
-    } else {
-        named.map(whole).collect()
+        .filter(|named| named != "+")
+    else {
+        return Ok(redirect_uris.to_vec());
     };
-    ours.set("redirect_uris", uris);
-    ours.set("post_logout_redirect_uris", after);
-    let is_told = row.flag("frontchannelLogout", false)?;
-    if !is_told && ours.0.remove("frontchannel_logout_uri").is_some() {
-        to.note(
-            of,
-            "frontchannel.logout.url is left out, as frontchannelLogout is false: register \
-             frontchannel_logout_uri",
-        );
-    }
+    let uris = named.split("##").filter(|uri| !matches!(*uri, "" | "-"));
+    Ok(uris.map(|uri| below(root, uri)).collect())
+}
+
+fn origins(of: &str, ours: &mut ImportedObject, to: &mut Import) {
     let mut origins = ours.take("allowed_cors_origins");
     if origins.iter().any(|origin| origin == "*") {
         to.note(
@@ -483,7 +511,6 @@ fn addresses(
     }
     origins.retain(|origin| !matches!(origin.as_str(), "+" | "*"));
     ours.set("allowed_cors_origins", origins);
-    Ok(())
 }
 
 fn grant_types(row: &Row<'_>) -> Result<Vec<&'static str>, String> {

@@ -35,25 +35,25 @@ fn columns(line: &'static str) -> [&'static str; 3] {
     std::array::from_fn(|_| columns.next().unwrap_or_default())
 }
 
+fn known_key(line: &'static str) -> KnownKey {
+    let [key, value, follows] = columns(line);
+    KnownKey {
+        key,
+        value,
+        follows,
+    }
+}
+
 /// The tables, by their titles.
 static TABLES: LazyLock<BTreeMap<&str, KnownObject>> = LazyLock::new(|| {
     let mut tables = BTreeMap::new();
     for table in KNOWN.split("\n\n") {
         let mut lines = table.lines();
         let [title, called, name_key] = columns(lines.next().unwrap_or_default());
-        let key = |line| {
-            let [key, value, follows] = columns(line);
-            KnownKey {
-                key,
-                value,
-                follows,
-            }
-        };
-        let keys = lines.map(key).collect();
         let object = KnownObject {
             called,
             name_key,
-            keys,
+            keys: lines.map(known_key).collect(),
         };
         tables.insert(title, object);
     }

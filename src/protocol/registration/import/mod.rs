@@ -57,17 +57,18 @@ impl Import {
 
     /// Those that hold.
     fn note_each(&mut self, of: &str, notes: &[(bool, &str)]) {
-        notes
-            .iter()
-            .filter(|(holds, _)| *holds)
-            .for_each(|(_, text)| self.note(of, *text));
+        for (holds, text) in notes {
+            if *holds {
+                self.note(of, *text);
+            }
+        }
     }
 
     fn push(&mut self, list: &str, ours: ImportedObject) {
         let list = self.lists.entry(list).or_insert_with(|| json!([]));
-        list.as_array_mut()
-            .into_iter()
-            .for_each(|list| list.push(json!(ours.0)));
+        if let Some(list) = list.as_array_mut() {
+            list.push(json!(ours.0));
+        }
     }
 
     /// The document, and what there is to say: how people sign in; a line for each note, of what
@@ -92,13 +93,7 @@ impl Import {
         if self.signs_in_by_address {
             return Some(self.by_address());
         }
-        let has_another = |user: &&Value| {
-            let address = user.pointer("/claims/email").and_then(Value::as_str);
-            let name = user.get("username").and_then(Value::as_str);
-            name.zip(address)
-                .is_some_and(|(name, address)| !name.eq_ignore_ascii_case(address))
-        };
-        let others = users.iter().filter(has_another).count();
+        let others = users.iter().filter(|user| has_another_name(user)).count();
         Some(format!(
             "people sign in by user name here, not by e-mail address: {others} of {} have a user \
              name that is not their address",
@@ -111,15 +106,14 @@ impl Import {
         let text = |key: &str| ours.0.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = text("name").unwrap_or_default();
         let issuer = text("issuer");
-        let secret = text("client_secret");
-        let nowhere = (
-            issuer.is_none(),
-            "left out: it has no issuer, so register it by hand",
-        );
-        self.note_each(
-            &format!("identity provider {name}"),
-            &[nowhere, (secret.is_none(), "give its client_secret")],
-        );
+        let notes = [
+            (
+                issuer.is_none(),
+                "left out: it has no issuer, so register it by hand",
+            ),
+            (text("client_secret").is_none(), "give its client_secret"),
+        ];
+        self.note_each(&format!("identity provider {name}"), &notes);
         if let Some(issuer) = issuer {
             self.issuers.entry(name).or_insert(issuer);
             self.push("identity_providers", ours);
@@ -150,30 +144,26 @@ impl Import {
             flows.iter().flat_map(|flow| flow.grants).copied().collect();
         let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
         grants.extend(is_offline.then_some("refresh_token"));
-        let has_both = ours.0.contains_key("secrets") && ours.0.contains_key("jwks");
-        let lacks_credentials = !public && !settle_credentials(&mut ours);
-        let has_credentials = ours.0.contains_key("secrets") || ours.0.contains_key("jwks");
-        if public {
-            ours.0.remove("secrets");
-            ours.0.remove("jwks");
-        }
+        let has_secret = ours.0.contains_key("secrets");
+        let has_key = ours.0.contains_key("jwks");
+        settle_credentials(&mut ours, public);
         let uses_code = grants.contains("authorization_code");
         let without_pkce = ours.0.remove("require_pkce") == Some(json!(false)) && uses_code;
         let must_pkce = uses_code && !without_pkce && !public;
         ours.set("require_pkce", must_pkce.then_some(true));
         let notes = [
             (
-                public && has_credentials,
+                public && (has_secret || has_key),
                 "is a public client, so its secrets are left out: let it send none, or register a \
                  token_endpoint_auth_method",
             ),
             (
-                has_both && !public,
+                !public && has_secret && has_key,
                 "has a key beside its secret, which is left out, as a client proves itself in one \
                  way: for the key, register jwks and private_key_jwt instead of secrets",
             ),
             (
-                lacks_credentials,
+                !public && !has_secret && !has_key,
                 "has no secret that can move: make one by `gatepost client secret`",
             ),
             (
@@ -192,13 +182,9 @@ impl Import {
         ];
         self.note_each(of, &notes);
         ours.set("scope", scope.join(" "));
-        let lists = [
-            ("grant_types", json!(grants)),
-            ("response_types", json!(response_types)),
-        ];
-        for (member, list) in lists {
-            ours.0.insert(String::from(member), list);
-        }
+        ours.0.insert("grant_types".into(), json!(grants));
+        ours.0
+            .insert("response_types".into(), json!(response_types));
         self.push("clients", ours);
     }
 
@@ -271,14 +257,18 @@ impl Import {
     /// Whether one of these is a resource scope.
     fn has_api(&self, scope: &[String]) -> bool {
         let of_apis = self.lists.get("resource_scopes").and_then(Value::as_array);
-        let names = of_apis
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.get("name"));
-        names
-            .into_iter()
-            .any(|name| scope.iter().any(|one| name == one))
+        let all = of_apis.into_iter().flatten();
+        let mut names = all.filter_map(|entry| entry.get("name"));
+        names.any(|name| scope.iter().any(|one| name == one))
     }
+}
+
+/// Whether the user name is not the e-mail address.
+fn has_another_name(user: &Value) -> bool {
+    let address = user.pointer("/claims/email").and_then(Value::as_str);
+    let name = user.get("username").and_then(Value::as_str);
+    name.zip(address)
+        .is_some_and(|(name, address)| !name.eq_ignore_ascii_case(address))
 }
 
 /// The command that makes links for people whose second factor did not move, if it takes them.
@@ -294,18 +284,16 @@ fn without_factor(lists: &Map<String, Value>, lost: &BTreeSet<String>) -> Option
             names.push(format!("'{}'", name.replace('\'', r"'\''")));
         }
     }
-    let command = format!(
-        "printf '%s\\n' {} | gatepost user reset --enrol --from - --links FILE",
-        names.join(" ")
-    );
+    if names.is_empty() {
+        return None;
+    }
     let people = names.len();
-    (people > 0).then(|| {
-        format!(
-            "people whose second factor did not move: {people}. Until they set up another, the \
-             password alone is enough. After `apply` this makes a link for each, in a new FILE: \
-             {command}"
-        )
-    })
+    let names = names.join(" ");
+    Some(format!(
+        "people whose second factor did not move: {people}. Until they set up another, the \
+         password alone is enough. After `apply` this makes a link for each, in a new FILE: \
+         printf '%s\\n' {names} | gatepost user reset --enrol --from - --links FILE"
+    ))
 }
 
 /// What a line is about.
@@ -334,16 +322,18 @@ impl NotedObjects {
     }
 }
 
-/// Keeps the secrets of a confidential client, or else its keys. Returns whether it has any.
-fn settle_credentials(ours: &mut ImportedObject) -> bool {
-    let has_secret = ours.0.contains_key("secrets");
-    let has_key = ours.0.contains_key("jwks");
-    match (has_secret, has_key) {
-        (true, _) => drop(ours.0.remove("jwks")),
-        (false, true) => ours.set("token_endpoint_auth_method", "private_key_jwt"),
-        (false, false) => ours.set("confidential", true),
+/// Keeps the secrets of a confidential client, or else its keys.
+fn settle_credentials(ours: &mut ImportedObject, public: bool) {
+    if public {
+        ours.0.remove("secrets");
+        ours.0.remove("jwks");
+    } else if ours.0.contains_key("secrets") {
+        ours.0.remove("jwks");
+    } else if ours.0.contains_key("jwks") {
+        ours.set("token_endpoint_auth_method", "private_key_jwt");
+    } else {
+        ours.set("confidential", true);
     }
-    has_secret || has_key
 }
 
 fn response_types(flows: &[&Flow], ours: &ImportedObject) -> Vec<&'static str> {
@@ -362,9 +352,9 @@ struct ImportedObject(Map<String, Value>);
 impl<const N: usize> From<[(&str, Value); N]> for ImportedObject {
     fn from(members: [(&str, Value); N]) -> ImportedObject {
         let mut object = ImportedObject::default();
-        members
-            .into_iter()
-            .for_each(|(key, value)| object.set(key, value));
+        for (key, value) in members {
+            object.set(key, value);
+        }
         object
     }
 }
@@ -417,10 +407,12 @@ impl ImportedObject {
             .0
             .into_iter()
             .partition(|(name, value)| is_possible_claim(name, value));
-        let note = |name| {
-            format!("left out of claims: {name}: reserved for the token, or of another form")
-        };
-        lost.keys().for_each(|name| to.note(of, note(name)));
+        for name in lost.keys() {
+            to.note(
+                of,
+                format!("left out of claims: {name}: reserved for the token, or of another form"),
+            );
+        }
         Value::Object(kept)
     }
 }

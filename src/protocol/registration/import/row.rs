@@ -13,15 +13,10 @@ use crate::protocol::registration::walker::expected;
 pub(super) const MEMBERS: &str = include_str!("members.txt");
 
 pub(super) fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
-    let found = MEMBERS
-        .split("\n\n")
-        .filter_map(|table| table.split_once('\n'))
-        .find(|(title, _)| *title == name);
+    let mut tables = MEMBERS.split("\n\n");
+    let lines = tables.find_map(|table| table.strip_prefix(name)?.strip_prefix('\n'));
     let words = |line: &'static str| line.split_whitespace().collect::<Vec<_>>().try_into().ok();
-    found
-        .map_or("", |(_, lines)| lines)
-        .lines()
-        .filter_map(words)
+    lines.unwrap_or_default().lines().filter_map(words)
 }
 
 /// An object of their document. Their tools write a number as a text and a truth as 0 or 1, so both
@@ -62,17 +57,15 @@ impl<'v> Row<'v> {
         let Some(text) = self.text(key)? else {
             return Ok(unsaid);
         };
-        let found = names
-            .into_iter()
-            .zip(["0", "1"])
-            .position(|one| text.eq_ignore_ascii_case(one.0) || text == one.1);
-        let rule = || {
-            format!(
-                "{}.{key}: is neither {} nor {}",
-                self.place, names[0], names[1]
-            )
-        };
-        found.map(|found| found == 1).ok_or_else(rule)
+        let [first, second] = names;
+        if text.eq_ignore_ascii_case(first) || text == "0" {
+            Ok(false)
+        } else if text.eq_ignore_ascii_case(second) || text == "1" {
+            Ok(true)
+        } else {
+            let place = &self.place;
+            Err(format!("{place}.{key}: is neither {first} nor {second}"))
+        }
     }
 
     pub(super) fn flag(&self, key: &str, unsaid: bool) -> Result<bool, String> {
@@ -80,45 +73,46 @@ impl<'v> Row<'v> {
     }
 
     pub(super) fn seconds(&self, key: &str) -> Result<Option<u64>, String> {
-        let number = |text: String| {
-            text.parse()
-                .map_err(|_| format!("{}.{key}: is no number of seconds", self.place))
+        let Some(text) = self.text(key)? else {
+            return Ok(None);
         };
-        let seconds: Option<i64> = self.text(key)?.map(number).transpose()?;
+        let Ok(seconds) = text.parse::<i64>() else {
+            return Err(format!("{}.{key}: is no number of seconds", self.place));
+        };
         // Consoles write -1 for what has no end of its own.
-        Ok(seconds
-            .and_then(|seconds| u64::try_from(seconds).ok())
-            .filter(|seconds| *seconds > 0)
-            .map(|seconds| seconds.min(LONGEST_LIFETIME)))
+        Ok(match u64::try_from(seconds) {
+            Ok(0) | Err(_) => None,
+            Ok(seconds) => Some(seconds.min(LONGEST_LIFETIME)),
+        })
     }
 
     /// The items of the lists of these names, each with its place.
     fn list(&self, keys: &str) -> Result<Vec<(String, &'v Value)>, String> {
         let mut all = Vec::new();
-        for (key, value) in keys
-            .split(',')
-            .filter_map(|key| Some((key, self.value(key)?)))
-        {
+        for key in keys.split(',') {
+            let Some(value) = self.value(key) else {
+                continue;
+            };
             let place = format!("{}.{key}", self.place);
             let items = value
                 .as_array()
                 .ok_or_else(|| format!("{place}: {}", expected("an array", value)))?;
-            all.extend(
-                items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| (format!("{place}[{index}]"), item)),
-            );
+            for (index, item) in items.iter().enumerate() {
+                all.push((format!("{place}[{index}]"), item));
+            }
         }
         Ok(all)
     }
 
     pub(super) fn texts(&self, keys: &str, column: &str) -> Result<Vec<String>, String> {
-        let text = |(place, value): (String, &Value)| match value.as_object() {
-            Some(members) => Row { place, members }.required(column),
-            None => plain(&place, value),
-        };
-        self.list(keys)?.into_iter().map(text).collect()
+        let mut texts = Vec::new();
+        for (place, value) in self.list(keys)? {
+            texts.push(match value.as_object() {
+                Some(members) => Row { place, members }.required(column)?,
+                None => plain(&place, value)?,
+            });
+        }
+        Ok(texts)
     }
 
     pub(super) fn rows(&self, keys: &str) -> Result<Vec<Row<'v>>, String> {

@@ -12,7 +12,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::document::{Document, DocumentEntry};
 use super::problem::DocumentProblem;
@@ -107,17 +107,14 @@ impl RegisteredUsers {
 impl RegisteredObjects {
     /// What a document can count on: what pruning by this very document removes is not among it.
     pub fn names(&self, pruning: &Pruning) -> Stored {
-        let kept = self
-            .objects
-            .iter()
-            .filter(|((kind, name), _)| pruning.keeps(*kind, name));
-        let objects = kept
-            .map(|(key, object)| (key.clone(), !object.secrets.is_empty()))
-            .collect();
-        Stored {
-            objects,
-            compiled_in_grants: BTreeSet::new(),
+        let mut stored = Stored::default();
+        for (key, object) in &self.objects {
+            if pruning.keeps(key.0, &key.1) {
+                let has_secret = !object.secrets.is_empty();
+                stored.objects.insert(key.clone(), has_secret);
+            }
         }
+        stored
     }
 }
 
@@ -403,20 +400,15 @@ fn entry_change<'d>(
     registered: &'d RegisteredObjects,
 ) -> Option<PlannedChange<'d>> {
     let stored = registered.objects.get(&(entry.kind, entry.name.clone()));
-    let present = stored
-        .map(|stored| stored.secrets.as_slice())
-        .unwrap_or_default();
-    let mut secrets = given
-        .secrets
-        .as_ref()
-        .map(|given| compare_secrets(present, given))
-        .unwrap_or_default();
+    let mut secrets = SecretChanges::default();
+    if let Some(given) = &given.secrets {
+        let present = stored.map_or(&[][..], |stored| &stored.secrets);
+        secrets = compare_secrets(present, given);
+    }
     let present = stored.and_then(|stored| stored.client_secret.as_ref());
-    secrets.client_secret = given
-        .client_secret
-        .as_ref()
-        .filter(|given| Some(*given) != present)
-        .cloned();
+    if given.client_secret.as_ref() != present {
+        secrets.client_secret.clone_from(&given.client_secret);
+    }
     change(stored.is_some(), PlanStep::Put(entry, stored), secrets)
 }
 
@@ -445,19 +437,16 @@ fn compare_fields(before: Value, after: Value, name_key: &str) -> Vec<FieldChang
 
 fn members(before: Value, after: Value, path: &str, changes: &mut Vec<FieldChange>) {
     let mut both: BTreeMap<String, (Option<Value>, Option<Value>)> = BTreeMap::new();
-    let map = |value| {
-        if let Value::Object(members) = value {
-            members
-        } else {
-            Map::new()
+    if let Value::Object(before) = before {
+        for (key, value) in before {
+            both.entry(key).or_default().0 = Some(value);
         }
-    };
-    map(before)
-        .into_iter()
-        .for_each(|(key, value)| both.entry(key).or_default().0 = Some(value));
-    map(after)
-        .into_iter()
-        .for_each(|(key, value)| both.entry(key).or_default().1 = Some(value));
+    }
+    if let Value::Object(after) = after {
+        for (key, value) in after {
+            both.entry(key).or_default().1 = Some(value);
+        }
+    }
     for (key, beside) in both {
         let key = if path.is_empty() {
             key

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::problem::DocumentProblem;
 use super::super::provider;
-use super::{Comparison, RegisteredObject};
+use super::Comparison;
 use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
@@ -17,22 +17,22 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>
         registered,
         ..
     } = comparison;
-    let of_kind = |kind: ObjectKind| kind == ObjectKind::IdentityProvider;
-    let entries = document
-        .entries
-        .iter()
-        .zip(given)
-        .filter(|(entry, _)| of_kind(entry.kind));
-    let wanted: Vec<_> = entries
-        .filter_map(|(entry, given)| Some((entry, given, read(&entry.document)?)))
-        .collect();
-    let stored = registered
-        .objects
-        .iter()
-        .filter(|((kind, _), _)| of_kind(*kind));
-    let stored: BTreeMap<&str, _> = stored
-        .filter_map(|((_, name), object)| Some((name.as_str(), (object, read(&object.document)?))))
-        .collect();
+    let mut wanted = Vec::new();
+    for (entry, given) in document.entries.iter().zip(given) {
+        if entry.kind == ObjectKind::IdentityProvider
+            && let Some(provider) = read(&entry.document)
+        {
+            wanted.push((entry, given, provider));
+        }
+    }
+    let mut stored = BTreeMap::new();
+    for ((kind, name), object) in &registered.objects {
+        if *kind == ObjectKind::IdentityProvider
+            && let Some(provider) = read(&object.document)
+        {
+            stored.insert(name.as_str(), (object, provider));
+        }
+    }
     let all = wanted
         .iter()
         .map(|(.., provider)| provider)
@@ -46,19 +46,20 @@ pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>
     }
     for (entry, given, provider) in &wanted {
         let place = &entry.place;
-        let before = stored.get(entry.name.as_str());
         // The kept secret would be sent to an address that never had it.
-        let keeps_anothers = |(object, before): &(&RegisteredObject, IdentityProvider)| {
-            object.client_secret.is_some() && recipient(before) != recipient(provider)
-        };
-        if given.client_secret.is_none() && before.is_some_and(keeps_anothers) {
+        if given.client_secret.is_none()
+            && let Some((object, before)) = stored.get(entry.name.as_str())
+            && object.client_secret.is_some()
+            && recipient(before) != recipient(provider)
+        {
             let rule = "must be given anew: the one that is stored is another provider's, and not \
                         for this one to see";
             problems.push(DocumentProblem::new(format!("{place}.client_secret"), rule));
         }
-        let claims =
-            account_claim(provider).and_then(|(endpoint, _)| claims_by_endpoint.get(endpoint));
-        if claims.is_some_and(|claims| claims.len() > 1) {
+        if let Some((endpoint, _)) = account_claim(provider)
+            && let Some(claims) = claims_by_endpoint.get(endpoint)
+            && claims.len() > 1
+        {
             let rule = "must be the same wherever userinfo_endpoint is: what another claim says \
                         of somebody there may be what finds the account of somebody else";
             problems.push(DocumentProblem::new(format!("{place}.subject_claim"), rule));

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::super::problem::{DocumentProblem, shown};
 use super::{Comparison, PlanStep, PlannedChange, SecretChanges, Verb};
 use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::user::UserEntry;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::identifiers::Subject;
 
@@ -19,17 +18,14 @@ pub struct Pruning(BTreeMap<ObjectKind, BTreeSet<String>>);
 impl Pruning {
     /// Every list that the document has.
     pub fn of(document: &Value) -> Pruning {
-        let named = |kind: ObjectKind| {
-            let items = document.get(kind.list())?.as_array()?.iter();
-            let name = |item: &Value| {
-                parse_own(item.as_str()?)
-                    .get(kind.name_key())?
-                    .as_str()
-                    .map(str::to_owned)
-            };
-            Some((kind, items.filter_map(name).collect()))
-        };
-        Pruning(ObjectKind::ALL.into_iter().filter_map(named).collect())
+        let mut lists = BTreeMap::new();
+        for kind in ObjectKind::ALL {
+            if let Some(Value::Array(items)) = document.get(kind.list()) {
+                let names = items.iter().filter_map(|item| name(kind, item));
+                lists.insert(kind, names.collect());
+            }
+        }
+        Pruning(lists)
     }
 
     pub fn covers(&self, kind: ObjectKind) -> bool {
@@ -40,6 +36,11 @@ impl Pruning {
     pub(super) fn keeps(&self, kind: ObjectKind, name: &str) -> bool {
         self.0.get(&kind).is_none_or(|names| names.contains(name))
     }
+}
+
+fn name(kind: ObjectKind, item: &Value) -> Option<String> {
+    let object = parse_own(item.as_str()?);
+    Some(object.get(kind.name_key())?.as_str()?.to_owned())
 }
 
 /// Everything that is removed, in an order that leaves nothing in use without what it needs. Notes
@@ -63,17 +64,22 @@ pub(super) fn removals<'d>(
         .collect();
     note_names_left_behind(comparison, &gone, problems);
     note_tenants_in_use(comparison, &gone, problems);
-    let objects = objects.iter().map(|(kind, name)| PlanStep::Remove {
-        kind: *kind,
-        name: name.clone(),
-    });
-    let steps = users_to_remove(comparison).into_iter().chain(objects);
-    let removal = |step| PlannedChange {
+    let mut steps = users_to_remove(comparison);
+    for (kind, name) in objects {
+        steps.push(PlanStep::Remove {
+            kind: *kind,
+            name: name.clone(),
+        });
+    }
+    steps.into_iter().map(removal).collect()
+}
+
+fn removal(step: PlanStep<'_>) -> PlannedChange<'_> {
+    PlannedChange {
         verb: Verb::Remove,
         step,
         secrets: SecretChanges::default(),
-    };
-    steps.map(removal).collect()
+    }
 }
 
 /// A name, after what it is called: [`ObjectKind::called`].
@@ -91,19 +97,20 @@ fn users_to_remove<'d>(comparison: &Comparison) -> Vec<PlanStep<'d>> {
         return Vec::new();
     }
     let users = &comparison.users;
-    let meant = comparison.document.users.iter().zip(&users.named);
-    let kept: BTreeSet<&Subject> = meant
-        .filter_map(|(user, named)| user.subject.as_ref().or(named.as_ref()))
-        .collect();
-    let removed = users
-        .users
-        .iter()
-        .filter(|(subject, _)| !kept.contains(subject));
-    let step = |(subject, user): (&Subject, &UserEntry)| PlanStep::RemoveUser {
-        subject: subject.clone(),
-        username: user.designation().to_owned(),
-    };
-    removed.map(step).collect()
+    let mut kept = BTreeSet::<&Subject>::new();
+    for (user, named) in comparison.document.users.iter().zip(&users.named) {
+        kept.extend(user.subject.as_ref().or(named.as_ref()));
+    }
+    let mut steps = Vec::new();
+    for (subject, user) in &users.users {
+        if !kept.contains(subject) {
+            steps.push(PlanStep::RemoveUser {
+                subject: subject.clone(),
+                username: user.designation().to_owned(),
+            });
+        }
+    }
+    steps
 }
 
 /// What the document does not name stays as it is: it must not be left naming nothing.

@@ -39,10 +39,9 @@ pub(super) fn changes<'d>(
         let subject = entry.subject.as_ref().or(named);
         let found = users.meant(index, entry);
         // With pruning, the other user is removed before, unless the document has their `sub`.
-        let is_taken = named.is_some_and(|named| {
-            let stays = by_sub.contains(named) || !pruning.covers(ObjectKind::User);
-            Some(named) != subject && stays
-        });
+        let is_taken = named != subject
+            && named
+                .is_some_and(|named| by_sub.contains(named) || !pruning.covers(ObjectKind::User));
         let is_removed = entry
             .subject
             .as_ref()
@@ -104,35 +103,30 @@ fn issuers(comparison: &Comparison) -> BTreeSet<String> {
         pruning,
         ..
     } = comparison;
-    let stored = registered
-        .objects
-        .iter()
-        .filter(|((kind, name), _)| pruning.keeps(*kind, name));
-    let stored = stored.map(|((kind, _), object)| (*kind, &object.document));
-    let all = stored.chain(
-        document
-            .entries
-            .iter()
-            .map(|entry| (entry.kind, &entry.document)),
-    );
-    let vouching = all.filter(|(kind, _)| {
-        matches!(
-            kind,
-            ObjectKind::IdentityProvider | ObjectKind::AssertionIssuer
-        )
-    });
-    let issuer = |document: Value| {
-        Some(
-            document
-                .get("issuer")
-                .or(document.get("userinfo_endpoint"))?
-                .as_str()?
-                .to_owned(),
-        )
-    };
-    vouching
-        .filter_map(|(_, document)| issuer(parse_own(document)))
-        .collect()
+    let mut issuers = BTreeSet::new();
+    for ((kind, name), object) in &registered.objects {
+        if pruning.keeps(*kind, name) {
+            issuers.extend(issuer(*kind, &object.document));
+        }
+    }
+    for entry in &document.entries {
+        issuers.extend(issuer(entry.kind, &entry.document));
+    }
+    issuers
+}
+
+fn issuer(kind: ObjectKind, document: &str) -> Option<String> {
+    if !matches!(
+        kind,
+        ObjectKind::IdentityProvider | ObjectKind::AssertionIssuer
+    ) {
+        return None;
+    }
+    let document = parse_own(document);
+    let issuer = document
+        .get("issuer")
+        .or(document.get("userinfo_endpoint"))?;
+    Some(issuer.as_str()?.to_owned())
 }
 
 /// Notes users whose subject is a client's name, and clients whose name is a user's subject. In a
@@ -157,28 +151,24 @@ pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<DocumentPro
             && pruning.keeps(ObjectKind::Client, name)
     };
     for (index, entry) in document.users.iter().enumerate() {
-        if entry
-            .subject
-            .as_ref()
-            .map(Subject::as_str)
-            .is_some_and(|name| named.contains(name) || is_kept(name))
+        if let Some(subject) = entry.subject.as_ref().map(Subject::as_str)
+            && (named.contains(subject) || is_kept(subject))
         {
             let rule =
                 "is the client_id of a client: a resource could not tell the user from the client";
             problems.push(DocumentProblem::new(format!("users[{index}].sub"), rule));
         }
     }
-    for entry in clients.filter(|entry| {
-        users
+    for entry in clients {
+        if users
             .of_clients
             .contains(&Subject::new(entry.name.as_str()))
-    }) {
-        let rule =
-            "is the sub of a user, or once was: a resource could not tell the client from the user";
-        problems.push(DocumentProblem::new(
-            format!("{}.client_id", entry.place),
-            rule,
-        ));
+        {
+            let place = format!("{}.client_id", entry.place);
+            let rule = "is the sub of a user, or once was: a resource could not tell the client \
+                        from the user";
+            problems.push(DocumentProblem::new(place, rule));
+        }
     }
 }
 
@@ -202,12 +192,7 @@ fn change<'d>(
     // A `password` is not compared: it is only the first one. An imported hash is compared until
     // the user has one of ours: it is what they had before they moved, and they may have another by
     // now.
-    let is_own = |credential: &Credential| match credential {
-        Credential::Hash(hash) => hash.expose().starts_with(own_hash),
-        Credential::Password(_) => false,
-    };
-    let is_later = before.credential.as_ref().is_some_and(is_own)
-        && !entry.credential.as_ref().is_some_and(is_own);
+    let is_later = has_own(before, own_hash) && !has_own(entry, own_hash);
     let password_hash = match &entry.credential {
         Some(Credential::Hash(hash)) if entry.credential != before.credential && !is_later => {
             Some(hash)
@@ -226,6 +211,13 @@ fn change<'d>(
         password_hash,
     };
     super::change(true, step, secrets)
+}
+
+fn has_own(user: &UserEntry, own_hash: &str) -> bool {
+    match &user.credential {
+        Some(Credential::Hash(hash)) => hash.expose().starts_with(own_hash),
+        Some(Credential::Password(_)) | None => false,
+    }
 }
 
 /// The claim `role` is a text or a list of them.

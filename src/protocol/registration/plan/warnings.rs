@@ -1,5 +1,7 @@
 //! What somebody should know before a document is applied.
 
+use serde_json::Value;
+
 use super::{Comparison, PlanStep, PlannedChange};
 use crate::protocol::registration::client::from_json;
 use crate::protocol::registration::client_rules::ClientDefaults;
@@ -41,10 +43,10 @@ pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -
 }
 
 fn becomes_administrator(comparison: &Comparison, step: &PlanStep<'_>) -> bool {
-    let is_one = |user: &UserEntry| {
-        let administration = comparison.administration.as_ref();
-        administration.is_some_and(|set| set.has_admin_role(&user.claims))
+    let Some(administration) = &comparison.administration else {
+        return false;
     };
+    let is_one = |user: &UserEntry| administration.has_admin_role(&user.claims);
     match step {
         PlanStep::AddUser { entry, .. } => is_one(entry),
         PlanStep::ChangeUser { before, entry, .. } => is_one(entry) && !is_one(before),
@@ -53,9 +55,14 @@ fn becomes_administrator(comparison: &Comparison, step: &PlanStep<'_>) -> bool {
 }
 
 fn may_write(client: &str) -> bool {
-    let scope = || parse_own(client).get("scope")?.as_str().map(str::to_owned);
-    let has_it = |scope: String| scope.split(' ').any(|name| name == REGISTRATION_WRITE);
-    client.contains(REGISTRATION_WRITE) && scope().is_some_and(has_it)
+    // Parsed only where it says something.
+    if !client.contains(REGISTRATION_WRITE) {
+        return false;
+    }
+    let client = parse_own(client);
+    let scope = client.get("scope").and_then(Value::as_str);
+    let mut names = scope.unwrap_or_default().split(' ');
+    names.any(|name| name == REGISTRATION_WRITE)
 }
 
 /// The flows that a client will lose, each with its last use.
@@ -67,15 +74,18 @@ fn endings(comparison: &Comparison, entry: &DocumentEntry) -> Vec<String> {
     let Some(last) = client.legacy_until.map(format_day) else {
         return Vec::new();
     };
-    let ending = |flow| {
+    let mut endings = Vec::new();
+    for flow in client.legacy_flows() {
         let client_id = client.client_id.clone();
-        let used = comparison.flow_uses.get(&FlowUse { client_id, flow });
-        let used = match used {
+        let used = match comparison.flow_uses.get(&FlowUse { client_id, flow }) {
             Some(day) => format!("last used on {}", format_day(*day)),
             None => String::from("no use is known"),
         };
         let name = shown(&entry.name);
-        format!("client {name}: {} until {last}, {used}", flow.as_str())
-    };
-    client.legacy_flows().into_iter().map(ending).collect()
+        endings.push(format!(
+            "client {name}: {} until {last}, {used}",
+            flow.as_str()
+        ));
+    }
+    endings
 }

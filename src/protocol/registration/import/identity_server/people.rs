@@ -140,29 +140,30 @@ fn second_factor(
             _ => {}
         }
     }
-    let has_app = user.0.contains_key("totp");
-    let has = |value: &str, confirmed: &str| -> Result<bool, String> {
-        Ok(row.value(value).is_some() && row.flag(confirmed, false)?)
-    };
-    let kind = match (
-        has("Email", "EmailConfirmed")?,
-        has("PhoneNumber", "PhoneNumberConfirmed")?,
-    ) {
+    let other = other_factor(row)?;
+    if !user.0.contains_key("totp") {
+        to.note(of, format!("the second factor is left out: {other}"));
+        to.without_factor.extend(row.text("UserName")?);
+    }
+    if has_codes {
+        to.note(
+            of,
+            "recovery codes are left out: people make new ones on the account page",
+        );
+    }
+    Ok(())
+}
+
+/// What is a second factor there where there is no app.
+fn other_factor(row: &Row<'_>) -> Result<&'static str, String> {
+    let by_mail = row.value("Email").is_some() && row.flag("EmailConfirmed", false)?;
+    let by_sms = row.value("PhoneNumber").is_some() && row.flag("PhoneNumberConfirmed", false)?;
+    Ok(match (by_mail, by_sms) {
         (true, true) => "codes by e-mail or SMS",
         (true, false) => "codes by e-mail",
         (false, true) => "codes by SMS",
         (false, false) => "no app, and no confirmed address or number",
-    };
-    if !has_app {
-        to.note(of, format!("the second factor is left out: {kind}"));
-        to.without_factor.extend(row.text("UserName")?);
-    }
-    let notes = [(
-        has_codes,
-        "recovery codes are left out: people make new ones on the account page",
-    )];
-    to.note_each(of, &notes);
-    Ok(())
+    })
 }
 
 fn user_claims(
@@ -184,16 +185,7 @@ fn user_claims(
     keep_columns(row, &mut claims, of, to)?;
     row.copy("claims of AspNetUsers", &mut claims)?;
     claims.doubt_addresses();
-    for id in row.texts("AspNetUserRoles", "RoleId")? {
-        let Some(role) = roles.get(&id) else {
-            to.note(of, "a role is left out: it is not among AspNetRoles");
-            continue;
-        };
-        claims.add_claim("role", role.name.as_str());
-        for claim in &role.claims {
-            claims.add_claim(&claim.name, claim.value.clone());
-        }
-    }
+    add_roles(row, &mut claims, roles, of, to)?;
     Ok(claims)
 }
 
@@ -219,6 +211,27 @@ fn keep_columns(
                     ),
                 );
             }
+        }
+    }
+    Ok(())
+}
+
+/// The claim `role`, and the claims of each role.
+fn add_roles(
+    row: &Row<'_>,
+    claims: &mut ImportedObject,
+    roles: &BTreeMap<String, Role>,
+    of: &str,
+    to: &mut Import,
+) -> Result<(), String> {
+    for id in row.texts("AspNetUserRoles", "RoleId")? {
+        let Some(role) = roles.get(&id) else {
+            to.note(of, "a role is left out: it is not among AspNetRoles");
+            continue;
+        };
+        claims.add_claim("role", role.name.as_str());
+        for claim in &role.claims {
+            claims.add_claim(&claim.name, claim.value.clone());
         }
     }
     Ok(())
@@ -260,21 +273,12 @@ fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, St
 pub(in crate::protocol::registration::import) fn phc(hash: &str) -> Option<String> {
     let bytes = BASE64_STANDARD.decode(hash).ok()?;
     let (prf, rounds, (salt, key)) = match bytes.split_first()? {
-        (0, rest) => (
-            0,
-            1_000,
-            rest.split_at_checked(16)
-                .filter(|(_, key)| key.len() == 32)?,
-        ),
+        (0, rest) if rest.len() == 16 + 32 => (0, 1_000, rest.split_at_checked(16)?),
         (1, rest) => {
-            let (head, rest) = rest.split_first_chunk::<12>()?;
-            let number = |at: usize| {
-                head.iter()
-                    .skip(at)
-                    .take(4)
-                    .fold(0, |sum, byte| sum << 8 | usize::from(*byte))
-            };
-            (number(0), number(4), rest.split_at_checked(number(8))?)
+            let (prf, rest) = number(rest)?;
+            let (rounds, rest) = number(rest)?;
+            let (salt_length, rest) = number(rest)?;
+            (prf, rounds, rest.split_at_checked(salt_length)?)
         }
         _ => return None,
     };
@@ -282,4 +286,11 @@ pub(in crate::protocol::registration::import) fn phc(hash: &str) -> Option<Strin
     let [salt, encoded] = [salt, key].map(|part| BASE64_STANDARD_NO_PAD.encode(part));
     let text = format!("${name}$i={rounds},l={}${salt}${encoded}", key.len());
     Pbkdf2Hash::parse(&text).is_some().then_some(text)
+}
+
+/// A number of four bytes, and what stands behind it.
+fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    let number = usize::try_from(u32::from_be_bytes(*number)).ok()?;
+    Some((number, rest))
 }

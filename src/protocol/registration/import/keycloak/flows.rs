@@ -49,28 +49,7 @@ pub(super) fn note_factors(realm: &Row<'_>, to: &mut Import) -> Result<(), Strin
         }
         flows.insert(name, executions(&flow)?);
     }
-    let mut in_use = Vec::new();
-    let of_realm = |key: &str, unsaid: &str| -> Result<String, String> {
-        Ok(realm.text(key)?.unwrap_or_else(|| unsaid.to_owned()))
-    };
-    in_use.push((of_realm("browserFlow", "browser")?, IN_BROWSER));
-    in_use.push((
-        of_realm("directGrantFlow", "direct grant")?,
-        IN_PASSWORD_GRANT,
-    ));
-    for provider in realm.rows("identityProviders")? {
-        let after = provider.text("postBrokerLoginFlowAlias")?;
-        in_use.extend(after.map(|flow| (flow, IN_BROWSER)));
-    }
-    for client in realm.rows("clients")? {
-        let Some(own) = client.nested("authenticationFlowBindingOverrides")? else {
-            continue;
-        };
-        for (key, note) in [("browser", IN_BROWSER), ("direct_grant", IN_PASSWORD_GRANT)] {
-            in_use.extend(own.text(key)?.map(|flow| (flow, note)));
-        }
-    }
-    for (flow, note) in in_use {
+    for (flow, note) in in_use(realm)? {
         if asks(&flow, &flows, &mut BTreeSet::new()) {
             let name = names.get(&flow).unwrap_or(&flow);
             to.note(&format!("flow {name}"), note);
@@ -93,6 +72,35 @@ fn executions(flow: &Row<'_>) -> Result<Vec<Execution>, String> {
     Ok(all)
 }
 
+/// The flows by which somebody signs in, each with what to note where it asks for a factor.
+fn in_use(realm: &Row<'_>) -> Result<Vec<(String, &'static str)>, String> {
+    let of_browser = realm.text("browserFlow")?;
+    let of_password = realm.text("directGrantFlow")?;
+    let mut in_use = vec![
+        (of_browser.unwrap_or_else(|| "browser".into()), IN_BROWSER),
+        (
+            of_password.unwrap_or_else(|| "direct grant".into()),
+            IN_PASSWORD_GRANT,
+        ),
+    ];
+    for provider in realm.rows("identityProviders")? {
+        if let Some(after) = provider.text("postBrokerLoginFlowAlias")? {
+            in_use.push((after, IN_BROWSER));
+        }
+    }
+    for client in realm.rows("clients")? {
+        let Some(own) = client.nested("authenticationFlowBindingOverrides")? else {
+            continue;
+        };
+        for (key, note) in [("browser", IN_BROWSER), ("direct_grant", IN_PASSWORD_GRANT)] {
+            if let Some(flow) = own.text(key)? {
+                in_use.push((flow, note));
+            }
+        }
+    }
+    Ok(in_use)
+}
+
 /// Whether nobody comes through without a second factor. Conditions count in a flow that is
 /// CONDITIONAL alone, and ALTERNATIVE ones only where nothing beside them is REQUIRED.
 fn asks<'f>(name: &'f str, flows: &'f Flows, seen: &mut BTreeSet<&'f str>) -> bool {
@@ -100,19 +108,22 @@ fn asks<'f>(name: &'f str, flows: &'f Flows, seen: &mut BTreeSet<&'f str>) -> bo
         return false;
     };
     let mut steps: Vec<&Execution> = all.iter().filter(|step| !is_condition(step)).collect();
-    let mut asks = |step: &&'f Execution| {
-        let inner = flows.get(&step.flow).into_iter().flatten();
-        let conditions: Vec<&str> = inner.map(|inner| inner.authenticator.as_str()).collect();
-        let is_for_others =
-            step.requirement == "CONDITIONAL" && conditions.contains(&IF_CONFIGURED);
-        is_among(FACTORS, &step.authenticator) || !is_for_others && asks(&step.flow, flows, seen)
-    };
     if steps.iter().any(|step| step.requirement != "ALTERNATIVE") {
         steps.retain(|step| step.requirement != "ALTERNATIVE");
-        return steps.iter().any(asks);
+        return steps.iter().any(|step| step_asks(step, flows, seen));
     }
     steps.retain(|step| is_way(step, flows, &mut BTreeSet::new()));
-    !steps.is_empty() && steps.iter().all(&mut asks)
+    !steps.is_empty() && steps.iter().all(|step| step_asks(step, flows, seen))
+}
+
+fn step_asks<'f>(step: &'f Execution, flows: &'f Flows, seen: &mut BTreeSet<&'f str>) -> bool {
+    if is_among(FACTORS, &step.authenticator) {
+        return true;
+    }
+    let mut within = flows.get(&step.flow).into_iter().flatten();
+    let is_for_others = step.requirement == "CONDITIONAL"
+        && within.any(|condition| condition.authenticator == IF_CONFIGURED);
+    !is_for_others && asks(&step.flow, flows, seen)
 }
 
 fn is_condition(step: &Execution) -> bool {

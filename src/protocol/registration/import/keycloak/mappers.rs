@@ -64,22 +64,30 @@ impl Mapper<'_> {
             let Some(config) = config.filter(|_| !super::is_among(WITHOUT_LOSS, &kind)) else {
                 continue;
             };
-            let fixed = match kind.as_str() {
-                FULL_NAME => "name",
-                ADDRESS => "address",
-                _ => "",
-            };
             let claim = config.text("claim.name")?;
             let attribute = config.text("user.attribute")?.filter(|_| kind == ATTRIBUTE);
             all.push(Mapper {
                 name: mapper.text("name")?.unwrap_or_default(),
+                claim: claim.unwrap_or_else(|| unsaid_claim(&kind).to_owned()),
                 kind,
-                claim: claim.unwrap_or_else(|| fixed.to_owned()),
                 attribute: attribute.filter(|name| of_account(name).is_none() && !is_vouched(name)),
                 config,
             });
         }
         Ok(all)
+    }
+
+    /// Whether the built-in scope with these claims gives here what the mapper gave. An attribute
+    /// may become that claim for it.
+    fn is_given_by(&self, here: &[String], to: &mut Import) -> Result<bool, String> {
+        let claim = &self.claim;
+        let is_here = here.contains(claim);
+        Ok(match &self.attribute {
+            Some(attribute) => {
+                is_here && !is_vouched(claim) && to.attributes.rename(attribute, claim)
+            }
+            None => is_here && self.source(to)?.as_ref() == Some(claim),
+        })
     }
 
     /// The claim of ours that has what the mapper gives.
@@ -113,10 +121,13 @@ impl Mapper<'_> {
 
     /// Notes what it did, where that has a line of its own.
     fn is_told(&self, of: &str, to: &mut Import) -> bool {
-        let mut lines = WITHOUT_SCOPE.iter();
-        let line = lines.find(|(kind, _)| self.kind == *kind);
-        line.iter().for_each(|(_, text)| to.note(of, *text));
-        line.is_some()
+        for (kind, text) in WITHOUT_SCOPE {
+            if self.kind == kind {
+                to.note(of, text);
+                return true;
+            }
+        }
+        false
     }
 
     fn note_left_out(&self, of: &str, to: &mut Import) {
@@ -150,6 +161,15 @@ impl Mapper<'_> {
             to.note(of, note);
         }
         Ok(())
+    }
+}
+
+/// What a mapper gives is called so where it has no name for it.
+fn unsaid_claim(kind: &str) -> &'static str {
+    match kind {
+        FULL_NAME => "name",
+        ADDRESS => "address",
+        _ => "",
     }
 }
 
@@ -208,8 +228,7 @@ fn add(mapper: &Mapper<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> R
         return add_audience(mapper, of, mapped, to);
     }
     // A dot makes an object there.
-    let is_possible = |name: &str| own_claim(name).is_ok();
-    let has_claim = is_possible(claim) && !claim.contains('.');
+    let has_claim = own_claim(claim).is_ok() && !claim.contains('.');
     if kind == HARDCODED && has_claim && is_for_access && of.starts_with("client ") {
         if mapped.fixed.0.contains_key(claim) {
             to.note(
@@ -222,13 +241,15 @@ fn add(mapper: &Mapper<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> R
         let json_type = config.text("jsonType.label")?.unwrap_or_default();
         mapped.fixed.set(claim, typed(&json_type, &value));
         if is_for_people {
-            let note = format!("{claim} is in access tokens alone here (mapper {name})");
-            to.note(of, note);
+            to.note(
+                of,
+                format!("{claim} is in access tokens alone here (mapper {name})"),
+            );
         }
         return Ok(());
     }
     let source = mapper.source(to)?;
-    let Some(source) = source.filter(|source| has_claim && is_possible(source)) else {
+    let Some(source) = source.filter(|source| has_claim && own_claim(source).is_ok()) else {
         mapper.note_left_out(of, to);
         return Ok(());
     };
@@ -267,12 +288,7 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Resul
         if ITS_CLAIMS.contains(&(name, claim)) || mapper.is_told(&of, to) {
             continue;
         }
-        let is_open = here.contains(claim) && !is_vouched(claim);
-        let is_here = match &mapper.attribute {
-            Some(attribute) => is_open && to.attributes.rename(attribute, claim),
-            None => here.contains(claim) && mapper.source(to)?.as_ref() == Some(claim),
-        };
-        if is_here {
+        if mapper.is_given_by(&here, to)? {
             if mapper.is_for_people()? {
                 given.insert(claim.clone());
             }
@@ -314,8 +330,8 @@ pub(super) fn is_vouched(claim: &str) -> bool {
 
 fn of_account(member: &str) -> Option<String> {
     let mut all = table("claims of Keycloak");
-    let found = all.find(|[_, theirs, _]| *theirs == member);
-    found.map(|[ours, ..]| ours.to_owned())
+    all.find(|[_, theirs, _]| *theirs == member)
+        .map(|[ours, ..]| ours.to_owned())
 }
 
 const ADDRESS: &str = "oidc-address-mapper";

@@ -26,14 +26,7 @@ pub(super) struct Realm<'r> {
 pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Result<(), String> {
     row.required("id")?;
     let of = format!("user {}", row.required("username")?);
-    let mut claims = attributes(row, &of, to)?;
-    let names = [row.text("firstName")?, row.text("lastName")?];
-    let names: Vec<String> = names.into_iter().flatten().collect();
-    claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
-    row.copy("claims of Keycloak", &mut claims)?;
-    claims.doubt_addresses();
-    add_groups(row, &mut claims, realm.roles, to)?;
-    claims.set(ROLE, realm.roles.of_user(row)?);
+    let claims = user_claims(row, realm.roles, &of, to)?;
     let mut user = ImportedObject::default();
     row.copy("user of Keycloak", &mut user)?;
     user.set("claims", claims.into_claims(&of, to));
@@ -41,25 +34,26 @@ pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Res
         add_credential(&credential, &of, &mut user, to)?;
     }
     user.set("identities", identities(row, &of, to)?);
-    for action in row.texts("requiredActions", "")? {
-        let action = match is_among(ITS_ACTIONS, &action) {
-            true => action.as_str(),
-            false => "an action of your own",
-        };
-        to.note(
-            &of,
-            format!("was to do this at the next sign-in, and is not asked to here: {action}"),
-        );
-    }
-    let has_address = row.value("email").is_some();
-    if realm.confirms_addresses && has_address && !row.flag("emailVerified", false)? {
-        to.note(
-            &of,
-            "was to confirm the e-mail address first, and is not asked to here",
-        );
-    }
+    note_actions(row, realm.confirms_addresses, &of, to)?;
     to.push("users", user);
     Ok(())
+}
+
+fn user_claims(
+    row: &Row<'_>,
+    roles: &mut Roles,
+    of: &str,
+    to: &mut Import,
+) -> Result<ImportedObject, String> {
+    let mut claims = attributes(row, of, to)?;
+    let names = [row.text("firstName")?, row.text("lastName")?];
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
+    row.copy("claims of Keycloak", &mut claims)?;
+    claims.doubt_addresses();
+    add_groups(row, &mut claims, roles, to)?;
+    claims.set(ROLE, roles.of_user(row)?);
+    Ok(claims)
 }
 
 /// Attributes become claims. Some realms let people write them themselves: they must not say what
@@ -108,6 +102,33 @@ fn add_groups(
     Ok(())
 }
 
+/// Notes what the user was to do at the next sign-in.
+fn note_actions(
+    row: &Row<'_>,
+    confirms_addresses: bool,
+    of: &str,
+    to: &mut Import,
+) -> Result<(), String> {
+    for action in row.texts("requiredActions", "")? {
+        let action = match is_among(ITS_ACTIONS, &action) {
+            true => action.as_str(),
+            false => "an action of your own",
+        };
+        to.note(
+            of,
+            format!("was to do this at the next sign-in, and is not asked to here: {action}"),
+        );
+    }
+    let has_address = row.value("email").is_some();
+    if confirms_addresses && has_address && !row.flag("emailVerified", false)? {
+        to.note(
+            of,
+            "was to confirm the e-mail address first, and is not asked to here",
+        );
+    }
+    Ok(())
+}
+
 /// Kinds of second factors.
 const FACTORS: [(&str, &str); 4] = [
     (
@@ -128,16 +149,7 @@ fn add_credential(
 ) -> Result<(), String> {
     let kind = credential.required("type")?;
     if kind != "password" {
-        let is_first = kind == "otp" && !user.0.contains_key("totp");
-        if let Some(secret) = totp(credential).filter(|_| is_first) {
-            user.set("totp", secret);
-            return Ok(());
-        }
-        let known = FACTORS.iter().find(|(theirs, _)| *theirs == kind);
-        let called = known.map_or("of another kind", |(_, called)| called);
-        to.note(of, format!("a second factor is left out: {called}"));
-        let name = user.0.get("username").and_then(Value::as_str);
-        to.without_factor.extend(name.map(str::to_owned));
+        add_factor(credential, &kind, of, user, to);
         return Ok(());
     }
     if credential.flag("temporary", false)? {
@@ -156,6 +168,26 @@ fn add_credential(
         ),
     }
     Ok(())
+}
+
+/// The first app whose codes are like ours moves. Other factors do not.
+fn add_factor(
+    credential: &Row<'_>,
+    kind: &str,
+    of: &str,
+    user: &mut ImportedObject,
+    to: &mut Import,
+) {
+    let is_first = kind == "otp" && !user.0.contains_key("totp");
+    if let Some(secret) = totp(credential).filter(|_| is_first) {
+        user.set("totp", secret);
+        return;
+    }
+    let known = FACTORS.iter().find(|(theirs, _)| *theirs == kind);
+    let called = known.map_or("of another kind", |(_, called)| called);
+    to.note(of, format!("a second factor is left out: {called}"));
+    let name = user.0.get("username").and_then(Value::as_str);
+    to.without_factor.extend(name.map(str::to_owned));
 }
 
 /// Accounts elsewhere.
@@ -211,17 +243,7 @@ pub(in crate::protocol::registration::import) fn phc(credential: &Row<'_>) -> Op
     let rounds = how.get("hashIterations")?.as_u64()?;
     let algorithm = how.get("algorithm")?.as_str()?;
     if algorithm == "argon2" {
-        let parameter = |name: &str| how.get("additionalParameters")?.get(name)?.get(0)?.as_str();
-        let version = if parameter("version")? == "1.0" {
-            16
-        } else {
-            19
-        };
-        let kind = parameter("type")?;
-        let memory = parameter("memory")?;
-        let lanes = parameter("parallelism")?;
-        let text =
-            format!("$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}${salt}${key}");
+        let text = format!("{}${salt}${key}", argon2_cost(&how, rounds)?);
         return phc_string(&text).is_ok().then_some(text);
     }
     // Four characters are three bytes.
@@ -230,4 +252,19 @@ pub(in crate::protocol::registration::import) fn phc(credential: &Row<'_>) -> Op
         key.len() * 3 / 4
     );
     Pbkdf2Hash::parse(&text).is_some().then_some(text)
+}
+
+/// How a password of Argon2 in PHC form begins: up to its salt.
+fn argon2_cost(how: &Value, rounds: u64) -> Option<String> {
+    let parameter = |name: &str| how.get("additionalParameters")?.get(name)?.get(0)?.as_str();
+    let version = match parameter("version")? {
+        "1.0" => 16,
+        _ => 19,
+    };
+    let kind = parameter("type")?;
+    let memory = parameter("memory")?;
+    let lanes = parameter("parallelism")?;
+    Some(format!(
+        "$argon2{kind}$v={version}$m={memory},t={rounds},p={lanes}"
+    ))
 }

@@ -1,5 +1,7 @@
 //! Identity providers, and what of their claims counts here.
 
+use serde_json::json;
+
 use super::super::{Import, ImportedObject, Row};
 use super::is_among;
 
@@ -29,14 +31,14 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
         // Where no scope is registered, Keycloak asks for `openid` alone. Of Google it asks for
         // more, as Gatepost does by default.
         if !is_google {
-            let scope = ours.0.entry("scope");
-            scope.or_insert_with(|| "openid".into());
+            ours.0.entry("scope").or_insert(json!("openid"));
         }
         let has_issuer = ours.0.contains_key("issuer");
         let is_trusted = row.flag("trustEmail", false)?;
         let is_link = row.flag("linkOnly", false)?;
-        ours.0
-            .extend(is_link.then(|| (String::from("enabled"), false.into())));
+        if is_link {
+            ours.set("enabled", false);
+        }
         let notes = [
             (
                 is_link,

@@ -87,18 +87,7 @@ impl Roles {
         if let Some(default) = realm.nested("defaultRole")? {
             roles.default = default.required("name")?;
         }
-        if let Some(all) = realm.nested("roles")? {
-            for role in all.rows("realm")? {
-                roles.add_role("", &role)?;
-            }
-            if let Some(of_clients) = all.nested("client")? {
-                for client in of_clients.members.keys() {
-                    for role in of_clients.rows(client)? {
-                        roles.add_role(client, &role)?;
-                    }
-                }
-            }
-        }
+        roles.add_roles(realm)?;
         for group in realm.rows("groups")? {
             roles.add_group(&group, &[])?;
         }
@@ -117,6 +106,23 @@ impl Roles {
             roles.named(&user, "realmRoles", "clientRoles")?;
         }
         Ok(roles)
+    }
+
+    fn add_roles(&mut self, realm: &Row<'_>) -> Result<(), String> {
+        let Some(all) = realm.nested("roles")? else {
+            return Ok(());
+        };
+        for role in all.rows("realm")? {
+            self.add_role("", &role)?;
+        }
+        if let Some(of_clients) = all.nested("client")? {
+            for client in of_clients.members.keys() {
+                for role in of_clients.rows(client)? {
+                    self.add_role(client, &role)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The name of a client's role, or of the realm's (`""`).
@@ -211,21 +217,32 @@ impl Roles {
         let mut for_some = self.for_some.clone();
         let names_all = !row.flag("consentRequired", false)?;
         if !row.flag("fullScopeAllowed", names_all)? {
-            let client_id = row.required("clientId")?;
-            let mut mapped = row.texts("defaultClientScopes", "")?;
-            mapped
-                .iter_mut()
-                .for_each(|name| name.insert_str(0, "scope "));
-            mapped.push(format!("client {client_id}"));
-            let mapped = mapped.iter().filter_map(|of| self.mapped.get(of));
-            let its = self.owners.iter();
-            let its = its.filter(|(_, owners)| owners.contains(&client_id));
-            let names = mapped.flatten().chain(its.map(|(name, _)| name));
-            let names = BTreeSet::from_iter(self.with_parts(names.collect()));
+            let names = self.in_tokens_of(row)?;
             own.retain(|role| names.contains(role));
             for_some.insert(ROLES.to_owned(), names);
         }
         Ok(ClientRoles { own, for_some })
+    }
+
+    /// The roles that tokens of a client name, where they do not name all: its own, and those that
+    /// are mapped to it or to the client scopes that it has by default.
+    fn in_tokens_of(&self, row: &Row<'_>) -> Result<BTreeSet<RoleName>, String> {
+        let client_id = row.required("clientId")?;
+        let mut names = Vec::new();
+        for scope in row.texts("defaultClientScopes", "")? {
+            if let Some(mapped) = self.mapped.get(&format!("scope {scope}")) {
+                names.extend(mapped);
+            }
+        }
+        if let Some(mapped) = self.mapped.get(&format!("client {client_id}")) {
+            names.extend(mapped);
+        }
+        for (name, owners) in &self.owners {
+            if owners.contains(&client_id) {
+                names.push(name);
+            }
+        }
+        Ok(self.with_parts(names).into_iter().collect())
     }
 
     /// Finds the client scopes that some of these people did not get. A role that is a default one,
@@ -258,28 +275,28 @@ impl Roles {
         if self.held.contains_key(&key) {
             return Ok(self.held.entry(key).or_default());
         }
-        let of_groups = groups
-            .iter()
-            .filter_map(|path| self.group(path))
-            .flat_map(|group| &group.roles);
-        let is_default = |name: &&RoleName| **name == self.default;
+        let roles = self.with_sources(&assigned, &groups);
+        let held = self.held.entry(key).or_default();
+        let names = roles.iter().map(|role| &role.name);
+        held.ours = names.filter(|name| is_ours(name)).cloned().collect();
+        held.roles = roles;
+        Ok(held)
+    }
+
+    /// The roles of whoever has these roles of their own and these groups. Each has the first
+    /// source that gives it.
+    fn with_sources(&self, assigned: &[RoleName], groups: &[String]) -> Vec<HeldRole> {
+        let (by_default, own): (Vec<_>, Vec<_>) =
+            assigned.iter().partition(|name| **name == self.default);
         let sources = [
-            ("", assigned.iter().collect::<Vec<_>>()),
-            ("by another role", assigned.iter().collect()),
-            ("by a group", of_groups.collect()),
-            ("by default", assigned.iter().filter(is_default).collect()),
+            ("", own.iter().copied().cloned().collect()),
+            ("by another role", self.with_parts(own)),
+            ("by a group", self.with_parts(self.of_groups(groups))),
+            ("by default", self.with_parts(by_default)),
         ];
         let mut all = Vec::new();
         let mut seen = BTreeSet::new();
         for (source, names) in sources {
-            let names: Vec<&RoleName> = names
-                .into_iter()
-                .filter(|name| source == "by default" || **name != self.default)
-                .collect();
-            let names = match source {
-                "" => names.into_iter().cloned().collect(),
-                _ => self.with_parts(names),
-            };
             for name in names {
                 let is_new = seen.insert(name.clone());
                 if is_new && name != self.default && !self.is_ambiguous(&name) {
@@ -287,11 +304,14 @@ impl Roles {
                 }
             }
         }
-        let held = self.held.entry(key).or_default();
-        let names = all.iter().map(|role| &role.name);
-        held.ours = names.filter(|name| is_ours(name)).cloned().collect();
-        held.roles = all;
-        Ok(held)
+        all
+    }
+
+    /// The roles of these groups, but not the default one.
+    fn of_groups(&self, paths: &[String]) -> Vec<&RoleName> {
+        let groups = paths.iter().filter_map(|path| self.group(path));
+        let roles = groups.flat_map(|group| &group.roles);
+        roles.filter(|name| **name != self.default).collect()
     }
 
     /// The roles, and all that they bring along.
@@ -332,14 +352,7 @@ impl Roles {
 
     /// Says how many users got which role by what, and which roles nobody got.
     pub(super) fn note_given(self, to: &mut Import) {
-        for name in self.owners.keys().filter(|name| self.is_ambiguous(name)) {
-            to.note(&format!("role {name}"), AMBIGUOUS);
-        }
-        for (path, groups) in &self.groups {
-            if groups.len() > 1 {
-                to.note(&format!("group {path}"), SHARED_PATH);
-            }
-        }
+        self.note_shared_names(to);
         let mut given = BTreeMap::<&HeldRole, usize>::new();
         for held in self.held.values().filter(|held| held.users > 0) {
             for role in &held.roles {
@@ -356,6 +369,17 @@ impl Roles {
                 (false, source) => {
                     to.note(&format!("role {name} ({source}): {users}"), OF_KEYCLOAK)
                 }
+            }
+        }
+    }
+
+    fn note_shared_names(&self, to: &mut Import) {
+        for name in self.owners.keys().filter(|name| self.is_ambiguous(name)) {
+            to.note(&format!("role {name}"), AMBIGUOUS);
+        }
+        for (path, groups) in &self.groups {
+            if groups.len() > 1 {
+                to.note(&format!("group {path}"), SHARED_PATH);
             }
         }
     }

@@ -44,17 +44,22 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
             to.note(&of, format!("left out: a name of a scope {rule}"));
             continue;
         }
-        to.scopes.insert(name.clone());
-        let mapped = mappers::read(&row, &of, to)?;
-        let mut ours = ImportedObject::from([("name", json!(name))]);
-        ours.set("description", row.text("description")?);
-        if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
-            note_places(&of, &mapped.access, &mapped.identity, &OF_PEOPLE, to);
-            ours.set("claims", mapped.identity.0);
-            to.push("identity_scopes", ours);
-            continue;
-        }
-        note_places(&of, &mapped.identity, &mapped.access, &OF_API, to);
+        add_scope(name, &row, &of, to)?;
+    }
+    Ok(())
+}
+
+fn add_scope(name: String, row: &Row<'_>, of: &str, to: &mut Import) -> Result<(), String> {
+    let mut ours = ImportedObject::from([("name", json!(name))]);
+    to.scopes.insert(name);
+    let mapped = mappers::read(row, of, to)?;
+    ours.set("description", row.text("description")?);
+    if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
+        note_places(of, &mapped.access, &mapped.identity, &OF_PEOPLE, to);
+        ours.set("claims", mapped.identity.0);
+        to.push("identity_scopes", ours);
+    } else {
+        note_places(of, &mapped.identity, &mapped.access, &OF_API, to);
         ours.set("claims", mapped.access.0);
         api_scope(ours, mapped.audiences, to);
     }
@@ -128,6 +133,22 @@ pub(super) fn of_client(
         row.texts("defaultClientScopes", "")?.into_iter().collect();
     let mut all = without_asking.clone();
     all.extend(row.texts("optionalClientScopes", "")?);
+    note_its_own(&all, to);
+    without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
+    without_asking.extend(add_own(client_id, mapped, to));
+    all.extend(without_asking.iter().cloned());
+    all.retain(|name| to.scopes.contains(name));
+    all.insert(OPENID.to_owned());
+    without_asking.retain(|name| all.contains(name) && name != OPENID && name != OFFLINE_ACCESS);
+    Ok(ClientScopes {
+        all,
+        without_asking,
+    })
+}
+
+/// Notes what scopes of every realm gave there, and do not give here. Adds those that here have no
+/// claims.
+fn note_its_own(all: &BTreeSet<String>, to: &mut Import) {
     for (name, gave) in WITHOUT_CLAIMS {
         if all.contains(name) && to.scopes.insert(name.to_owned()) {
             to.note(
@@ -138,51 +159,48 @@ pub(super) fn of_client(
             to.push("identity_scopes", ours.into());
         }
     }
-    without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
-    for name in all.iter().filter(|name| *name != OFFLINE_ACCESS) {
-        if STANDARD_SCOPES.contains(&name.as_str()) {
+    for name in all {
+        if name != OFFLINE_ACCESS && STANDARD_SCOPES.contains(&name.as_str()) {
             to.note(&format!("scope {name}"), NOT_IN_ACCESS_TOKENS);
         }
     }
-    let hidden = |name: &str| {
-        ImportedObject::from([
-            ("name", json!(name)),
-            ("display_name", json!(format!("Data for {client_id}"))),
-            ("show_in_discovery", json!(false)),
-        ])
-    };
+}
+
+/// Adds the scopes that no other client has, and returns their names.
+fn add_own(client_id: &str, mapped: mappers::Mapped, to: &mut Import) -> Vec<String> {
+    let mut names = Vec::new();
     if !mapped.identity.0.is_empty() {
-        let own = free_name(&format!("{client_id}-claims"), to);
-        let mut ours = hidden(&own);
+        let name = free_name(&format!("{client_id}-claims"), to);
+        let mut ours = hidden(&name, client_id);
         ours.set("claims", mapped.identity.0);
         to.push("identity_scopes", ours);
-        without_asking.insert(own);
+        names.push(name);
     }
     if !mapped.audiences.is_empty() || !mapped.access.0.is_empty() {
-        let own = free_name(&format!("{client_id}-api"), to);
-        let mut ours = hidden(&own);
+        let name = free_name(&format!("{client_id}-api"), to);
+        let mut ours = hidden(&name, client_id);
         ours.set("claims", mapped.access.0);
         api_scope(ours, mapped.audiences, to);
-        without_asking.insert(own);
+        names.push(name);
     }
-    all.extend(without_asking.iter().cloned());
-    all.retain(|name| to.scopes.contains(name));
-    all.insert(OPENID.to_owned());
-    let is_added = |name: &String| all.contains(name) && name != OPENID && name != OFFLINE_ACCESS;
-    without_asking.retain(is_added);
-    Ok(ClientScopes {
-        all,
-        without_asking,
-    })
+    names
 }
 
 /// A name that no other scope has.
 fn free_name(name: &str, to: &mut Import) -> String {
-    let mut name: String = name.split_whitespace().collect::<Vec<_>>().join("-");
+    let mut name = name.split_whitespace().collect::<Vec<_>>().join("-");
     while !to.scopes.insert(name.clone()) {
         name.push_str("-own");
     }
     name
+}
+
+fn hidden(name: &str, client_id: &str) -> ImportedObject {
+    ImportedObject::from([
+        ("name", json!(name)),
+        ("display_name", json!(format!("Data for {client_id}"))),
+        ("show_in_discovery", json!(false)),
+    ])
 }
 
 pub(super) struct ClientScopes {
