@@ -108,22 +108,11 @@ impl MasterSecret {
         if lines.len() > MOST_LINES {
             return Err(format!("it has more than {MOST_LINES} lines"));
         }
-        let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
-        let read = |(number, line): (usize, &str)| {
-            let decoded = alphabets
-                .iter()
-                .find_map(|alphabet| alphabet.decode(line).ok());
-            match decoded.ok_or_else(|| format!("line {number} is not base64"))? {
-                short if short.len() < LEAST_LENGTH => Err(format!(
-                    "line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes \
-                     one"
-                )),
-                bytes => Ok(SecretBytes::new(bytes)),
-            }
-        };
-        Ok(MasterSecret {
-            lines: (1..).zip(lines).map(read).collect::<Result<_, _>>()?,
-        })
+        let mut secrets = Vec::new();
+        for (number, line) in (1..).zip(lines) {
+            secrets.push(decoded(line, number)?);
+        }
+        Ok(MasterSecret { lines: secrets })
     }
 
     /// The keys of one installation. Another installation, or another issuer, has other keys.
@@ -141,6 +130,20 @@ impl MasterSecret {
             issuer: issuer.to_owned(),
         }
     }
+}
+
+fn decoded(line: &str, number: usize) -> Result<SecretBytes, String> {
+    let alphabets = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD];
+    let bytes = alphabets
+        .iter()
+        .find_map(|alphabet| alphabet.decode(line).ok())
+        .ok_or_else(|| format!("line {number} is not base64"))?;
+    if bytes.len() < LEAST_LENGTH {
+        return Err(format!(
+            "line {number} is shorter than {LEAST_LENGTH} bytes; `gatepost secret` makes one"
+        ));
+    }
+    Ok(SecretBytes::new(bytes))
 }
 
 /// Keys by purpose, one set per line of the secret file.

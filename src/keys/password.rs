@@ -126,29 +126,37 @@ impl PasswordHashing {
         if !self.matches(&parsed, password) {
             return PasswordVerdict::Wrong;
         }
-        let cost = |params: &Params| (params.m_cost(), params.t_cost(), params.p_cost());
-        let is_current =
-            Params::try_from(&parsed).is_ok_and(|params| cost(&params) == cost(&self.params));
-        match is_current && parsed.algorithm.as_str() == "argon2id" {
-            true => PasswordVerdict::Right,
-            false => PasswordVerdict::RightButOutdated,
+        if self.is_current(&parsed) {
+            PasswordVerdict::Right
+        } else {
+            PasswordVerdict::RightButOutdated
         }
+    }
+
+    /// Whether the hash was made in the way and at the cost of new ones.
+    fn is_current(&self, parsed: &PasswordHash) -> bool {
+        let cost = |params: &Params| (params.m_cost(), params.t_cost(), params.p_cost());
+        parsed.algorithm.as_str() == "argon2id"
+            && Params::try_from(parsed).is_ok_and(|params| cost(&params) == cost(&self.params))
     }
 
     /// Whether a password gives that hash; `false` for anything but a hash of Argon2.
     fn matches(&self, parsed: &PasswordHash, password: &SecretText) -> bool {
-        let output = || {
-            let algorithm = Algorithm::try_from(parsed.algorithm.as_str()).ok()?;
-            let version = parsed
-                .version
-                .map_or(Ok(Version::default()), Version::try_from)
-                .ok()?;
-            let argon2 = Argon2::new(algorithm, version, Params::try_from(parsed).ok()?);
-            let length = parsed.hash.as_ref()?.len();
-            self.output(&argon2, password, parsed.salt.as_ref()?, length)
-        };
+        let output = self.output_as(parsed, password);
         // Outputs are compared in constant time.
-        output().is_some_and(|output| Some(output) == parsed.hash)
+        output.is_some_and(|output| Some(output) == parsed.hash)
+    }
+
+    /// What the password gives in the way in which that hash was made.
+    fn output_as(&self, parsed: &PasswordHash, password: &SecretText) -> Option<Output> {
+        let algorithm = Algorithm::try_from(parsed.algorithm.as_str()).ok()?;
+        let version = parsed
+            .version
+            .map_or(Ok(Version::default()), Version::try_from)
+            .ok()?;
+        let argon2 = Argon2::new(algorithm, version, Params::try_from(parsed).ok()?);
+        let length = parsed.hash.as_ref()?.len();
+        self.output(&argon2, password, parsed.salt.as_ref()?, length)
     }
 
     fn output(

@@ -1,6 +1,7 @@
 //! Signing keys. They are made here, or imported from PEM (RFC 7468), and kept as PKCS#8. aws-lc-rs
 //! signs, in constant time. The `rsa` crate only makes, checks and describes RSA keys.
 
+use aws_lc_rs::error::KeyRejected;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair,
@@ -65,23 +66,8 @@ impl SigningKey {
         algorithm: SigningAlgorithm,
         pkcs8: &SecretBytes,
     ) -> Result<SigningKey, String> {
-        let unfit =
-            |error: aws_lc_rs::error::KeyRejected| format!("{} key: {error}", algorithm.as_str());
-        let pair = match algorithm {
-            SigningAlgorithm::Rs256 => {
-                let pair = RsaKeyPair::from_pkcs8(pkcs8.expose()).map_err(unfit)?;
-                let public = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, pair.public_key())
-                    .map_err(unfit)?;
-                Pair::Rsa(pair, public)
-            }
-            SigningAlgorithm::Es256 => Pair::P256(
-                EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.expose())
-                    .map_err(unfit)?,
-            ),
-            SigningAlgorithm::EdDsa => {
-                Pair::Ed25519(Ed25519KeyPair::from_pkcs8(pkcs8.expose()).map_err(unfit)?)
-            }
-        };
+        let pair = pair(algorithm, pkcs8.expose())
+            .map_err(|error| format!("{} key: {error}", algorithm.as_str()))?;
         let public_key = describe(&pair, pkcs8)
             .ok_or_else(|| format!("{} key: unexpected public part", algorithm.as_str()))?;
         Ok(SigningKey {
@@ -139,15 +125,28 @@ impl SigningKey {
     }
 }
 
+fn pair(algorithm: SigningAlgorithm, pkcs8: &[u8]) -> Result<Pair, KeyRejected> {
+    Ok(match algorithm {
+        SigningAlgorithm::Rs256 => {
+            let pair = RsaKeyPair::from_pkcs8(pkcs8)?;
+            let public = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, pair.public_key())?;
+            Pair::Rsa(pair, public)
+        }
+        SigningAlgorithm::Es256 => Pair::P256(EcdsaKeyPair::from_pkcs8(
+            &ECDSA_P256_SHA256_FIXED_SIGNING,
+            pkcs8,
+        )?),
+        SigningAlgorithm::EdDsa => Pair::Ed25519(Ed25519KeyPair::from_pkcs8(pkcs8)?),
+    })
+}
+
 fn describe(pair: &Pair, pkcs8: &SecretBytes) -> Option<PublicKey> {
     match pair {
         Pair::Rsa(..) => {
             let key = RsaPrivateKey::from_pkcs8_der(pkcs8.expose()).ok()?;
-            let big_endian =
-                |number: &rsa::BoxedUint| number.to_be_bytes_trimmed_vartime().to_vec();
             Some(PublicKey::Rsa {
-                n: big_endian(key.n()),
-                e: big_endian(key.e()),
+                n: key.n().to_be_bytes_trimmed_vartime().to_vec(),
+                e: key.e().to_be_bytes_trimmed_vartime().to_vec(),
             })
         }
         Pair::P256(pair) => {
@@ -192,16 +191,7 @@ pub struct ImportedKey {
 /// Reads the one private key of a PEM text: PKCS#1, PKCS#8 or SEC 1. The error says what is wrong,
 /// never the key.
 pub fn import(pem: &SecretText) -> Result<ImportedKey, String> {
-    let blocks = pem.expose().split("-----BEGIN ").skip(1).map(block);
-    let blocks: Vec<_> = blocks.collect::<Result<_, _>>()?;
-    let mut keys = blocks
-        .into_iter()
-        .filter(|(label, _)| *label != "EC PARAMETERS");
-    let (Some((label, der)), None) = (keys.next(), keys.next()) else {
-        return Err(String::from(
-            "there must be one private key in PEM, from -----BEGIN to -----END, and nothing else",
-        ));
-    };
+    let (label, der) = only_key(pem)?;
     let key = match label {
         "RSA PRIVATE KEY" => {
             of_rsa(RsaPrivateKey::from_pkcs1_der(der.expose()).map_err(|_| unreadable("PKCS#1"))?)
@@ -220,14 +210,25 @@ pub fn import(pem: &SecretText) -> Result<ImportedKey, String> {
             other.escape_debug()
         )),
     }?;
-    // Nobody could verify a signature if the private and the public half did not belong together.
-    let signer = SigningKey::from_pkcs8(key.algorithm, &key.pkcs8)?;
-    match verify(signer.public_key(), b"a trial", &signer.sign(b"a trial")?) {
-        true => Ok(key),
-        false => Err(String::from(
-            "what the key signs does not verify under its public part",
-        )),
+    try_out(&key)?;
+    Ok(key)
+}
+
+/// The label and the content of the one block that is a key.
+fn only_key(pem: &SecretText) -> Result<(&str, SecretBytes), String> {
+    let mut keys = Vec::new();
+    for text in pem.expose().split("-----BEGIN ").skip(1) {
+        let (label, der) = block(text)?;
+        if label != "EC PARAMETERS" {
+            keys.push((label, der));
+        }
     }
+    let Ok([key]) = <[_; 1]>::try_from(keys) else {
+        return Err(String::from(
+            "there must be one private key in PEM, from -----BEGIN to -----END, and nothing else",
+        ));
+    };
+    Ok(key)
 }
 
 /// The label and the content of a block, from behind `-----BEGIN `.
@@ -246,6 +247,18 @@ fn block(text: &str) -> Result<(&str, SecretBytes), String> {
         .decode(body)
         .map_err(|_| "what stands between -----BEGIN and -----END is not base64")?;
     Ok((label, SecretBytes::new(der)))
+}
+
+/// Nobody could verify a signature if the private and the public half did not belong together.
+fn try_out(key: &ImportedKey) -> Result<(), String> {
+    let signer = SigningKey::from_pkcs8(key.algorithm, &key.pkcs8)?;
+    if verify(signer.public_key(), b"a trial", &signer.sign(b"a trial")?) {
+        Ok(())
+    } else {
+        Err(String::from(
+            "what the key signs does not verify under its public part",
+        ))
+    }
 }
 
 fn unreadable(form: &str) -> String {

@@ -68,12 +68,7 @@ impl Places {
     pub(super) fn take(&self, server: &str, patience: Duration) -> Option<Taker<'_>> {
         let deadline = Instant::now() + patience;
         let mut taken = self.taken();
-        taken.last_number += 1;
-        let number = taken.last_number;
-        taken.line.push_back(Waiting {
-            number,
-            server: server.to_owned(),
-        });
+        let number = taken.stand_in_line(server);
         while taken.may_wait(number, server, self.most) {
             let remaining = deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
@@ -107,16 +102,27 @@ impl Places {
 }
 
 impl Taken {
+    /// Answers the number of the request in the line.
+    fn stand_in_line(&mut self, server: &str) -> u64 {
+        self.last_number += 1;
+        self.line.push_back(Waiting {
+            number: self.last_number,
+            server: server.to_owned(),
+        });
+        self.last_number
+    }
+
     /// Whether this is the first request in line that there is a place for.
     fn is_next(&self, number: u64, most: usize) -> bool {
-        let has_room = |waiting: &&Waiting| {
-            let Server { taken, is_slow } = self.server(&waiting.server);
-            self.together < most && taken < if is_slow { 1 } else { share(most) }
-        };
         self.line
             .iter()
-            .find(has_room)
+            .find(|waiting| self.has_place(&waiting.server, most))
             .is_some_and(|waiting| waiting.number == number)
+    }
+
+    fn has_place(&self, server: &str, most: usize) -> bool {
+        let Server { taken, is_slow } = self.server(server);
+        self.together < most && taken < if is_slow { 1 } else { share(most) }
     }
 
     /// Whether a request that is not the next may stay in line. No request waits for a slow server,

@@ -14,7 +14,7 @@ use lettre::transport::smtp::{Error, SmtpTransport};
 use lettre::{Transport, transport::smtp::response::Response};
 
 use super::request::authorities;
-use crate::config::mail::{Mail, SmtpSecurity};
+use crate::config::mail::{Mail, SmtpSecurity, SmtpServer};
 use crate::protocol::words::mail_address::MailAddress;
 
 /// How long one step of the conversation with the server may take: to connect, or one answer.
@@ -50,22 +50,15 @@ impl Postman {
     /// certificates in `ca_file`. The error says what is wrong with the settings.
     pub fn new(mail: &Mail, host: &str, ca_file: Option<&Path>) -> Result<Postman, String> {
         let server = &mail.server;
-        let tls = match server.security {
-            SmtpSecurity::Tls => Tls::Wrapper(tls(&server.host, ca_file)?),
-            SmtpSecurity::StartTls => Tls::Required(tls(&server.host, ca_file)?),
-            SmtpSecurity::Clear => Tls::None,
-        };
-        let builder = SmtpTransport::builder_dangerous(&server.host)
+        let mut builder = SmtpTransport::builder_dangerous(&server.host)
             .port(server.port)
-            .tls(tls)
+            .tls(security(server, ca_file)?)
             .timeout(Some(STEP))
             .hello_name(HelloName::Domain(host.to_owned()));
-        let builder = match (&server.user, &mail.password) {
-            (Some(user), Some(password)) => {
-                builder.credentials(Credentials::new(user.clone(), password.expose().to_owned()))
-            }
-            (_, _) => builder,
-        };
+        if let (Some(user), Some(password)) = (&server.user, &mail.password) {
+            let password = password.expose().to_owned();
+            builder = builder.credentials(Credentials::new(user.clone(), password));
+        }
         Ok(Postman {
             transport: builder.build(),
             from: mail.from.clone(),
@@ -117,6 +110,14 @@ impl Undelivered {
             cause: printable(&cause),
         }
     }
+}
+
+fn security(server: &SmtpServer, ca_file: Option<&Path>) -> Result<Tls, String> {
+    Ok(match server.security {
+        SmtpSecurity::Tls => Tls::Wrapper(tls(&server.host, ca_file)?),
+        SmtpSecurity::StartTls => Tls::Required(tls(&server.host, ca_file)?),
+        SmtpSecurity::Clear => Tls::None,
+    })
 }
 
 fn tls(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, String> {

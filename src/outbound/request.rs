@@ -140,23 +140,20 @@ impl<'a> OutboundRequest<'a> {
     }
 
     pub(super) fn run(&self, agent: &Agent) -> Result<OutboundAnswer, OutboundError> {
+        self.exchange(agent).map_err(unsuccessful)
+    }
+
+    fn exchange(&self, agent: &Agent) -> Result<OutboundAnswer, Error> {
         let mut builder = Request::builder().method(self.method.clone()).uri(self.url);
         for (name, value) in &self.headers {
             builder = builder.header(*name, value.expose());
         }
-        let sent = if self.method == Method::GET {
-            builder
-                .body(())
-                .map_err(Error::from)
-                .and_then(|request| self.hand_over(agent, request))
+        let response = if self.method == Method::GET {
+            self.hand_over(agent, builder.body(())?)?
         } else {
-            builder
-                .body(self.body.expose())
-                .map_err(Error::from)
-                .and_then(|request| self.hand_over(agent, request))
+            self.hand_over(agent, builder.body(self.body.expose())?)?
         };
-        sent.and_then(|response| self.read(response))
-            .map_err(unsuccessful)
+        self.read(response)
     }
 
     /// The agent keeps its TLS set-up only for requests that change nothing about it.
@@ -280,15 +277,12 @@ fn day(seconds: u64) -> String {
 
 /// What is wrong with the server's certificate, if that is what it is.
 fn certificate_error(error: &Error) -> Option<&CertificateError> {
-    let within = if let Error::Io(io) = error {
-        io.get_ref().and_then(|inner| inner.downcast_ref())
-    } else {
-        None
-    };
-    let tls = if let Error::Rustls(tls) = error {
+    let tls = if let Error::Io(io) = error {
+        io.get_ref()?.downcast_ref()
+    } else if let Error::Rustls(tls) = error {
         Some(tls)
     } else {
-        within
+        None
     };
     if let rustls::Error::InvalidCertificate(cause) = tls? {
         Some(cause)
@@ -361,30 +355,33 @@ impl Resolver for CheckedResolver {
         let https = uri.scheme_str() == Some("https");
         let host = uri.host().ok_or(Error::HostNotFound)?;
         let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
-        let bare = host
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-            .unwrap_or(host);
-        let found = match bare.parse::<IpAddr>() {
-            Ok(address) => vec![SocketAddr::new(address, port)],
-            Err(_) => look_up(bare.to_owned(), port, *timeout.after)?,
-        };
-        if found.is_empty() {
-            return Err(Error::HostNotFound);
+        let mut allowed = addresses(host, port, *timeout.after)?;
+        allowed.retain(|address| may_be_dialled(address.ip(), https, &self.0));
+        if allowed.is_empty() {
+            return Err(Error::Other(Box::new(AddressRefused)));
         }
         let mut checked = self.empty();
-        let allowed = found
-            .into_iter()
-            .filter(|address| may_be_dialled(address.ip(), https, &self.0));
-        allowed
-            .take(MOST_ADDRESSES)
-            .for_each(|address| checked.push(address));
-        if checked.is_empty() {
-            Err(Error::Other(Box::new(AddressRefused)))
-        } else {
-            Ok(checked)
+        for address in allowed.into_iter().take(MOST_ADDRESSES) {
+            checked.push(address);
         }
+        Ok(checked)
     }
+}
+
+/// The address that the host is, or those of its name.
+fn addresses(host: &str, port: u16, within: Duration) -> Result<Vec<SocketAddr>, Error> {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(host);
+    let found = match bare.parse::<IpAddr>() {
+        Ok(address) => vec![SocketAddr::new(address, port)],
+        Err(_) => look_up(bare.to_owned(), port, within)?,
+    };
+    if found.is_empty() {
+        return Err(Error::HostNotFound);
+    }
+    Ok(found)
 }
 
 /// Looks a name up in a thread of its own, because the system's look-up cannot be stopped.
@@ -443,12 +440,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
         return Err(unfit("there is no certificate in"));
     }
     let mut store = rustls::RootCertStore::empty();
-    let acceptable = certificates
-        .iter()
-        .all(|certificate| store.add(certificate.clone()).is_ok());
-    if acceptable {
-        Ok(certificates)
-    } else {
-        Err(unfit("there is something else than CA certificates in"))
+    for certificate in &certificates {
+        store
+            .add(certificate.clone())
+            .map_err(|_| unfit("there is something else than CA certificates in"))?;
     }
+    Ok(certificates)
 }

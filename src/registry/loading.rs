@@ -5,7 +5,7 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::BuildHasher;
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::keys::sealing::Sealer;
 use crate::keys::signing::{SigningKey, verify};
@@ -179,10 +179,10 @@ fn corrupt(what: &str, name: &str, problems: &[registration::DocumentProblem]) -
 impl Registry {
     /// Whether scripts of `origin` may read answers about this client.
     pub fn client_shares_with(&self, client_id: &str, origin: &str) -> bool {
-        let client = self.client(&ClientId::new(client_id));
-        client.is_ok_and(|client| {
-            client.is_some_and(|client| web_url::allowed_origin(&client.client, origin))
-        })
+        match self.client(&ClientId::new(client_id)) {
+            Ok(Some(client)) => web_url::allowed_origin(&client.client, origin),
+            Ok(None) | Err(_) => false,
+        }
     }
 
     /// Whether scripts of `origin` may read answers about some client.
@@ -244,7 +244,7 @@ impl ClientCache {
         client_id: &ClientId,
         version: i64,
     ) -> Option<Option<Arc<RegisteredClient>>> {
-        let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held();
         let (_, client, _, was_asked_for) = held
             .by_name
             .get_mut(client_id)
@@ -254,11 +254,11 @@ impl ClientCache {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.1
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .turns
-            .len()
+        self.held().turns.len()
+    }
+
+    fn held(&self) -> MutexGuard<'_, Clients> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `length` is that of the registration as text. How many bytes a client takes was measured.
@@ -273,28 +273,28 @@ impl ClientCache {
             held.client.claims.len() + held.client.scope.iter().count()
         });
         let bytes = 1_500 + length * 2 + members * 60;
-        let mut held = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        let Clients {
-            by_name,
-            turns,
-            bytes: sum,
-        } = &mut *held;
-        *sum += bytes;
-        match by_name.insert(client_id.clone(), (version, client, bytes, false)) {
-            Some(before) => *sum -= before.2,
-            None => turns.push_back(client_id.clone()),
+        let mut held = self.held();
+        held.bytes += bytes;
+        let kept = (version, client, bytes, false);
+        match held.by_name.insert(client_id.clone(), kept) {
+            Some(before) => held.bytes -= before.2,
+            None => held.turns.push_back(client_id.clone()),
         }
-        while *sum > self.0 {
-            let Some(next) = turns.pop_front() else {
+        held.shrink_to(self.0);
+    }
+}
+
+impl Clients {
+    fn shrink_to(&mut self, most: usize) {
+        while self.bytes > most {
+            let Some(next) = self.turns.pop_front() else {
                 break;
             };
-            if by_name
-                .get_mut(&next)
-                .is_some_and(|held| mem::take(&mut held.3))
-            {
-                turns.push_back(next);
+            let held = self.by_name.get_mut(&next);
+            if held.is_some_and(|held| mem::take(&mut held.3)) {
+                self.turns.push_back(next);
             } else {
-                *sum -= by_name.remove(&next).map_or(0, |gone| gone.2);
+                self.bytes -= self.by_name.remove(&next).map_or(0, |gone| gone.2);
             }
         }
     }

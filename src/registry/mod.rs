@@ -19,14 +19,14 @@ use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::{self, walker};
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::{Client, SigningAlgorithm};
+use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::{Day, Instant};
 use crate::protocol::words::secret::SecretText;
 use crate::registry::loading::ClientCache;
 pub use crate::registry::loading::{KeyRing, TextSet, catalogue as read_catalogue};
 use crate::store::applications::UsedClient;
-use crate::store::clients::{self, LongestLifetimes};
+use crate::store::clients::{self, ClientRow, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
 use crate::store::{Store, StoreError, catalogue, signing_keys, users};
 
@@ -112,14 +112,6 @@ impl Trouble {
         }
     }
 
-    fn with_keys(error: &StoreError) -> Trouble {
-        if matches!(error, StoreError::Refused(_)) {
-            Trouble::ForeignKey
-        } else {
-            Trouble::of(error)
-        }
-    }
-
     pub fn words(self) -> &'static str {
         match self {
             Trouble::Silence => "the database does not answer",
@@ -140,6 +132,17 @@ impl Trouble {
 struct Unread {
     trouble: Trouble,
     error: StoreError,
+}
+
+impl Unread {
+    fn of_keys(error: StoreError) -> Unread {
+        let trouble = if matches!(error, StoreError::Refused(_)) {
+            Trouble::ForeignKey
+        } else {
+            Trouble::of(&error)
+        };
+        Unread { trouble, error }
+    }
 }
 
 impl From<StoreError> for Unread {
@@ -227,10 +230,10 @@ impl Registry {
     /// second.
     pub fn refresh(&self) -> Result<(), StoreError> {
         let outcome = self.read_anew();
-        let trouble = outcome
-            .as_ref()
-            .err()
-            .map_or(Trouble::Silence, |unread| unread.trouble);
+        let trouble = match &outcome {
+            Ok(()) => Trouble::Silence,
+            Err(unread) => unread.trouble,
+        };
         *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = trouble;
         outcome.map_err(|unread| unread.error)
     }
@@ -302,15 +305,20 @@ impl Registry {
         }
         let found = clients::find(&self.store, client_id)?;
         let length = found.value.as_ref().map_or(0, |row| row.metadata.len());
-        let client = found.value.and_then(|row| {
-            let read = loading::client(row, &self.defaults, &self.sealers.client_secrets);
-            read.map_err(|error| log::error!("not served: {error}"))
-                .ok()
-                .map(Arc::new)
-        });
+        let client = found.value.and_then(|row| self.served(row));
         self.clients
             .keep(client_id, found.registry_version, client.clone(), length);
         Ok(client)
+    }
+
+    fn served(&self, row: ClientRow) -> Option<Arc<RegisteredClient>> {
+        match loading::client(row, &self.defaults, &self.sealers.client_secrets) {
+            Ok(client) => Some(Arc::new(client)),
+            Err(error) => {
+                log::error!("not served: {error}");
+                None
+            }
+        }
     }
 }
 
@@ -332,9 +340,7 @@ impl Registry {
         let client = registration::client::from_json(&document, "", &self.defaults).ok()?;
         let snapshot = self.snapshot();
         let now = self.clock.now();
-        let signs =
-            |algorithm: &SigningAlgorithm| snapshot.keys.signing_key(*algorithm, now).is_some();
-        let signing: Vec<_> = SigningAlgorithm::ALL.into_iter().filter(signs).collect();
+        let signing = snapshot.keys.algorithms(now);
         let sealer = &self.sealers.client_secrets;
         let secrets: Vec<_> = row
             .secrets
@@ -357,11 +363,8 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
     let clients = clients::names_and_origins(store, TextSet::of)?;
     let [client_ids, origins] = clients.value;
     let longest_lifetimes = clients::longest_lifetimes(store)?;
-    let ring = KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now);
-    let ring = ring.map_err(|error| Unread {
-        trouble: Trouble::with_keys(&error),
-        error,
-    })?;
+    let ring =
+        KeyRing::unwrap_all(keys.value, &sealers.signing_keys, now).map_err(Unread::of_keys)?;
     // The oldest of the versions: if another was read later, the next refresh reads all of them
     // again.
     let version = catalogue

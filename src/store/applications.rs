@@ -33,8 +33,12 @@ ON CONFLICT (client_id) DO UPDATE SET day = excluded.day WHERE client_uses.day <
 pub fn note_uses(store: &Store, uses: &BTreeMap<ClientId, Day>) -> Result<(), StoreError> {
     let uses: Vec<(&ClientId, &Day)> = uses.iter().collect();
     for batch in uses.chunks(BATCH) {
-        let client_ids: Vec<&ClientId> = batch.iter().map(|(client_id, _)| *client_id).collect();
-        let days: Vec<&Day> = batch.iter().map(|(_, day)| *day).collect();
+        let mut client_ids = Vec::new();
+        let mut days = Vec::new();
+        for (client_id, day) in batch {
+            client_ids.push(*client_id);
+            days.push(*day);
+        }
         store.execute(bind!(NOTE_USES, client_ids, days))?;
     }
     Ok(())
@@ -73,14 +77,17 @@ pub fn list(
     limit: i64,
 ) -> Result<Vec<UsedClient>, StoreError> {
     let bound = bind!(LIST_APPLICATIONS, reach, client_id, after, limit);
-    let rows = store.read(|connection| connection.query(bound))?;
+    let rows = store.rows(bound)?;
     let used: BTreeMap<ClientId, Option<Day>> =
         rows.iter().map(use_of).collect::<Result<_, _>>()?;
-    let found = clients(&rows)?.into_iter().map(|row| UsedClient {
-        used_on: used.get(&row.client_id).copied().flatten(),
-        row,
-    });
-    Ok(found.collect())
+    let mut found = Vec::new();
+    for row in clients(&rows)? {
+        found.push(UsedClient {
+            used_on: used.get(&row.client_id).copied().flatten(),
+            row,
+        });
+    }
+    Ok(found)
 }
 
 fn use_of(row: &Row) -> Result<(ClientId, Option<Day>), StoreError> {

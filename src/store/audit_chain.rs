@@ -20,7 +20,7 @@ use crate::protocol::audit::audit_chain::{
     self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name,
 };
 use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
-use crate::protocol::words::instant::Day;
+use crate::protocol::words::instant::{Day, Instant};
 
 #[derive(Clone, Debug)]
 pub(super) struct Chains(Arc<ProcessChains>);
@@ -85,7 +85,9 @@ impl Chains {
             .map(|told| told.head.clone())
             .collect();
         told.retain(|_, told| told.goes_on);
-        told.values_mut().for_each(|told| told.is_told = true);
+        for told in told.values_mut() {
+            told.is_told = true;
+        }
         heads
     }
 
@@ -153,40 +155,19 @@ impl Chain {
         let is_opened = goes_on.is_none() && !events.is_empty();
         let opening = is_opened.then(|| self.opening());
         for event in opening.iter().chain(events) {
-            let row = AuditRow {
-                day: head.until,
-                at,
-                chain: head.chain.clone(),
-                seq: head.seq + 1,
-                previous: head.hash,
-                event: event.event.to_owned(),
-                client_id: event.client_id.map(ClientId::to_string),
-                sub: event.sub.map(Subject::to_string),
-                sid: event.sid.map(Sid::to_string),
-                source: event.source.map(|address| address.to_string()),
-                request_id: event.request_id.map(str::to_owned),
-                detail: match event.detail.is_null() {
-                    true => String::from("{}"),
-                    false => serde_json::to_string(&event.detail).unwrap_or_default(),
-                },
-            };
+            let row = next_row(&head, event, at);
             let is_opening = event.event == OPENED;
-            if together == Together::AlternativesOfUser && !is_opening {
-                links.0.push(ChainedRow {
-                    hash: row.hashed_before_user(),
-                    row,
-                });
-                continue;
-            }
-            let hash = row.hash();
-            if together == Together::InOrder || is_opening {
-                head.seq = row.seq;
-                head.hash = hash;
-            }
-            links.0.push(ChainedRow {
-                row,
-                hash: hash.to_vec(),
-            });
+            let hash = if together == Together::AlternativesOfUser && !is_opening {
+                row.hashed_before_user()
+            } else {
+                let hash = row.hash();
+                if together == Together::InOrder || is_opening {
+                    head.seq = row.seq;
+                    head.hash = hash;
+                }
+                hash.to_vec()
+            };
+            links.0.push(ChainedRow { row, hash });
         }
         links
     }
@@ -223,32 +204,17 @@ impl Chain {
     }
 
     pub(super) fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<(), StoreError> {
-        let head = |row: &AuditRow| Head {
-            chain: row.chain.clone(),
-            seq: row.seq,
-            hash: row.hash(),
-            until: row.day,
-        };
         // The last first: those before it are behind, and need no hash.
         for row in rows.iter().rev() {
             if links.2 == Together::AlternativesOfUser {
-                for link in links.0.iter_mut().filter(|link| link.row.event != OPENED) {
-                    link.row.sub = column(row, "sub")?;
-                    link.row.sid = column(row, "sid")?;
-                    link.hash = link.row.hash().to_vec();
-                }
+                links.take_user(row)?;
             }
             let written: Vec<&[u8]> = column(row, "audited")?;
-            let latest = links
-                .0
-                .iter()
-                .rev()
-                .find(|link| written.contains(&&link.hash[..]));
-            if let Some(end) = latest
-                .map(|link| &link.row)
-                .filter(|end| !self.is_beyond(end))
+            let mut backwards = links.0.iter().rev();
+            if let Some(end) = backwards.find(|link| written.contains(&&link.hash[..]))
+                && !self.is_beyond(&end.row)
             {
-                self.move_to(head(end), links.1);
+                self.move_to(head_at(&end.row), links.1);
             }
         }
         Ok(())
@@ -276,6 +242,50 @@ impl Chain {
         }
         self.head = Some(head);
         self.started = started;
+    }
+}
+
+impl Links {
+    /// Takes the user and the session that the statement found, and makes the hashes with them.
+    fn take_user(&mut self, row: &Row) -> Result<(), StoreError> {
+        for link in &mut self.0 {
+            if link.row.event != OPENED {
+                link.row.sub = column(row, "sub")?;
+                link.row.sid = column(row, "sid")?;
+                link.hash = link.row.hash().to_vec();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row of an event behind the one that the head is at.
+fn next_row(head: &Head, event: &AuditEvent<'_>, at: Instant) -> AuditRow {
+    AuditRow {
+        day: head.until,
+        at,
+        chain: head.chain.clone(),
+        seq: head.seq + 1,
+        previous: head.hash,
+        event: event.event.to_owned(),
+        client_id: event.client_id.map(ClientId::to_string),
+        sub: event.sub.map(Subject::to_string),
+        sid: event.sid.map(Sid::to_string),
+        source: event.source.map(|address| address.to_string()),
+        request_id: event.request_id.map(str::to_owned),
+        detail: match event.detail.is_null() {
+            true => String::from("{}"),
+            false => serde_json::to_string(&event.detail).unwrap_or_default(),
+        },
+    }
+}
+
+fn head_at(row: &AuditRow) -> Head {
+    Head {
+        chain: row.chain.clone(),
+        seq: row.seq,
+        hash: row.hash(),
+        until: row.day,
     }
 }
 
@@ -351,9 +361,11 @@ pub(super) fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>), StoreE
         day, at, chain, seq, event, client_id, sub, sid, source, request_id, detail;
         previous: hash(row, "previous")?,
     })?;
-    let after = (read.event == OPENED)
-        .then(|| predecessor(&read.detail))
-        .flatten();
+    let after = if read.event == OPENED {
+        predecessor(&read.detail)
+    } else {
+        None
+    };
     Ok((read, hash(row, "hash")?, after))
 }
 

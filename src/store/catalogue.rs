@@ -67,7 +67,7 @@ LEFT JOIN resource_secrets s ON e.kind = 'resource' AND s.resource = e.name
 ORDER BY e.kind, e.name, s.created_at, s.id";
 
 pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
-    versioned(&store.read(|connection| connection.query(bind!(LOAD)))?)
+    versioned(&store.rows(bind!(LOAD))?)
 }
 
 fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {

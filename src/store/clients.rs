@@ -66,8 +66,7 @@ pub fn find(
     store: &Store,
     client_id: &ClientId,
 ) -> Result<Versioned<Option<ClientRow>>, StoreError> {
-    let rows = store.read(|connection| connection.query(bind!(FIND, client_id)))?;
-    versioned(&rows)
+    versioned(&store.rows(bind!(FIND, client_id))?)
 }
 
 fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
@@ -84,7 +83,7 @@ FROM installation i CROSS JOIN clients c LEFT JOIN client_secrets s ON s.client_
 ORDER BY c.client_id, s.created_at, s.id";
 
 pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
-    clients(&store.read(|connection| connection.query(bind!(LIST)))?)
+    clients(&store.rows(bind!(LIST))?)
 }
 
 pub(super) fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
@@ -173,15 +172,16 @@ pub fn longest_lifetimes(store: &Store) -> Result<Versioned<LongestLifetimes>, S
 }
 
 fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
-    let seconds = |name| -> Result<Option<Duration>, StoreError> {
-        Ok(column::<Option<i64>>(row, name)?
-            .and_then(|seconds| u64::try_from(seconds).ok())
-            .map(Duration::from_secs))
-    };
     Ok(LongestLifetimes {
-        refresh_token: seconds("refresh_token")?,
-        access_token: seconds("access_token")?,
+        refresh_token: lifetime(row, "refresh_token")?,
+        access_token: lifetime(row, "access_token")?,
     })
+}
+
+fn lifetime(row: &Row, name: &'static str) -> Result<Option<Duration>, StoreError> {
+    Ok(column::<Option<i64>>(row, name)?
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .map(Duration::from_secs))
 }
 
 const REVOKE_CLIENT: &str = "
@@ -254,23 +254,16 @@ impl RegistryWriter<'_> {
         &mut self,
         clients: &[(&ClientId, &Value, bool)],
     ) -> Result<(), StoreError> {
-        let origins = |(_, metadata, _): &(&ClientId, &Value, bool)| {
-            let uris = ["redirect_uris", "allowed_cors_origins"]
-                .into_iter()
-                .filter_map(|key| metadata.get(key)?.as_array());
-            let origins: Vec<String> = uris
-                .flatten()
-                .filter_map(|uri| origin_of(uri.as_str()?))
-                .collect();
-            origins.join(" ")
-        };
-        let client_ids: Vec<&ClientId> = clients.iter().map(|(client_id, ..)| *client_id).collect();
-        let metadata: Vec<_> = clients
-            .iter()
-            .map(|(_, metadata, _)| Json(*metadata))
-            .collect();
-        let enabled: Vec<bool> = clients.iter().map(|(.., enabled)| *enabled).collect();
-        let origins: Vec<String> = clients.iter().map(origins).collect();
+        let mut client_ids = Vec::new();
+        let mut metadata = Vec::new();
+        let mut enabled = Vec::new();
+        let mut origins = Vec::new();
+        for (client_id, registered, is_enabled) in clients {
+            client_ids.push(*client_id);
+            metadata.push(Json(*registered));
+            enabled.push(*is_enabled);
+            origins.push(origins_of(registered));
+        }
         let bound = bind!(UPSERT_CLIENTS, client_ids, metadata, enabled, origins);
         for disabled in self.query(bound)? {
             self.revoked_clients.push(column(&disabled, "client_id")?);
@@ -310,12 +303,18 @@ impl RegistryWriter<'_> {
         of_clients: bool,
         secrets: &[(&str, SecretRow)],
     ) -> Result<(), StoreError> {
-        let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
-        let rows = secrets.iter().map(|(_, row)| row);
-        let ids: Vec<&[u8]> = rows.clone().map(|row| &row.id[..]).collect();
-        let digests: Vec<&[u8]> = rows.clone().map(|row| row.sealed_digest.expose()).collect();
-        let descriptions: Vec<&str> = rows.clone().map(|row| row.description.as_str()).collect();
-        let expiries: Vec<_> = rows.map(|row| row.expires_at).collect();
+        let mut owners = Vec::new();
+        let mut ids = Vec::new();
+        let mut digests = Vec::new();
+        let mut descriptions = Vec::new();
+        let mut expiries = Vec::new();
+        for (owner, row) in secrets {
+            owners.push(*owner);
+            ids.push(&row.id[..]);
+            digests.push(row.sealed_digest.expose());
+            descriptions.push(row.description.as_str());
+            expiries.push(row.expires_at);
+        }
         let put = bind!(
             PUT_CLIENT_SECRETS,
             owners,
@@ -338,8 +337,12 @@ impl RegistryWriter<'_> {
         of_clients: bool,
         secrets: &[(&str, [u8; 16])],
     ) -> Result<(), StoreError> {
-        let owners: Vec<&str> = secrets.iter().map(|(owner, _)| *owner).collect();
-        let ids: Vec<&[u8]> = secrets.iter().map(|(_, id)| &id[..]).collect();
+        let mut owners = Vec::new();
+        let mut ids = Vec::new();
+        for (owner, id) in secrets {
+            owners.push(*owner);
+            ids.push(&id[..]);
+        }
         let removed = bind!(REMOVE_CLIENT_SECRETS, owners, ids);
         let sql = if of_clients {
             removed.sql
@@ -348,6 +351,17 @@ impl RegistryWriter<'_> {
         };
         self.execute(Bound { sql, ..removed }).map(drop)
     }
+}
+
+/// Whose scripts may read answers about the client, apart by blanks.
+fn origins_of(metadata: &Value) -> String {
+    ["redirect_uris", "allowed_cors_origins"]
+        .into_iter()
+        .filter_map(|key| metadata.get(key)?.as_array())
+        .flatten()
+        .filter_map(|uri| origin_of(uri.as_str()?))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 const WEAK_SETTINGS: &str = "

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -69,37 +70,15 @@ pub(super) fn connect(
     let mut answer = Err(StoreError::Unavailable(format!("{everywhere}: {silence}")));
     let (tell, told) = mpsc::channel();
     let mut started = Vec::new();
-    for (_, mut config) in hosts
-        .into_iter()
-        .filter(|(stuck, _)| *stuck < STUCK_AT_ONCE)
-    {
+    for (stuck, config) in hosts {
         if answer.is_ok() {
             break;
         }
-        let unacknowledged = Unacknowledged::default();
-        let flag = Arc::clone(&unacknowledged);
-        config.notice_callback(move |notice| {
-            flag.fetch_or(notice.routine() == Some(WAIT_FOR_STANDBY), Ordering::SeqCst);
-        });
-        let start = Arc::new(());
-        let tell = tell.clone();
-        let begin = Arc::clone(&begin);
-        started.push((name(&config), Arc::downgrade(&start)));
-        // One that cannot be started has ended.
-        let _starting = thread::Builder::new()
-            .name(String::from("store-connect"))
-            .spawn(move || {
-                let place = place(&config);
-                let unavailable = |error| {
-                    StoreError::Unavailable(format!("{place}: {}", while_connecting(&error)))
-                };
-                let begun = begin(config)
-                    .map(|client| (client, unacknowledged))
-                    .map_err(unavailable);
-                drop(start);
-                drop(tell.send(begun));
-            });
-        answer = told.recv_timeout(HESITATION).unwrap_or(answer);
+        if stuck < STUCK_AT_ONCE {
+            let host = name(&config);
+            started.push((host, start(config, Arc::clone(&begin), tell.clone())));
+            answer = told.recv_timeout(HESITATION).unwrap_or(answer);
+        }
     }
     drop(tell);
     while answer.is_err()
@@ -112,6 +91,45 @@ pub(super) fn connect(
         .unwrap_or_else(PoisonError::into_inner)
         .extend(started);
     answer
+}
+
+type Begun = Result<(Client, Unacknowledged), StoreError>;
+
+/// Begins in a thread of its own, which tells what came of it. The reference that this answers is
+/// dead once that thread has ended.
+fn start(
+    mut config: Config,
+    begin: Arc<impl Fn(Config) -> Result<Client, postgres::Error> + Send + Sync + 'static>,
+    tell: Sender<Begun>,
+) -> Weak<()> {
+    let unacknowledged = heed_notices(&mut config);
+    let alive = Arc::new(());
+    let started = Arc::downgrade(&alive);
+    // One that cannot be started has ended.
+    let _starting = thread::Builder::new()
+        .name(String::from("store-connect"))
+        .spawn(move || {
+            let place = place(&config);
+            let begun = match begin(config) {
+                Ok(client) => Ok((client, unacknowledged)),
+                Err(error) => Err(StoreError::Unavailable(format!(
+                    "{place}: {}",
+                    while_connecting(&error)
+                ))),
+            };
+            drop(alive);
+            drop(tell.send(begun));
+        });
+    started
+}
+
+fn heed_notices(config: &mut Config) -> Unacknowledged {
+    let unacknowledged = Unacknowledged::default();
+    let flag = Arc::clone(&unacknowledged);
+    config.notice_callback(move |notice| {
+        flag.fetch_or(notice.routine() == Some(WAIT_FOR_STANDBY), Ordering::SeqCst);
+    });
+    unacknowledged
 }
 
 fn stuck(host: &str) -> usize {
@@ -153,26 +171,7 @@ fn answering(config: Config) -> Vec<Config> {
     if config.get_hosts().len() < 2 {
         return vec![config];
     }
-    let (tell, told) = mpsc::channel();
-    for (index, host) in config.get_hosts().iter().cloned().enumerate() {
-        let tell = tell.clone();
-        let port = port(&config, index);
-        let address = config
-            .get_hostaddrs()
-            .get(index)
-            .map(|address| SocketAddr::new(*address, port));
-        // One that cannot be asked has not answered.
-        let _asking = thread::Builder::new()
-            .name(String::from("store-ask"))
-            .spawn(move || {
-                let _heard = tell.send(
-                    ask(&host, address, port)
-                        .ok()
-                        .map(|address| (index, address)),
-                );
-            });
-    }
-    drop(tell);
+    let told = ask_each(&config);
     let mut deadline = Instant::now() + CONNECT + ANSWER;
     let mut answered = Vec::new();
     // Until each has said something, or time is over.
@@ -189,6 +188,28 @@ fn answering(config: Config) -> Vec<Config> {
         .collect()
 }
 
+/// Asks each host in a thread of its own. One that answers is told by its place among them, with
+/// the address; of one that does not, `None` is told.
+fn ask_each(config: &Config) -> Receiver<Option<(usize, Option<SocketAddr>)>> {
+    let (tell, told) = mpsc::channel();
+    for (index, host) in config.get_hosts().iter().cloned().enumerate() {
+        let tell = tell.clone();
+        let port = port(config, index);
+        let address = config
+            .get_hostaddrs()
+            .get(index)
+            .map(|address| SocketAddr::new(*address, port));
+        // One that cannot be asked has not answered.
+        let _asking = thread::Builder::new()
+            .name(String::from("store-ask"))
+            .spawn(move || {
+                let answered = ask(&host, address, port).ok();
+                let _heard = tell.send(answered.map(|address| (index, address)));
+            });
+    }
+    told
+}
+
 /// The address at which a host answers; a Unix socket has none.
 fn ask(host: &Host, address: Option<SocketAddr>, port: u16) -> io::Result<Option<SocketAddr>> {
     let name = match host {
@@ -200,21 +221,22 @@ fn ask(host: &Host, address: Option<SocketAddr>, port: u16) -> io::Result<Option
             return stream.read_exact(&mut [0]).map(|()| None);
         }
     };
-    let addresses = address.map_or_else(
-        || (name.as_str(), port).to_socket_addrs().map(Vec::from_iter),
-        |it| Ok(vec![it]),
-    )?;
-    let answers = |address: &SocketAddr| {
-        let mut stream = TcpStream::connect_timeout(address, CONNECT)?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        stream.write_all(&SSL_REQUEST)?;
-        stream.read_exact(&mut [0])
+    let addresses = match address {
+        Some(address) => vec![address],
+        None => (name.as_str(), port).to_socket_addrs()?.collect(),
     };
     addresses
         .into_iter()
-        .find(|address| answers(address).is_ok())
+        .find(|address| ask_at(address).is_ok())
         .map(Some)
         .ok_or(io::ErrorKind::TimedOut.into())
+}
+
+fn ask_at(address: &SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(address, CONNECT)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    stream.write_all(&SSL_REQUEST)?;
+    stream.read_exact(&mut [0])
 }
 
 fn port(config: &Config, index: usize) -> u16 {
@@ -230,26 +252,36 @@ fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<C
         Host::Tcp(name) => one.host(name),
         Host::Unix(directory) => one.host_path(directory),
     };
-    address.map(|address| one.hostaddr(address.ip()));
-    config.get_user().map(|user| one.user(user));
-    config.get_password().map(|password| one.password(password));
-    config.get_dbname().map(|name| one.dbname(name));
-    config.get_options().map(|options| one.options(options));
-    config
-        .get_application_name()
-        .map(|name| one.application_name(name));
-    config
-        .get_connect_timeout()
-        .map(|timeout| one.connect_timeout(*timeout));
-    config
-        .get_tcp_user_timeout()
-        .map(|timeout| one.tcp_user_timeout(*timeout));
-    config
-        .get_keepalives_interval()
-        .map(|interval| one.keepalives_interval(interval));
-    config
-        .get_keepalives_retries()
-        .map(|retries| one.keepalives_retries(retries));
+    if let Some(address) = address {
+        one.hostaddr(address.ip());
+    }
+    if let Some(user) = config.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        one.password(password);
+    }
+    if let Some(name) = config.get_dbname() {
+        one.dbname(name);
+    }
+    if let Some(options) = config.get_options() {
+        one.options(options);
+    }
+    if let Some(name) = config.get_application_name() {
+        one.application_name(name);
+    }
+    if let Some(timeout) = config.get_connect_timeout() {
+        one.connect_timeout(*timeout);
+    }
+    if let Some(timeout) = config.get_tcp_user_timeout() {
+        one.tcp_user_timeout(*timeout);
+    }
+    if let Some(interval) = config.get_keepalives_interval() {
+        one.keepalives_interval(interval);
+    }
+    if let Some(retries) = config.get_keepalives_retries() {
+        one.keepalives_retries(retries);
+    }
     one.port(port(config, index))
         .keepalives(config.get_keepalives())
         .keepalives_idle(config.get_keepalives_idle())
@@ -276,9 +308,9 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
     let mut store = RootCertStore::empty();
     match file {
         Some(path) => {
-            let unreadable =
-                || StoreError::Refused(format!("sslrootcert: cannot read {}", path.display()));
-            let certificates = CertificateDer::pem_file_iter(path).map_err(|_| unreadable())?;
+            let certificates = CertificateDer::pem_file_iter(path).map_err(|_| {
+                StoreError::Refused(format!("sslrootcert: cannot read {}", path.display()))
+            })?;
             store.add_parsable_certificates(certificates.filter_map(Result::ok));
             if store.is_empty() {
                 return Err(StoreError::Refused(format!(

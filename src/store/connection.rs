@@ -230,19 +230,7 @@ impl ManageConnection for Connections {
         let connected = connect(self.config.clone(), self.tls.clone(), check);
         self.tell(connected.as_ref().err());
         let (client, unacknowledged) = connected?;
-        Ok(Connection {
-            client,
-            statements: HashMap::new(),
-            chain: self.chains.begin(),
-            last_used: Instant::now(),
-            generation,
-            discarded: false,
-            lost: false,
-            send_before: None,
-            cancelled: Arc::new(AtomicBool::new(false)),
-            is_retired: Arc::clone(&self.is_retired),
-            unacknowledged,
-        })
+        Ok(self.fresh(client, unacknowledged, generation))
     }
 
     fn is_valid(&self, connection: &mut Connection) -> Result<(), StoreError> {
@@ -256,6 +244,24 @@ impl ManageConnection for Connections {
             || connection.client.is_closed()
             || connection.is_before(&self.generation)
             || self.is_retired.load(Ordering::SeqCst)
+    }
+}
+
+impl Connections {
+    fn fresh(&self, client: Client, unacknowledged: Unacknowledged, generation: u64) -> Connection {
+        Connection {
+            client,
+            statements: HashMap::new(),
+            chain: self.chains.begin(),
+            last_used: Instant::now(),
+            generation,
+            discarded: false,
+            lost: false,
+            send_before: None,
+            cancelled: Arc::new(AtomicBool::new(false)),
+            is_retired: Arc::clone(&self.is_retired),
+            unacknowledged,
+        }
     }
 }
 

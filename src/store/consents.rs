@@ -70,8 +70,10 @@ fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
 
 /// The consent of a row where there may be none.
 pub(super) fn consent_if_there(row: &Row) -> Result<Option<ConsentRow>, StoreError> {
-    let is_there = column::<Option<i64>>(row, "consent_epoch")?.is_some();
-    is_there.then(|| consent(row)).transpose()
+    match column::<Option<i64>>(row, "consent_epoch")? {
+        Some(_) => consent(row).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// What stood on a consent that has lapsed does not come back with the next one. Of what is
@@ -147,8 +149,8 @@ pub fn end_lapsed(
     client_id: &ClientId,
 ) -> Result<Option<i64>, StoreError> {
     let bound = bind!(END_LAPSED, sub, client_id);
-    let row = store.write(|connection| connection.query_opt(bound))?;
-    row.map(|row| column(&row, "epoch")).transpose()
+    let rows = store.write_rows(bound)?;
+    rows.first().map(|row| column(row, "epoch")).transpose()
 }
 
 const WITHDRAW: &str = "

@@ -98,46 +98,29 @@ impl DatabaseUrl {
     pub(super) fn parse(text: &str) -> Result<DatabaseUrl, StoreError> {
         let (rest, pairs) = if text.starts_with("postgres://") || text.starts_with("postgresql://")
         {
-            let (base, query) = text.split_once('?').unwrap_or((text, ""));
-            // A part of the password would be taken for a host, and printed.
-            if base.matches('@').count() > 1
-                || query
-                    .split('&')
-                    .any(|pair| pair.contains('@') && !pair.contains('='))
-            {
-                return Err(refused(
-                    "write @ as %40 and ? as %3F in its user name and password",
-                ));
-            }
+            refuse_bare_marks(text)?;
             split_url(text)
         } else {
             split_key_values(text)?
         };
         let mut config: Config = rest.parse().map_err(|error| refused(&fault(&error)))?;
-        let named = |key: &str| {
-            pairs
-                .iter()
-                .find(|(name, _)| name == key)
-                .map(|(_, value)| value.as_str())
-        };
-        config.ssl_mode(ssl_mode(named("sslmode"), &config)?);
-        fill_in(&mut config, |key| named(key).is_some());
+        config.ssl_mode(ssl_mode(named(&pairs, "sslmode"), &config)?);
+        fill_in(&mut config, |key| named(&pairs, key).is_some());
         Ok(DatabaseUrl {
             config,
-            root_certificates: named("sslrootcert").map(PathBuf::from),
+            root_certificates: named(&pairs, "sslrootcert").map(PathBuf::from),
         })
     }
 
     /// The configuration with server settings for one kind of work; those in the URL win.
     pub(super) fn config(&self, options: &[(&str, &str)]) -> Config {
         let mut config = self.config.clone();
-        let own = options
-            .iter()
-            .map(|(name, value)| format!("-c {name}={value}"))
-            .collect::<Vec<_>>()
-            .join(" ");
+        let mut all = String::new();
+        for (name, value) in options {
+            all.push_str(&format!("-c {name}={value} "));
+        }
         // The server takes the last of two settings of one name.
-        let all = format!("{own} {}", self.config.get_options().unwrap_or_default());
+        all.push_str(self.config.get_options().unwrap_or_default());
         // PgBouncer refuses a blank at the end.
         config.options(all.trim_end());
         config
@@ -163,34 +146,34 @@ fn fault(error: &postgres::Error) -> String {
     format!("a parameter of it is unknown{near}")
 }
 
+fn named<'a>(pairs: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    let pair = pairs.iter().find(|(name, _)| name == key);
+    pair.map(|(_, value)| value.as_str())
+}
+
 fn refused(cause: &str) -> StoreError {
     StoreError::Refused(format!("GATEPOST_DATABASE_URL: {cause}"))
 }
 
-type FillIn = fn(&mut Config) -> &mut Config;
-
 /// Our own time-outs: without them a lost server is noticed after minutes or never.
 fn fill_in(config: &mut Config, names: impl Fn(&str) -> bool) {
-    let defaults: [(&str, FillIn); 6] = [
-        ("connect_timeout", |config| {
-            config.connect_timeout(Duration::from_secs(2))
-        }),
-        ("tcp_user_timeout", |config| {
-            config.tcp_user_timeout(Duration::from_secs(3))
-        }),
-        ("keepalives_idle", |config| {
-            config.keepalives_idle(Duration::from_secs(5))
-        }),
-        ("keepalives_interval", |config| {
-            config.keepalives_interval(Duration::from_secs(2))
-        }),
-        ("keepalives_retries", |config| config.keepalives_retries(2)),
-        ("application_name", |config| {
-            config.application_name("gatepost")
-        }),
-    ];
-    for (_, fill_in) in defaults.iter().filter(|(key, _)| !names(key)) {
-        fill_in(config);
+    if !names("connect_timeout") {
+        config.connect_timeout(Duration::from_secs(2));
+    }
+    if !names("tcp_user_timeout") {
+        config.tcp_user_timeout(Duration::from_secs(3));
+    }
+    if !names("keepalives_idle") {
+        config.keepalives_idle(Duration::from_secs(5));
+    }
+    if !names("keepalives_interval") {
+        config.keepalives_interval(Duration::from_secs(2));
+    }
+    if !names("keepalives_retries") {
+        config.keepalives_retries(2);
+    }
+    if !names("application_name") {
+        config.application_name("gatepost");
     }
     if config.get_hosts().len() > 1 && !names("target_session_attrs") {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -223,27 +206,44 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
+/// A part of the password would be taken for a host, and printed.
+fn refuse_bare_marks(url: &str) -> Result<(), StoreError> {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let is_rest_of_password = |pair: &str| pair.contains('@') && !pair.contains('=');
+    if base.matches('@').count() > 1 || query.split('&').any(is_rest_of_password) {
+        return Err(refused(
+            "write @ as %40 and ? as %3F in its user name and password",
+        ));
+    }
+    Ok(())
+}
+
 /// Takes `sslmode` and `sslrootcert` out of a URL's query; answers the rest and every pair of the
 /// query.
 fn split_url(text: &str) -> (String, Vec<(String, String)>) {
     let Some((base, query)) = text.split_once('?') else {
         return (text.to_owned(), Vec::new());
     };
-    let decode = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
-    let pair = |part: &str| {
-        part.split_once('=')
-            .map(|(key, value)| (decode(key), decode(value)))
-    };
-    let kept: Vec<&str> = query
-        .split('&')
-        .filter(|part| !pair(part).is_some_and(|(key, _)| is_ours(&key)))
-        .collect();
+    let mut kept = Vec::new();
+    let mut pairs = Vec::new();
+    for part in query.split('&') {
+        let pair = part.split_once('=');
+        let pair = pair.map(|(key, value)| (decoded(key), decoded(value)));
+        if !pair.as_ref().is_some_and(|(key, _)| is_ours(key)) {
+            kept.push(part);
+        }
+        pairs.extend(pair);
+    }
     let rest = if kept.is_empty() {
         base.to_owned()
     } else {
         format!("{base}?{}", kept.join("&"))
     };
-    (rest, query.split('&').filter_map(pair).collect())
+    (rest, pairs)
+}
+
+fn decoded(part: &str) -> String {
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
 const NOT_A_PAIR: &str = "write a URL, which begins with postgres://, or pairs as key=value: put a \
@@ -262,10 +262,7 @@ fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>), Store
             quoted_or_bare(after.trim_start()).ok_or_else(|| refused("an unterminated quote"))?;
         let key = key.trim().to_owned();
         if !is_ours(&key) {
-            rest.push_str(&format!(
-                "{key}='{}' ",
-                value.replace('\\', "\\\\").replace('\'', "\\'")
-            ));
+            rest.push_str(&format!("{key}='{}' ", escaped(&value)));
         }
         pairs.push((key, value));
         remaining = after
@@ -275,6 +272,10 @@ fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>), Store
             .trim_start();
     }
     Ok((rest, pairs))
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('\'', "\\'")
 }
 
 /// Reads one value, quoted or up to white space, with backslash escapes; answers it and the bytes

@@ -219,8 +219,8 @@ pub fn poll(
 ) -> Result<Option<PolledDevice>, StoreError> {
     let device_code_hashes = slices(device_code_hashes);
     let bound = bind!(POLL, device_code_hashes, client_id);
-    let row = store.write(|connection| connection.query_opt(bound))?;
-    row.as_ref().map(polled).transpose()
+    let rows = store.write_rows(bound)?;
+    rows.first().map(polled).transpose()
 }
 
 fn polled(row: &Row) -> Result<PolledDevice, StoreError> {
@@ -321,8 +321,7 @@ pub fn redeem(
         offline = new.is_offline(),
         confirmation = key_bytes(&new.confirmation)
     );
-    let rows = store
-        .write_once_more(|connection| connection.audited(bound, &events, Together::Alternatives))?;
+    let rows = store.write_once_more(bound, &events, Together::Alternatives)?;
     match rows.first() {
         None => Ok(DeviceRedemption::Spent),
         Some(row) if column(row, "issued")? => Ok(DeviceRedemption::Issued(Box::new(user(row)?))),

@@ -102,7 +102,6 @@ impl Store {
 
     /// Confirms an ending that was found done, before the answer says so.
     pub fn confirm(&self) -> Result<(), StoreError> {
-        self.write(|connection| connection.query(bind!(CONFIRM)))
-            .map(drop)
+        self.write_rows(bind!(CONFIRM)).map(drop)
     }
 }

@@ -3,6 +3,7 @@
 //! values, passwords or statements' parameters.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 
 use postgres::error::{DbError, SqlState};
 
@@ -73,6 +74,10 @@ impl StoreError {
     pub(super) fn is_severed(&self) -> bool {
         matches!(self, StoreError::Severed(_) | StoreError::Denied(_))
     }
+
+    pub(super) fn is_conflict_or_severed(&self) -> bool {
+        self.is_conflict() || self.is_severed()
+    }
 }
 
 impl fmt::Display for StoreError {
@@ -111,13 +116,10 @@ impl From<postgres::Error> for StoreError {
 /// Why connecting failed.
 pub(super) fn while_connecting(error: &postgres::Error) -> String {
     match error.as_db_error() {
-        Some(database_error) => {
-            let words = refusal_to_connect(database_error);
-            words.map_or_else(
-                || condition(database_error),
-                |words| format!("{words}, {}", condition(database_error)),
-            )
-        }
+        Some(database_error) => match refusal_to_connect(database_error) {
+            Some(words) => format!("{words}, {}", condition(database_error)),
+            None => condition(database_error),
+        },
         None => transport_cause(error),
     }
 }
@@ -254,7 +256,6 @@ fn is_conversion(error: &postgres::Error) -> bool {
 /// The kind of a failure below the protocol.
 fn transport_cause(error: &postgres::Error) -> String {
     use std::error::Error as _;
-    use std::io::ErrorKind;
     // What it is about is told by the crate's own fixed texts alone.
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     if error.to_string() == "error performing TLS handshake" {
@@ -271,28 +272,26 @@ fn transport_cause(error: &postgres::Error) -> String {
     if let Some(why) = cause.strip_prefix("failed to lookup address information") {
         return format!("DNS{why}");
     }
-    let Some(source) = error
-        .source()
-        .and_then(|source| source.downcast_ref::<std::io::Error>())
-    else {
-        return String::from(if error.is_closed() {
-            "connection closed"
-        } else {
-            "connection failed"
-        });
-    };
-    #[allow(
-        clippy::wildcard_enum_match_arm,
-        reason = "ErrorKind is the standard library's and non-exhaustive"
-    )]
-    let kind = match source.kind() {
+    let source = error.source();
+    String::from(match source.and_then(|source| source.downcast_ref()) {
+        Some(source) => io_cause(source),
+        None if error.is_closed() => "connection closed",
+        None => "connection failed",
+    })
+}
+
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "ErrorKind is the standard library's and non-exhaustive"
+)]
+fn io_cause(error: &io::Error) -> &'static str {
+    match error.kind() {
         ErrorKind::ConnectionRefused => "connection refused: start Postgres there",
         ErrorKind::NotFound => "socket not found: start Postgres on this machine",
         // The postgres crate's own way to say that none of the hosts was fit.
-        ErrorKind::PermissionDenied if source.raw_os_error().is_none() => "no host takes writes",
+        ErrorKind::PermissionDenied if error.raw_os_error().is_none() => "no host takes writes",
         ErrorKind::PermissionDenied => "permission denied",
         ErrorKind::TimedOut => "timed out",
         _ => "connection broken",
-    };
-    String::from(kind)
+    }
 }

@@ -7,7 +7,6 @@ use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::column;
-use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::instant::Day;
 use crate::protocol::words::legacy_flow::{FlowUse, LegacyFlow};
 
@@ -28,9 +27,14 @@ ON CONFLICT (client_id, flow) DO UPDATE SET day = excluded.day WHERE flow_uses.d
 pub fn note(store: &Store, uses: &BTreeMap<FlowUse, Day>) -> Result<(), StoreError> {
     let uses: Vec<(&FlowUse, &Day)> = uses.iter().collect();
     for batch in uses.chunks(BATCH) {
-        let client_ids: Vec<&ClientId> = batch.iter().map(|(used, _)| &used.client_id).collect();
-        let flows: Vec<&str> = batch.iter().map(|(used, _)| used.flow.as_str()).collect();
-        let days: Vec<&Day> = batch.iter().map(|(_, day)| *day).collect();
+        let mut client_ids = Vec::new();
+        let mut flows = Vec::new();
+        let mut days = Vec::new();
+        for (used, day) in batch {
+            client_ids.push(&used.client_id);
+            flows.push(used.flow.as_str());
+            days.push(*day);
+        }
         store.execute(bind!(NOTE, client_ids, flows, days))?;
     }
     Ok(())

@@ -202,8 +202,7 @@ fn enter(
         confirmation = key_bytes(&new.confirmation),
         burn
     );
-    let rows = store
-        .write_once_more(|connection| connection.audited(bound, &events, Together::Alternatives))?;
+    let rows = store.write_once_more(bound, &events, Together::Alternatives)?;
     rows.into_iter()
         .next()
         .ok_or_else(StoreError::no_installation)
@@ -449,9 +448,7 @@ pub fn move_on(
         bind_to = key_bytes(&new.bind_to),
     );
     let events = new.events(audit, ["refreshed"]);
-    let rows = store.write_once_more(|connection| {
-        connection.audited(bound, &events, Together::AlternativesOfUser)
-    })?;
+    let rows = store.write_once_more(bound, &events, Together::AlternativesOfUser)?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
@@ -541,23 +538,24 @@ pub fn refresh(
     );
     let names = ["refreshed", "refresh_repeated", "refresh_token_replayed"];
     let events = new.events(audit, names);
-    let rows = store.write_once_more(|connection| {
-        connection.audited(bound, &events, Together::AlternativesOfUser)
-    })?;
-    let Some(row) = rows.first() else {
-        return Ok(None);
-    };
+    let rows = store.write_once_more(bound, &events, Together::AlternativesOfUser)?;
+    rows.first()
+        .map(|row| refreshed(row, presented))
+        .transpose()
+}
+
+fn refreshed(row: &Row, presented: i32) -> Result<Refreshed, StoreError> {
     let generation: i32 = column(row, "now_at")?;
     let own: bool = column(row, "own")?;
     // The database was restored to before this token was issued.
     let is_behind = !own && generation <= presented;
     let stands = column::<Option<bool>>(row, "stands")? == Some(true) && !is_behind;
-    Ok(Some(match column(row, "revoked")? {
+    Ok(match column(row, "revoked")? {
         true => Refreshed::Revoked,
         false if stands => Refreshed::Issued {
             generation,
             user: Box::new(user(row)?),
         },
         false => Refreshed::NoLongerStands,
-    }))
+    })
 }

@@ -294,8 +294,12 @@ impl RegistryWriter<'_> {
         subs: &[&Subject],
         given: &[&Identity],
     ) -> Result<Owners, StoreError> {
-        let issuers: Vec<&str> = given.iter().map(|one| one.issuer.as_str()).collect();
-        let subjects: Vec<&str> = given.iter().map(|one| one.subject.as_str()).collect();
+        let mut issuers = Vec::new();
+        let mut subjects = Vec::new();
+        for identity in given {
+            issuers.push(identity.issuer.as_str());
+            subjects.push(identity.subject.as_str());
+        }
         let mut owners = Owners::default();
         for row in self.read(bind!(OWNERS, subs, issuers, subjects))? {
             let identity = Identity {
@@ -428,8 +432,21 @@ pub fn unlink(
         return Ok(Unlinked::LastWayIn);
     }
     call_late(store, &through);
-    // What began through it while it was unlinked, which the statement could not see yet: now that
-    // the link is gone nothing more can begin. Also for who asks once more after that failed.
+    end_begun_meanwhile(store, link, audit)?;
+    if !removed.is_empty() {
+        return Ok(Unlinked::Done);
+    }
+    store.confirm()?;
+    Ok(Unlinked::NotTheirs)
+}
+
+/// Ends what began through it while it was unlinked, which the statement could not see yet: now
+/// that the link is gone nothing more can begin. Also for who asks once more after that failed.
+fn end_begun_meanwhile(
+    store: &Store,
+    link: &Link<'_>,
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
     for sid in sessions_through(store, link)? {
         let event = AuditEvent {
             sid: Some(&sid),
@@ -439,11 +456,7 @@ pub fn unlink(
             sessions::end(store, day, &sid, &event)?;
         }
     }
-    if !removed.is_empty() {
-        return Ok(Unlinked::Done);
-    }
-    store.confirm()?;
-    Ok(Unlinked::NotTheirs)
+    Ok(())
 }
 
 /// A session that came from an identity that is no longer linked to its user.

@@ -127,9 +127,9 @@ pub fn apply(
         // The look is taken back: a level that fails leaves nothing.
         let missing = missing(&mut client.transaction()?, migrations)?;
         for migration in &missing {
-            migration
-                .statements(true)
-                .try_for_each(|statement| make_index(client, statement))?;
+            for statement in migration.statements(true) {
+                make_index(client, statement)?;
+            }
             let mut transaction = client.transaction()?;
             transaction.batch_execute(BEGIN)?;
             for statement in migration.statements(false) {

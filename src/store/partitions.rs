@@ -112,18 +112,17 @@ impl Table {
 
 /// The first day without a partition, from this one on.
 fn first_without(present: &[Range], mut day: i32) -> i32 {
-    let holder = |day| {
-        present
-            .iter()
-            .find(|range| (range.from..range.to).contains(&day))
-    };
-    while let Some(range) = holder(day) {
+    while let Some(range) = present.iter().find(|range| range.holds(day)) {
         day = range.to;
     }
     day
 }
 
 impl Range {
+    fn holds(&self, day: i32) -> bool {
+        (self.from..self.to).contains(&day)
+    }
+
     /// Reads the last two numbers of a partition's name.
     fn of(partition: &str) -> Result<Range, StoreError> {
         let mut parts = partition.rsplitn(3, '_').map(str::parse);

@@ -25,7 +25,7 @@ use super::supply::{CHECK_OUT_PATIENCE, Supplies};
 use super::watchdog::Watchdog;
 use crate::clock::Clock;
 use crate::deadline::{self, GiveUp};
-use crate::permits::{self, Permits};
+use crate::permits::{self, Permit, Permits};
 use crate::protocol::audit::audit_chain::Head;
 use crate::protocol::words::secret::SecretText;
 
@@ -236,7 +236,7 @@ impl Store {
         work: impl FnOnce(&mut Client) -> Result<T, E>,
     ) -> Result<(T, Unacknowledged), E> {
         let begun = Instant::now();
-        let request = deadline::current().map(|(left, give_up)| (begun + left, give_up));
+        let request = request_at(begun);
         let (mut client, unacknowledged) = self.connect(options)?;
         let watched = request.map(|request| {
             let token = client.cancel_token();
@@ -296,11 +296,7 @@ impl Store {
         &self,
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.again_if(
-            |error| error.is_conflict() || error.is_severed(),
-            Duration::ZERO,
-            work,
-        )
+        self.again_if(StoreError::is_conflict_or_severed, Duration::ZERO, work)
     }
 
     /// Runs one writing statement: once more only after a conflict, which certainly did nothing.
@@ -311,16 +307,18 @@ impl Store {
         self.again_if(StoreError::is_conflict, LEAST_FOR_A_WRITE, work)
     }
 
-    /// Runs one writing statement that recognises its own earlier commit: once more also when the
-    /// answer was lost.
-    pub(super) fn write_once_more<T>(
+    /// Runs one statement that writes events and recognises its own earlier commit: once more also
+    /// when the answer was lost.
+    pub(super) fn write_once_more(
         &self,
-        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        bound: Bound<'_>,
+        events: &[AuditEvent<'_>],
+        together: Together,
+    ) -> Result<Vec<Row>, StoreError> {
         self.again_if(
-            |error| error.is_conflict() || error.is_severed(),
+            StoreError::is_conflict_or_severed,
             LEAST_FOR_A_WRITE,
-            work,
+            |connection| connection.audited(bound, events, together),
         )
     }
 
@@ -344,10 +342,16 @@ impl Store {
         bound: Bound<'_>,
         of: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<L, StoreError> {
-        self.read(|connection| connection.query(bound))?
-            .iter()
-            .map(of)
-            .collect()
+        self.rows(bound)?.iter().map(of).collect()
+    }
+
+    pub(super) fn rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+        self.read(|connection| connection.query(bound))
+    }
+
+    /// Runs a statement that writes no event; answers its rows.
+    pub(super) fn write_rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+        self.write(|connection| connection.query(bound))
     }
 
     /// Runs a statement that writes no event; answers how many rows it touched.
@@ -391,17 +395,24 @@ impl Store {
         least: Duration,
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let once = || {
-            let begun = Instant::now();
-            let request = deadline::current().map(|(left, give_up)| (begun + left, give_up));
-            let answer = self.before(request, least, &work);
-            deadline::spend(begun.elapsed());
-            answer
-        };
-        once().or_else(|error| if is_such(&error) { once() } else { Err(error) })
+        match self.once(least, &work) {
+            Err(error) if is_such(&error) => self.once(least, &work),
+            answer => answer,
+        }
     }
 
-    fn before<T>(
+    fn once<T>(
+        &self,
+        least: Duration,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let begun = Instant::now();
+        let answer = self.in_lane(request_at(begun), least, work);
+        deadline::spend(begun.elapsed());
+        answer
+    }
+
+    fn in_lane<T>(
         &self,
         request: Option<(Instant, GiveUp)>,
         least: Duration,
@@ -413,27 +424,27 @@ impl Store {
         if send_before.is_some_and(|time| Instant::now() >= time) {
             return Err(StoreError::OutOfTime);
         }
-        let left = || {
-            send_before.map_or(Duration::MAX, |time| {
-                time.saturating_duration_since(Instant::now())
-            })
-        };
-        let take = |permits, patience: Duration| {
-            Permits::take(permits, patience.min(left())).ok_or(StoreError::Busy)
-        };
-        let is_write = !least.is_zero();
         let patience = if permits::is_seated() {
             LANE_PATIENCE
         } else {
             CHECK_OUT_PATIENCE
         };
-        let _among_writers = is_write
-            .then(|| take(&self.0.writers, patience))
-            .transpose()?;
-        let _place = take(&self.0.lane, patience)?;
-        let _writing = is_write
-            .then(|| take(&self.0.writing, CHECK_OUT_PATIENCE))
-            .transpose()?;
+        if least.is_zero() {
+            let _place = take(&self.0.lane, patience, send_before)?;
+            return self.on_connection(request, send_before, work);
+        }
+        let _among_writers = take(&self.0.writers, patience, send_before)?;
+        let _place = take(&self.0.lane, patience, send_before)?;
+        let _writing = take(&self.0.writing, CHECK_OUT_PATIENCE, send_before)?;
+        self.on_connection(request, send_before, work)
+    }
+
+    fn on_connection<T>(
+        &self,
+        request: Option<(Instant, GiveUp)>,
+        send_before: Option<Instant>,
+        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut connection = self.0.supplies.current().check_out(send_before)?;
         connection.send_before = send_before;
         let watched = self.0.watchdog.watch(
@@ -459,6 +470,23 @@ impl Store {
         let config = self.0.url.config(options);
         connect(config, self.0.tls.clone(), |_| Ok(()))
     }
+}
+
+/// When the request's time is over, and how it is told.
+fn request_at(begun: Instant) -> Option<(Instant, GiveUp)> {
+    deadline::current().map(|(left, give_up)| (begun + left, give_up))
+}
+
+fn take(
+    permits: &Permits,
+    patience: Duration,
+    until: Option<Instant>,
+) -> Result<Permit<'_>, StoreError> {
+    let left = match until {
+        Some(time) => time.saturating_duration_since(Instant::now()),
+        None => Duration::MAX,
+    };
+    permits.take(patience.min(left)).ok_or(StoreError::Busy)
 }
 
 impl fmt::Debug for Store {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use postgres::{Row, Transaction};
+use postgres::{Client, Row, Transaction};
 
 use super::Store;
 use super::audit_chain::{Chain, Together};
@@ -55,42 +55,43 @@ impl Store {
         let send_before = deadline::current()
             .map(|(left, _)| Instant::now() + left.saturating_sub(LEAST_FOR_A_WRITE));
         let (answer, chain) = self.administer(|client| {
-            let mut transaction = client.transaction().map_err(StoreError::from)?;
-            // Another change holds the lock for longer than we wait.
-            let alone = transaction.query_opt(BUMP, &[]).map_err(StoreError::from);
-            if alone.as_ref().is_err_and(StoreError::is_conflict) {
-                let cause =
-                    "another change to the registry is under way; nothing was done, try again";
-                return Err(StoreError::Conflict(String::from(cause)).into());
-            }
-            let alone = alone?.ok_or_else(|| {
-                StoreError::Refused(String::from("no installation: run `gatepost migrate`"))
-            })?;
-            self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
-            let mut writer = RegistryWriter {
-                transaction,
-                chain: self.chains().begin_tentatively(),
-                version: column(&alone, "version")?,
-                version_if_written: column(&alone, "version_afterwards")?,
-                author: None,
-                send_before,
-                wrote: false,
-                revoked_users: Vec::new(),
-                revoked_clients: Vec::new(),
-            };
+            let mut writer = self.begin_change(client, send_before)?;
             let answer = change(&mut writer)?;
-            if writer.wrote {
-                // Last, so that people who signed in meanwhile are among them.
-                if !writer.revoked_users.is_empty() || !writer.revoked_clients.is_empty() {
-                    writer.call_clients()?;
-                }
-                writer.require_time()?;
-                writer.transaction.commit().map_err(StoreError::from)?;
-            }
-            Ok::<_, E>((answer, writer.wrote.then_some(writer.chain)))
+            Ok::<_, E>((answer, writer.commit()?))
         })?;
-        chain.into_iter().for_each(|mut chain| chain.commit());
+        if let Some(mut chain) = chain {
+            chain.commit();
+        }
         Ok(answer)
+    }
+
+    fn begin_change<'a>(
+        &self,
+        client: &'a mut Client,
+        send_before: Option<Instant>,
+    ) -> Result<RegistryWriter<'a>, StoreError> {
+        let mut transaction = client.transaction()?;
+        // Another change holds the lock for longer than we wait.
+        let alone = transaction.query_opt(BUMP, &[]).map_err(StoreError::from);
+        if alone.as_ref().is_err_and(StoreError::is_conflict) {
+            let cause = "another change to the registry is under way; nothing was done, try again";
+            return Err(StoreError::Conflict(String::from(cause)));
+        }
+        let alone = alone?.ok_or_else(|| {
+            StoreError::Refused(String::from("no installation: run `gatepost migrate`"))
+        })?;
+        self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
+        Ok(RegistryWriter {
+            transaction,
+            chain: self.chains().begin_tentatively(),
+            version: column(&alone, "version")?,
+            version_if_written: column(&alone, "version_afterwards")?,
+            author: None,
+            send_before,
+            wrote: false,
+            revoked_users: Vec::new(),
+            revoked_clients: Vec::new(),
+        })
     }
 }
 
@@ -175,6 +176,20 @@ impl RegistryWriter<'_> {
         self.wrote = true;
         self.require_time()?;
         Ok(self.transaction.execute(&bound.text(), bound.values)?)
+    }
+
+    /// Commits what it wrote, and answers the chain of its events; `None` where it wrote nothing.
+    fn commit(mut self) -> Result<Option<Chain>, StoreError> {
+        if !self.wrote {
+            return Ok(None);
+        }
+        // Last, so that people who signed in meanwhile are among them.
+        if !self.revoked_users.is_empty() || !self.revoked_clients.is_empty() {
+            self.call_clients()?;
+        }
+        self.require_time()?;
+        self.transaction.commit()?;
+        Ok(Some(self.chain))
     }
 
     fn call_clients(&mut self) -> Result<(), StoreError> {

@@ -85,13 +85,13 @@ pub fn call_all_revoked(store: &Store) -> Result<(), StoreError> {
     let mut after_client = String::new();
     loop {
         let bound = bind!(CALL_REVOKED, after_day, after_sid, after_client);
-        let last = store.write(|connection| connection.query_opt(bound))?;
-        let Some(last) = last else {
+        let rows = store.write_rows(bound)?;
+        let Some(last) = rows.first() else {
             return Ok(());
         };
-        after_day = column(&last, "day")?;
-        after_sid = column(&last, "sid")?;
-        after_client = column(&last, "client_id")?;
+        after_day = column(last, "day")?;
+        after_sid = column(last, "sid")?;
+        after_client = column(last, "client_id")?;
     }
 }
 
@@ -153,7 +153,7 @@ RETURNING c.day, c.sid, c.client_id, c.sub, c.tries";
 
 /// Takes up to `most` calls that are due, for this process alone.
 pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>, StoreError> {
-    let taken = store.write(|connection| connection.query(bind!(TAKE, most)))?;
+    let taken = store.write_rows(bind!(TAKE, most))?;
     taken
         .iter()
         .map(|row| read!(row, DueCall { day, sid, client_id, sub, tries; }))

@@ -61,11 +61,7 @@ pub fn record(store: &Store, buckets: &[FailureBucket]) -> Result<Vec<FailureCou
         buckets = names(buckets),
         windows = buckets.iter().map(seconds).collect::<Vec<_>>(),
     );
-    store
-        .write(|connection| connection.query(bound))?
-        .iter()
-        .map(count)
-        .collect()
+    store.write_rows(bound)?.iter().map(count).collect()
 }
 
 const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = :bucket::bytea";

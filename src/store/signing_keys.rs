@@ -42,7 +42,7 @@ SELECT i.registry_version, k.* FROM installation i LEFT JOIN signing_keys k ON t
 ORDER BY k.activates_at, k.kid";
 
 pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
-    versioned(&store.read(|connection| connection.query(bind!(LOAD)))?)
+    versioned(&store.rows(bind!(LOAD))?)
 }
 
 fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {

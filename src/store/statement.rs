@@ -173,9 +173,10 @@ const PIECES: [Piece; 14] = [
 /// `{audited source}` writes the events, once for each row of `source`, and begins the answer with
 /// the hashes of those that it wrote.
 pub fn written_out(sql: &str, names: &[&str]) -> String {
-    let mut text = PIECES.iter().fold(sql.to_owned(), |text, piece| {
-        text.replace(piece.name, piece.sql)
-    });
+    let mut text = sql.to_owned();
+    for piece in PIECES {
+        text = text.replace(piece.name, piece.sql);
+    }
     while let Some((before, rest)) = text.split_once("{audited ")
         && let Some((source, after)) = rest.split_once('}')
     {

@@ -3,14 +3,14 @@
 //! made.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use r2d2::{NopErrorHandler, Pool, PooledConnection};
 use scheduled_thread_pool::ScheduledThreadPool;
 
-use super::connection::{ClosedElsewhere, Connections, PROOF_OF_LIFE};
+use super::connection::{ClosedElsewhere, Connection, Connections, PROOF_OF_LIFE};
 use super::error::StoreError;
 
 /// How long a request in the lane waits for a connection.
@@ -132,7 +132,7 @@ impl Supply {
             drop(
                 opening
                     .into_iter()
-                    .map(|one| one.join())
+                    .map(thread::ScopedJoinHandle::join)
                     .collect::<Vec<_>>(),
             );
         });
@@ -142,34 +142,24 @@ impl Supply {
         &self,
         until: Option<Instant>,
     ) -> Result<PooledConnection<Connections>, StoreError> {
-        let begun = Instant::now();
-        let away_until = *self
-            .away_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if away_until.is_some_and(|until| begun < until) && self.pool.state().idle_connections == 0
-        {
+        let patient_until = Instant::now() + CHECK_OUT_PATIENCE;
+        if self.was_away() && self.pool.state().idle_connections == 0 {
             return Err(StoreError::Unavailable(String::from("away a moment ago")));
         }
-        let deadline = until.map_or(begun + CHECK_OUT_PATIENCE, |until| {
-            until.min(begun + CHECK_OUT_PATIENCE)
-        });
+        let deadline = until.map_or(patient_until, |until| until.min(patient_until));
         let generation = &self.connections.generation;
         loop {
             let patience = deadline.saturating_duration_since(Instant::now());
-            let missed = |_| {
-                if until == Some(deadline) {
+            let Ok(mut connection) = self.pool.get_timeout(patience) else {
+                return Err(if until == Some(deadline) {
                     StoreError::OutOfTime
                 } else {
                     self.missed()
-                }
+                });
             };
-            let mut connection = self.pool.get_timeout(patience).map_err(missed)?;
             if connection.is_before(generation) {
                 connection.discarded = true;
-            } else if connection.last_used.elapsed() <= UNPROVEN_AFTER
-                || connection.client.is_valid(PROOF_OF_LIFE).is_ok()
-            {
+            } else if lives(&mut connection) {
                 return Ok(connection);
             } else {
                 // Found dead; dropped on the way back, as is everything that was connected when it
@@ -185,16 +175,31 @@ impl Supply {
         if self.pool.state().connections >= self.pool.max_size() {
             return StoreError::Busy;
         }
-        *self
-            .away_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + AWAY);
+        *self.away_until() = Some(Instant::now() + AWAY);
         let away = self
             .connections
             .away
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let unknown = || StoreError::Unavailable(String::from("no connection in time"));
-        away.last().map_or_else(unknown, |(why, _)| why.clone())
+        match away.last() {
+            Some((why, _)) => why.clone(),
+            None => StoreError::Unavailable(String::from("no connection in time")),
+        }
     }
+
+    fn was_away(&self) -> bool {
+        self.away_until()
+            .is_some_and(|until| Instant::now() < until)
+    }
+
+    fn away_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.away_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lives(connection: &mut Connection) -> bool {
+    connection.last_used.elapsed() <= UNPROVEN_AFTER
+        || connection.client.is_valid(PROOF_OF_LIFE).is_ok()
 }

@@ -97,28 +97,13 @@ pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreEr
 }
 
 fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
-    let is_there = |name| Ok::<_, StoreError>(column::<Option<&str>>(row, name)?.is_some());
-    let is_past = |name| Ok::<_, StoreError>(column::<Option<Instant>>(row, name)?.is_some());
-    let grant = match column(row, "offline")? {
-        Some(offline) => Some(GrantFacts {
-            revoked: is_past("revoked_at")?,
-            offline,
-            expires_at: column(row, "expires_at")?,
-            epochs: Epochs {
-                installation: column(row, "of_installation")?,
-                client: column(row, "of_client")?,
-                user: column(row, "of_user")?,
-                consent: column(row, "of_consent")?,
-            },
-        }),
-        None => None,
-    };
+    let sid: Option<&str> = column(row, "sid")?;
     let facts = LivenessFacts {
         token_revoked: column(row, "revoked")?,
-        grant,
-        session: if is_there("sid")? {
+        grant: grant_facts(row)?,
+        session: if sid.is_some() {
             Some(SessionFacts {
-                ended: is_past("ended_at")?,
+                ended: has_time(row, "ended_at")?,
             })
         } else {
             None
@@ -131,6 +116,27 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
         facts,
         user: user_if_there(row)?.map(UserRow::into_core),
     })
+}
+
+fn grant_facts(row: &Row) -> Result<Option<GrantFacts>, StoreError> {
+    let Some(offline) = column(row, "offline")? else {
+        return Ok(None);
+    };
+    Ok(Some(GrantFacts {
+        revoked: has_time(row, "revoked_at")?,
+        offline,
+        expires_at: column(row, "expires_at")?,
+        epochs: Epochs {
+            installation: column(row, "of_installation")?,
+            client: column(row, "of_client")?,
+            user: column(row, "of_user")?,
+            consent: column(row, "of_consent")?,
+        },
+    }))
+}
+
+fn has_time(row: &Row, name: &'static str) -> Result<bool, StoreError> {
+    Ok(column::<Option<Instant>>(row, name)?.is_some())
 }
 
 const REVOKE: &str = "

@@ -193,7 +193,11 @@ pub fn end(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let mut events = Vec::new();
+    let mut days = Vec::new();
+    let mut sids = Vec::new();
     for ended in sessions {
+        days.push(ended.day);
+        sids.push(ended.sid.clone());
         events.push(AuditEvent {
             sub: Some(&ended.sub),
             sid: Some(&ended.sid),
@@ -207,15 +211,14 @@ pub fn end(
         day = notice.forgotten_at.day(),
         issuer,
         jti_hash,
-        days = sessions.iter().map(|one| one.day).collect::<Vec<_>>(),
-        sids = sessions.iter().map(|one| &one.sid).collect::<Vec<_>>(),
+        days,
+        sids,
         identity_provider = provider.name,
         whom = about(notice.sid.as_deref(), notice.subject.as_deref()),
     );
     let mark = [issuer.as_bytes(), &jti_hash].concat();
     let ended = store.end(Some(&mark), bound, &events)?;
     if ended {
-        let sids: Vec<Sid> = sessions.iter().map(|one| one.sid.clone()).collect();
         call_late(store, &sids);
     }
     Ok(ended)

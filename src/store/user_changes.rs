@@ -107,16 +107,14 @@ impl RegistryWriter<'_> {
     /// done nobody else changes them: what it makes of them overwrites nothing that was not
     /// compared.
     pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
-        let subs: Vec<Option<&Subject>> =
-            described.iter().map(|user| user.subject.as_ref()).collect();
-        let tenants: Vec<&str> = described
-            .iter()
-            .map(|user| tenant_text(user.tenant.as_ref()))
-            .collect();
-        let usernames: Vec<Option<&str>> = described
-            .iter()
-            .map(|user| user.username.as_deref())
-            .collect();
+        let mut subs = Vec::new();
+        let mut tenants = Vec::new();
+        let mut usernames = Vec::new();
+        for user in described {
+            subs.push(user.subject.as_ref());
+            tenants.push(tenant_text(user.tenant.as_ref()));
+            usernames.push(user.username.as_deref());
+        }
         self.list(bind!(FIND_USERS, subs, tenants, usernames), found)
     }
 

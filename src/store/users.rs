@@ -422,7 +422,11 @@ fn is_there(row: &Row) -> Result<bool, StoreError> {
 
 /// The user of a row where there may be none.
 pub(super) fn user_if_there(row: &Row) -> Result<Option<UserRow>, StoreError> {
-    is_there(row)?.then(|| user(row)).transpose()
+    if is_there(row)? {
+        user(row).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {

@@ -58,6 +58,14 @@ struct Running {
 }
 
 impl Running {
+    fn has_run_for(&self, time: Duration) -> bool {
+        self.started.elapsed() > time
+    }
+
+    fn hangs(&self) -> bool {
+        self.has_run_for(self.cancel_after + GRACE)
+    }
+
     /// Frees what its thread holds: the permits, the place in the pool, of which another is made,
     /// and the post.
     fn abandon(&mut self) {
@@ -115,9 +123,10 @@ impl Watchdog {
     ) -> Watched<'_> {
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let started = Instant::now();
-        let left = request.as_ref().map_or(Duration::MAX, |(deadline, _)| {
-            deadline.saturating_duration_since(started)
-        });
+        let left = match &request {
+            Some((deadline, _)) => deadline.saturating_duration_since(started),
+            None => Duration::MAX,
+        };
         // Little time is left to the last statements of a request, yet not none.
         let cancel_after = self
             .0
@@ -156,6 +165,20 @@ impl Shared {
     fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn tell_stuck(&self, running: &HashMap<u64, Running>) {
+        let is_stuck = running
+            .values()
+            .any(|entry| entry.has_run_for(self.stuck_after));
+        if self.stuck.swap(is_stuck, Ordering::SeqCst) == is_stuck {
+            return;
+        }
+        if is_stuck {
+            log::warn!("a database statement could not be cancelled");
+        } else {
+            log::warn!("no statement hangs any more");
+        }
+    }
 }
 
 impl Drop for Watched<'_> {
@@ -180,42 +203,31 @@ impl Drop for Watched<'_> {
 
 fn look(shared: &Arc<Shared>) {
     let mut running = shared.running();
-    let stuck = running
-        .values()
-        .any(|entry| entry.started.elapsed() > shared.stuck_after);
-    if shared.stuck.swap(stuck, Ordering::SeqCst) != stuck {
-        log::warn!(
-            "{}",
-            if stuck {
-                "a database statement could not be cancelled"
-            } else {
-                "no statement hangs any more"
-            }
-        );
-    }
+    shared.tell_stuck(&running);
     let abandoned = running.values().filter(|entry| entry.is_abandoned).count();
     let mut may_be_abandoned = shared.most_abandoned.saturating_sub(abandoned);
     let mut overdue = Vec::new();
     let mut in_vain = Vec::new();
-    for entry in running
-        .values_mut()
-        .filter(|entry| entry.started.elapsed() > entry.cancel_after)
-    {
+    for entry in running.values_mut() {
+        if !entry.has_run_for(entry.cancel_after) {
+            continue;
+        }
         // Flagged under the lock: a connection returned after this is not given to anybody else.
         if !entry.cancelled.swap(true, Ordering::SeqCst) {
             overdue.push(entry.token.clone());
         }
-        if entry.started.elapsed() > entry.give_up_after {
+        if entry.has_run_for(entry.give_up_after) {
             in_vain.extend(entry.give_up.take());
         }
-        let hangs = entry.started.elapsed() > entry.cancel_after + GRACE;
-        if hangs && !entry.is_abandoned && may_be_abandoned > 0 {
+        if entry.hangs() && !entry.is_abandoned && may_be_abandoned > 0 {
             may_be_abandoned -= 1;
             entry.abandon();
         }
     }
     drop(running);
-    overdue.into_iter().for_each(|token| cancel(shared, token));
+    for token in overdue {
+        cancel(shared, token);
+    }
     in_vain.into_iter().for_each(give_up);
 }
 
@@ -241,13 +253,7 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
     let spawned = std::thread::Builder::new()
         .name(String::from("store-cancel"))
         .spawn(move || {
-            let tls = sender.tls.clone();
-            let (tell, told) = mpsc::channel();
-            // Left alone where it hangs: a server that froze shall not use up the cancel requests
-            // for the next.
-            let sending = std::thread::Builder::new().name(String::from("store-cancel"));
-            let _sending = sending.spawn(move || drop(tell.send(token.cancel_query(tls))));
-            if !matches!(told.recv_timeout(START_UP), Ok(Ok(()))) {
+            if !reaches(token, sender.tls.clone()) {
                 log::warn!("a cancel request did not reach the database");
             }
             sender.cancels.fetch_sub(1, Ordering::SeqCst);
@@ -255,4 +261,14 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
     if spawned.is_err() {
         shared.cancels.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Whether a cancel request reaches the database in time.
+fn reaches(token: CancelToken, tls: MakeRustlsConnect) -> bool {
+    let (tell, told) = mpsc::channel();
+    // Left alone where it hangs: a server that froze shall not use up the cancel requests for the
+    // next.
+    let sending = std::thread::Builder::new().name(String::from("store-cancel"));
+    let _sending = sending.spawn(move || drop(tell.send(token.cancel_query(tls))));
+    matches!(told.recv_timeout(START_UP), Ok(Ok(())))
 }
