@@ -59,24 +59,12 @@ pub fn refusal(
 ) -> Response {
     let status = *status;
     let started = Instant::now();
-    let (error, description) = refused_early(status);
     let route = Route::find(config.base_url.path(), &request.path);
-    let response = match route
+    let audience = route
         .as_ref()
-        .map_or(Audience::Person, |route| route.audience)
-    {
-        Audience::Person => {
-            answers::refusal_page(&Presentation { config, request }, status, description)
-        }
-        Audience::Program => answers::json(
-            status,
-            &serde_json::json!({"error": error, "error_description": description}),
-        ),
-        Audience::ScimClient => {
-            answers::scim_json(status, &ScimError::plain(status, description).body())
-        }
-    };
-    let response = response.header("X-Content-Type-Options", "nosniff");
+        .map_or(Audience::Person, |route| route.audience);
+    let response = refused_early(&Presentation { config, request }, audience, status)
+        .header("X-Content-Type-Options", "nosniff");
     count(metrics, route.as_ref(), &response, started);
     if status == 503 {
         response.header("Retry-After", "2")
@@ -85,8 +73,8 @@ pub fn refusal(
     }
 }
 
-fn refused_early(status: u16) -> (&'static str, &'static str) {
-    match status {
+fn refused_early(presentation: &Presentation<'_>, audience: Audience, status: u16) -> Response {
+    let (error, description) = match status {
         408 => ("invalid_request", "The request did not arrive in time."),
         411 => (
             "invalid_request",
@@ -96,6 +84,16 @@ fn refused_early(status: u16) -> (&'static str, &'static str) {
         500 => ("server_error", Reason::Internal.description()),
         503 => ("temporarily_unavailable", Reason::Unavailable.description()),
         _ => ("invalid_request", "The request is not well-formed."),
+    };
+    match audience {
+        Audience::Person => answers::refusal_page(presentation, status, description),
+        Audience::Program => answers::json(
+            status,
+            &serde_json::json!({"error": error, "error_description": description}),
+        ),
+        Audience::ScimClient => {
+            answers::scim_json(status, &ScimError::plain(status, description).body())
+        }
     }
 }
 
@@ -137,23 +135,35 @@ fn answer(
         )
         .header("Allow", route.allow)
     } else if request.method == Method::Options {
-        Response::empty(204)
-            .header("Access-Control-Allow-Methods", "GET, POST")
-            .header(
-                "Access-Control-Allow-Headers",
-                "authorization, content-type, dpop",
-            )
-            .header("Access-Control-Max-Age", "600")
+        preflight()
     } else {
-        let opened = app.ok_or(Failure::Busy);
-        let answered = match route.endpoint {
-            Endpoint::Plain(handle) => opened.and_then(|app| handle(app, request)),
-            Endpoint::Named(handle, name) => opened.and_then(|app| handle(app, request, name)),
-            Endpoint::Standing(handle, name) => handle(config, request, name),
-        };
-        answered.unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
+        call(&route.endpoint, config, app, request)
+            .unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
     };
     share(response, route, app, request)
+}
+
+fn call(
+    endpoint: &Endpoint<'_>,
+    config: &Config,
+    app: Opened<'_>,
+    request: &Request,
+) -> Result<Response, Failure> {
+    match endpoint {
+        Endpoint::Plain(handle) => handle(app.ok_or(Failure::Busy)?, request),
+        Endpoint::Named(handle, name) => handle(app.ok_or(Failure::Busy)?, request, name),
+        Endpoint::Standing(handle, name) => handle(config, request, name),
+    }
+}
+
+fn preflight() -> Response {
+    Response::empty(204)
+        .header("Access-Control-Allow-Methods", "GET, POST")
+        .header(
+            "Access-Control-Allow-Headers",
+            "authorization, content-type, dpop",
+        )
+        .header("Access-Control-Max-Age", "600")
 }
 
 /// Never with credentials, so cookies stay out of it.
@@ -345,33 +355,12 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
     if !log::log_enabled!(target: "gatepost::request", Level::Info) {
         return;
     }
-    let Note {
-        client_id,
-        grant,
-        reason,
-        detail,
-        refused_origin,
-    } = &response.note;
-    let why = reason.map(|reason| format!("{} {}", reason.description(), reason.remedy()));
+    let named = named(&response.note);
     let method = request.method.as_str();
     let source = request.source;
     let path = escaped(&request.path, 200);
     let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let named = [
-        ("client_id", client_id.as_deref()),
-        ("grant", grant.as_deref()),
-        ("reason", reason.map(Reason::code)),
-        ("detail", detail.as_deref()),
-        ("refused_origin", refused_origin.as_deref()),
-        ("why", why.as_deref()),
-    ];
-    let named = named.map(|(name, value)| (name, value.map(|value| escaped(value, 300))));
-    let named = || {
-        named
-            .iter()
-            .filter_map(|(name, value)| Some((*name, value.as_deref()?)))
-    };
-    let fields = [
+    let mut fields = vec![
         ("id", Value::from(request.id.as_str())),
         ("method", method.into()),
         ("path", (&*path).into()),
@@ -379,10 +368,6 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         ("ms", milliseconds.into()),
         ("source", Value::from_display(&source)),
     ];
-    let fields: Vec<_> = fields
-        .into_iter()
-        .chain(named().map(|(name, value)| (name, value.into())))
-        .collect();
     let mut line = String::with_capacity(256);
     // Writing to memory does not fail.
     let _ = write!(
@@ -390,7 +375,10 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         "id={} method={method} path={path} status={} ms={milliseconds} source={source}",
         request.id, response.status
     );
-    named().for_each(|(name, value)| line.extend([" ", name, "=\"", value, "\""]));
+    for (name, value) in &named {
+        fields.push((name, value.as_str().into()));
+        line.extend([" ", name, "=\"", value, "\""]);
+    }
     log::logger().log(
         &Record::builder()
             .level(Level::Info)
@@ -399,6 +387,27 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
             .args(format_args!("{line}"))
             .build(),
     );
+}
+
+/// What an answer notes, with the names that the log has for it.
+fn named(note: &Note) -> Vec<(&'static str, String)> {
+    let why = note
+        .reason
+        .map(|reason| format!("{} {}", reason.description(), reason.remedy()));
+    let mut named = Vec::new();
+    for (name, value) in [
+        ("client_id", note.client_id.as_deref()),
+        ("grant", note.grant.as_deref()),
+        ("reason", note.reason.map(Reason::code)),
+        ("detail", note.detail.as_deref()),
+        ("refused_origin", note.refused_origin.as_deref()),
+        ("why", why.as_deref()),
+    ] {
+        if let Some(value) = value {
+            named.push((name, escaped(value, 300).into_owned()));
+        }
+    }
+    named
 }
 
 fn escaped(text: &str, most: usize) -> Cow<'_, str> {

@@ -78,7 +78,9 @@ pub struct Headers(String);
 impl Headers {
     pub fn of<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
         let mut text = String::with_capacity(1_024);
-        fields.for_each(|(name, value)| text.extend([name, ":", value, "\n"]));
+        for (name, value) in fields {
+            text.extend([name, ":", value, "\n"]);
+        }
         Headers(text)
     }
 

@@ -229,18 +229,7 @@ fn serve<H: Handler>(
     waiting: usize,
 ) -> Result<(), StartFailure> {
     let is_admin = readers.is_none();
-    // tiny_http's threads inherit the name of the thread that starts it, by which they are counted.
-    let build =
-        || tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string());
-    let built = thread::Builder::new()
-        .name(resources::HTTP_THREAD.to_owned())
-        .spawn(build);
-    let built = built
-        .map_err(failed(1, "a thread cannot be started"))?
-        .join();
-    let http = built
-        .unwrap_or_else(|_| Err(String::from("it panicked")))
-        .map_err(failed(1, "tiny_http does not start"))?;
+    let http = start_http(listener)?;
     let (ended, coming) = mpsc::channel();
     let service: &'static Service<H> = Box::leak(Box::new(Service {
         http,
@@ -278,16 +267,32 @@ fn serve<H: Handler>(
     Ok(())
 }
 
+/// tiny_http's threads inherit the name of the thread that starts it, by which they are counted.
+fn start_http(listener: tiny_http::Listener) -> Result<tiny_http::Server, StartFailure> {
+    let build =
+        || tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string());
+    let built = thread::Builder::new()
+        .name(resources::HTTP_THREAD.to_owned())
+        .spawn(build);
+    let built = built
+        .map_err(failed(1, "a thread cannot be started"))?
+        .join();
+    built
+        .unwrap_or_else(|_| Err(String::from("it panicked")))
+        .map_err(failed(1, "tiny_http does not start"))
+}
+
 /// A signal to this process alone has the effect that the supervisor's order would have. A signal
 /// to both reaches the supervisor, too.
 fn catch_signals(state: &'static State) -> Result<(), StartFailure> {
     let mut signals =
         Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed(1, "signals cannot be caught"))?;
     start_thread("signals", move || {
-        signals
-            .forever()
-            .filter(|signal| *signal != SIGHUP)
-            .for_each(|_| state.control.report(Report::Recycle));
+        for signal in signals.forever() {
+            if signal != SIGHUP {
+                state.control.report(Report::Recycle);
+            }
+        }
     })
 }
 

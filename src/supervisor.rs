@@ -82,28 +82,17 @@ pub fn run(settings: SupervisorSettings) -> ExitCode {
         log::error!("signals cannot be caught: {error}");
         return ExitCode::FAILURE;
     }
-    let now = Instant::now();
-    let supervisor = Supervisor {
-        settings,
-        listening,
-        sender,
-        processes: Vec::new(),
-        started_count: 0,
-        start_at: Some(now),
-        pace: Pace::default(),
-        is_stopping: false,
-        configuration_refused: false,
-        watchdog_at: now,
-    };
-    supervisor.supervise(&events)
+    Supervisor::new(settings, listening, sender).supervise(&events)
 }
 
 fn forward_signals(events: Sender<Event>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGCHLD])?;
     let forward = move || {
-        signals
-            .forever()
-            .try_for_each(|signal| events.send(Event::Signal(signal)))
+        for signal in signals.forever() {
+            if events.send(Event::Signal(signal)).is_err() {
+                return;
+            }
+        }
     };
     thread::Builder::new()
         .name(String::from("signals"))
@@ -126,29 +115,34 @@ struct Supervisor {
 }
 
 impl Supervisor {
+    fn new(
+        settings: SupervisorSettings,
+        listening: Listening,
+        sender: Sender<Event>,
+    ) -> Supervisor {
+        let now = Instant::now();
+        Supervisor {
+            settings,
+            listening,
+            sender,
+            processes: Vec::new(),
+            started_count: 0,
+            start_at: Some(now),
+            pace: Pace::default(),
+            is_stopping: false,
+            configuration_refused: false,
+            watchdog_at: now,
+        }
+    }
+
     fn supervise(mut self, events: &Receiver<Event>) -> ExitCode {
         loop {
             self.start_if_due();
             match events.recv_timeout(TICK) {
-                Ok(Event::Signal(SIGTERM | SIGINT)) => self.stop(),
-                Ok(Event::Signal(SIGHUP)) if !self.is_stopping => {
-                    self.tell_systemd("RELOADING=1");
-                    self.start_at = Some(Instant::now());
-                }
-                // A child ended, which the next reaping finds.
-                Ok(Event::Signal(_) | Event::Hangup) => {}
-                Ok(Event::Report(number, report)) => self.hear(number, report),
+                Ok(event) => self.heed(event),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            while let Some((index, status)) = self
-                .processes
-                .iter_mut()
-                .enumerate()
-                .find_map(|(index, process)| Some((index, process.ended()?)))
-            {
-                let process = self.processes.remove(index);
-                self.bury(&process, status);
-            }
+            self.reap();
             if self.start_at.is_none() && self.processes.iter().any(ServerProcess::is_silent) {
                 self.want_start(Instant::now());
             }
@@ -156,15 +150,7 @@ impl Supervisor {
             self.processes
                 .iter_mut()
                 .for_each(ServerProcess::kill_if_overdue);
-            // systemd wants a sign at least every `watchdog`; it gets one twice as often.
-            if let Some(interval) = self
-                .settings
-                .watchdog
-                .filter(|_| Instant::now() >= self.watchdog_at)
-            {
-                self.tell_systemd("WATCHDOG=1");
-                self.watchdog_at = Instant::now() + interval / 2;
-            }
+            self.feed_watchdog();
             if self.processes.is_empty() && self.is_stopping {
                 return ExitCode::SUCCESS;
             }
@@ -172,6 +158,41 @@ impl Supervisor {
                 self.listening.remove_path();
                 return ExitCode::from(EXIT_CONFIGURATION);
             }
+        }
+    }
+
+    fn heed(&mut self, event: Event) {
+        match event {
+            Event::Signal(SIGTERM | SIGINT) => self.stop(),
+            Event::Signal(SIGHUP) if !self.is_stopping => {
+                self.tell_systemd("RELOADING=1");
+                self.start_at = Some(Instant::now());
+            }
+            // A child ended, which the next reaping finds.
+            Event::Signal(_) | Event::Hangup => {}
+            Event::Report(number, report) => self.hear(number, report),
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Some((index, status)) = self
+            .processes
+            .iter_mut()
+            .enumerate()
+            .find_map(|(index, process)| Some((index, process.ended()?)))
+        {
+            let process = self.processes.remove(index);
+            self.bury(&process, status);
+        }
+    }
+
+    /// systemd wants a sign at least every `watchdog`; it gets one twice as often.
+    fn feed_watchdog(&mut self) {
+        if let Some(interval) = self.settings.watchdog
+            && Instant::now() >= self.watchdog_at
+        {
+            self.tell_systemd("WATCHDOG=1");
+            self.watchdog_at = Instant::now() + interval / 2;
         }
     }
 
@@ -191,10 +212,8 @@ impl Supervisor {
             Report::Beat => process.last_beat = Instant::now(),
             Report::Open => process.is_open = true,
             Report::Ready if process.stage == Stage::Starting => self.install(number),
-            Report::Ready => {}
             Report::Recycle if process.stage == Stage::Serving => {
-                let earliest = self.pace.earliest_recycling(Instant::now());
-                self.want_start(earliest);
+                self.want_start(self.pace.earliest_recycling(Instant::now()));
             }
             // It will never be ready; its end leads to the next attempt.
             Report::Deaf if process.stage == Stage::Starting => process.kill(),
@@ -203,7 +222,7 @@ impl Supervisor {
                 process.is_deaf = true;
                 self.want_start(Instant::now());
             }
-            Report::Recycle | Report::Deaf => {}
+            Report::Ready | Report::Recycle | Report::Deaf => {}
         }
     }
 
@@ -239,12 +258,7 @@ impl Supervisor {
 
     /// A successor at `moment`, unless one is starting or will sooner.
     fn want_start(&mut self, moment: Instant) {
-        if self.is_stopping
-            || self
-                .processes
-                .iter()
-                .any(|process| process.stage == Stage::Starting)
-        {
+        if self.is_stopping || self.has_one(Stage::Starting) {
             return;
         }
         self.start_at = Some(self.start_at.map_or(moment, |planned| planned.min(moment)));
@@ -307,13 +321,13 @@ impl Supervisor {
 
     /// An upgrade that failed leaves the old process serving, which is as ready as it was.
     fn stay_with_the_old(&self) {
-        if self
-            .processes
-            .iter()
-            .any(|process| process.stage == Stage::Serving)
-        {
+        if self.has_one(Stage::Serving) {
             self.tell_systemd("READY=1");
         }
+    }
+
+    fn has_one(&self, stage: Stage) -> bool {
+        self.processes.iter().any(|process| process.stage == stage)
     }
 
     /// A successor may take long to start. If no process serves meanwhile, an ordinary one is
@@ -322,13 +336,13 @@ impl Supervisor {
         if self.is_stopping || self.processes.iter().any(ServerProcess::is_well) {
             return;
         }
-        let is_orphan =
-            |process: &&mut ServerProcess| process.stage == Stage::Starting && process.is_successor;
-        for orphan in self.processes.iter_mut().filter(is_orphan) {
-            log::warn!("server process {} lost its predecessor", orphan.id());
-            orphan.kill();
-            orphan.is_successor = false;
-            self.start_at = Some(Instant::now());
+        for process in &mut self.processes {
+            if process.stage == Stage::Starting && process.is_successor {
+                log::warn!("server process {} lost its predecessor", process.id());
+                process.kill();
+                process.is_successor = false;
+                self.start_at = Some(Instant::now());
+            }
         }
     }
 }

@@ -60,14 +60,8 @@ pub fn read_head(
 /// and says it once, in 1 to 64 harmless characters; else 16 hex digits of our own.
 pub fn request_id(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> String {
     let peer = request.remote_addr().map(|address| address.ip());
-    let mut named = request
-        .headers()
-        .iter()
-        .filter(|header| header.field.equiv("X-Request-Id"));
-    match (
-        named.next().map(|header| header.value.as_str()),
-        named.next(),
-    ) {
+    let mut named = field_values(request, "X-Request-Id");
+    match (named.next(), named.next()) {
         (Some(id), None) if is_harmless(id) && is_trusted(peer, trusted_proxies) => id.to_owned(),
         _ => format!("{:016x}", rand::random::<u64>()),
     }
@@ -81,13 +75,9 @@ pub fn is_harmless(id: &str) -> bool {
 
 pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {
     let peer = request.remote_addr().map(|address| address.ip());
-    let fields = request
-        .headers()
-        .iter()
-        .filter(|header| header.field.equiv("X-Forwarded-For"));
     source(
         peer,
-        fields.map(|header| header.value.as_str()),
+        field_values(request, "X-Forwarded-For"),
         trusted_proxies,
     )
 }
@@ -128,10 +118,7 @@ fn body_length(headers: &Headers) -> Result<u64, u16> {
 /// Where tiny_http cannot let go of it, it allocates or waits for whatever length was announced, or
 /// takes the body for the next request.
 pub fn can_be_released_unread(request: &tiny_http::Request) -> bool {
-    let is_encoded = request
-        .headers()
-        .iter()
-        .any(|header| header.field.equiv("Transfer-Encoding"));
+    let is_encoded = field_values(request, "Transfer-Encoding").next().is_some();
     if connection_options(request).contains("upgrade") {
         return true;
     }
@@ -141,10 +128,7 @@ pub fn can_be_released_unread(request: &tiny_http::Request) -> bool {
 
 /// RFC 9110 §10.1.1
 pub fn expects_continue(request: &tiny_http::Request) -> bool {
-    request
-        .headers()
-        .iter()
-        .any(|header| header.field.equiv("Expect"))
+    field_values(request, "Expect").next().is_some()
 }
 
 /// tiny_http has buffered the short ones.
@@ -171,13 +155,21 @@ pub fn persistence(request: &tiny_http::Request) -> Persistence {
 }
 
 fn connection_options(request: &tiny_http::Request) -> String {
-    let first = request
-        .headers()
-        .iter()
-        .find(|header| header.field.equiv("Connection"));
-    first
-        .map(|header| header.value.as_str().to_ascii_lowercase())
-        .unwrap_or_default()
+    let first = field_values(request, "Connection")
+        .next()
+        .unwrap_or_default();
+    first.to_ascii_lowercase()
+}
+
+/// The values of the fields of this name.
+pub fn field_values<'a>(
+    request: &'a tiny_http::Request,
+    name: &'static str,
+) -> impl DoubleEndedIterator<Item = &'a str> {
+    let fields = request.headers().iter();
+    fields
+        .filter(move |header| header.field.equiv(name))
+        .map(|header| header.value.as_str())
 }
 
 fn read_headers(request: &tiny_http::Request) -> Result<Headers, u16> {
@@ -264,7 +256,7 @@ fn is_token(text: &str) -> bool {
 }
 
 /// RFC 9110 §5.5, without the obsolete bytes above ASCII.
-fn is_field_value(text: &str) -> bool {
+pub(super) fn is_field_value(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte))
 }

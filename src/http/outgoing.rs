@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::incoming::is_field_value;
 use super::{Method, Persistence, Response};
 use crate::protocol::registration::timestamp;
 
@@ -69,35 +70,31 @@ pub fn abandon(request: tiny_http::Request, response: &Response, now: SystemTime
         refusal = Response::empty(500);
     }
     let body = refusal.body.bytes();
-    let length = format!("Content-Length: {}", body.len());
-    let mut lines = vec![
-        String::from("gatepost"),
-        length,
-        String::from("Connection: close"),
-    ];
-    lines.extend(
-        refusal
-            .headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}")),
-    );
-    let date = tiny_http::Header::from_bytes("Date", imf_fixdate(now));
-    let rest = tiny_http::Header::from_bytes("Server", lines.join("\r\n"));
-    let headers = date.into_iter().chain(rest).collect();
-    let bare = tiny_http::Response::new(
-        tiny_http::StatusCode(refusal.status),
-        headers,
-        std::io::empty(),
-        Some(0),
-        None,
-    );
     let is_head = *request.method() == tiny_http::Method::Head;
-    let mut connection = request.upgrade("HTTP/1.1", bare);
+    let mut connection = request.upgrade("HTTP/1.1", bare_head(&refusal, now));
     if !is_head {
         // Whoever does not read it loses it.
         let _ = connection.write_all(body).and_then(|()| connection.flush());
     }
     std::mem::forget(connection);
+}
+
+/// The head for tiny_http: the value of `Server` has all other lines in it.
+fn bare_head(refusal: &Response, now: SystemTime) -> tiny_http::Response<std::io::Empty> {
+    let length = refusal.body.bytes().len();
+    let mut rest = format!("gatepost\r\nContent-Length: {length}\r\nConnection: close");
+    for (name, value) in &refusal.headers {
+        rest.extend(["\r\n", name, ": ", value.as_ref()]);
+    }
+    let date = tiny_http::Header::from_bytes("Date", imf_fixdate(now));
+    let rest = tiny_http::Header::from_bytes("Server", rest);
+    tiny_http::Response::new(
+        tiny_http::StatusCode(refusal.status),
+        date.into_iter().chain(rest).collect(),
+        std::io::empty(),
+        Some(0),
+        None,
+    )
 }
 
 /// RFC 9110 §5.5 and §5.6.2, and the fields that belong to the server.
@@ -106,9 +103,6 @@ fn check_field(name: &'static str, value: &str) -> Result<(), UnsafeHeader> {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let is_value = value
-        .bytes()
-        .all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
     let is_ours = [
         "date",
         "content-length",
@@ -119,7 +113,7 @@ fn check_field(name: &'static str, value: &str) -> Result<(), UnsafeHeader> {
     ]
     .iter()
     .any(|own| own.eq_ignore_ascii_case(name));
-    if is_name && is_value && !is_ours {
+    if is_name && is_field_value(value) && !is_ours {
         Ok(())
     } else {
         Err(UnsafeHeader(if is_name {
@@ -131,7 +125,6 @@ fn check_field(name: &'static str, value: &str) -> Result<(), UnsafeHeader> {
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
-#[allow(clippy::expect_used, reason = "a day of seven, and a month of twelve")]
 fn imf_fixdate(now: SystemTime) -> String {
     let seconds = now
         .duration_since(UNIX_EPOCH)
@@ -139,11 +132,7 @@ fn imf_fixdate(now: SystemTime) -> String {
     let days = seconds / 86_400;
     let second_of_day = seconds % 86_400;
     let (year, month, day) = timestamp::civil(days);
-    let name_at = |names: &'static str, index: i64| {
-        let start = usize::try_from(index).unwrap_or(0) * 3;
-        let name = names.get(start..start + 3);
-        name.expect("seven weekdays and twelve months have names")
-    };
+
     // 1970-01-01 was a Thursday.
     let weekday = name_at("ThuFriSatSunMonTueWed", days % 7);
     let month = name_at("JanFebMarAprMayJunJulAugSepOctNovDec", month - 1);
@@ -151,6 +140,13 @@ fn imf_fixdate(now: SystemTime) -> String {
     let minute = second_of_day / 60 % 60;
     let second = second_of_day % 60;
     format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
+#[allow(clippy::expect_used, reason = "a day of seven, and a month of twelve")]
+fn name_at(names: &'static str, index: i64) -> &'static str {
+    let start = usize::try_from(index).unwrap_or(0) * 3;
+    let name = names.get(start..start + 3);
+    name.expect("seven weekdays and twelve months have names")
 }
 
 #[cfg(test)]

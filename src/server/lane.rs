@@ -79,12 +79,9 @@ impl<T> Lane<T> {
     pub fn next(&self) -> (IpAddr, T) {
         let mut line = self.lock();
         loop {
-            let held = &line.held;
-            let may_go = |source: &IpAddr| {
-                held.get(source)
-                    .is_none_or(|held| *held < self.threads_per_source)
-            };
-            let index = line.waiting.iter().position(|(source, _)| may_go(source));
+            let most = self.threads_per_source;
+            let mut waiting = line.waiting.iter();
+            let index = waiting.position(|(source, _)| line.may_go(source, most));
             if let Some(next) = index.and_then(|index| line.waiting.remove(index)) {
                 *line.held.entry(next.0).or_default() += 1;
                 return next;
@@ -107,6 +104,12 @@ impl<T> Lane<T> {
 
     fn lock(&self) -> MutexGuard<'_, Line<T>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Line<T> {
+    fn may_go(&self, source: &IpAddr, most: usize) -> bool {
+        self.held.get(source).is_none_or(|held| *held < most)
     }
 }
 

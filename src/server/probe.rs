@@ -17,6 +17,7 @@ use super::State;
 use super::control::Report;
 use super::listener::connect;
 use super::resources::{Limits, connection_threads, open_connections};
+use crate::http::incoming::field_values;
 
 const KNOCK_EVERY: Duration = Duration::from_millis(50);
 /// The same while every open connection has a thread and few requests come. In a busy time a
@@ -58,11 +59,7 @@ const NONCE_FIELD: &str = "Gatepost-Probe";
 
 /// While one process follows another, a probe may reach either of them.
 pub fn is_own_probe(request: &tiny_http::Request, nonce: &str) -> bool {
-    request.url() == "/healthz"
-        && request
-            .headers()
-            .iter()
-            .any(|header| header.field.equiv(NONCE_FIELD) && header.value.as_str() == nonce)
+    request.url() == "/healthz" && field_values(request, NONCE_FIELD).any(|value| value == nonce)
 }
 
 /// tiny_http hands a new connection to a thread it believes idle; in a burst several are promised
@@ -180,7 +177,8 @@ pub fn beat(state: &'static State, address: &SockAddr) {
                     Report::Ready
                 });
                 state.doubtful.store(false, Ordering::Relaxed);
-                (is_ready, silent_since) = (true, None);
+                is_ready = true;
+                silent_since = None;
                 if !is_open && state.settings.is_open.load(Ordering::Acquire) {
                     is_open = true;
                     state.control.report(Report::Open);
@@ -200,7 +198,8 @@ pub fn beat(state: &'static State, address: &SockAddr) {
         // On a Unix socket nothing ends a read from a silent sender.
         let so_far = state.stats.bodies.load(Ordering::Relaxed);
         if so_far != bodies || state.stats.awaited.load(Ordering::Relaxed) == 0 {
-            (bodies, bodies_moved_at) = (so_far, Instant::now());
+            bodies = so_far;
+            bodies_moved_at = Instant::now();
         }
         let given_up = state.stats.abandoned.load(Ordering::Relaxed) >= ABANDONED_LIMIT;
         let given_up = given_up.then_some("connections given up with unread bodies");

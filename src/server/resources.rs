@@ -61,10 +61,6 @@ impl Limits {
 
     /// The name of a limit that is used up by more than 80 %.
     pub fn nearly_reached(&self) -> Option<&'static str> {
-        let is_near = |used: Option<u64>, limit: Option<u64>| match (used, limit) {
-            (Some(used), Some(limit)) => used.saturating_mul(5) > limit.saturating_mul(4),
-            (None, _) | (_, None) => false,
-        };
         if is_near(entries("/proc/self/fd"), self.descriptors) {
             Some("descriptors")
         } else if is_near(entries("/proc/self/task"), self.threads) {
@@ -72,6 +68,13 @@ impl Limits {
         } else {
             None
         }
+    }
+}
+
+fn is_near(used: Option<u64>, limit: Option<u64>) -> bool {
+    match (used, limit) {
+        (Some(used), Some(limit)) => used.saturating_mul(5) > limit.saturating_mul(4),
+        (None, _) | (_, None) => false,
     }
 }
 

@@ -21,8 +21,8 @@ use super::turns::{Ended, Turn, Turns};
 use super::{Handler, ServerStats, State, start_thread};
 use crate::deadline;
 use crate::http::incoming::{
-    body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence, read_head,
-    remains_of, request_id, source_of,
+    self, body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence,
+    read_head, remains_of, request_id, source_of,
 };
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
@@ -335,16 +335,8 @@ impl<H: Handler> Service<H> {
         let given_up = Arc::clone(&unanswered);
         let id = read.id.clone();
         let give_up = move || {
-            let Some((request, _in_flight)) = take(&given_up) else {
-                return;
-            };
-            let peer = request.remote_addr().copied();
-            let response = self.refusal(&request, &id, arrived, 503);
-            self.send(request, &response, Persistence::Close);
-            // The worker's turn ends here. What is next, after an end that needs no watching, does
-            // not wait for the worker.
-            if let (Some(peer), Some(next)) = (peer, self.turns.next(peer)) {
-                self.serve_soon(peer, next);
+            if let Some((request, _in_flight)) = take(&given_up) {
+                self.give_up(request, &id, arrived);
             }
         };
         let response = deadline::serve(give_up, || self.handle(&read));
@@ -353,6 +345,17 @@ impl<H: Handler> Service<H> {
         let answered_here =
             take(&unanswered).map(|(request, _in_flight)| self.answer(request, &response));
         answered_here.is_none()
+    }
+
+    fn give_up(&self, request: tiny_http::Request, id: &str, arrived: Instant) {
+        let peer = request.remote_addr().copied();
+        let response = self.refusal(&request, id, arrived, 503);
+        self.send(request, &response, Persistence::Close);
+        // The worker's turn ends here. What is next, after an end that needs no watching, does not
+        // wait for the worker.
+        if let (Some(peer), Some(next)) = (peer, self.turns.next(peer)) {
+            self.serve_soon(peer, next);
+        }
     }
 
     /// Runs the handler. A panic is a defect of ours: it is answered by 500, and the thread goes
@@ -425,7 +428,7 @@ impl<H: Handler> Service<H> {
 
     fn send(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
         let peer = request.remote_addr().copied();
-        let goes_on = crate::http::incoming::persistence(&request) != Persistence::Close;
+        let goes_on = incoming::persistence(&request) != Persistence::Close;
         let bytes = self.serialised(&request, response, persistence);
         let mut writer = request.into_writer();
         let written = write_in_time(&mut writer, &bytes);
@@ -440,7 +443,10 @@ impl<H: Handler> Service<H> {
             }
         };
         // tiny_http may read on after the last answer. What it reads then must not be answered.
-        if let Some(peer) = peer.filter(|_| is_last && goes_on) {
+        if let Some(peer) = peer
+            && is_last
+            && goes_on
+        {
             self.turns.end(peer);
             // Its thread lives as long as this process.
             let _ = self.ended.send(Ended::new(peer, writer));

@@ -66,22 +66,11 @@ impl ServerProcess {
         events: Sender<Event>,
     ) -> io::Result<ServerProcess> {
         let (ours, theirs) = UnixStream::pair()?;
-        let mut command = Command::new(&settings.program);
-        command.args(&settings.arguments).envs(
-            settings
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        );
-        command.args(is_successor.then_some(&settings.successor_argument));
-        for name in NOT_INHERITED {
-            command.env_remove(name);
-        }
-        command
+        let child = command(settings, is_successor)
             .stdin(Stdio::from(listener))
             .stdout(Stdio::from(OwnedFd::from(theirs)))
-            .process_group(0);
-        let child = command.spawn()?;
+            .process_group(0)
+            .spawn()?;
         let reports = ours.try_clone()?;
         thread::Builder::new()
             .name(String::from("reports"))
@@ -172,6 +161,19 @@ impl ServerProcess {
         self.stage = stage;
         self.since = Instant::now();
     }
+}
+
+fn command(settings: &SupervisorSettings, is_successor: bool) -> Command {
+    let mut command = Command::new(&settings.program);
+    command.args(&settings.arguments);
+    for (name, value) in &settings.environment {
+        command.env(name, value);
+    }
+    command.args(is_successor.then_some(&settings.successor_argument));
+    for name in NOT_INHERITED {
+        command.env_remove(name);
+    }
+    command
 }
 
 impl Drop for ServerProcess {

@@ -87,15 +87,7 @@ impl Listening {
                 socket.bind(&SockAddr::from(*address))?;
                 (socket, None)
             }
-            Listen::Unix(path) => {
-                let address = SockAddr::unix(path)?;
-                remove_stale(path, &address)?;
-                let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-                socket.bind(&address)?;
-                // Before listen() nobody can connect, so there is no moment with wider permissions.
-                fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
-                (socket, Some((path.clone(), inode(path)?)))
-            }
+            Listen::Unix(path) => (bind_unix(path)?, Some((path.clone(), inode(path)?))),
         };
         socket.listen(BACKLOG)?;
         Ok(Listening {
@@ -140,6 +132,16 @@ pub fn claim_admin(address: SocketAddr) -> io::Result<UnixDatagram> {
         "gatepost-admin-{}",
         address.port()
     ))?)
+}
+
+fn bind_unix(path: &Path) -> io::Result<Socket> {
+    let address = SockAddr::unix(path)?;
+    remove_stale(path, &address)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&address)?;
+    // Before listen() nobody can connect, so there is no moment with wider permissions.
+    fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
+    Ok(socket)
 }
 
 /// Removes the path of a socket whose process is gone. Anything else stays, and is an error.
