@@ -33,11 +33,12 @@ impl App {
         };
         let found = users::find_for_client(&self.store, admin, None)?;
         let tenant = person.tenant.as_ref().map_or("", |tenant| tenant.as_str());
-        Ok(found.is_some_and(|admin| {
-            let reach = self.reach_of(administration, &admin.user);
-            admin.user.enabled
-                && reach.iter().any(|reached| reached == tenant)
-                && administration.may_change(&person.claims)
-        }))
+        let Some(admin) = found else {
+            return Ok(false);
+        };
+        let reach = self.reach_of(administration, &admin.user);
+        Ok(admin.user.enabled
+            && reach.iter().any(|reached| reached == tenant)
+            && administration.may_change(&person.claims))
     }
 }

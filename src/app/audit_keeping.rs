@@ -41,6 +41,12 @@ pub(super) struct AuditFailures {
 }
 
 impl AuditFailures {
+    fn note(&self, attempt: FailedAttempt, now: Instant) {
+        let address = Source::of(attempt.source).address();
+        self.lock().note(attempt, address, now);
+        self.noted.notify_one();
+    }
+
     fn lock(&self) -> MutexGuard<'_, FailedAttempts> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,11 +103,7 @@ impl App {
             request_id: request.id.clone(),
             detail,
         };
-        let address = Source::of(request.source).address();
-        self.audit_failures
-            .lock()
-            .note(attempt, address, self.now());
-        self.audit_failures.noted.notify_one();
+        self.audit_failures.note(attempt, self.now());
     }
 
     /// Tells that a letter was wanted and not sent; about whom, where somebody was found.
@@ -114,19 +116,15 @@ impl App {
             request_id: asked.request_id.clone(),
             detail: json!({"limit": why.as_str()}),
         };
-        let address = Source::of(asked.source).address();
-        let now = self.now();
-        self.audit_failures.lock().note(attempt, address, now);
-        self.audit_failures.noted.notify_one();
+        self.audit_failures.note(attempt, self.now());
     }
 
     pub fn note_factor(&self, kind: FactorKind) {
-        let counters = FactorKind::ALL.iter().zip(&self.factors_used);
-        counters
-            .filter(|(one, _)| **one == kind)
-            .for_each(|(_, counter)| {
+        for (one, counter) in FactorKind::ALL.iter().zip(&self.factors_used) {
+            if *one == kind {
                 counter.fetch_add(1, Ordering::Relaxed);
-            });
+            }
+        }
     }
 
     /// Counts an attempt that was not looked at, because too many had failed before it.
@@ -226,7 +224,9 @@ impl App {
 }
 
 fn tell(heads: &[Head]) {
-    heads_lines(heads).for_each(|line| log::info!(target: HEADS_TARGET, "{line}"));
+    for line in heads_lines(heads) {
+        log::info!(target: HEADS_TARGET, "{line}");
+    }
 }
 
 fn event(row: &FailureRow) -> AuditEvent<'_> {

@@ -112,7 +112,9 @@ fn keep(kept: &mut HashMap<String, Kept>, logo_uri: &str, entry: Kept) {
             .iter()
             .min_by_key(|(_, entry)| entry.until)
             .map(|(uri, _)| uri.clone());
-        first.and_then(|first| kept.remove(&first));
+        if let Some(first) = first {
+            kept.remove(&first);
+        }
     }
     kept.insert(logo_uri.to_owned(), entry);
 }
@@ -122,14 +124,15 @@ fn fetch(outbound: &Outbound, logo_uri: &str) -> Result<Option<Logo>, OutboundEr
         .header("Accept", "image/png, image/jpeg, image/webp, image/gif");
     let answer = outbound.send(&request.within(WITHIN).at_most(MOST_BYTES))?;
     let media_type = user::media_type(&answer.body).filter(|_| answer.status == 200);
-    if media_type.is_none() {
+    let Some(media_type) = media_type else {
         log::info!(
             "there is no raster image at {} (status {})",
             logo_uri.escape_debug(),
             answer.status
         );
-    }
-    Ok(media_type.map(|media_type| Logo {
+        return Ok(None);
+    };
+    Ok(Some(Logo {
         media_type,
         bytes: answer.body.into(),
     }))

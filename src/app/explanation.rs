@@ -102,16 +102,7 @@ pub fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, String> {
     else {
         return Ok(what);
     };
-    let base = config.base_url.as_str();
-    let origin = config.base_url.origin();
-    let path = address
-        .split_at_checked(origin.len())
-        .filter(|(start, _)| start.eq_ignore_ascii_case(origin))
-        .map_or(address, |(_, path)| path);
-    // A host that only begins as ours does is another.
-    let below = path
-        .strip_prefix(config.base_url.path())
-        .filter(|below| below.is_empty() || below.starts_with('/'));
+    let below = below_base(config, address);
     if address.is_empty() || below == Some(AUTHORIZE_PATH) {
         return Ok(query);
     }
@@ -120,9 +111,22 @@ pub fn query_of<'a>(config: &Config, what: &'a str) -> Result<&'a str, String> {
     } else {
         "this is an address of sign-out or of a page, which is not judged here"
     };
+    let base = config.base_url.as_str();
     Err(format!(
         "{rule}: WHAT must be what a client sends browsers to, {base}{AUTHORIZE_PATH}?..."
     ))
+}
+
+/// What follows the base URL in an address, or its path in one without a host.
+fn below_base<'a>(config: &Config, address: &'a str) -> Option<&'a str> {
+    let origin = config.base_url.origin();
+    let path = address
+        .split_at_checked(origin.len())
+        .filter(|(start, _)| start.eq_ignore_ascii_case(origin))
+        .map_or(address, |(_, path)| path);
+    // A host that only begins as ours does is another.
+    path.strip_prefix(config.base_url.path())
+        .filter(|below| below.is_empty() || below.starts_with('/'))
 }
 
 /// What becomes of a request that is good.
@@ -281,15 +285,17 @@ fn within_reach(
     let Some(registered) = registered.filter(|found| found.client.is_within(reach)) else {
         return unknown(app, named, reach).map(Err);
     };
-    Ok(app.described(&registered).map_err(|problem| {
-        let reason = reason_for(&problem).unwrap_or(Reason::Overloaded);
-        // What is unfit is told by its reason alone.
-        let detail = match problem {
-            OutboundError::Unfit(_) => None,
-            _ => Some(problem.to_string()),
-        };
-        refused(reason, detail.as_deref())
-    }))
+    let problem = match app.described(&registered) {
+        Ok(described) => return Ok(Ok(described)),
+        Err(problem) => problem,
+    };
+    let reason = reason_for(&problem).unwrap_or(Reason::Overloaded);
+    // What is unfit is told by its reason alone.
+    let detail = match problem {
+        OutboundError::Unfit(_) => None,
+        _ => Some(problem.to_string()),
+    };
+    Ok(Err(refused(reason, detail.as_deref())))
 }
 
 /// What the endpoint refuses after [`validate`]: a hint that is no ID token of ours, and a client
@@ -305,7 +311,15 @@ fn refused_later(
     if hint.is_some_and(|hint| id_tokens::claims(app, &snapshot, hint).is_none()) {
         return Some(Finding::broken(told(Reason::InvalidIdTokenHint, None)));
     }
-    let catalogue = &snapshot.catalogue;
+    no_way_to_sign_in(request, client, &snapshot.catalogue, reach)
+}
+
+fn no_way_to_sign_in(
+    request: &AuthorizeRequest,
+    client: &Client,
+    catalogue: &Catalogue,
+    reach: &[&str],
+) -> Option<Finding> {
     let tenant = request.acr_values.tenant.as_ref();
     let place = SignInPlace {
         client: Some(client),
@@ -337,15 +351,19 @@ fn compared(
     catalogue: &Catalogue,
     all: bool,
 ) -> Map<String, Value> {
-    let both = |name: &str, registered: String| {
+    let mut compared = Map::new();
+    for (name, registered) in told_registration(client, catalogue) {
         let received: Vec<&str> = sent.all(name).collect();
-        (!received.is_empty() || all).then(|| {
-            (
-                name.to_owned(),
-                json!({"received": received.join(" "), "registered": registered}),
-            )
-        })
-    };
+        if all || !received.is_empty() {
+            let both = json!({"received": received.join(" "), "registered": registered});
+            compared.insert(name.to_owned(), both);
+        }
+    }
+    compared
+}
+
+/// What is registered, by the parameter that it stands beside.
+fn told_registration(client: &Client, catalogue: &Catalogue) -> [(&'static str, String); 5] {
     let types: Vec<String> = client
         .response_types
         .iter()
@@ -356,17 +374,14 @@ fn compared(
         CodeBinding::PkceOrNonce => "PKCE or a nonce is required",
         CodeBinding::Neither => "PKCE is not required",
     };
-    let compared = [
-        both("redirect_uri", client.redirect_uris.join(" ")),
-        both("response_type", types.join(", ")),
-        both("scope", client.scope.to_string()),
-        both("code_challenge", String::from(binding)),
-        both(
-            "resource",
-            resources_behind(&client.scope, catalogue).join(" "),
-        ),
-    ];
-    compared.into_iter().flatten().collect()
+    let resources = resources_behind(&client.scope, catalogue);
+    [
+        ("redirect_uri", client.redirect_uris.join(" ")),
+        ("response_type", types.join(", ")),
+        ("scope", client.scope.to_string()),
+        ("code_challenge", String::from(binding)),
+        ("resource", resources.join(" ")),
+    ]
 }
 
 /// What is registered most like what was sent, and where they part.
@@ -410,15 +425,12 @@ fn repaired(
     parameters: &Parameters,
     client: &Client,
 ) -> Option<Parameters> {
-    let with = |name: &str, value: Option<&str>| {
-        let others = parameters.iter().filter(|(other, _)| *other != name);
-        Parameters::from_pairs(others.chain(value.map(|value| (name, value))))
-    };
     if [Reason::UnregisteredRedirectUri, Reason::MissingRedirectUri].contains(&reason) {
-        return Some(with("redirect_uri", Some(most_alike(parameters, client)?)));
+        let uri = most_alike(parameters, client)?;
+        return Some(replaced(parameters, "redirect_uri", Some(uri)));
     }
     if [Reason::UnknownResponseMode, Reason::IllegalResponseMode].contains(&reason) {
-        return Some(with("response_mode", None));
+        return Some(replaced(parameters, "response_mode", None));
     }
     let scope = parameters
         .all("scope")
@@ -428,5 +440,11 @@ fn repaired(
         .split(' ')
         .filter(|name| Some(*name) != detail)
         .collect();
-    Some(with("scope", Some(&left.join(" "))))
+    Some(replaced(parameters, "scope", Some(&left.join(" "))))
+}
+
+/// The parameters with another value of one of them, or without it.
+fn replaced(parameters: &Parameters, name: &str, value: Option<&str>) -> Parameters {
+    let others = parameters.iter().filter(|(other, _)| *other != name);
+    Parameters::from_pairs(others.chain(value.map(|value| (name, value))))
 }

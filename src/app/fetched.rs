@@ -162,12 +162,13 @@ impl<T> Fetched<T> {
     ) -> Result<Arc<T>, OutboundError> {
         let step = |held: &Held<T>, now| held.step(self.shelf, &fits, now);
         let found = self.go(asker, url, deadline, step, |_| {}, fetch);
-        found.or_else(|problem| {
-            let held = self.lock();
-            let kept = held.get(url);
-            kept.and_then(|held| held.usable(self.shelf.stale, &fits, Monotonic::now()))
-                .ok_or(problem)
-        })
+        if found.is_ok() {
+            return found;
+        }
+        let held = self.lock();
+        let kept = held.get(url);
+        kept.and_then(|held| held.usable(self.shelf.stale, &fits, Monotonic::now()))
+            .map_or(found, Ok)
     }
 
     /// A newer document than `seen`, if there may be one by now.

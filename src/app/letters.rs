@@ -216,14 +216,8 @@ impl Letters {
     /// Tries to send a letter. A try that takes too long has failed, though it may still succeed:
     /// join the thread before the next, so that no more of them hang than the lane has threads.
     pub fn send(&self, letter: &Letter) -> (LetterOutcome, Option<JoinHandle<()>>) {
-        let failed = |cause: String| {
-            LetterOutcome::Failed(Undelivered {
-                is_final: false,
-                cause,
-            })
-        };
         let Some(postman) = self.postman.clone() else {
-            return (failed(String::from("there is no e-mail")), None);
+            return (failed("there is no e-mail"), None);
         };
         let Letter { to, message, .. } = letter.clone();
         let (tell, told) = mpsc::channel();
@@ -233,12 +227,12 @@ impl Letters {
             .spawn(sending);
         let thread = match started {
             Ok(thread) => thread,
-            Err(error) => return (failed(format!("no thread: {error}")), None),
+            Err(error) => return (failed(&format!("no thread: {error}")), None),
         };
         let tried = match told.recv_timeout(PATIENCE) {
             Ok(Ok(answer)) => LetterOutcome::Sent(answer),
             Ok(Err(undelivered)) => LetterOutcome::Failed(undelivered),
-            Err(_) => failed(String::from("it took longer than 10 s")),
+            Err(_) => failed("it took longer than 10 s"),
         };
         (tried, Some(thread))
     }
@@ -249,12 +243,11 @@ impl Letters {
     }
 
     pub fn note_withheld(&self, why: Withheld) {
-        let counters = Withheld::ALL.iter().zip(&self.counts.withheld);
-        counters
-            .filter(|(one, _)| **one == why)
-            .for_each(|(_, counter)| {
+        for (one, counter) in Withheld::ALL.iter().zip(&self.counts.withheld) {
+            if *one == why {
                 counter.fetch_add(1, Ordering::Relaxed);
-            });
+            }
+        }
     }
 
     /// Waits until every letter that is due was tried, but not longer than until `ends`. What waits
@@ -281,6 +274,14 @@ impl Letters {
     fn lock(&self) -> MutexGuard<'_, LetterLine> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// It may be tried again.
+fn failed(cause: &str) -> LetterOutcome {
+    LetterOutcome::Failed(Undelivered {
+        is_final: false,
+        cause: cause.to_owned(),
+    })
 }
 
 /// Whoever takes letters to the server; `None` where no server is set. The error says what is wrong

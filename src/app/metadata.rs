@@ -3,12 +3,15 @@
 
 use std::sync::{Arc, PoisonError};
 
+use serde_json::Value;
+
 use super::App;
 use crate::protocol::discovery::{Provider, document};
 use crate::protocol::keys::jwt;
 use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::GrantType;
+use crate::registry::Snapshot;
 
 #[derive(Debug)]
 pub(super) struct Rendered {
@@ -30,35 +33,20 @@ impl App {
     fn rendered(&self) -> Arc<Rendered> {
         let snapshot = self.registry.snapshot();
         let keys = snapshot.keys.published(self.now());
-        let is_current = |held: &&Arc<Rendered>| {
-            held.registry_version == snapshot.version
-                && keys.iter().map(|(kid, _)| *kid).eq(&held.kids)
-        };
-        let held = self
-            .rendered
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-            .filter(is_current)
-            .cloned();
-        if let Some(held) = held {
+        let kids: Vec<&str> = keys.iter().map(|(kid, _)| *kid).collect();
+        let held = self.rendered.read();
+        let held = held.unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(held) = held
+            && held.registry_version == snapshot.version
+            && held.kids == kids
+        {
             return held;
         }
-        let signing_algorithms = snapshot.keys.algorithms(self.now());
-        let discovery = document(&Provider {
-            issuer: self.issuer(),
-            catalogue: &snapshot.catalogue,
-            takes_pushed_requests: self.config.pushed_requests,
-            id_jag: self.config.id_jag,
-            grant_types: &grant_types(self, &snapshot.catalogue),
-            signing_algorithms: &signing_algorithms,
-            ui_locales: self.ui_locales,
-        });
         let rendered = Arc::new(Rendered {
             registry_version: snapshot.version,
-            kids: keys.iter().map(|(kid, _)| String::from(*kid)).collect(),
-            discovery: discovery.to_string().into_bytes().into(),
-            jwks: jwt::document(keys).to_string().into_bytes().into(),
+            kids: kids.into_iter().map(String::from).collect(),
+            discovery: bytes(&self.discovery(&snapshot)),
+            jwks: bytes(&jwt::document(keys)),
         });
         *self
             .rendered
@@ -66,6 +54,23 @@ impl App {
             .unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&rendered));
         rendered
     }
+
+    fn discovery(&self, snapshot: &Snapshot) -> Value {
+        let signing_algorithms = snapshot.keys.algorithms(self.now());
+        document(&Provider {
+            issuer: self.issuer(),
+            catalogue: &snapshot.catalogue,
+            takes_pushed_requests: self.config.pushed_requests,
+            id_jag: self.config.id_jag,
+            grant_types: &grant_types(self, &snapshot.catalogue),
+            signing_algorithms: &signing_algorithms,
+            ui_locales: self.ui_locales,
+        })
+    }
+}
+
+fn bytes(document: &Value) -> Arc<[u8]> {
+    document.to_string().into_bytes().into()
 }
 
 /// The built-in grant types, then those of this binary and of the operator.

@@ -208,11 +208,11 @@ impl App {
     ) -> Result<App, LoadError> {
         extension_grant::check_table(extensions.table).map_err(LoadError::Unfit)?;
         migrate::check_level(&store)?;
-        let installation = installation::find(&store)?.ok_or_else(|| {
-            LoadError::Unfit(String::from(
+        let Some(installation) = installation::find(&store)? else {
+            return Err(LoadError::Unfit(String::from(
                 "the database is empty: run `gatepost migrate`",
-            ))
-        })?;
+            )));
+        };
         installation::check_issuer(&installation, config.base_url.as_str())?;
         let derived = master.derive(&installation.id, config.base_url.as_str());
         let clock = Arc::clone(store.clock());

@@ -91,28 +91,25 @@ fn is_listed(list: &Path, text: &str) -> io::Result<bool> {
     let mut least = [0; DIGITS];
     let mut most = [u8::MAX; DIGITS];
     while begin < end {
-        let middle = begin + (end - begin) / 2;
+        let middle = begin.midpoint(end);
         let Some(line) = line_behind(&mut file, begin, middle, end)? else {
             // The last line of what is left begins before its middle.
             end = middle;
             continue;
         };
-        if line.digest < least || line.digest > most {
+        let found = line.digest;
+        if found < least || found > most {
             return Err(unfit("it is not sorted by the digest"));
         }
-        if line.digest == wanted {
+        if found == wanted {
             return Ok(true);
         }
-        if line.digest < wanted {
-            least = line.digest;
+        if found < wanted {
+            least = found;
             begin = line.ends_at;
         } else {
-            most = line.digest;
-            end = if line.begins_at > middle {
-                middle
-            } else {
-                line.begins_at
-            };
+            most = found;
+            end = middle.min(line.begins_at);
         }
     }
     Ok(false)
@@ -125,7 +122,6 @@ fn line_behind(file: &mut File, begin: u64, middle: u64, end: u64) -> io::Result
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(2 * LONGEST_LINE).read_to_end(&mut bytes)?;
-    let line_end = |bytes: &[u8]| bytes.iter().position(|byte| *byte == b'\n');
     let skipped = match middle > begin {
         false => 0,
         true => match line_end(&bytes) {
@@ -140,16 +136,23 @@ fn line_behind(file: &mut File, begin: u64, middle: u64, end: u64) -> io::Result
         return Ok(None);
     }
     let length = line_end(rest).map_or(rest.len(), |at| at + 1);
-    let digest = rest.get(..DIGITS).and_then(|digits| {
-        let digits: [u8; DIGITS] = digits.try_into().ok()?;
-        let is_digest = digits.iter().all(u8::is_ascii_hexdigit) && rest.get(DIGITS) == Some(&b':');
-        is_digest.then(|| digits.map(|digit| digit.to_ascii_uppercase()))
-    });
     Ok(Some(Line {
-        digest: digest.ok_or_else(|| unfit("it has a line that is not SHA1:count"))?,
+        digest: digest_at(rest).ok_or_else(|| unfit("it has a line that is not SHA1:count"))?,
         begins_at,
         ends_at: begins_at + length as u64,
     }))
+}
+
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == b'\n')
+}
+
+/// The digest that a line begins with.
+fn digest_at(line: &[u8]) -> Option<[u8; DIGITS]> {
+    let mut digits: [u8; DIGITS] = line.get(..DIGITS)?.try_into().ok()?;
+    let is_digest = digits.iter().all(u8::is_ascii_hexdigit) && line.get(DIGITS) == Some(&b':');
+    digits.make_ascii_uppercase();
+    is_digest.then_some(digits)
 }
 
 fn unfit(rule: &str) -> io::Error {

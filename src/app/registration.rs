@@ -18,6 +18,7 @@ use crate::protocol::registration::plan::{self, Plan, PlannedChange, Verb};
 use crate::protocol::words::instant::Day;
 use crate::registry::Sealers;
 use crate::store::audit_events::{AuditEvent, EventAuthor};
+use crate::store::linked_identities::StraySession;
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::{Store, StoreError, linked_identities, sessions};
 use events::told_link;
@@ -110,20 +111,25 @@ impl Registrar<'_> {
             act(writer, plan)
         })?;
         for stray in linked_identities::stray_sessions(self.store, &subs)? {
-            let (_, event) = told_link("session_ended", &stray.identity, &stray.sub);
-            let event = AuditEvent {
-                sid: Some(&stray.sid),
-                ..event
-            };
-            let event = match &self.origin {
-                DocumentOrigin::Client(author) => author.signed(&event),
-                DocumentOrigin::Command { .. } | DocumentOrigin::Reader => event,
-            };
-            if let Some(day) = stray.sid.day() {
-                sessions::end(self.store, day, &stray.sid, &event)?;
-            }
+            self.end_session(&stray)?;
         }
         Ok(done)
+    }
+
+    fn end_session(&self, stray: &StraySession) -> Result<(), StoreError> {
+        let (_, event) = told_link("session_ended", &stray.identity, &stray.sub);
+        let event = AuditEvent {
+            sid: Some(&stray.sid),
+            ..event
+        };
+        let event = match &self.origin {
+            DocumentOrigin::Client(author) => author.signed(&event),
+            DocumentOrigin::Command { .. } | DocumentOrigin::Reader => event,
+        };
+        if let Some(day) = stray.sid.day() {
+            sessions::end(self.store, day, &stray.sid, &event)?;
+        }
+        Ok(())
     }
 
     /// Does what is planned. `advance` is told how many changes are done since it was told last.

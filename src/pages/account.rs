@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, asset, client_logo, document, document_with,
-    done, problem_notice,
+    Account, Chrome, PageForm, about, about_account, client_logo, document, document_with, done,
+    field_problem, hidden, link_button, script,
 };
+use crate::pages::login::tenant_notice;
 use crate::pages::moment::at;
 use crate::pages::password_link::PasswordField;
 use crate::pages::second_factor::factors;
@@ -24,6 +25,7 @@ use crate::protocol::upstream::account::readable;
 use crate::protocol::upstream::choices::provider_of;
 use crate::protocol::upstream::claims::known_as;
 use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::client::Client;
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::session::Session;
 use crate::registry::RegisteredClient;
@@ -185,10 +187,6 @@ pub fn page(
     } else {
         None
     };
-    let tenant = present
-        .tenant
-        .as_ref()
-        .and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
     let has_identities = !holdings.identities.is_empty() || !holdings.linkable.is_empty();
     let sign_ins = SignIns {
         catalogue,
@@ -199,9 +197,7 @@ pub fn page(
     let card = html! {
         h1 { (texts.account_title) }
         p .lead { (about_account(texts.signed_in_as, account)) }
-        @if let Some(tenant) = tenant {
-            p .tenant { (about(texts.with_account_of_tenant, &tenant.display_name)) }
-        }
+        (tenant_notice(texts, catalogue, present.tenant.as_ref()))
         p { a href=(sign_out) { (texts.sign_out) } }
         @if let Some(outcome) = outcome { (said(texts, outcome)) }
         div .columns {
@@ -220,8 +216,8 @@ pub fn page(
                 (applications(chrome, form, holdings))
             }
         }
-        script src=(asset(chrome, "times.js")) {}
-        @if holdings.has_passkeys { script src=(asset(chrome, "passkey.js")) {} }
+        (script(chrome, "times.js"))
+        @if holdings.has_passkeys { (script(chrome, "passkey.js")) }
     };
     document_with(chrome, problem.is_some(), texts.account_title, card)
 }
@@ -243,24 +239,15 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::FactorRemoved => done(html! { (texts.factor_removed) }),
         Outcome::AddressLetterSent(address) => done(about(texts.address_letter_sent, address)),
         Outcome::AddressChanged => done(html! { (texts.address_changed) }),
-        Outcome::Problem(problem) => problem_notice(
-            texts,
-            &html! {
-                p {
-                    @match problem.told(texts) {
-                        (Some(field), sentence) => a href={ "#" (field) } { (sentence) },
-                        (None, sentence) => (sentence),
-                    }
-                }
-            },
-        ),
+        Outcome::Problem(problem) => {
+            let (field, sentence) = problem.told(texts);
+            field_problem(texts, field, &sentence)
+        }
     }
 }
 
-/// Without scopes that are no longer registered: an application cannot use them.
 fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
     let texts = chrome.texts;
-    let named = |name| holdings.catalogue.scopes.get(name);
     html! {
         section aria-labelledby="applications" {
             h2 #applications { (texts.applications_heading) }
@@ -274,20 +261,9 @@ fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>)
                         li {
                             (client_logo(chrome, &client.client))
                             p id=(id) { strong { bdi { (chrome.name_of(&client.client)) } } }
-                            ul .claims {
-                                @for scope in allowance.scope.iter().filter_map(named) {
-                                    li { bdi { (wording(texts, scope).0) } }
-                                }
-                            }
+                            (allowed_scopes(texts, holdings.catalogue, allowance))
                             p .hint { (at(texts, texts.allowed_since, allowance.since)) }
-                            (form.of(&html! {
-                                input type="hidden" name="client_id"
-                                    value=(client.client.client_id);
-                                button .link type="submit" name="decision" value="withdraw"
-                                    aria-describedby=(id) {
-                                    (texts.withdraw)
-                                }
-                            }))
+                            (form.of(&withdrawing(texts, &client.client, &id)))
                         }
                     }
                 }
@@ -296,13 +272,31 @@ fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>)
     }
 }
 
+/// Without scopes that are no longer registered: an application cannot use them.
+fn allowed_scopes(texts: &Texts, catalogue: &Catalogue, allowance: &Allowance) -> Markup {
+    let named = |name| catalogue.scopes.get(name);
+    html! {
+        ul .claims {
+            @for scope in allowance.scope.iter().filter_map(named) {
+                li { bdi { (wording(texts, scope).0) } }
+            }
+        }
+    }
+}
+
+fn withdrawing(texts: &Texts, client: &Client, id: &str) -> Markup {
+    html! {
+        (hidden("client_id", client.client_id.as_str()))
+        (link_button("withdraw", id, texts.withdraw))
+    }
+}
+
 /// What the provider of an identity is called.
 pub fn provider_name<'a>(catalogue: &'a Catalogue, identity: &'a LinkedIdentity) -> &'a str {
-    let registered =
-        provider_of(catalogue, &identity.issuer).map(|provider| provider.display_name.as_str());
-    registered
-        .or(identity.provider.as_deref())
-        .unwrap_or(&identity.issuer)
+    match provider_of(catalogue, &identity.issuer) {
+        Some(registered) => &registered.display_name,
+        None => identity.provider.as_deref().unwrap_or(&identity.issuer),
+    }
 }
 
 fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
@@ -322,25 +316,10 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
                     @for (index, (identity, form_name)) in identities.iter().enumerate() {
                         @let id = format!("identity-{index}");
                         li {
-                            div id=(id) {
-                                p { strong { bdi { (provider_name(catalogue, identity)) } } }
-                                @match known_as(&identity.claims) {
-                                    Some(name) => p {
-                                        span .hint { (texts.known_there_as) } br; bdi { (name) }
-                                    },
-                                    None => p {
-                                        span .hint { (texts.identifier_there) } br;
-                                        bdi { (readable(&identity.upstream_subject)) }
-                                    },
-                                }
-                                p .hint { (at(texts, texts.linked_since, identity.linked_at)) }
-                            }
+                            div id=(id) { (linked_identity(texts, catalogue, identity)) }
                             (form.of(&html! {
-                                input type="hidden" name="identity" value=(form_name);
-                                button .link type="submit" name="decision" value="unlink"
-                                    aria-describedby=(id) {
-                                    (texts.unlink)
-                                }
+                                (hidden("identity", form_name))
+                                (link_button("unlink", &id, texts.unlink))
                             }))
                         }
                     }
@@ -349,18 +328,34 @@ fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Mar
             @if !linkable.is_empty() {
                 p .hint { (texts.link_hint) }
                 div .actions {
-                    @for provider in linkable {
-                        (form.of(&html! {
-                            input type="hidden" name="provider" value=(provider.name);
-                            button type="submit" name="decision" value="link" {
-                                (about(texts.link_account_at, &provider.display_name))
-                            }
-                        }))
-                    }
+                    @for provider in linkable { (linking(texts, form, provider)) }
                 }
             }
         }
     }
+}
+
+fn linked_identity(texts: &Texts, catalogue: &Catalogue, identity: &LinkedIdentity) -> Markup {
+    html! {
+        p { strong { bdi { (provider_name(catalogue, identity)) } } }
+        @match known_as(&identity.claims) {
+            Some(name) => p { span .hint { (texts.known_there_as) } br; bdi { (name) } },
+            None => p {
+                span .hint { (texts.identifier_there) } br;
+                bdi { (readable(&identity.upstream_subject)) }
+            },
+        }
+        p .hint { (at(texts, texts.linked_since, identity.linked_at)) }
+    }
+}
+
+fn linking(texts: &Texts, form: PageForm<'_>, provider: &IdentityProvider) -> Markup {
+    form.of(&html! {
+        (hidden("provider", &provider.name))
+        button type="submit" name="decision" value="link" {
+            (about(texts.link_account_at, &provider.display_name))
+        }
+    })
 }
 
 fn password(
@@ -409,15 +404,7 @@ fn address(
     html! {
         section aria-labelledby="address" {
             h2 #address { (texts.standard_claim("email").unwrap_or(texts.new_address)) }
-            @match stored_address(claims) {
-                Some(address) => {
-                    p { bdi { (address) } }
-                    @if verified_address(claims).is_none() {
-                        p .hint { (texts.address_not_confirmed) }
-                    }
-                },
-                None => p .hint { (texts.no_address) },
-            }
+            (present_address(texts, claims))
             (form.of(&html! {
                 div .field {
                     label for="new-address" { (texts.new_address) }
@@ -431,6 +418,20 @@ fn address(
                     }
                 }
             }))
+        }
+    }
+}
+
+fn present_address(texts: &Texts, claims: &Map<String, Value>) -> Markup {
+    html! {
+        @match stored_address(claims) {
+            Some(address) => {
+                p { bdi { (address) } }
+                @if verified_address(claims).is_none() {
+                    p .hint { (texts.address_not_confirmed) }
+                }
+            },
+            None => p .hint { (texts.no_address) },
         }
     }
 }
@@ -454,20 +455,11 @@ pub fn link_page(
         html! {
             h1 { (texts.link_title) }
             p .lead { (about(texts.your_account_at, &provider.display_name)) }
-            div .details {
-                dl {
-                    @if let Some(label) = label {
-                        dt { (texts.known_there_as) }
-                        dd { bdi { (label) } }
-                    }
-                    dt { (texts.identifier_there) }
-                    dd { bdi { (readable(subject)) } }
-                }
-            }
+            (account_elsewhere(texts, subject, label))
             p { (about_account(texts.link_to_account, account)) }
             p .hint { (texts.link_warning) }
             (form.of(&html! {
-                input type="hidden" name="offer" value=(offer);
+                (hidden("offer", offer))
                 div .actions {
                     button .primary type="submit" name="decision" value="confirm_link" {
                         (texts.link)
@@ -477,4 +469,19 @@ pub fn link_page(
             }))
         },
     )
+}
+
+fn account_elsewhere(texts: &Texts, subject: &str, label: Option<&str>) -> Markup {
+    html! {
+        div .details {
+            dl {
+                @if let Some(label) = label {
+                    dt { (texts.known_there_as) }
+                    dd { bdi { (label) } }
+                }
+                dt { (texts.identifier_there) }
+                dd { bdi { (readable(subject)) } }
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_links, client_logo, document,
-    document_with, problem_notice, session_changed,
+    document_with, problem_notice, session_changed, submit,
 };
 use crate::pages::texts::Texts;
 use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
@@ -194,6 +194,20 @@ pub enum UserCodeProblem {
     PageExpired,
 }
 
+impl UserCodeProblem {
+    fn told(self, texts: &Texts) -> Markup {
+        let of_code = |sentence| html! { p { a href="#user-code" { (sentence) } } };
+        match self {
+            UserCodeProblem::Missing => of_code(texts.device_code_missing),
+            UserCodeProblem::Wrong => of_code(texts.device_code_wrong),
+            UserCodeProblem::TooMany { minutes } => {
+                html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
+            }
+            UserCodeProblem::PageExpired => html! { p { (texts.device_page_expired) } },
+        }
+    }
+}
+
 /// Asks for the code. The form posts `form_token` and `user_code`; one that came with the address
 /// must be held against the device.
 pub fn user_code_page(
@@ -204,38 +218,34 @@ pub fn user_code_page(
 ) -> Markup {
     let texts = chrome.texts;
     let to_be_compared = !user_code.is_empty() && problem.is_none();
-    let code_wrong = matches!(
-        problem,
-        Some(UserCodeProblem::Missing | UserCodeProblem::Wrong)
-    );
-    let sentence = |problem| match problem {
-        UserCodeProblem::Missing => {
-            html! { p { a href="#user-code" { (texts.device_code_missing) } } }
-        }
-        UserCodeProblem::Wrong => html! { p { a href="#user-code" { (texts.device_code_wrong) } } },
-        UserCodeProblem::TooMany { minutes } => {
-            html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
-        }
-        UserCodeProblem::PageExpired => html! { p { (texts.device_page_expired) } },
-    };
     let card = html! {
         h1 { (texts.device_title) }
         p .lead { @if to_be_compared { (texts.device_compare) } @else { (texts.device_hint) } }
-        @if let Some(problem) = problem { (problem_notice(texts, &sentence(problem))) }
+        @if let Some(problem) = problem { (problem_notice(texts, &problem.told(texts))) }
         (form.of(&html! {
-            div .field {
-                label for="user-code" { (texts.device_code) }
-                input #user-code .user-code type="text" name="user_code" value=(user_code) required
-                    autocomplete="off" autocapitalize="characters" autocorrect="off"
-                    spellcheck="false" dir="ltr"
-                    aria-invalid=[code_wrong.then_some("true")]
-                    aria-describedby=[code_wrong.then_some("problem")]
-                    autofocus[user_code.is_empty()];
-            }
-            div .actions { button .primary type="submit" { (texts.device_continue) } }
+            (user_code_field(texts, user_code, problem))
+            (submit(texts.device_continue))
         }))
     };
     document_with(chrome, problem.is_some(), texts.device_title, card)
+}
+
+fn user_code_field(texts: &Texts, typed: &str, problem: Option<UserCodeProblem>) -> Markup {
+    let is_wrong = matches!(
+        problem,
+        Some(UserCodeProblem::Missing | UserCodeProblem::Wrong)
+    );
+    html! {
+        div .field {
+            label for="user-code" { (texts.device_code) }
+            input #user-code .user-code type="text" name="user_code" value=(typed) required
+                autocomplete="off" autocapitalize="characters" autocorrect="off"
+                spellcheck="false" dir="ltr"
+                aria-invalid=[is_wrong.then_some("true")]
+                aria-describedby=[is_wrong.then_some("problem")]
+                autofocus[typed.is_empty()];
+        }
+    }
 }
 
 /// What became of a device.

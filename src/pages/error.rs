@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, document, help};
+use crate::pages::frame::{Chrome, button_to, document, help};
 use crate::pages::texts::Texts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,25 +111,33 @@ pub fn page(
             h1 { (heading) }
             p { (advice) }
             @if let Some(sign_in) = sign_in {
-                div .actions { a .button href=(sign_in) { (texts.to_sign_in_page) } }
+                (button_to(sign_in, texts.to_sign_in_page))
             }
             @if let Some(home) = home {
-                div .actions { a .button href=(home) { (texts.to_start_page) } }
+                (button_to(home, texts.to_start_page))
             }
             (help(chrome))
-            div .details {
-                p { (texts.support_hint) }
-                dl {
-                    dt { (texts.reference) }
-                    dd { code { (chrome.request_id) } }
-                    @if let Some(code) = code {
-                        dt { (texts.reason_code) }
-                        dd { code { (code) } }
-                    }
-                    dt { (texts.for_developers) }
-                    dd lang="en" { (description) }
-                }
-            }
+            (details(chrome, code, description))
         },
     )
+}
+
+/// What to tell whoever helps.
+fn details(chrome: Chrome<'_>, code: Option<&str>, description: &str) -> Markup {
+    let texts = chrome.texts;
+    html! {
+        div .details {
+            p { (texts.support_hint) }
+            dl {
+                dt { (texts.reference) }
+                dd { code { (chrome.request_id) } }
+                @if let Some(code) = code {
+                    dt { (texts.reason_code) }
+                    dd { code { (code) } }
+                }
+                dt { (texts.for_developers) }
+                dd lang="en" { (description) }
+            }
+        }
+    }
 }

@@ -3,13 +3,27 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, PageForm, about, document, document_with, help, problem_notice};
+use crate::pages::frame::{
+    Chrome, PageForm, about, button_to, document, document_with, help, problem_notice,
+};
+use crate::pages::texts::Texts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgottenProblem {
     NameMissing,
     /// The form token was of another page or browser.
     PageExpired,
+}
+
+impl ForgottenProblem {
+    fn told(self, texts: &Texts) -> Markup {
+        match self {
+            ForgottenProblem::NameMissing => html! {
+                a href="#name" { (texts.name_or_address_missing) }
+            },
+            ForgottenProblem::PageExpired => html! { (texts.page_expired) },
+        }
+    }
 }
 
 /// The form posts `form_token` and `name`. `back` is the sign-in page.
@@ -22,12 +36,7 @@ pub fn page(
 ) -> Markup {
     let texts = chrome.texts;
     let is_missing = problem == Some(ForgottenProblem::NameMissing);
-    let problem = problem.map(|problem| match problem {
-        ForgottenProblem::NameMissing => html! {
-            a href="#name" { (texts.name_or_address_missing) }
-        },
-        ForgottenProblem::PageExpired => html! { (texts.page_expired) },
-    });
+    let problem = problem.map(|problem| problem.told(texts));
     let fields = html! {
         div .field {
             label for="name" { (texts.name_or_address) }
@@ -82,7 +91,7 @@ pub fn sent_page(chrome: Chrome<'_>, sentence: &str, back: Option<&str>) -> Mark
             p { (sentence) }
             p .hint { (texts.letter_sent_advice) }
             @if let Some(back) = back {
-                div .actions { a .button href=(back) { (texts.to_sign_in_page) } }
+                (button_to(back, texts.to_sign_in_page))
             }
             (help(chrome))
         },

@@ -46,8 +46,17 @@ impl PageForm<'_> {
     }
 
     pub(crate) fn token(&self) -> Markup {
-        html! { input type="hidden" name="form_token" value=(self.token); }
+        hidden("form_token", self.token)
     }
+}
+
+pub(crate) fn hidden(name: &str, value: &str) -> Markup {
+    html! { input type="hidden" name=(name) value=(value); }
+}
+
+/// The button of a form that has only one.
+pub(crate) fn submit(label: &str) -> Markup {
+    html! { div .actions { button .primary type="submit" { (label) } } }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +131,10 @@ pub(crate) fn asset(chrome: Chrome<'_>, file: &str) -> String {
     )
 }
 
+pub(crate) fn script(chrome: Chrome<'_>, file: &str) -> Markup {
+    html! { script src=(asset(chrome, file)) {} }
+}
+
 /// The page at the base URL: says what this is, and links to the account page.
 pub fn home_page(chrome: Chrome<'_>, account: &str) -> Markup {
     let texts = chrome.texts;
@@ -152,14 +165,14 @@ pub fn form_post_page(chrome: Chrome<'_>, action: &str, fields: &[(&str, String)
                     p { (texts.form_post_hint) }
                     form method="post" action=(action) {
                         @for (name, value) in fields {
-                            input type="hidden" name=(name) value=(value);
+                            (hidden(name, value))
                         }
                         div .actions {
                             button .primary type="submit" { (texts.form_post_continue) }
                         }
                     }
                 }
-                script src=(asset(chrome, "form-post.js")) {}
+                (script(chrome, "form-post.js"))
             }
         }
     }
@@ -172,14 +185,15 @@ fn link_list<const N: usize>(texts: &Texts, links: [(&Option<String>, &str); N])
         .into_iter()
         .filter_map(|(url, words)| Some((web_link(url.as_deref()?)?, words)))
         .collect();
-    (!links.is_empty()).then(|| {
-        html! {
-            ul .links {
-                @for (url, words) in links {
-                    li {
-                        a href=(url) target="_blank" rel="noopener noreferrer" {
-                            (words) span .visually-hidden { " " (texts.opens_in_new_tab) }
-                        }
+    if links.is_empty() {
+        return None;
+    }
+    Some(html! {
+        ul .links {
+            @for (url, words) in links {
+                li {
+                    a href=(url) target="_blank" rel="noopener noreferrer" {
+                        (words) span .visually-hidden { " " (texts.opens_in_new_tab) }
                     }
                 }
             }
@@ -271,6 +285,33 @@ pub(crate) fn done(sentence: &Markup) -> Markup {
 pub(crate) fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
     html! {
         div #problem .notice .problem role="alert" { h2 { (texts.there_is_a_problem) } (sentence) }
+    }
+}
+
+/// The same with the way to the field that it concerns.
+pub(crate) fn field_problem(texts: &Texts, field: Option<&str>, sentence: &str) -> Markup {
+    let sentence = html! {
+        p {
+            @match field {
+                Some(field) => a href={ "#" (field) } { (sentence) },
+                None => (sentence),
+            }
+        }
+    };
+    problem_notice(texts, &sentence)
+}
+
+/// A link that looks like a button.
+pub(crate) fn button_to(address: &str, label: &str) -> Markup {
+    html! { div .actions { a .button href=(address) { (label) } } }
+}
+
+/// A button that looks like a link, about the item with that id.
+pub(crate) fn link_button(decision: &str, id: &str, label: &str) -> Markup {
+    html! {
+        button .link type="submit" name="decision" value=(decision) aria-describedby=(id) {
+            (label)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::pages::account::AccountProblem;
 use crate::pages::forgotten::asking_page;
-use crate::pages::frame::{Chrome, PageForm, about, document_with, help, problem_notice};
+use crate::pages::frame::{Chrome, PageForm, about, document_with, field_problem, help, submit};
 use crate::pages::password_link::PasswordField;
 use crate::pages::texts::Texts;
 use crate::protocol::login::sign_up::may_be_called;
@@ -18,6 +18,15 @@ pub enum AddressProblem {
     PageExpired,
 }
 
+impl AddressProblem {
+    fn told(self, texts: &Texts) -> Markup {
+        match self {
+            AddressProblem::Unfit => html! { a href="#address" { (texts.address_unfit) } },
+            AddressProblem::PageExpired => html! { (texts.session_changed) },
+        }
+    }
+}
+
 /// Asks for an address. The form posts `form_token` and `address`.
 pub fn address_page(
     chrome: Chrome<'_>,
@@ -27,10 +36,7 @@ pub fn address_page(
 ) -> Markup {
     let texts = chrome.texts;
     let is_unfit = problem == Some(AddressProblem::Unfit);
-    let problem = problem.map(|problem| match problem {
-        AddressProblem::Unfit => html! { a href="#address" { (texts.address_unfit) } },
-        AddressProblem::PageExpired => html! { (texts.session_changed) },
-    });
+    let problem = problem.map(|problem| problem.told(texts));
     let form = form.of(&html! {
         div .field {
             label for="address" { (texts.email_address) }
@@ -39,7 +45,7 @@ pub fn address_page(
                 aria-invalid=[is_unfit.then_some("true")]
                 aria-describedby=[is_unfit.then_some("problem")];
         }
-        div .actions { button .primary type="submit" { (texts.send_letter) } }
+        (submit(texts.send_letter))
     });
     asking_page(
         chrome,
@@ -106,7 +112,43 @@ pub fn page(
     let texts = chrome.texts;
     let told = problem.map(|problem| problem.told(texts));
     let wrong = told.as_ref().and_then(|(field, _)| *field);
-    let name_wrong = wrong == Some("username");
+    let card = html! {
+        h1 { (texts.join_title) }
+        p .lead { (about(texts.join_address, address)) }
+        @if let Some((field, sentence)) = &told {
+            (field_problem(texts, *field, sentence))
+        }
+        (form.of(&html! {
+            (names(texts, typed, wrong))
+            (passwords(chrome, wrong))
+            (submit(texts.create_account))
+        }))
+        (help(chrome))
+    };
+    document_with(chrome, problem.is_some(), texts.join_title, card)
+}
+
+/// `wrong` is the id of the field that a problem concerns.
+fn names(texts: &Texts, typed: Typed<'_>, wrong: Option<&str>) -> Markup {
+    let is_wrong = wrong == Some("username");
+    html! {
+        div .field {
+            label for="username" { (texts.username) }
+            input #username type="text" name="username" value=(typed.username) required
+                maxlength="256" autocomplete="username" autocapitalize="none" autocorrect="off"
+                spellcheck="false" dir="auto" autofocus[is_wrong || wrong.is_none()]
+                aria-invalid=[is_wrong.then_some("true")]
+                aria-describedby=[is_wrong.then_some("problem")];
+        }
+        div .field {
+            label for="name" { (texts.your_name) }
+            input #name type="text" name="name" value=(typed.name) maxlength="200"
+                autocomplete="name" dir="auto";
+        }
+    }
+}
+
+fn passwords(chrome: Chrome<'_>, wrong: Option<&str>) -> Markup {
     let password = PasswordField {
         has_focus: wrong == Some("new-password"),
         ..PasswordField::new_one(chrome)
@@ -115,38 +157,5 @@ pub fn page(
         has_focus: wrong == Some("new-password-again"),
         ..PasswordField::new_one_again(chrome)
     };
-    let begins = wrong.is_none() || name_wrong;
-    let card = html! {
-        h1 { (texts.join_title) }
-        p .lead { (about(texts.join_address, address)) }
-        @if let Some((field, sentence)) = &told {
-            (problem_notice(texts, &html! {
-                p {
-                    @match field {
-                        Some(field) => a href={ "#" (field) } { (sentence) },
-                        None => (sentence),
-                    }
-                }
-            }))
-        }
-        (form.of(&html! {
-            div .field {
-                label for="username" { (texts.username) }
-                input #username type="text" name="username" value=(typed.username) required
-                    maxlength="256" autocomplete="username" autocapitalize="none" autocorrect="off"
-                    spellcheck="false" dir="auto" autofocus[begins]
-                    aria-invalid=[name_wrong.then_some("true")]
-                    aria-describedby=[name_wrong.then_some("problem")];
-            }
-            div .field {
-                label for="name" { (texts.your_name) }
-                input #name type="text" name="name" value=(typed.name) maxlength="200"
-                    autocomplete="name" dir="auto";
-            }
-            (password.draw(wrong)) (again.draw(wrong))
-            div .actions { button .primary type="submit" { (texts.create_account) } }
-        }))
-        (help(chrome))
-    };
-    document_with(chrome, problem.is_some(), texts.join_title, card)
+    html! { (password.draw(wrong)) (again.draw(wrong)) }
 }

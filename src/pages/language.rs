@@ -71,14 +71,12 @@ impl Language {
     /// What a text is in this language: by its own tag, else by another that we speak so (`de-AT`
     /// in German), else without.
     pub fn of(self, text: &LocalizedText) -> &str {
-        let own = text.by_language.get(&self.tag().to_ascii_lowercase());
-        let other = || {
-            text.by_language
-                .iter()
-                .find(|(tag, _)| look_up(tag) == Some(self))
-                .map(|(_, words)| words)
-        };
-        own.or_else(other).unwrap_or(&text.plain)
+        if let Some(own) = text.by_language.get(&self.tag().to_ascii_lowercase()) {
+            return own;
+        }
+        let mut others = text.by_language.iter();
+        let other = others.find(|(tag, _)| look_up(tag) == Some(self));
+        other.map_or(&text.plain, |(_, words)| words)
     }
 
     /// The first of `ui_locales` (OpenID Connect Core §3.1.2.1, space-separated) that we speak.

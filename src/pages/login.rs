@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with,
-    done, help, problem_notice,
+    done, help, hidden, problem_notice,
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::{Text, Texts};
@@ -14,6 +14,7 @@ use crate::protocol::login::password::SignInWith;
 use crate::protocol::upstream::choices::Choices;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
+use crate::protocol::words::identifiers::TenantName;
 
 /// For what somebody signs in.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +111,7 @@ pub fn page(
     // Each in a form of its own: going to another service sends no password along.
     let form = |fields: Markup| {
         form.of(&html! {
-            @if someone_else { input type="hidden" name="someone_else" value="true"; }
+            @if someone_else { (hidden("someone_else", "true")) }
             (fields)
         })
     };
@@ -214,38 +215,51 @@ pub(super) fn card(
         client,
         catalogue,
     } = purpose;
-    let tenant = request
-        .acr_values
-        .tenant
-        .as_ref()
-        .and_then(|tenant| catalogue.tenants.get(tenant.as_str()));
-    let lead = match request.ending {
+    let tenant = request.acr_values.tenant.as_ref();
+    let card = html! {
+        @if let Some(client) = client.filter(|_| matches!(request.ending, Ending::Client(_))) {
+            (client_logo(chrome, client))
+        }
+        h1 { (heading) }
+        p .lead { (lead(chrome, purpose, heading)) }
+        (tenant_notice(texts, catalogue, tenant))
+        (ways)
+        (help(chrome))
+        @if let Some(client) = client { (client_links(chrome, client)) }
+    };
+    document_with(chrome, is_error, heading, card)
+}
+
+/// Where they go on to.
+fn lead(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str) -> Markup {
+    let texts = chrome.texts;
+    let to_own_page = match purpose.request.ending {
         Ending::Account {
             admin_page: Some(_),
             ..
         } => texts.to_administer,
         _ => texts.to_see_your_account,
     };
-    let card = html! {
-        @if let Some(client) = client.filter(|_| matches!(request.ending, Ending::Client(_))) {
-            (client_logo(chrome, client))
+    html! {
+        @match purpose.client {
+            Some(client) if heading == texts.not_open_title => bdi { (chrome.name_of(client)) },
+            Some(client) => (about(texts.to_continue_to, chrome.name_of(client))),
+            None => (to_own_page),
         }
-        h1 { (heading) }
-        p .lead {
-            @match client {
-                Some(client) if heading == texts.not_open_title => bdi { (chrome.name_of(client)) },
-                Some(client) => (about(texts.to_continue_to, chrome.name_of(client))),
-                None => (lead),
-            }
-        }
-        @if let Some(tenant) = tenant {
+    }
+}
+
+/// Says whose accounts are meant, where that is a tenant that is registered.
+pub(super) fn tenant_notice(
+    texts: &Texts,
+    catalogue: &Catalogue,
+    tenant: Option<&TenantName>,
+) -> Markup {
+    html! {
+        @if let Some(tenant) = tenant.and_then(|name| catalogue.tenants.get(name.as_str())) {
             p .tenant { (about(texts.with_account_of_tenant, &tenant.display_name)) }
         }
-        (ways)
-        (help(chrome))
-        @if let Some(client) = client { (client_links(chrome, client)) }
-    };
-    document_with(chrome, is_error, heading, card)
+    }
 }
 
 /// What the page says of the first field.
@@ -332,7 +346,7 @@ fn fields(
     }
 }
 
-fn cancel(texts: &Texts) -> Markup {
+pub(super) fn cancel(texts: &Texts) -> Markup {
     html! {
         button .quiet type="submit" name="decision" value="cancel" formnovalidate { (texts.cancel) }
     }

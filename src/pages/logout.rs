@@ -59,39 +59,42 @@ pub fn signed_out_page(
     unknown_way_back: bool,
 ) -> Markup {
     let texts = chrome.texts;
-    let SignedOut {
-        frames,
-        upstream,
-        at_once,
-    } = ended;
     document(
         chrome,
         texts.signed_out_title,
         html! {
             h1 { (texts.signed_out_title) }
-            @if !frames.is_empty() { p { (texts.applications_sign_out) } }
+            @if !ended.frames.is_empty() { p { (texts.applications_sign_out) } }
             @if unknown_way_back { p { (texts.unknown_way_back) } }
             p { (texts.signed_out_hint) }
-            @for (client, address) in frames {
+            @for (client, address) in &ended.frames {
                 iframe src=(address)
                     title=(texts.signing_out_of.fill(chrome.name_of(&client.client))) hidden {}
             }
-            @if let Some((provider, address)) = upstream {
-                p { (about(texts.going_on_to_provider, provider)) }
-                div .actions {
-                    a .button href=(address) rel="noreferrer" {
-                        (about(texts.sign_out_at_provider, provider))
-                    }
-                }
-            } @else if let Some((client, uri)) = back {
-                @let name = chrome.name_of(client);
-                @if *at_once { p { (about(texts.going_back_to, name)) } }
-                div .actions {
-                    a .button href=(uri) rel="noreferrer" { (about(texts.back_to_client, name)) }
-                }
-            }
+            (way_on(chrome, ended, back))
         },
     )
+}
+
+/// To the provider first, else back to the client.
+fn way_on(chrome: Chrome<'_>, ended: &SignedOut, back: Option<(&Client, &str)>) -> Markup {
+    let texts = chrome.texts;
+    html! {
+        @if let Some((provider, address)) = &ended.upstream {
+            p { (about(texts.going_on_to_provider, provider)) }
+            div .actions {
+                a .button href=(address) rel="noreferrer" {
+                    (about(texts.sign_out_at_provider, provider))
+                }
+            }
+        } @else if let Some((client, uri)) = back {
+            @let name = chrome.name_of(client);
+            @if ended.at_once { p { (about(texts.going_back_to, name)) } }
+            div .actions {
+                a .button href=(uri) rel="noreferrer" { (about(texts.back_to_client, name)) }
+            }
+        }
+    }
 }
 
 /// The page that clients frame to watch the browser's sign-in (OpenID Connect Session Management

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use crate::pages::account::{AccountProblem, Outcome, said};
-use crate::pages::frame::{Chrome, PageForm, about, described_by, document_with};
-use crate::pages::second_factor::{FactorProblem, NewApp, setup};
+use crate::pages::frame::{Chrome, PageForm, about, described_by, document_with, submit};
+use crate::pages::second_factor::{FactorProblem, NewApp, factor_problem, setup};
 
 /// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up,
 /// too, `app` and `code`.
@@ -28,7 +28,7 @@ pub fn page(
         h1 { (texts.set_password_title) }
         p .lead { (about(texts.set_password_for, username)) }
         @if let Some(problem) = problem { (said(texts, Outcome::Problem(problem))) }
-        @if let Some(problem) = app_problem { (problem.notice(texts)) }
+        (factor_problem(texts, app_problem))
         (form.of(&html! {
             input type="text" name="username" value=(username) autocomplete="username" hidden
                 readonly;
@@ -36,7 +36,7 @@ pub fn page(
             @if let Some(app) = new {
                 h2 { (texts.add_app_title) } (setup(texts, app, app_problem))
             }
-            div .actions { button .primary type="submit" { (texts.set_password) } }
+            (submit(texts.set_password))
         }))
     };
     document_with(

@@ -9,9 +9,10 @@ use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::pages::account::Holdings;
 use crate::pages::frame::{
-    Chrome, PageForm, about, asset, described_by, document_with, problem_notice,
+    Chrome, PageForm, about, described_by, document_with, hidden, link_button, problem_notice,
+    script, submit,
 };
-use crate::pages::login::{SignInFor, card};
+use crate::pages::login::{SignInFor, cancel, card};
 use crate::pages::moment::at;
 use crate::pages::texts::Texts;
 use crate::protocol::login::second_factor::{FactorKind, to_base32};
@@ -31,20 +32,20 @@ pub enum FactorProblem {
     Impossible,
 }
 
-impl FactorProblem {
-    pub(super) fn notice(self, texts: &Texts) -> Markup {
-        let of_code = |sentence| html! { a href="#code" { (sentence) } };
-        let sentence = match self {
-            FactorProblem::CodeMissing => of_code(texts.second_factor_missing),
-            FactorProblem::CodeWrong => of_code(texts.second_factor_wrong),
-            FactorProblem::TooManyAttempts { minutes } => {
-                html! { (texts.too_many_attempts.fill(&texts.minutes(minutes))) }
-            }
-            FactorProblem::PasskeyRefused => html! { (texts.passkey_refused) },
-            FactorProblem::Impossible => html! { (texts.factor_impossible) },
-        };
-        problem_notice(texts, &html! { p { (sentence) } })
-    }
+/// Nothing where there is none.
+pub(super) fn factor_problem(texts: &Texts, problem: Option<FactorProblem>) -> Markup {
+    let of_code = |sentence| html! { a href="#code" { (sentence) } };
+    let sentence = match problem {
+        None => return html! {},
+        Some(FactorProblem::CodeMissing) => of_code(texts.second_factor_missing),
+        Some(FactorProblem::CodeWrong) => of_code(texts.second_factor_wrong),
+        Some(FactorProblem::TooManyAttempts { minutes }) => {
+            html! { (texts.too_many_attempts.fill(&texts.minutes(minutes))) }
+        }
+        Some(FactorProblem::PasskeyRefused) => html! { (texts.passkey_refused) },
+        Some(FactorProblem::Impossible) => html! { (texts.factor_impossible) },
+    };
+    problem_notice(texts, &html! { p { (sentence) } })
 }
 
 /// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or
@@ -59,25 +60,16 @@ pub fn page(
     problem: Option<FactorProblem>,
 ) -> Markup {
     let texts = chrome.texts;
-    let (decision, declining) = if may_skip {
-        ("not_now", texts.not_now)
-    } else {
-        ("cancel", texts.cancel)
-    };
     let ways = html! {
-        @if let Some(problem) = problem { (problem.notice(texts)) }
+        (factor_problem(texts, problem))
         @if takes_codes {
             (form.of(&html! {
                 (code(texts.second_factor_code, Some(texts.second_factor_hint), problem))
-                div .actions { button .primary type="submit" { (texts.second_factor_confirm) } }
+                (submit(texts.second_factor_confirm))
             }))
         }
         @if let Some(options) = passkey { (passkey_form(chrome, form, options, !takes_codes)) }
-        (form.of(&html! {
-            div .actions .more {
-                button .quiet type="submit" name="decision" value=(decision) { (declining) }
-            }
-        }))
+        (declining(texts, form, may_skip))
     };
     card(
         chrome,
@@ -86,6 +78,19 @@ pub fn page(
         problem.is_some(),
         &ways,
     )
+}
+
+fn declining(texts: &Texts, form: PageForm<'_>, may_skip: bool) -> Markup {
+    let (decision, label) = if may_skip {
+        ("not_now", texts.not_now)
+    } else {
+        ("cancel", texts.cancel)
+    };
+    form.of(&html! {
+        div .actions .more {
+            button .quiet type="submit" name="decision" value=(decision) { (label) }
+        }
+    })
 }
 
 /// Asks the browser for a passkey by `options` (WebAuthn §5.1.8,
@@ -99,17 +104,26 @@ pub(super) fn passkey_form(
     is_primary: bool,
 ) -> Markup {
     html! {
-        form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
-            (form.token())
-            input type="hidden" name="decision" value="passkey";
+        (by_passkey(form, options, &html! {
+            (hidden("decision", "passkey"))
             @for name in ["id", "client_data", "authenticator_data", "signature", "user_handle"] {
-                input type="hidden" name=(name) value="";
+                (hidden(name, ""))
             }
             div .actions .more[!is_primary] {
                 button .primary[is_primary] type="submit" { (chrome.texts.use_passkey) }
             }
+        }))
+        (script(chrome, "passkey.js"))
+    }
+}
+
+/// A form that the script fills with what the browser answers to `options`, and then sends.
+fn by_passkey(form: PageForm<'_>, options: &str, fields: &Markup) -> Markup {
+    html! {
+        form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
+            (form.token())
+            (fields)
         }
-        script src=(asset(chrome, "passkey.js")) {}
     }
 }
 
@@ -136,15 +150,13 @@ pub fn add_passkey_page(
     let card = html! {
         h1 { (texts.add_passkey) }
         @if new.is_required { p .lead { (texts.factor_required) } }
-        @if let Some(problem) = problem { (problem.notice(texts)) }
-        form method="post" action=(form.action) data-passkey=(new.options) hidden
-            data-needs-passkey {
-            (form.token())
-            input type="hidden" name="decision" value="add_passkey";
+        (factor_problem(texts, problem))
+        (by_passkey(form, new.options, &html! {
+            (hidden("decision", "add_passkey"))
             (new_passkey_fields(texts))
             @if new.is_first { p .hint { (texts.ends_all_else) } }
-            div .actions { button .primary type="submit" { (texts.add_passkey) } }
-        }
+            (submit(texts.add_passkey))
+        }))
         @if new.is_required {
             (form.of(&html! {
                 div .actions {
@@ -154,7 +166,7 @@ pub fn add_passkey_page(
         } @else {
             p { a href=(form.action) { (texts.cancel) } }
         }
-        script src=(asset(chrome, "passkey.js")) {}
+        (script(chrome, "passkey.js"))
     };
     document_with(chrome, problem.is_some(), texts.add_passkey, card)
 }
@@ -173,22 +185,21 @@ pub fn passkey_link_page(
     let card = html! {
         h1 { (texts.set_passkey_title) }
         p .lead { (about(texts.set_password_for, username)) }
-        @if let Some(problem) = problem { (problem.notice(texts)) }
+        (factor_problem(texts, problem))
         p data-without-passkey { (texts.passkey_needs_script) }
-        form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
-            (form.token())
+        (by_passkey(form, options, &html! {
             (new_passkey_fields(texts))
-            div .actions { button .primary type="submit" { (texts.add_passkey) } }
-        }
-        script src=(asset(chrome, "passkey.js")) {}
+            (submit(texts.add_passkey))
+        }))
+        (script(chrome, "passkey.js"))
     };
     document_with(chrome, problem.is_some(), texts.set_passkey_title, card)
 }
 
 fn new_passkey_fields(texts: &Texts) -> Markup {
     html! {
-        input type="hidden" name="client_data" value="";
-        input type="hidden" name="attestation_object" value="";
+        (hidden("client_data", ""))
+        (hidden("attestation_object", ""))
         div .field {
             label for="name" { (texts.passkey_name) }
             input #name type="text" name="name" maxlength="60" autocomplete="off";
@@ -224,30 +235,30 @@ pub fn add_app_page(
     let card = html! {
         h1 { (texts.add_app_title) }
         @if new.is_required { p .lead { (texts.factor_required) } }
-        @if let Some(problem) = problem { (problem.notice(texts)) }
+        (factor_problem(texts, problem))
         (form.of(&html! {
             (setup(texts, new, problem))
             @if new.is_first { p .hint { (texts.ends_all_else) } }
-            div .actions {
-                button .primary type="submit" name="decision" value="add_app" { (texts.add_app) }
-                @if new.offers_passkey {
-                    button type="submit" name="decision" value="add_passkey" formnovalidate hidden
-                        data-needs-passkey {
-                        (texts.add_passkey)
-                    }
-                }
-                @if new.is_required {
-                    button .quiet type="submit" name="decision" value="cancel" formnovalidate {
-                        (texts.cancel)
-                    }
-                } @else {
-                    a .button href=(form.action) { (texts.cancel) }
-                }
-            }
+            div .actions { (add_app_buttons(texts, form, new)) }
         }))
-        @if new.offers_passkey { script src=(asset(chrome, "passkey.js")) {} }
+        @if new.offers_passkey { (script(chrome, "passkey.js")) }
     };
     document_with(chrome, problem.is_some(), texts.add_app_title, card)
+}
+
+fn add_app_buttons(texts: &Texts, form: PageForm<'_>, new: NewApp<'_>) -> Markup {
+    html! {
+        button .primary type="submit" name="decision" value="add_app" { (texts.add_app) }
+        @if new.offers_passkey {
+            button type="submit" name="decision" value="add_passkey" formnovalidate hidden
+                data-needs-passkey {
+                (texts.add_passkey)
+            }
+        }
+        @if new.is_required { (cancel(texts)) } @else {
+            a .button href=(form.action) { (texts.cancel) }
+        }
+    }
 }
 
 /// What sets an app up, in a form: `app` and `code`.
@@ -261,7 +272,7 @@ pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProble
             (qr_code(texts, &picture))
         }
         p { (texts.key_by_hand) " " code .key { (groups.collect::<Vec<_>>().join(" ")) } }
-        input type="hidden" name="app" value=(new.sealed);
+        (hidden("app", new.sealed))
         (code(texts.code_now, None, problem))
     }
 }
@@ -345,13 +356,6 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
     let (codes, factors): (Vec<_>, Vec<_>) = all
         .iter()
         .partition(|one| one.kind == FactorKind::RecoveryCode);
-    let kind = |one: &Authenticator| {
-        if is_app(one) {
-            texts.app_factor
-        } else {
-            texts.passkey_factor
-        }
-    };
     html! {
         section aria-labelledby="factors" {
             h2 #factors { (texts.factors_heading) }
@@ -362,21 +366,11 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                     @for (index, one) in factors.iter().enumerate() {
                         @let id = format!("factor-{index}");
                         li {
-                            div id=(id) {
-                                p { strong { bdi { (one.name.as_deref().unwrap_or(kind(one))) } } }
-                                @if one.name.is_some() { p .hint { (kind(one)) } }
-                                p .hint { (at(texts, texts.added_on, one.created_at)) }
-                                @if let Some(used_at) = one.used_at {
-                                    p .hint { (at(texts, texts.last_used_on, used_at)) }
-                                }
-                            }
+                            div id=(id) { (factor(texts, one)) }
                             @if !needs_passkey {
                                 (form.of(&html! {
-                                    input type="hidden" name="factor" value=(factor_name(one));
-                                    button .link type="submit" name="decision" value="remove_factor"
-                                        aria-describedby=(id) {
-                                        (texts.remove_factor)
-                                    }
+                                    (hidden("factor", &factor_name(one)))
+                                    (link_button("remove_factor", &id, texts.remove_factor))
                                 }))
                             }
                         }
@@ -424,6 +418,30 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                 }))
             }
         }
+    }
+}
+
+fn factor(texts: &Texts, one: &Authenticator) -> Markup {
+    html! {
+        p { strong { bdi { (called(texts, one)) } } }
+        @if one.name.is_some() { p .hint { (kind(texts, one)) } }
+        p .hint { (at(texts, texts.added_on, one.created_at)) }
+        @if let Some(used_at) = one.used_at {
+            p .hint { (at(texts, texts.last_used_on, used_at)) }
+        }
+    }
+}
+
+/// What a factor is called for people: its name, else its kind.
+pub(super) fn called<'a>(texts: &'a Texts, one: &'a Authenticator) -> &'a str {
+    one.name.as_deref().unwrap_or(kind(texts, one))
+}
+
+fn kind(texts: &Texts, one: &Authenticator) -> &'static str {
+    if is_app(one) {
+        texts.app_factor
+    } else {
+        texts.passkey_factor
     }
 }
 

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{PageForm, about};
+use crate::pages::frame::{PageForm, about, hidden, link_button};
 use crate::pages::moment::at;
 use crate::pages::texts::Texts;
 use crate::pages::user_agent::browser;
@@ -37,13 +37,7 @@ impl SignIns<'_> {
                         @let id = format!("session-{index}");
                         li {
                             @if session.sid != self.present.sid {
-                                (form.of(&html! {
-                                    input type="hidden" name="session" value=(session.sid);
-                                    button .link type="submit" name="decision" value="end_session"
-                                        aria-describedby=(id) {
-                                        (texts.end_session)
-                                    }
-                                }))
+                                (form.of(&ending(texts, session, &id)))
                             }
                             (self.one(texts, session, &id))
                         }
@@ -99,5 +93,13 @@ impl SignIns<'_> {
         let registered = self.catalogue.identity_providers.get(provider);
         let name = registered.map_or(provider, |one| &one.display_name);
         about(texts.signed_in_through, name)
+    }
+}
+
+/// What the form that ends a session posts.
+pub(super) fn ending(texts: &Texts, session: &Session, id: &str) -> Markup {
+    html! {
+        (hidden("session", session.sid.as_str()))
+        (link_button("end_session", id, texts.end_session))
     }
 }

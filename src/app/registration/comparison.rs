@@ -172,21 +172,12 @@ pub fn registered(
 ) -> Result<RegisteredObjects, StoreError> {
     let mut objects = BTreeMap::new();
     for row in writer.catalogue()?.entries {
-        let opened = row
-            .sealed_secret
-            .as_ref()
-            .and_then(|sealed| sealer?.open(sealed.expose()));
-        let client_secret = opened
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .map(SecretText::new);
-        objects.insert(
-            (row.kind, row.name),
-            RegisteredObject {
-                client_secret,
-                secrets: stored_secrets(&row.secrets, sealer),
-                document: row.document.to_string().into(),
-            },
-        );
+        let object = RegisteredObject {
+            client_secret: opened_text(row.sealed_secret.as_ref(), sealer),
+            secrets: stored_secrets(&row.secrets, sealer),
+            document: row.document.to_string().into(),
+        };
+        objects.insert((row.kind, row.name), object);
     }
     for row in writer.clients()? {
         let object = RegisteredObject {
@@ -197,6 +188,11 @@ pub fn registered(
         objects.insert((ObjectKind::Client, row.client_id.to_string()), object);
     }
     Ok(RegisteredObjects { objects })
+}
+
+fn opened_text(sealed: Option<&SecretBytes>, sealer: Option<&Sealer>) -> Option<SecretText> {
+    let opened = sealer?.open(sealed?.expose())?;
+    String::from_utf8(opened).ok().map(SecretText::new)
 }
 
 fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecret> {
@@ -272,15 +268,14 @@ pub fn add_identities(
     given: &[&Identity],
 ) -> Result<Owners, StoreError> {
     let owners = writer.identities(&users.keys().collect::<Vec<_>>(), given)?;
-    users
-        .values_mut()
-        .for_each(|user| user.identities = Some(BTreeSet::new()));
+    for user in users.values_mut() {
+        user.identities = Some(BTreeSet::new());
+    }
     for (identity, owner) in &owners {
-        let own = users
-            .get_mut(owner)
-            .and_then(|user| user.identities.as_mut());
-        own.into_iter()
-            .for_each(|own| own.extend([identity.clone()]));
+        let owner = users.get_mut(owner);
+        if let Some(own) = owner.and_then(|user| user.identities.as_mut()) {
+            own.insert(identity.clone());
+        }
     }
     Ok(owners)
 }
@@ -305,35 +300,36 @@ fn gather(
     origin: &DocumentOrigin<'_>,
     problems: &mut Vec<DocumentProblem>,
 ) -> Vec<GivenSecrets> {
-    let mut all = Vec::new();
-    for DocumentEntry {
-        place,
-        secrets,
-        client_secret,
-        ..
-    } in &document.entries
-    {
-        let mut given = GivenSecrets {
-            secrets: secrets.as_ref().map(|all| Vec::with_capacity(all.len())),
-            client_secret: None,
-        };
-        for (index, secret) in secrets.iter().flatten().enumerate() {
-            match hash(secret, origin, &format!("{place}.secrets[{index}]")) {
-                Ok(secret) => given.secrets.get_or_insert_default().push(secret),
-                Err(problem) => problems.push(problem),
-            }
-        }
-        match client_secret
-            .as_ref()
-            .map(|source| fetch(source, origin, &format!("{place}.client_secret")))
-            .transpose()
-        {
-            Ok(client_secret) => given.client_secret = client_secret,
+    document
+        .entries
+        .iter()
+        .map(|entry| given_secrets(entry, origin, problems))
+        .collect()
+}
+
+fn given_secrets(
+    entry: &DocumentEntry,
+    origin: &DocumentOrigin<'_>,
+    problems: &mut Vec<DocumentProblem>,
+) -> GivenSecrets {
+    let DocumentEntry { place, secrets, .. } = entry;
+    let mut given = GivenSecrets {
+        secrets: secrets.as_ref().map(|all| Vec::with_capacity(all.len())),
+        client_secret: None,
+    };
+    for (index, secret) in secrets.iter().flatten().enumerate() {
+        match hash(secret, origin, &format!("{place}.secrets[{index}]")) {
+            Ok(secret) => given.secrets.get_or_insert_default().push(secret),
             Err(problem) => problems.push(problem),
         }
-        all.push(given);
     }
-    all
+    if let Some(source) = &entry.client_secret {
+        match fetch(source, origin, &format!("{place}.client_secret")) {
+            Ok(text) => given.client_secret = Some(text),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    given
 }
 
 fn fetch(
@@ -348,31 +344,31 @@ fn fetch(
             let rule = "is on the server, and is not read over HTTP: send the value or its digest";
             return Err(DocumentProblem::new(place, rule));
         }
-        SecretSource::Environment(name) => {
-            let missing = || {
-                DocumentProblem::new(
-                    format!("{place}.env"),
-                    format!("names {name}, which is not set"),
-                )
-            };
-            environment_secret(name).ok_or_else(missing)?
-        }
-        SecretSource::File(path) => {
-            let unread = |error| {
-                DocumentProblem::new(
-                    format!("{place}.file"),
-                    format!("names a file that cannot be read: {error}"),
-                )
-            };
-            let text = fs::read_to_string(path).map_err(unread)?;
-            SecretText::new(text.trim_end_matches(['\r', '\n']))
-        }
+        SecretSource::Environment(name) => from_environment(name, place)?,
+        SecretSource::File(path) => from_file(path, place)?,
     };
     let fits = (1..=256).contains(&text.expose().chars().count()) && !text.expose().contains('\0');
     if fits {
         Ok(text)
     } else {
         Err(DocumentProblem::new(place, "must be 1 to 256 characters"))
+    }
+}
+
+fn from_environment(name: &str, place: &str) -> Result<SecretText, DocumentProblem> {
+    environment_secret(name).ok_or_else(|| {
+        let rule = format!("names {name}, which is not set");
+        DocumentProblem::new(format!("{place}.env"), rule)
+    })
+}
+
+fn from_file(path: &str, place: &str) -> Result<SecretText, DocumentProblem> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(SecretText::new(text.trim_end_matches(['\r', '\n']))),
+        Err(error) => {
+            let rule = format!("names a file that cannot be read: {error}");
+            Err(DocumentProblem::new(format!("{place}.file"), rule))
+        }
     }
 }
 

@@ -111,7 +111,8 @@ fn perform_batch(
 type ReadyClient = (ClientId, Value, Vec<[u8; 16]>, Vec<SecretRow>, Value);
 
 fn clients(batch: &[PlannedChange<'_>], sealer: &Sealer) -> Vec<ReadyClient> {
-    let ready = batch.iter().filter_map(|change| {
+    let mut ready = Vec::new();
+    for change in batch {
         let PlanStep::Put(
             entry @ DocumentEntry {
                 kind: ObjectKind::Client,
@@ -120,20 +121,20 @@ fn clients(batch: &[PlannedChange<'_>], sealer: &Sealer) -> Vec<ReadyClient> {
             _,
         ) = &change.step
         else {
-            return None;
+            continue;
         };
         let SecretChanges { removed, added, .. } = &change.secrets;
         let added = added.iter().map(|secret| sealed(secret, sealer)).collect();
         let document = parse_own(&entry.document);
-        Some((
+        ready.push((
             ClientId::new(entry.name.clone()),
             document,
             removed.clone(),
             added,
             detail(change),
-        ))
-    });
-    ready.collect()
+        ));
+    }
+    ready
 }
 
 fn put_clients(
@@ -177,17 +178,29 @@ fn put_entry(
         sealed_secret,
         secrets: Vec::new(),
     })?;
-    let SecretChanges { removed, added, .. } = &change.secrets;
-    if entry.kind == ObjectKind::Resource && !(removed.is_empty() && added.is_empty()) {
-        let gone: Vec<_> = removed.iter().map(|id| (name.as_str(), *id)).collect();
-        let new: Vec<_> = added
-            .iter()
-            .map(|one| (name.as_str(), sealed(one, sealer)))
-            .collect();
-        writer.remove_secrets(false, &gone)?;
-        writer.put_secrets(false, &new)?;
+    if entry.kind == ObjectKind::Resource {
+        change_secrets(writer, name, &change.secrets, sealer)?;
     }
     Ok(writer.audit(&audit_event("registration_changed", detail(change)))?)
+}
+
+fn change_secrets(
+    writer: &mut RegistryWriter<'_>,
+    resource: &str,
+    changes: &SecretChanges,
+    sealer: &Sealer,
+) -> Result<(), StoreError> {
+    let SecretChanges { removed, added, .. } = changes;
+    if removed.is_empty() && added.is_empty() {
+        return Ok(());
+    }
+    let gone: Vec<_> = removed.iter().map(|id| (resource, *id)).collect();
+    let new: Vec<_> = added
+        .iter()
+        .map(|one| (resource, sealed(one, sealer)))
+        .collect();
+    writer.remove_secrets(false, &gone)?;
+    writer.put_secrets(false, &new)
 }
 
 fn add_user(
@@ -341,6 +354,21 @@ pub fn remove_user(
 
 /// Old and new of each member, and how many secrets came and went.
 fn detail(change: &PlannedChange<'_>) -> Value {
+    let mut detail = json!({
+        "kind": change.step.kind().as_str(),
+        "name": change.step.name(),
+        "secrets_added": change.secrets.added.len(),
+        "secrets_removed": change.secrets.removed.len(),
+        "client_secret_changed": change.secrets.client_secret.is_some(),
+        "password_changed": change.secrets.password,
+    });
+    if let Some(members) = detail.as_object_mut() {
+        members.insert(String::from("fields"), told_fields(change));
+    }
+    detail
+}
+
+fn told_fields(change: &PlannedChange<'_>) -> Value {
     let is_user = matches!(change.step, PlanStep::ChangeUser { .. });
     let fields = change.fields().into_iter().map(|field| match is_user {
         true => told_field(&field),
@@ -351,18 +379,5 @@ fn detail(change: &PlannedChange<'_>) -> Value {
             ("new", Value::from(field.after)),
         ]),
     });
-    let mut fields: Value = fields.collect();
-    let mut detail = json!({
-        "kind": change.step.kind().as_str(),
-        "name": change.step.name(),
-        "secrets_added": change.secrets.added.len(),
-        "secrets_removed": change.secrets.removed.len(),
-        "client_secret_changed": change.secrets.client_secret.is_some(),
-        "password_changed": change.secrets.password,
-    });
-    detail
-        .as_object_mut()
-        .into_iter()
-        .for_each(|members| members.extend([(String::from("fields"), fields.take())]));
-    detail
+    fields.collect()
 }

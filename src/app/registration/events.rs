@@ -63,23 +63,11 @@ pub fn told_link<'a>(
 const WITHHELD: &str = "(withheld)";
 
 pub fn told_added(new: &UserRow) -> Value {
-    let form = form(
-        new.tenant.as_ref(),
-        new.enabled,
-        new.password_hash.is_some(),
-        &new.claims,
-    );
-    json!({"username": new.username, "new": form})
+    json!({"username": new.username, "new": form(new)})
 }
 
 pub fn told_removed(old: &UserRow) -> Value {
-    let form = form(
-        old.tenant.as_ref(),
-        old.enabled,
-        old.password_hash.is_some(),
-        &old.claims,
-    );
-    json!({"username": old.username, "old": form})
+    json!({"username": old.username, "old": form(old)})
 }
 
 pub fn told_field(change: &FieldChange) -> Value {
@@ -93,28 +81,21 @@ pub fn told_field(change: &FieldChange) -> Value {
     json!({"key": change.key, "old": told(&change.before), "new": told(&change.after)})
 }
 
-fn form(
-    tenant: Option<&TenantName>,
-    enabled: bool,
-    has_password: bool,
-    all: &Map<String, Value>,
-) -> Value {
-    let tenant = tenant.map(TenantName::as_str);
+fn form(user: &UserRow) -> Value {
     json!({
-        "tenant": tenant, "enabled": enabled, "has_password": has_password, "claims": claims(all),
+        "tenant": user.tenant.as_ref().map(TenantName::as_str),
+        "enabled": user.enabled,
+        "has_password": user.password_hash.is_some(),
+        "claims": claims(&user.claims),
     })
 }
 
 fn claims(all: &Map<String, Value>) -> Value {
-    let told = |(name, value): (&String, &Value)| {
-        (
-            name.clone(),
-            if is_personal(name) {
-                json!(WITHHELD)
-            } else {
-                value.clone()
-            },
-        )
-    };
-    Value::Object(all.iter().map(told).collect())
+    let mut told = all.clone();
+    for (name, value) in &mut told {
+        if is_personal(name) {
+            *value = json!(WITHHELD);
+        }
+    }
+    Value::Object(told)
 }

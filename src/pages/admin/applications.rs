@@ -5,8 +5,11 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::pages::admin::AdminChrome;
+use crate::pages::frame::button_to;
+use crate::pages::texts::Texts;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::timestamp;
+use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::{ClientId, TenantName};
 use crate::registry::ExaminedClient;
 use crate::store::applications::MOST_GRANTS;
@@ -35,29 +38,26 @@ pub fn list_page(
         } @else {
             ul .items {
                 @for one in applications {
-                    @let client = &one.client;
-                    li {
-                        p {
-                            a href=(around.address(&page_of(&client.client_id))) {
-                                bdi { (around.chrome.name_of(client)) }
-                            }
-                            " " (grade(&one.findings))
-                        }
-                        (facts(around, one, None, reach))
-                    }
+                    li { p { (headline(around, one)) } (facts(around, one, None, reach)) }
                 }
             }
         }
         @if let Some(next) = next {
             @let after = utf8_percent_encode(next.as_str(), NON_ALPHANUMERIC);
-            div .actions {
-                a .button href=(around.address(&format!("applications?after={after}"))) {
-                    (texts.next_page)
-                }
-            }
+            (button_to(&around.address(&format!("applications?after={after}")), texts.next_page))
         }
     };
     around.document(false, texts.applications, &card)
+}
+
+fn headline(around: AdminChrome<'_>, application: &ExaminedClient) -> Markup {
+    let client = &application.client;
+    html! {
+        a href=(around.address(&page_of(&client.client_id))) {
+            bdi { (around.chrome.name_of(client)) }
+        }
+        " " (grade(&application.findings))
+    }
 }
 
 /// One of them, with how many grants it has, where that could be counted.
@@ -114,8 +114,6 @@ fn facts(
 ) -> Markup {
     let texts = around.chrome.texts;
     let client = &application.client;
-    let roles = client.allowed_roles.as_ref();
-    let is_known = |tenant: &&TenantName| reach.contains(&"") || reach.contains(&tenant.as_str());
     html! {
         p .hint { bdi { (client.client_id) } }
         p .hint {
@@ -138,17 +136,23 @@ fn facts(
             dt { (texts.scopes) }
             dd { @for scope in client.scope.iter() { bdi { (scope) } " " } }
             dt { (texts.who_may_use) }
-            dd {
-                @if roles.is_none() && client.tenants.is_none() { (texts.everybody) }
-                @if let Some(roles) = roles {
-                    (texts.roles) @for role in roles { br; bdi { (role) } }
-                }
-                @if let Some(tenants) = &client.tenants {
-                    @if roles.is_some() { br; }
-                    (texts.organisation)
-                    @for tenant in tenants.iter().filter(is_known) { br; bdi { (tenant) } }
-                }
-            }
+            dd { (who_may_use(texts, client, reach)) }
+        }
+    }
+}
+
+fn who_may_use(texts: &Texts, client: &Client, reach: &[&str]) -> Markup {
+    let roles = client.allowed_roles.as_ref();
+    let is_known = |tenant: &&TenantName| reach.contains(&"") || reach.contains(&tenant.as_str());
+    html! {
+        @if roles.is_none() && client.tenants.is_none() { (texts.everybody) }
+        @if let Some(roles) = roles {
+            (texts.roles) @for role in roles { br; bdi { (role) } }
+        }
+        @if let Some(tenants) = &client.tenants {
+            @if roles.is_some() { br; }
+            (texts.organisation)
+            @for tenant in tenants.iter().filter(is_known) { br; bdi { (tenant) } }
         }
     }
 }

@@ -5,8 +5,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::pages::admin::AdminChrome;
+use crate::pages::frame::button_to;
 use crate::pages::moment::at;
-use crate::pages::texts::Template;
+use crate::pages::texts::{Template, Texts};
 use crate::protocol::audit::audit_chain::{EVENTS, OPENED};
 use crate::store::audit_events::SeenEvent;
 
@@ -44,37 +45,41 @@ impl DayOfAudit<'_> {
 pub fn audit_page(around: AdminChrome<'_>, asked: DayOfAudit<'_>) -> Markup {
     let texts = around.chrome.texts;
     let card = html! {
-        (around.search_form("audit", &html! {
-            div .field {
-                label for="person" { (texts.person) }
-                input #person name="person" value=(asked.person) maxlength="256" dir="auto"
-                    autocapitalize="none" spellcheck="false";
-            }
-            div .field {
-                label for="event" { (texts.event) }
-                input #event name="event" value=(asked.event) list="events" maxlength="64"
-                    autocapitalize="none" autocomplete="off" spellcheck="false";
-                datalist #events {
-                    @for event in EVENTS.iter().filter(|event| **event != OPENED) {
-                        option value=(event) {}
-                    }
-                }
-            }
-            div .field {
-                label for="day" { (texts.day_in_utc) }
-                input #day type="date" name="day" value=(asked.day);
-            }
-        }))
+        (around.search_form("audit", &search_fields(texts, asked)))
         @if asked.found.is_empty() {
             p role="status" { (texts.nothing_found) }
         } @else {
             ul .items { @for event in asked.found { li { (one(around, event)) } } }
             @if let Some(older) = asked.older() {
-                div .actions { a .button href=(around.address(&older)) { (texts.next_page) } }
+                (button_to(&around.address(&older), texts.next_page))
             }
         }
     };
     around.document(false, texts.audit_log, &card)
+}
+
+fn search_fields(texts: &Texts, asked: DayOfAudit<'_>) -> Markup {
+    html! {
+        div .field {
+            label for="person" { (texts.person) }
+            input #person name="person" value=(asked.person) maxlength="256" dir="auto"
+                autocapitalize="none" spellcheck="false";
+        }
+        div .field {
+            label for="event" { (texts.event) }
+            input #event name="event" value=(asked.event) list="events" maxlength="64"
+                autocapitalize="none" autocomplete="off" spellcheck="false";
+            datalist #events {
+                @for event in EVENTS.iter().filter(|event| **event != OPENED) {
+                    option value=(event) {}
+                }
+            }
+        }
+        div .field {
+            label for="day" { (texts.day_in_utc) }
+            input #day type="date" name="day" value=(asked.day);
+        }
+    }
 }
 
 fn one(around: AdminChrome<'_>, event: &SeenEvent) -> Markup {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::app::explanation::Explained;
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::applications::told;
-use crate::pages::frame::{PageForm, session_changed};
+use crate::pages::frame::{PageForm, session_changed, submit};
 
 /// Says that the session changed since it was drawn, or what came of the form. The form is posted:
 /// an address may be long, and holds what belongs in no log. It is not shown again.
@@ -30,7 +30,7 @@ pub fn explain_page(
                 input #what name="what" required autocomplete="off" autocapitalize="none"
                     spellcheck="false" dir="ltr" aria-describedby="what-hint";
             }
-            div .actions { button .primary type="submit" { (texts.explain) } }
+            (submit(texts.explain))
         }))
     };
     around.document(drawn_again, texts.why_refused, &card)

@@ -8,7 +8,7 @@ pub mod person;
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, asset, document_with};
+use crate::pages::frame::{Chrome, document_with, hidden, script, submit};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdminSection {
@@ -47,10 +47,10 @@ impl AdminChrome<'_> {
         html! {
             form method="get" action={ (self.chrome.base_path) "/admin/" (page) } role="search" {
                 @if !self.ui_locales.is_empty() {
-                    input type="hidden" name="ui_locales" value=(texts.language.tag());
+                    (hidden("ui_locales", texts.language.tag()))
                 }
                 (fields)
-                div .actions { button .primary type="submit" { (texts.search) } }
+                (submit(texts.search))
             }
         }
     }
@@ -79,7 +79,7 @@ impl AdminChrome<'_> {
             }
             h1 { (title) }
             (card)
-            script src=(asset(self.chrome, "times.js")) {}
+            (script(self.chrome, "times.js"))
         };
         document_with(self.chrome, is_error, title, card)
     }

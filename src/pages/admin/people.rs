@@ -5,7 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::pages::admin::AdminChrome;
-use crate::pages::frame::{PageForm, problem_notice};
+use crate::pages::frame::{PageForm, button_to, field_problem, submit};
 use crate::pages::join::JoinProblem;
 use crate::pages::texts::Texts;
 use crate::protocol::login::letters::stored_address;
@@ -43,7 +43,7 @@ pub(super) fn tenant_name<'a>(catalogue: &'a Catalogue, name: &'a str) -> &'a st
 /// The page that finds people. Its form asks for `q`.
 pub fn search_page(around: AdminChrome<'_>, search: Search<'_>) -> Markup {
     let texts = around.chrome.texts;
-    let is_full = i64::try_from(search.found.len()).is_ok_and(|found| found >= search.most);
+    let is_full = search.found.len() as i64 >= search.most;
     let card = html! {
         (around.search_form("people", &html! {
             div .field {
@@ -60,7 +60,7 @@ pub fn search_page(around: AdminChrome<'_>, search: Search<'_>) -> Markup {
             }
             @if is_full { p .hint { (texts.most_shown.fill(&search.most.to_string())) } }
         }
-        div .actions { a .button href=(around.address("invite")) { (texts.invite) } }
+        (button_to(&around.address("invite"), texts.invite))
     };
     around.document(false, texts.people, &card)
 }
@@ -142,8 +142,7 @@ pub fn invite_page(
             @if invitation.by_letter { (texts.invite_by_letter) } @else { (texts.invite_by_link) }
         }
         @if let Some((field, sentence)) = &told {
-            @let field = field.unwrap_or("username");
-            (problem_notice(texts, &html! { p { a href={ "#" (field) } { (sentence) } } }))
+            (field_problem(texts, field.or(Some("username")), sentence))
         }
         (form.of(&html! {
             div .field {
@@ -180,7 +179,7 @@ pub fn invite_page(
                 }
             }
             (role_choices(texts, invitation.given_roles, typed.roles))
-            div .actions { button .primary type="submit" { (texts.invite) } }
+            (submit(texts.invite))
         }))
     };
     around.document(problem.is_some(), texts.invite, &card)

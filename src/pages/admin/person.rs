@@ -4,9 +4,10 @@ use maud::{Markup, html};
 
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::people::{name_of, role_choices, tenant_name};
-use crate::pages::frame::{PageForm, about, done, problem_notice};
+use crate::pages::frame::{PageForm, about, done, hidden, problem_notice};
 use crate::pages::moment::at;
-use crate::pages::sign_ins::SignIns;
+use crate::pages::second_factor::called;
+use crate::pages::sign_ins::{SignIns, ending};
 use crate::pages::texts::{Template, Texts};
 use crate::protocol::login::letters::{stored_address, verified_address};
 use crate::protocol::login::second_factor::FactorKind;
@@ -126,10 +127,6 @@ fn state(texts: &Texts, view: PersonView<'_>) -> Markup {
         .factors
         .iter()
         .partition(|one| one.kind == FactorKind::RecoveryCode);
-    let kind = |one: &Authenticator| match one.kind {
-        FactorKind::Passkey => texts.passkey_factor,
-        FactorKind::Totp | FactorKind::RecoveryCode => texts.app_factor,
-    };
     let roles = roles_of(&user.claims);
     html! {
         div .details {
@@ -147,9 +144,7 @@ fn state(texts: &Texts, view: PersonView<'_>) -> Markup {
                 dt { (texts.factors_heading) }
                 dd {
                     @if factors.is_empty() { (texts.none) }
-                    @for one in &factors {
-                        p { bdi { (one.name.as_deref().unwrap_or(kind(one))) } }
-                    }
+                    @for one in &factors { p { bdi { (called(texts, one)) } } }
                     @if !codes.is_empty() {
                         p { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
                     }
@@ -194,7 +189,7 @@ fn address(texts: &Texts, user: &UserRow) -> Markup {
 /// A form of one button, and what it does.
 fn deed(form: PageForm<'_>, version: &str, decision: &str, label: &str, hint: &str) -> Markup {
     form.of(&html! {
-        input type="hidden" name="version" value=(version);
+        (hidden("version", version))
         div .actions {
             button type="submit" name="decision" value=(decision)
                 aria-describedby={ (decision) "-hint" } { (label) }
@@ -219,7 +214,7 @@ fn deeds(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
             (deed("disable", texts.disable, texts.end_everything_hint))
         } @else {
             (form.of(&html! {
-                input type="hidden" name="version" value=(version);
+                (hidden("version", version))
                 div .actions {
                     button type="submit" name="decision" value="enable" { (texts.enable) }
                 }
@@ -235,27 +230,32 @@ fn details(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
         section aria-labelledby="details" {
             h2 #details { (texts.name_address_roles) }
             (form.of(&html! {
-                input type="hidden" name="version" value=(view.person.version);
+                (hidden("version", &view.person.version))
                 div .field {
                     label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
                     input #name type="text" name="name" value=(name.unwrap_or_default())
                         maxlength="200" autocomplete="off" dir="auto";
                 }
-                div .field {
-                    label for="address" { (texts.email_address) }
-                    input #address type="email" name="address"
-                        value=(stored_address(claims).unwrap_or_default()) maxlength="254"
-                        autocomplete="off" dir="auto" aria-describedby="address-hint";
-                    p #address-hint .hint {
-                        (texts.new_address_hint)
-                        @if view.tells_old_address { " " (texts.old_address_hint) }
-                    }
-                }
+                (address_field(texts, stored_address(claims), view.tells_old_address))
                 (role_choices(texts, view.given_roles, &roles_of(claims)))
                 div .actions {
                     button .primary type="submit" name="decision" value="save" { (texts.save) }
                 }
             }))
+        }
+    }
+}
+
+fn address_field(texts: &Texts, present: Option<&str>, tells_old_address: bool) -> Markup {
+    html! {
+        div .field {
+            label for="address" { (texts.email_address) }
+            input #address type="email" name="address" value=(present.unwrap_or_default())
+                maxlength="254" autocomplete="off" dir="auto" aria-describedby="address-hint";
+            p #address-hint .hint {
+                (texts.new_address_hint)
+                @if tells_old_address { " " (texts.old_address_hint) }
+            }
         }
     }
 }
@@ -277,10 +277,8 @@ fn sign_ins(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
                         li {
                             @if view.may_change {
                                 (form.of(&html! {
-                                    input type="hidden" name="version" value=(view.person.version);
-                                    input type="hidden" name="session" value=(session.sid);
-                                    button .link type="submit" name="decision" value="end_session"
-                                        aria-describedby=(id) { (texts.end_session) }
+                                    (hidden("version", &view.person.version))
+                                    (ending(texts, session, &id))
                                 }))
                             }
                             (drawn.one(texts, session, &id))
