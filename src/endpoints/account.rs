@@ -19,10 +19,10 @@ use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
 use crate::endpoints::login::new_factor::{has_any, needs_passkey};
-use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt};
+use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt, password_in};
 use crate::endpoints::login::webauthn;
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::{InSession, own_page};
+use crate::endpoints::visit::{InSession, own_page, unknown_action};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -86,7 +86,7 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
     }
     let browser = Some(&turn.present.handle.random);
     if !forms::matches(turn.app, Form::Account, "", browser, &form) {
-        return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
+        return change.problem(AccountProblem::SessionChanged);
     }
     match decision {
         // Somebody else may have begun this session: by a password alone, or by a code that was
@@ -113,7 +113,7 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
         Some("continue") => Ok(answers::see_other(address(turn, "/account"))),
         Some("change_password") => change_password(change),
         Some("change_address") => address::ask_for(change),
-        Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        Some(_) | None => Err(unknown_action()),
     }
 }
 
@@ -152,26 +152,29 @@ impl<'a> Change<'a> {
 
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
         let value = self.form.bounded(name, most)?;
-        value.ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))
+        value.ok_or_else(unknown_action)
     }
 
     fn answer(&self, outcome: Outcome<'_>) -> Result<Response, Failure> {
         draw(self.turn, 200, Some(outcome))
     }
 
-    /// Says what was not done, and why to the log.
+    /// Says what was not done.
+    fn problem(&self, problem: AccountProblem) -> Result<Response, Failure> {
+        self.answer(Outcome::Problem(problem))
+    }
+
+    /// The same, and why to the log.
     fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response, Failure> {
-        let page = self.answer(Outcome::Problem(problem))?;
+        let page = self.problem(problem)?;
         Ok(answers::noted(page, reason))
     }
 
     fn event<'b>(&'b self, event: &'b str, sid: &'b Sid) -> AuditEvent<'b> {
         AuditEvent {
-            event,
-            sub: Some(&self.turn.present.user.sub),
             sid: Some(sid),
             detail: json!({"by": "user"}),
-            ..self.turn.event()
+            ..self.turn.own_event(event)
         }
     }
 }
@@ -215,13 +218,11 @@ fn draw(
     let factors = authenticators::list(&app.store, &present.user.sub, true)?;
     let own = linked::identities(app, &snapshot, present)?;
     let linkable = linked::linkable(&snapshot, present, &own);
-    let identities: Vec<_> = own
-        .into_iter()
-        .map(|identity| {
-            let form_name = linked::form_name(app, &snapshot, &identity);
-            (identity, form_name)
-        })
-        .collect();
+    let mut identities = Vec::new();
+    for identity in own {
+        let form_name = linked::form_name(app, &snapshot, &identity);
+        identities.push((identity, form_name));
+    }
     let holdings = Holdings {
         catalogue: &snapshot.catalogue,
         account: present.account(),
@@ -243,6 +244,13 @@ fn draw(
         pages::account::page(turn.chrome(), form, &sign_out, &holdings, outcome)
     });
     Ok(answers::scripted_page(status, page))
+}
+
+/// The page, in the session as it is stored now.
+fn draw_again(turn: InSession<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
+    let present = turn.present.read_again(turn.app)?;
+    let present = present.as_ref().unwrap_or(turn.present);
+    draw(turn.within(present), 200, Some(outcome))
 }
 
 /// Ends one session of this person. A session of somebody else is not found.
@@ -279,26 +287,29 @@ fn end_others(change: Change<'_>) -> Result<Response, Failure> {
 /// Takes back what an application was allowed, remembered or not, and whatever it still holds.
 fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
     let InSession { app, present, .. } = change.turn;
-    let sub = &present.user.sub;
     let client_id = ClientId::new(change.parameter("client_id", parameters::CLIENT_ID)?);
     let allowed = allowances(app, present)?;
-    let client = app.registry.client(&client_id)?;
-    let Some(client) = client.filter(|_| allowed.iter().any(|one| one.client_id == client_id))
-    else {
-        if consents::find(&app.store, sub, &client_id)?.is_some() {
-            app.store.confirm()?;
-        }
-        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
+    let is_allowed = allowed.iter().any(|one| one.client_id == client_id);
+    let Some(client) = app.registry.client(&client_id)?.filter(|_| is_allowed) else {
+        return nothing_to_withdraw(change, &client_id);
     };
     let event = AuditEvent {
         client_id: Some(&client_id),
         ..change.event("consent_withdrawn", &present.row.sid)
     };
-    consents::withdraw(&app.store, sub, &client_id, &event)?;
+    consents::withdraw(&app.store, &present.user.sub, &client_id, &event)?;
     let language = change.turn.presentation().language("");
     change.answer(Outcome::AccessWithdrawn(
         language.of(&client.client.client_name),
     ))
+}
+
+fn nothing_to_withdraw(change: Change<'_>, client_id: &ClientId) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
+    if consents::find(&app.store, &present.user.sub, client_id)?.is_some() {
+        app.store.confirm()?;
+    }
+    change.problem(AccountProblem::NothingThere)
 }
 
 /// Changes the password, ends everything else of this person, and keeps this session under a new
@@ -312,7 +323,7 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     } = change.turn;
     let passwords = match read_passwords(change)? {
         Ok(passwords) => passwords,
-        Err(problem) => return change.answer(Outcome::Problem(problem)),
+        Err(problem) => return change.problem(problem),
     };
     let tried = attempt(
         app,
@@ -357,7 +368,7 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     // Revoked or signed out while the hash was made: the next look will find no session.
     let Some(user_epoch) = changed else {
         app.store.confirm()?;
-        return change.answer(Outcome::Problem(AccountProblem::SessionChanged));
+        return change.problem(AccountProblem::SessionChanged);
     };
     let presentation = change.turn.presentation();
     notices::send(app, &presentation, &user, AccountChange::Password);
@@ -386,26 +397,21 @@ fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountPro
     let form = change.form;
     let new = form.single("new_password")?.unwrap_or_default();
     let again = form.single("new_password_again")?.unwrap_or_default();
-    let Some(present) = form.single("present_password")? else {
+    let Some(present) = password_in(form, "present_password")? else {
         return Ok(Err(AccountProblem::PresentPasswordMissing));
     };
-    if present.len() > parameters::PASSWORD_BYTES {
-        return Err(Failure::bad_request(Reason::OverlongParameter));
+    if new == present {
+        return Ok(Err(AccountProblem::NewPasswordIsPresent));
     }
-    let problem = if new == present {
-        AccountProblem::NewPasswordIsPresent
-    } else if let Err(flaw) = change.turn.app.password_rules.check(new) {
-        AccountProblem::NewPasswordUnfit(flaw)
-    } else if new != again {
-        AccountProblem::NewPasswordsDiffer
-    } else if let Some(username) = change.turn.present.user.username.as_deref() {
-        return Ok(Ok(Passwords {
-            username,
-            present: SecretText::new(present),
-            new: SecretText::new(new),
-        }));
-    } else {
-        AccountProblem::NothingThere
+    if let Some(problem) = password_link::problem_of(change.turn.app, new, Some(again)) {
+        return Ok(Err(problem));
+    }
+    let Some(username) = change.turn.present.user.username.as_deref() else {
+        return Ok(Err(AccountProblem::NothingThere));
     };
-    Ok(Err(problem))
+    Ok(Ok(Passwords {
+        username,
+        present: SecretText::new(present),
+        new: SecretText::new(new),
+    }))
 }

@@ -57,8 +57,11 @@ fn way_back(page: &str, query: &Parameters) -> String {
         .extend_pairs(asked)
         .finish();
     let joint = if encoded.is_empty() { "" } else { "?" };
-    let page = Some(format!("{page}{joint}{encoded}")).filter(|page| page.len() <= LONGEST_PAGE);
-    format!("/admin/{}", page.unwrap_or_default())
+    let mut page = format!("{page}{joint}{encoded}");
+    if page.len() > LONGEST_PAGE {
+        page.clear();
+    }
+    format!("/admin/{page}")
 }
 
 /// Whoever has no business here learns nothing.

@@ -19,7 +19,7 @@ use crate::keys::random;
 use crate::pages;
 use crate::pages::error::Problem;
 use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
-use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending, ReturnPath};
+use crate::protocol::authorize::authorize_request::{Ending, ReturnPath};
 use crate::protocol::authorize::authorize_response::{self, AuthorizeSuccess, Issued};
 use crate::protocol::device::device_code::DeviceDecision;
 use crate::protocol::logout::end_session::session_state;
@@ -33,12 +33,13 @@ use crate::protocol::words::identifiers::Sid;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
 use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::{Session, SignIn};
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, ConsentRow};
 use crate::store::device_authorizations::{self, NewDecision};
-use crate::store::users::CurrentUser;
+use crate::store::users::{CurrentUser, UserRow};
 use crate::store::{session_clients, sessions, tokens};
 
 /// How many characters of what a browser calls itself are kept.
@@ -61,13 +62,6 @@ pub fn begin_session(
     let new = new_session(turn, &found, proof, remember);
     let user = found.user;
     let arrival = proof.upstream.as_ref();
-    let begun = |handle, row| PresentSession {
-        handle,
-        row,
-        user: user.clone(),
-        browser_state: Some(cookies::new_browser_state()),
-        consent: KnownConsent::Unread,
-    };
     let renewable = present
         .filter(|present| present.user.sub == user.sub && present.row.tenant == user.tenant)
         .filter(|present| remember != Some(true) || present.is_remembered(app));
@@ -76,7 +70,7 @@ pub fn begin_session(
         let handle = SessionHandle::new(row.day, random::bytes());
         let event = session_event("signed_in", turn, proof, &row);
         if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
-            return Ok(Some(begun(handle, row)));
+            return Ok(Some(begun(handle, row, user)));
         }
         // What that session had proved, and this proof builds on, ended with it.
         if proof.auth_time == Some(present.row.auth_time) {
@@ -94,7 +88,17 @@ pub fn begin_session(
         let event = session_event("signed_out", turn, proof, &present.row);
         sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
     }
-    Ok(Some(begun(handle, new)))
+    Ok(Some(begun(handle, new, user)))
+}
+
+fn begun(handle: SessionHandle, row: Session, user: UserRow) -> PresentSession {
+    PresentSession {
+        handle,
+        row,
+        user,
+        browser_state: Some(cookies::new_browser_state()),
+        consent: KnownConsent::Unread,
+    }
 }
 
 /// The answer that brings its browser the session that began, and the state of that session:
@@ -221,20 +225,23 @@ pub fn grant(
             granted.respond()
         }
         (Ending::Account { anew, admin_page }, _) => {
-            let page = match (admin_page, anew) {
-                (Some(page), _) => page,
-                // How the account page is told that they were sent to sign in anew, and did.
-                (None, true) => "/account?signed_in=anew",
-                (None, false) => "/account",
-            };
-            let address = format!("{}{page}", turn.app.config.base_url.path());
-            let address = answers::speaking(address, visit.ui_locales());
-            Ok(answers::see_other(address))
+            Ok(to_own_page(turn, admin_page.as_deref(), *anew))
         }
         (Ending::Device(_) | Ending::Client(_), _) => {
             decide_device(turn, DeviceDecision::Allowed, scope)
         }
     }
+}
+
+fn to_own_page(turn: InSession<'_>, admin_page: Option<&str>, anew: bool) -> Response {
+    let page = match (admin_page, anew) {
+        (Some(page), _) => page,
+        // How the account page is told that they were sent to sign in anew, and did.
+        (None, true) => "/account?signed_in=anew",
+        (None, false) => "/account",
+    };
+    let address = format!("{}{page}", turn.app.config.base_url.path());
+    answers::see_other(answers::speaking(address, turn.visit.ui_locales()))
 }
 
 /// Decides about the device, once. Its grant does not depend on the browser session.
@@ -261,16 +268,14 @@ pub fn decide_device(
         client_epoch: client.epoch,
         ends_lapsed_consent: allowed && client.client.require_consent == Some(true),
     };
+    let event = if allowed {
+        "device_allowed"
+    } else {
+        "device_denied"
+    };
     let event = AuditEvent {
-        event: if allowed {
-            "device_allowed"
-        } else {
-            "device_denied"
-        },
-        sub: Some(&present.row.subject),
-        sid: Some(&present.row.sid),
         detail: json!({"scope": scope.to_string()}),
-        ..turn.event()
+        ..turn.own_event(event)
     };
     let hashes = user_code_hashes(app, user_code);
     if !device_authorizations::decide(&app.store, &hashes, &new, &event)? {
@@ -325,9 +330,7 @@ impl Granted<'_> {
             present,
             ..
         } = self.turn;
-        let path = self.path;
         let client = self.client;
-        let request = &visit.request;
         // The client has a part in the session, where it wants to hear of its end.
         if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
             let row = &present.row;
@@ -338,29 +341,8 @@ impl Granted<'_> {
         if !self.use_up()? {
             return Ok(self.used_up());
         }
-        let browser_state = present
-            .browser_state
-            .clone()
-            .unwrap_or_else(cookies::new_browser_state);
-        // For OpenID requests of clients that run in a browser.
-        let origin = path.to.origin();
-        let session_state = origin
-            .as_ref()
-            .filter(|_| request.is_openid())
-            .map(|origin| {
-                let client_id = client.client_id.as_str();
-                session_state(client_id, origin, browser_state.expose(), random::bytes())
-            });
-        let success = AuthorizeSuccess {
-            issued: &issued,
-            state: path.state.as_deref(),
-            session_state: session_state.as_deref(),
-            issuer: app.issuer(),
-        };
-        let delivery = authorize_response::deliver(&path.to, path.mode, success.parameters());
-        let framed_by = origin.filter(|_| request.prompt.none);
-        let mut response =
-            answers::deliver(&self.turn.presentation(), delivery, framed_by.as_deref());
+        let mut response = self.deliver(&issued);
+        let request = &visit.request;
         for flow in request.legacy_flows() {
             app.note_flow(&client.client_id, flow);
         }
@@ -368,10 +350,47 @@ impl Granted<'_> {
             .response_type
             .token
             .then(|| String::from("implicit"));
-        Ok(match present.browser_state {
+        Ok(response)
+    }
+
+    fn deliver(&self, issued: &Issued) -> Response {
+        let InSession {
+            app,
+            visit,
+            present,
+            ..
+        } = self.turn;
+        let path = self.path;
+        let request = &visit.request;
+        let browser_state = present
+            .browser_state
+            .clone()
+            .unwrap_or_else(cookies::new_browser_state);
+        let session_state = self.session_state(&browser_state);
+        let success = AuthorizeSuccess {
+            issued,
+            state: path.state.as_deref(),
+            session_state: session_state.as_deref(),
+            issuer: app.issuer(),
+        };
+        let delivery = authorize_response::deliver(&path.to, path.mode, success.parameters());
+        let framed_by = path.to.origin().filter(|_| request.prompt.none);
+        let response = answers::deliver(&self.turn.presentation(), delivery, framed_by.as_deref());
+        match present.browser_state {
             Some(_) => response,
             None => cookies::set_browser_state(&app.config, response, &browser_state),
-        })
+        }
+    }
+
+    /// For OpenID requests of clients that run in a browser.
+    fn session_state(&self, browser_state: &SecretText) -> Option<String> {
+        if !self.turn.visit.request.is_openid() {
+            return None;
+        }
+        let origin = self.path.to.origin()?;
+        let client_id = self.client.client_id.as_str();
+        let state = browser_state.expose();
+        Some(session_state(client_id, &origin, state, random::bytes()))
     }
 
     /// A pushed request leads to one answer: whoever is second is shown a page.
@@ -427,10 +446,7 @@ impl Granted<'_> {
                 let resources = &request.resources;
                 let narrowed = narrow(self.scope, &[], resources, catalogue, app.issuer());
                 let code = AuthorizeErrorCode::InvalidTarget;
-                Some(
-                    narrowed
-                        .map_err(|error| visit.refuse(AuthorizeRefusal::new(code, error.reason)))?,
-                )
+                Some(narrowed.map_err(|error| visit.refuse_with(code, error.reason))?)
             }
             false => None,
         };

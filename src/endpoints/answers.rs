@@ -197,11 +197,14 @@ fn explained(config: &Config, sentence: &str, (reason, detail): (Reason, Option<
     let detail = detail
         .map(|detail| format!(": {detail}"))
         .unwrap_or_default();
-    let is_allowed = |one: &char| (' '..='~').contains(one) && !matches!(one, '"' | '\\');
     let text = format!("{sentence} [{}{detail}]", reason.code());
     text.chars()
         .take(1_000)
-        .map(|one| if is_allowed(&one) { one } else { '?' })
+        .map(|one| match one {
+            '"' | '\\' => '?',
+            ' '..='~' => one,
+            _ => '?',
+        })
         .collect()
 }
 
@@ -311,11 +314,11 @@ pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> R
 
 /// The answer with these challenges, a line each.
 pub fn challenging(response: Response, challenges: Vec<String>) -> Response {
-    challenges
-        .into_iter()
-        .fold(response, |response, challenge| {
-            response.header("WWW-Authenticate", challenge)
-        })
+    let mut response = response;
+    for challenge in challenges {
+        response = response.header("WWW-Authenticate", challenge);
+    }
+    response
 }
 
 /// How long a page tells somebody to wait: minutes, at least one.
@@ -418,43 +421,31 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             response.note.detail = detail;
             response
         }
-        AuthorizeError::Redirect(
-            path,
-            AuthorizeRefusal {
-                code,
-                reason,
-                detail,
-            },
-        ) => {
-            let ReturnPath {
-                client_id,
-                to,
-                mode,
-                state,
-                silent,
-                with_iss,
-            } = path;
-            let issuer = with_iss.then(|| presentation.config.base_url.as_str());
-            let sentence = explained(
-                presentation.config,
-                reason.description(),
-                (reason, detail.as_deref()),
-            );
-            let parameters = error_parameters(code, sentence, state.as_deref(), issuer);
-            let framed_by = to.origin().filter(|_| silent);
-            let mut response = noted(
-                deliver(
-                    presentation,
-                    authorize_response::deliver(&to, mode, parameters),
-                    framed_by.as_deref(),
-                ),
-                reason,
-            );
-            response.note.client_id = Some(client_id.to_string());
-            response.note.detail = detail;
-            response
-        }
+        AuthorizeError::Redirect(path, refusal) => sent_back(presentation, path, refusal),
     }
+}
+
+fn sent_back(
+    presentation: &Presentation<'_>,
+    path: ReturnPath,
+    refusal: AuthorizeRefusal,
+) -> Response {
+    let AuthorizeRefusal {
+        code,
+        reason,
+        detail,
+    } = refusal;
+    let config = presentation.config;
+    let issuer = path.with_iss.then(|| config.base_url.as_str());
+    let sentence = explained(config, reason.description(), (reason, detail.as_deref()));
+    let parameters = error_parameters(code, sentence, path.state.as_deref(), issuer);
+    let framed_by = path.to.origin().filter(|_| path.silent);
+    let delivery = authorize_response::deliver(&path.to, path.mode, parameters);
+    let response = deliver(presentation, delivery, framed_by.as_deref());
+    let mut response = noted(response, reason);
+    response.note.client_id = Some(path.client_id.to_string());
+    response.note.detail = detail;
+    response
 }
 
 /// An authorization response on its way through the browser. `framed_by` is the origin that may
@@ -475,17 +466,15 @@ pub fn deliver(
 
 fn form_post_page(markup: Markup, framed_by: Option<&str>) -> Response {
     let page = html(200, markup).header("Referrer-Policy", "no-referrer");
-    let policy = |ancestors: &str| {
-        format!(
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-             base-uri 'none'; frame-ancestors {ancestors}"
-        )
-    };
+    let ancestors = framed_by.unwrap_or("'none'");
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+         base-uri 'none'; frame-ancestors {ancestors}"
+    );
+    let page = page.header("Content-Security-Policy", policy);
     match framed_by {
-        Some(origin) => page.header("Content-Security-Policy", policy(origin)),
-        None => page
-            .header("Content-Security-Policy", policy("'none'"))
-            .header("X-Frame-Options", "DENY"),
+        Some(_) => page,
+        None => page.header("X-Frame-Options", "DENY"),
     }
 }
 

@@ -6,13 +6,13 @@ use serde_json::json;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::visit::{self, InSession, Taken, Turn};
+use crate::endpoints::visit::{self, InSession, Taken, Turn, unknown_action};
 use crate::http::Response;
 use crate::pages;
 use crate::protocol::authorize::interaction::{Step, may_remember, narrow};
 use crate::protocol::words::client::Client;
 use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
+use crate::protocol::words::reason::AuthorizeErrorCode;
 use crate::protocol::words::scope::ScopeSet;
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, GivenConsent};
@@ -35,7 +35,7 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
             someone_else: true,
             provider: None,
         }),
-        Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        Some(_) | None => Err(unknown_action()),
     }
 }
 
@@ -43,14 +43,15 @@ fn allow(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
     let visit = turn.visit;
     let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
     let wants_it_remembered = form.single("remember")?.is_some();
-    let granted = narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue).map_err(
-        // The client is told when nothing is ticked. A scope that the page does not show is a bad
-        // request.
-        |refusal| match refusal.code == AuthorizeErrorCode::AccessDenied {
-            true => visit.refuse(refusal),
-            false => Failure::bad_request(refusal.reason),
-        },
-    )?;
+    let granted = match narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue) {
+        Ok(granted) => granted,
+        // Nothing is ticked: the client is told.
+        Err(refusal) if refusal.code == AuthorizeErrorCode::AccessDenied => {
+            return Err(visit.refuse(refusal));
+        }
+        // The page does not show that scope.
+        Err(refusal) => return Err(Failure::bad_request(refusal.reason)),
+    };
     if let Some(client) = visit.registration()
         && wants_it_remembered
         && may_remember(&visit.request, Some(client))
@@ -85,11 +86,8 @@ fn remember(turn: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<
         is_required: client.require_consent == Some(true),
     };
     let event = AuditEvent {
-        event: "consent_given",
-        sub: Some(&present.user.sub),
-        sid: Some(&present.row.sid),
         detail: json!({"scope": granted.to_string()}),
-        ..turn.event()
+        ..turn.own_event("consent_given")
     };
     Ok(consents::give(&app.store, &given, &event)?)
 }

@@ -25,10 +25,10 @@ use crate::endpoints::login::{self, Drawn, second_factor};
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::upstream::callback::{self, Back};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
-use crate::endpoints::visit::{self, Judged, Opening, Proof, Taken, Turn, Visit};
+use crate::endpoints::visit::{self, InSession, Judged, Opening, Proof, Taken, Turn, Visit};
 use crate::endpoints::{answer, answers, device};
 use crate::http::{Method, Request, Response};
-use crate::protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
+use crate::protocol::authorize::authorize_request::Ending;
 use crate::protocol::authorize::interaction::{Interaction, Step};
 use crate::protocol::device::device_code::DeviceDecision;
 use crate::protocol::sealed_request::SealedPurpose;
@@ -72,16 +72,21 @@ pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Fail
 
 /// `is_question`: the form answers the question whether a device may have what it asks for.
 fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
-    let is_post = request.method == Method::Post;
     if page == Page::Authorize {
         let visit = Visit::begin(app, request)?;
         // A post from another site carries no Lax cookie: the session is looked at one GET later,
         // on a page of ours.
-        return Ok(Opening::of(visit, app, is_post));
+        return Ok(Opening::of(visit, app, request.method == Method::Post));
     }
     if page == Page::UserCode && !is_question {
         return device::open(app, request);
     }
+    reopen(page, app, request, is_question)
+}
+
+/// Opens the request in the address of the page.
+fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
+    let is_post = request.method == Method::Post;
     let opened = visit::open(app, request)?;
     let is_of_device = matches!(opened.request.purpose, SealedPurpose::Device(_));
     // An address alone does not lead past the page that asks for the code.
@@ -190,9 +195,10 @@ fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> 
             (_, _) => Ok(start_again(turn)),
         },
     };
-    answer
-        .map(|response| turn.visit.noted(response))
-        .map_err(|failure| turn.visit.tell_outage(failure))
+    match answer {
+        Ok(response) => Ok(turn.visit.noted(response)),
+        Err(failure) => Err(turn.visit.tell_outage(failure)),
+    }
 }
 
 fn sign_in(
@@ -248,21 +254,7 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
             second_factor::in_session(signed_in, stronger)
         }
         (Interaction::Consent { may_remember }, Some(signed_in)) => {
-            // The page of a device has no address. That of a client does not say what was answered:
-            // that the account was chosen, or a wish declined.
-            let has_answered = match step {
-                Step::AfterAccountChosen | Step::AfterWishDeclined => true,
-                Step::AfterSignIn => {
-                    page == Page::SecondFactor && visit.request.prompt.select_account
-                }
-                Step::Arrival | Step::AfterConsent { .. } => false,
-            };
-            let is_drawn = is_consent || visit.is_of_device() || has_answered;
-            let drawn_again = is_consent && turn.request.method == Method::Post;
-            match is_drawn {
-                true => consent::draw(signed_in, may_remember, drawn_again),
-                false => Ok(turn.redirect("/consent")),
-            }
+            ask_consent(signed_in, page, &step, may_remember)
         }
         // Otherwise whoever opens `/consent` with this request would skip the fresh sign-in that it
         // asks for: there is nothing to consent to, so nothing else would show that it took place.
@@ -282,6 +274,28 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
     }
 }
 
+/// The page that asks for consent. That of a device has no address. The address of a client's does
+/// not say what was answered: that the account was chosen, or a wish declined.
+fn ask_consent(
+    turn: InSession<'_>,
+    page: Page,
+    step: &Step,
+    may_remember: bool,
+) -> Result<Response, Failure> {
+    let visit = turn.visit;
+    let has_answered = match step {
+        Step::AfterAccountChosen | Step::AfterWishDeclined => true,
+        Step::AfterSignIn => page == Page::SecondFactor && visit.request.prompt.select_account,
+        Step::Arrival | Step::AfterConsent { .. } => false,
+    };
+    let is_consent = page == Page::Consent;
+    if is_consent || visit.is_of_device() || has_answered {
+        let drawn_again = is_consent && turn.request.method == Method::Post;
+        return consent::draw(turn, may_remember, drawn_again);
+    }
+    Ok(turn.redirect("/consent"))
+}
+
 /// Nobody is signed in, or not as the request wants it.
 fn sign_in_first(turn: Turn<'_>, page: Page, step: &Step) -> Result<Response, Failure> {
     match page {
@@ -290,10 +304,9 @@ fn sign_in_first(turn: Turn<'_>, page: Page, step: &Step) -> Result<Response, Fa
             None => Ok(turn.redirect("/login")),
         },
         // Asking upstream again would get the same answer, round and round.
-        Page::Callback => Err(turn.visit.refuse(AuthorizeRefusal::new(
-            AuthorizeErrorCode::LoginRequired,
-            Reason::LoginRequired,
-        ))),
+        Page::Callback => Err(turn
+            .visit
+            .refuse_with(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired)),
         Page::Consent => Ok(start_again(turn)),
         Page::Login | Page::SecondFactor | Page::UserCode => match step {
             Step::AfterSignIn => Ok(turn.redirect("/login")),

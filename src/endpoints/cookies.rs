@@ -167,7 +167,8 @@ pub fn new_browser_state() -> SecretText {
 /// Gives this browser a state. A script in a frame of any site reads it, so it is never `HttpOnly`,
 /// and it is sent to every site.
 pub fn set_browser_state(config: &Config, response: Response, state: &SecretText) -> Response {
-    let (name, value) = (browser_state_cookie_name(config), state.expose());
+    let name = browser_state_cookie_name(config);
+    let value = state.expose();
     response.header(
         "Set-Cookie",
         format!("{name}={value}; Path=/; Secure; SameSite=None"),
@@ -180,10 +181,8 @@ pub fn browser_state_cookie_name(config: &Config) -> String {
 }
 
 fn set(config: &Config, response: Response, purpose: &str, value: &str) -> Response {
-    let (name, attributes) = (
-        name(config, purpose),
-        attributes(config, config.cookie_same_site),
-    );
+    let name = name(config, purpose);
+    let attributes = attributes(config, config.cookie_same_site);
     response.header("Set-Cookie", format!("{name}={value}; {attributes}"))
 }
 

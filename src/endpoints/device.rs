@@ -167,10 +167,6 @@ fn answer(
         &snapshot.catalogue,
         app.issuer(),
     )?;
-    let throttled = |reason, retry_after| Failure::Throttled {
-        reason,
-        retry_after,
-    };
     let asking = (client.client_id.clone(), Source::of(request.source));
     let counted = app.device_authorizations.count(asking, app.now());
     counted.map_err(|wait| throttled(Reason::TooManyDeviceAuthorizations, wait))?;
@@ -216,4 +212,11 @@ fn answer(
     Err(Failure::Internal(String::from(
         "no free user code was found",
     )))
+}
+
+fn throttled(reason: Reason, retry_after: Duration) -> Failure {
+    Failure::Throttled {
+        reason,
+        retry_after,
+    }
 }

@@ -19,6 +19,7 @@ use crate::pages::forgotten::ForgottenProblem;
 use crate::pages::frame::PageForm;
 use crate::protocol::login::letters::Withheld;
 use crate::protocol::words::mail_address;
+use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 
@@ -78,9 +79,8 @@ impl ForgottenPage<'_> {
         }
         let form = forms::read_post(app, request)?;
         let typed = form.single("name")?.unwrap_or_default().trim();
-        let browser = cookies::pre_session(&app.config, request);
         let shown = if is_a_name(typed) { typed } else { "" };
-        if !forms::matches(app, Form::Forgotten, &self.sealed, browser.as_ref(), &form) {
+        if !self.matches(&form) {
             let page = self.draw(shown, Some(ForgottenProblem::PageExpired));
             return Ok(answers::noted(page, Reason::PageExpired));
         }
@@ -91,6 +91,17 @@ impl ForgottenPage<'_> {
             self.hand_over(typed);
         }
         Ok(self.sent())
+    }
+
+    fn matches(&self, form: &Parameters) -> bool {
+        let browser = cookies::pre_session(&self.app.config, self.presentation.request);
+        forms::matches(
+            self.app,
+            Form::Forgotten,
+            &self.sealed,
+            browser.as_ref(),
+            form,
+        )
     }
 
     fn sent(&self) -> Response {

@@ -50,15 +50,26 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         return Ok(answers::no_such_page(&presentation));
     }
     let query = Parameters::parse(request.query.as_bytes())?;
-    if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
-        let browser = Browser::of(&app.config, request);
-        let Some(purpose) = entered(app, &browser.value, text)? else {
-            return Ok(over(presentation));
-        };
-        let sealed = visit::seal(app, purpose).sealed;
-        let page = presentation.in_its_language(visit::page_address(app, PAGE, &sealed));
-        return Ok(browser.carried_by(&app.config, answers::see_other(page)));
+    match query.bounded("l", parameters::HANDLE) {
+        Ok(Some(text)) => enter(app, presentation, text),
+        Ok(None) | Err(_) => proceed(app, presentation),
     }
+}
+
+/// Takes the link out of the address.
+fn enter(app: &App, presentation: Presentation<'_>, text: &str) -> Result<Response, Failure> {
+    let browser = Browser::of(&app.config, presentation.request);
+    let Some(purpose) = entered(app, &browser.value, text)? else {
+        return Ok(over(presentation));
+    };
+    let sealed = visit::seal(app, purpose).sealed;
+    let page = presentation.in_its_language(visit::page_address(app, PAGE, &sealed));
+    Ok(browser.carried_by(&app.config, answers::see_other(page)))
+}
+
+/// Shows the page that the link is for, or takes its form.
+fn proceed(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
+    let request = presentation.request;
     let Ok(opened) = visit::open(app, request) else {
         return Ok(over(presentation));
     };
@@ -212,15 +223,9 @@ impl Joining<'_> {
         let request = self.presentation.request;
         let form = forms::read_post(app, request)?;
         let name = form.single("name")?.unwrap_or_default().trim();
-        let shown = |text: &str| {
-            text.chars()
-                .filter(|one| !one.is_control())
-                .take(NAME)
-                .collect()
-        };
-        let name: String = shown(name);
+        let name = shown(name);
         let username = form.single("username")?.unwrap_or_default().trim();
-        let username_shown: String = shown(username);
+        let username_shown = shown(username);
         let typed = Typed {
             username: &username_shown,
             name: &name,
@@ -266,25 +271,15 @@ impl Joining<'_> {
         name: &str,
         hash: &SecretText,
     ) -> Result<bool, StoreError> {
-        let mut claims = Map::from_iter([
-            (String::from("email"), Value::from(link.address.as_str())),
-            (String::from("email_verified"), Value::from(true)),
-        ]);
-        if !name.is_empty() {
-            claims.insert(String::from("name"), Value::from(name));
-        }
-        let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
-        set_roles(&mut claims, &roles);
-        self.drop_admin_roles(&mut claims);
+        let claims = self.claims(link, roles, name);
         let sub = Subject::of_random(random::bytes());
         let id = format!("{:032x}", u128::from_be_bytes(link.id));
+        let request = self.presentation.request;
         let event = AuditEvent {
             event: "signed_up",
             sub: Some(&sub),
-            source: Some(self.presentation.request.source),
-            request_id: Some(&self.presentation.request.id),
             detail: json!({"by": "user", "link": id}),
-            ..AuditEvent::default()
+            ..AuditEvent::default().by(request.source, &request.id)
         };
         let new = NewMember {
             id: &link.id,
@@ -297,6 +292,20 @@ impl Joining<'_> {
             claims: &claims,
         };
         sign_up_links::join(&self.app.store, &new, &event)
+    }
+
+    fn claims(&self, link: &JoinLink, roles: &[String], name: &str) -> Map<String, Value> {
+        let mut claims = Map::from_iter([
+            (String::from("email"), Value::from(link.address.as_str())),
+            (String::from("email_verified"), Value::from(true)),
+        ]);
+        if !name.is_empty() {
+            claims.insert(String::from("name"), Value::from(name));
+        }
+        let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
+        set_roles(&mut claims, &roles);
+        self.drop_admin_roles(&mut claims);
+        claims
     }
 
     /// A link can be older than the setting that makes one of its roles that of administrators.
@@ -324,4 +333,9 @@ impl Joining<'_> {
         let address = after_mail_link(app, address, username, &sealed);
         Ok(self.presentation.in_its_language(address))
     }
+}
+
+fn shown(typed: &str) -> String {
+    let printed = typed.chars().filter(|one| !one.is_control());
+    printed.take(NAME).collect()
 }

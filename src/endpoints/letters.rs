@@ -15,6 +15,7 @@ use crate::app::letters::{AskedBy, Errand, Letter, LetterOutcome, WaitingLetter}
 use crate::config::Config;
 use crate::endpoints::visit::{self, Visit};
 use crate::keys::random;
+use crate::outbound::Undelivered;
 use crate::outbound::message::Message;
 use crate::pages::language::Language;
 use crate::pages::letters::{LetterFrame, LetterText, ResetAccount};
@@ -33,7 +34,7 @@ use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::StoreError;
 use crate::store::audit_events::{self, AuditEvent};
-use crate::store::sign_in_failures::{self, FailureBucket};
+use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::sign_up_links::{self, SignUpLink};
 use crate::store::users::{self, CurrentUser};
 
@@ -67,49 +68,47 @@ fn put_off(app: &App, waiting: WaitingLetter, failure: &Failure) {
 }
 
 fn send(app: &App, waiting: WaitingLetter, letter: &Letter) {
-    let counts = &app.letters.counts;
-    let id = waiting.asked.request_id.clone();
-    let subs = sub_list(&letter.subs);
-    let asked = waiting.asked.clone();
     let (outcome, thread) = app.letters.send(letter);
     match outcome {
         LetterOutcome::Sent(_) => {
-            counts.sent.fetch_add(1, Ordering::Relaxed);
-            if let Err(error) = tell_sent(app, letter, &asked) {
+            app.letters.counts.sent.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = tell_sent(app, letter, &waiting.asked) {
+                let id = &waiting.asked.request_id;
                 log::warn!("request {id}: that a letter was sent is not in the audit log: {error}");
             }
         }
-        LetterOutcome::Failed(undelivered) => {
-            let goes_on = !undelivered.is_final && app.letters.enter_again(waiting);
-            let (counter, what) = match goes_on {
-                true => (&counts.failed, "was not sent, and is tried again"),
-                false => (&counts.given_up, "was not sent"),
-            };
-            counter.fetch_add(1, Ordering::Relaxed);
-            log::warn!("request {id}: a letter to {subs} {what}: {undelivered}");
-        }
+        LetterOutcome::Failed(undelivered) => keep_or_give_up(app, waiting, letter, &undelivered),
     }
     app.letters.done();
     // A server that sends an answer letter by letter holds its thread of the lane.
     thread.map(std::thread::JoinHandle::join);
 }
 
-fn sub_list(subs: &[Subject]) -> String {
-    let subs: Vec<&str> = subs.iter().map(Subject::as_str).collect();
-    subs.join(", ")
+fn tell_sent(app: &App, letter: &Letter, asked: &AskedBy) -> Result<(), StoreError> {
+    let mut events = Vec::new();
+    for sub in &letter.subs {
+        events.push(AuditEvent {
+            event: "letter_sent",
+            sub: Some(sub),
+            detail: json!({"letter": letter.kind}),
+            ..AuditEvent::default().by(asked.source, &asked.request_id)
+        });
+    }
+    audit_events::insert_all(&app.store, &events)
 }
 
-fn tell_sent(app: &App, letter: &Letter, asked: &AskedBy) -> Result<(), StoreError> {
-    let event = |sub| AuditEvent {
-        event: "letter_sent",
-        sub: Some(sub),
-        source: Some(asked.source),
-        request_id: Some(&asked.request_id),
-        detail: json!({"letter": letter.kind}),
-        ..AuditEvent::default()
+fn keep_or_give_up(app: &App, waiting: WaitingLetter, letter: &Letter, undelivered: &Undelivered) {
+    let counts = &app.letters.counts;
+    let id = waiting.asked.request_id.clone();
+    let subs: Vec<&str> = letter.subs.iter().map(Subject::as_str).collect();
+    let subs = subs.join(", ");
+    let goes_on = !undelivered.is_final && app.letters.enter_again(waiting);
+    let (counter, what) = match goes_on {
+        true => (&counts.failed, "was not sent, and is tried again"),
+        false => (&counts.given_up, "was not sent"),
     };
-    let events: Vec<AuditEvent<'_>> = letter.subs.iter().map(event).collect();
-    audit_events::insert_all(&app.store, &events)
+    counter.fetch_add(1, Ordering::Relaxed);
+    log::warn!("request {id}: a letter to {subs} {what}: {undelivered}");
 }
 
 fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
@@ -166,11 +165,7 @@ pub fn write_about(
     sub: &Subject,
     letter: Letter,
 ) -> Result<bool, Failure> {
-    let parts: [&[u8]; 2] = [kind, sub.as_str().as_bytes()];
-    let counted = FailureBucket {
-        bucket: app.vault.throttle_buckets.tag(&parts),
-        window: HOUR,
-    };
+    let counted = hourly_bucket(app, &[kind, sub.as_str().as_bytes()]);
     let counts = sign_in_failures::record(&app.store, &[counted])?;
     if counts
         .iter()
@@ -180,6 +175,13 @@ pub fn write_about(
         return Ok(false);
     }
     Ok(enter(app, asked, letter))
+}
+
+fn hourly_bucket(app: &App, parts: &[&[u8]]) -> FailureBucket {
+    FailureBucket {
+        bucket: app.vault.throttle_buckets.tag(parts),
+        window: HOUR,
+    }
 }
 
 fn limit(number: u32) -> i32 {
@@ -215,22 +217,7 @@ fn write_resets(
     if is_withheld {
         return Ok(());
     }
-    let mut of_addresses: BTreeMap<MailAddress, Vec<CurrentUser>> = BTreeMap::new();
-    for user in found {
-        match verified_address(&user.user.claims).map(MailAddress::parse) {
-            Some(Ok(address)) => of_addresses.entry(address).or_default().push(user),
-            Some(Err(rule)) => {
-                let sub = &user.user.sub;
-                log::warn!("no letter to the user {sub}: their address {rule}");
-                withhold(app, asked, Some(sub), Withheld::Address);
-            }
-            None => log::info!(
-                "no letter to the user {}: no verified address",
-                user.user.sub
-            ),
-        }
-    }
-    for (address, users) in &of_addresses {
+    for (address, users) in &by_address(app, asked, found) {
         let counted = count_letter(app, asked, b"letters to address", address)?;
         match counted {
             None => write_reset(app, asked, address, users, &visit),
@@ -238,6 +225,27 @@ fn write_resets(
         }
     }
     Ok(())
+}
+
+/// The users who can get a letter, by their addresses.
+fn by_address(
+    app: &App,
+    asked: &AskedBy,
+    found: Vec<CurrentUser>,
+) -> BTreeMap<MailAddress, Vec<CurrentUser>> {
+    let mut of_addresses: BTreeMap<MailAddress, Vec<CurrentUser>> = BTreeMap::new();
+    for user in found {
+        let sub = &user.user.sub;
+        match verified_address(&user.user.claims).map(MailAddress::parse) {
+            Some(Ok(address)) => of_addresses.entry(address).or_default().push(user),
+            Some(Err(rule)) => {
+                log::warn!("no letter to the user {sub}: their address {rule}");
+                withhold(app, asked, Some(sub), Withheld::Address);
+            }
+            None => log::info!("no letter to the user {sub}: no verified address"),
+        }
+    }
+    of_addresses
 }
 
 /// A sign-up link that makes accounts now: its tenant is still registered.
@@ -266,27 +274,34 @@ fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Re
         withhold(app, asked, None, why);
         return Ok(());
     }
-    let frame = frame(app, asked);
-    let is_held = sign_up_links::holds(&app.store, found.tenant.as_ref(), to.as_str())?;
-    let text = if is_held {
-        frame.held_address()
-    } else {
-        let link = JoinLink {
-            id: *id,
-            address: to.as_str().to_owned(),
-            random: random::bytes(),
-            expires_at: app.now().plus(JOIN_LIFETIME),
-        };
-        let sealed = app.vault.mail_links.seal_text(JOIN_PREFIX, &link);
-        let address = format!("{}/join?l={sealed}", app.issuer());
-        frame.join(&address, link.expires_at)
-    };
+    let text = join_text(app, asked, &found, to)?;
     enter(
         app,
         asked,
         letter(app, asked, to, &text, Vec::new(), "join"),
     );
     Ok(())
+}
+
+fn join_text(
+    app: &App,
+    asked: &AskedBy,
+    link: &SignUpLink,
+    to: &MailAddress,
+) -> Result<LetterText, StoreError> {
+    let frame = frame(app, asked);
+    if sign_up_links::holds(&app.store, link.tenant.as_ref(), to.as_str())? {
+        return Ok(frame.held_address());
+    }
+    let link = JoinLink {
+        id: link.id,
+        address: to.as_str().to_owned(),
+        random: random::bytes(),
+        expires_at: app.now().plus(JOIN_LIFETIME),
+    };
+    let sealed = app.vault.mail_links.seal_text(JOIN_PREFIX, &link);
+    let address = format!("{}/join?l={sealed}", app.issuer());
+    Ok(frame.join(&address, link.expires_at))
 }
 
 /// Counts a letter to that address, unless it is to be withheld: then it says why.
@@ -296,30 +311,30 @@ fn count_letter(
     kind: &[u8],
     address: &MailAddress,
 ) -> Result<Option<Withheld>, StoreError> {
-    let bucket = |parts: &[&[u8]]| FailureBucket {
-        bucket: app.vault.throttle_buckets.tag(parts),
-        window: HOUR,
-    };
     let lowercase = address.as_str().to_ascii_lowercase();
-    let source = bucket(&[b"letters of source", &Source::of(asked.source).bytes()]);
-    let to = bucket(&[kind, lowercase.as_bytes()]);
-    let overall = bucket(&[b"letters"]);
-    let all = [source.clone(), to.clone(), overall.clone()];
+    let source = Source::of(asked.source).bytes();
+    let all = [
+        hourly_bucket(app, &[b"letters of source", &source]),
+        hourly_bucket(app, &[kind, lowercase.as_bytes()]),
+        hourly_bucket(app, &[b"letters"]),
+    ];
     let counts = sign_in_failures::record(&app.store, &all)?;
-    let count = |of: &FailureBucket| {
-        let found = counts.iter().find(|count| count.bucket == of.bucket);
-        found.map_or(0, |count| u32::try_from(count.failures).unwrap_or(0))
-    };
+    let [source, address, overall] = all.each_ref().map(|of| count_in(&counts, of));
     let counted = LetterCounts {
-        source: count(&source),
-        address: count(&to),
-        overall: count(&overall),
+        source,
+        address,
+        overall,
     };
     let withheld = counted.withheld(app.config.limits.letters_per_hour);
     if withheld.is_some() {
         sign_in_failures::take_back(&app.store, &all, &[])?;
     }
     Ok(withheld)
+}
+
+fn count_in(counts: &[FailureCount], of: &FailureBucket) -> u32 {
+    let found = counts.iter().find(|count| count.bucket == of.bucket);
+    found.map_or(0, |count| u32::try_from(count.failures).unwrap_or(0))
 }
 
 fn write_reset(
@@ -339,16 +354,15 @@ fn write_reset(
         .clone()
         .map_or(MailLinkOrigin::Plain, MailLinkOrigin::OnTheWay);
     let users = users.get(..MOST_USERS).unwrap_or(users);
-    let links: Vec<Option<String>> = users
-        .iter()
-        .map(|user| {
-            let has_password = user.user.password_hash.is_some() && user.user.username.is_some();
-            has_password.then(|| {
-                let hash = address_hash(&user.user.claims);
-                reset_link(app, user, hash, until, origin.clone())
-            })
-        })
-        .collect();
+    let mut links = Vec::new();
+    for found in users {
+        let user = &found.user;
+        let has_password = user.password_hash.is_some() && user.username.is_some();
+        links.push(has_password.then(|| {
+            let hash = address_hash(&user.claims);
+            reset_link(app, found, hash, until, origin.clone())
+        }));
+    }
     let accounts: Vec<ResetAccount<'_>> = users
         .iter()
         .zip(&links)

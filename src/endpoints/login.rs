@@ -18,8 +18,10 @@ use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::login::password::{Attempt, PasswordOutcome, attempt, record_failure};
-use crate::endpoints::visit::{InSession, Proof, Taken, Turn};
+use crate::endpoints::login::password::{
+    Attempt, PasswordOutcome, attempt, password_in, record_failure,
+};
+use crate::endpoints::visit::{InSession, Proof, Taken, Turn, unknown_action};
 use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::error::Problem;
@@ -114,7 +116,7 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
             provider: None,
         }),
         None if of_login => sign_in(turn, &form),
-        Some(_) | None if of_login => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        Some(_) | None if of_login => Err(unknown_action()),
         Some(_) | None => {
             let username = form
                 .bounded("username", parameters::USERNAME)
@@ -131,26 +133,25 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
 }
 
 fn sign_in(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
-    let choices = turn.visit.choices();
     if let Some(provider) = form.single("identity_provider")? {
-        return if choices.offers(provider) {
-            Ok(Taken::OtherWay {
+        return match turn.visit.choices().offers(provider) {
+            true => Ok(Taken::OtherWay {
                 someone_else: turn.someone_else,
                 provider: Some(provider.to_owned()),
-            })
-        } else {
-            Err(Failure::bad_request(Reason::UnknownPageAction))
+            }),
+            false => Err(unknown_action()),
         };
     }
-    if !turn.visit.ways_in()?.password {
-        return Err(Failure::bad_request(Reason::UnknownPageAction));
+    match turn.visit.ways_in()?.password {
+        true => by_password(turn, form),
+        false => Err(unknown_action()),
     }
+}
+
+fn by_password(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
     let ticked = form.single("remember")?.is_some();
     let username = form.bounded("username", parameters::USERNAME)?;
-    let password = form.single("password")?;
-    if password.is_some_and(|password| password.len() > parameters::PASSWORD_BYTES) {
-        return Err(Failure::bad_request(Reason::OverlongParameter));
-    }
+    let password = password_in(form, "password")?;
     let drawn = Drawn {
         username: username.unwrap_or_default(),
         ticked: Some(ticked),
@@ -298,8 +299,10 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     } = turn;
     let browser = Browser::of(&app.config, turn.request);
     let choices = visit.choices();
-    let options = || webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[]);
-    let options = choices.password.then(options).flatten();
+    let options = match choices.password {
+        true => webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[]),
+        false => None,
+    };
     let has_letters = app.letters.from().is_some() && choices.password;
     let forgotten = has_letters.then(|| turn.action(FORGOTTEN));
     let note = password_set(turn);

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::letters::Letters;
 use crate::app::{App, LogoutCalls, Standing};
@@ -48,9 +48,14 @@ pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
     answered.retain(is_fresh);
     let is_new = is_fresh(&asked) && !answered.contains(&asked);
     is_new.then(|| answered.push(asked))?;
+    // A proxy may take it from answers, and `gatepost doctor` sees that it does.
+    Some(answers::json(status, &arrived(request)).header(NONCE_HEADER, "doctor"))
+}
+
+fn arrived(request: &Request) -> Value {
     let lines = |name: &str| request.headers.all(name).collect::<Vec<_>>();
     let lengths = |name: &str| request.headers.all(name).map(str::len).collect::<Vec<_>>();
-    let seen = json!({
+    json!({
         "source": request.source,
         "x_forwarded_for": lines("x-forwarded-for"),
         "x_forwarded_proto": lines("x-forwarded-proto"),
@@ -60,9 +65,7 @@ pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
             "DPoP": lengths("dpop"),
             "If-Match": lengths("if-match"),
         },
-    });
-    // A proxy may take it from answers, and `gatepost doctor` sees that it does.
-    Some(answers::json(status, &seen).header(NONCE_HEADER, "doctor"))
+    })
 }
 
 /// Ready once loaded, while the registry is fresh, clocks agree and partitions reach far enough
@@ -95,19 +98,7 @@ pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Res
     process(&mut text);
     server_figures(&mut text, server);
     metrics.expose(&mut text);
-    let (ready, degraded) = match app.map(App::standing) {
-        Some(Standing::Ready) => (true, false),
-        Some(Standing::Degraded(_)) => (true, true),
-        Some(Standing::NotReady(_)) | None => (false, false),
-    };
-    text.single(
-        "gatepost_ready",
-        Kind::Gauge,
-        "Whether /readyz answers 200.",
-        u8::from(ready),
-    );
-    let help = "Whether it does although something is wrong, as it says.";
-    text.single("gatepost_degraded", Kind::Gauge, help, u8::from(degraded));
+    standing(&mut text, app);
     if let Some(app) = app {
         house(&mut text, app);
         keys(&mut text, app);
@@ -123,16 +114,22 @@ pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Res
     .header("Cache-Control", "no-store")
 }
 
+fn standing(text: &mut Exposition, app: Option<&App>) {
+    let (ready, degraded) = match app.map(App::standing) {
+        Some(Standing::Ready) => (true, false),
+        Some(Standing::Degraded(_)) => (true, true),
+        Some(Standing::NotReady(_)) | None => (false, false),
+    };
+    let help = "Whether /readyz answers 200.";
+    text.single("gatepost_ready", Kind::Gauge, help, u8::from(ready));
+    let help = "Whether it does although something is wrong, as it says.";
+    text.single("gatepost_degraded", Kind::Gauge, help, u8::from(degraded));
+}
+
 fn process(text: &mut Exposition) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .unwrap_or_default()
-            .trim()
-    };
-    if let Ok(kibibytes) = field("VmRSS:").trim_end_matches(" kB").parse::<u64>() {
+    let resident = field(&status, "VmRSS:").trim_end_matches(" kB");
+    if let Ok(kibibytes) = resident.parse::<u64>() {
         text.single(
             "process_resident_memory_bytes",
             Kind::Gauge,
@@ -140,7 +137,7 @@ fn process(text: &mut Exposition) {
             kibibytes.saturating_mul(1_024),
         );
     }
-    if let Ok(threads) = field("Threads:").parse::<u64>() {
+    if let Ok(threads) = field(&status, "Threads:").parse::<u64>() {
         text.single("process_threads", Kind::Gauge, "Threads.", threads);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
@@ -151,6 +148,12 @@ fn process(text: &mut Exposition) {
             open.count(),
         );
     }
+}
+
+fn field<'a>(status: &'a str, name: &str) -> &'a str {
+    let mut lines = status.lines();
+    let found = lines.find_map(|line| line.strip_prefix(name));
+    found.unwrap_or_default().trim()
 }
 
 fn server_figures(text: &mut Exposition, server: &ServerStats) {
@@ -335,7 +338,8 @@ fn letters(text: &mut Exposition, letters: &Letters) {
 }
 
 fn keys(text: &mut Exposition, app: &App) {
-    let (snapshot, now) = (app.registry.snapshot(), app.now());
+    let snapshot = app.registry.snapshot();
+    let now = app.now();
     text.family(
         "gatepost_signing_key_age_seconds",
         Kind::Gauge,

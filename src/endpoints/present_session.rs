@@ -68,8 +68,7 @@ impl PresentSession {
         browser_state: Option<SecretText>,
         client_id: Option<&ClientId>,
     ) -> Result<Option<PresentSession>, Failure> {
-        let found = sessions::find(&app.store, handle.day, &handle.hash(), client_id)?;
-        let Some(found) = found else {
+        let Some(found) = sessions::find(&app.store, handle.day, &handle.hash(), client_id)? else {
             return Ok(None);
         };
         let stands = found.stands(app.now());
@@ -83,13 +82,8 @@ impl PresentSession {
             Some(_) => KnownConsent::Read(consent),
             None => KnownConsent::Unread,
         };
-        let an_hour_ago = app.now().minus(USE_NOTED_AFTER);
-        // Only the account page needs this note, so a busy database does without it.
-        if stands
-            && session.used_at <= an_hour_ago
-            && let Err(error) = sessions::touch(&app.store, &session, an_hour_ago)
-        {
-            log::info!("that a session is in use was not noted: {error}");
+        if stands {
+            note_use(app, &session);
         }
         Ok(user.filter(|_| stands).map(|user| PresentSession {
             handle,
@@ -149,17 +143,25 @@ impl PresentSession {
     /// What the person is called: the `name` claim, else the user name; without one, what they are
     /// called elsewhere.
     pub fn display_name(&self) -> &str {
-        let claim = |name| {
-            self.user
-                .claims
-                .get(name)
-                .and_then(serde_json::Value::as_str)
-                .filter(|text| !text.is_empty())
-        };
-        let given = claim("name").or(self.user.username.as_deref());
+        let given = self.claim("name").or(self.user.username.as_deref());
         given
-            .or_else(|| claim("preferred_username"))
-            .or_else(|| claim("email"))
+            .or_else(|| self.claim("preferred_username"))
+            .or_else(|| self.claim("email"))
             .unwrap_or(self.user.sub.as_str())
+    }
+
+    fn claim(&self, name: &str) -> Option<&str> {
+        let text = self.user.claims.get(name)?.as_str()?;
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Only the account page needs this note, so a busy database does without it.
+fn note_use(app: &App, session: &Session) {
+    let an_hour_ago = app.now().minus(USE_NOTED_AFTER);
+    if session.used_at <= an_hour_ago
+        && let Err(error) = sessions::touch(&app.store, session, an_hour_ago)
+    {
+        log::info!("that a session is in use was not noted: {error}");
     }
 }

@@ -107,26 +107,27 @@ fn completed(sender: &Sender, parameters: &Parameters) -> Result<Parameters, Rea
     // One without a value counts as left out (RFC 6749 §3.1).
     let said = parameters.all("dpop_jkt").find(|said| !said.is_empty());
     // What is no thumbprint is refused with the rest of the request.
-    let named = said.and_then(KeyThumbprint::from_text);
-    if sender
-        .proof
-        .as_ref()
-        .zip(named)
-        .is_some_and(|(proof, named)| proof.key != named)
+    if let (Some(proof), Some(named)) = (&sender.proof, said.and_then(KeyThumbprint::from_text))
+        && proof.key != named
     {
         return Err(Reason::ProofKey);
     }
-    let client_id = sender.client.client.client_id.as_str();
-    let key = proved.as_deref().filter(|_| said.is_none());
-    let key = key.map(|key| ("dpop_jkt", key));
-    let is_kept = |name: &str, value: &str| match name {
-        "client_id" => false,
-        "dpop_jkt" => !value.is_empty(),
-        _ => true,
-    };
+    let key = proved
+        .as_deref()
+        .filter(|_| said.is_none())
+        .map(|key| ("dpop_jkt", key));
     let sent = parameters
         .iter()
         .filter(|(name, value)| is_kept(name, value));
+    let client_id = sender.client.client.client_id.as_str();
     let own = [("client_id", client_id)].into_iter().chain(key);
     Ok(Parameters::from_pairs(own.chain(sent)))
+}
+
+fn is_kept(name: &str, value: &str) -> bool {
+    match name {
+        "client_id" => false,
+        "dpop_jkt" => !value.is_empty(),
+        _ => true,
+    }
 }

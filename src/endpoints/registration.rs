@@ -166,22 +166,27 @@ impl SentDocument {
         let prune = document
             .as_object_mut()
             .and_then(|members| members.remove("prune"));
-        let lists = document.as_object().into_iter().flat_map(Map::values);
-        let entries: usize = lists.filter_map(Value::as_array).map(Vec::len).sum();
-        if entries > MOST_ENTRIES {
-            let rule = format!("has more than {MOST_ENTRIES} entries: send it in parts");
-            return Err(mistaken("", &rule));
-        }
-        let users = document.get(ObjectKind::User.list());
-        if users.and_then(Value::as_array).map_or(0, Vec::len) > MOST_USERS {
-            let rule = format!("has more than {MOST_USERS} users: send it in parts");
-            return Err(mistaken("", &rule));
-        }
+        require_few_entries(&document)?;
         match prune.unwrap_or(Value::Bool(false)) {
             Value::Bool(prunes) => Ok(SentDocument { document, prunes }),
             _ => Err(mistaken("prune", "must be true or false")),
         }
     }
+}
+
+fn require_few_entries(document: &Value) -> Result<(), Failure> {
+    let lists = document.as_object().into_iter().flat_map(Map::values);
+    let entries: usize = lists.filter_map(Value::as_array).map(Vec::len).sum();
+    if entries > MOST_ENTRIES {
+        let rule = format!("has more than {MOST_ENTRIES} entries: send it in parts");
+        return Err(mistaken("", &rule));
+    }
+    let users = document.get(ObjectKind::User.list());
+    if users.and_then(Value::as_array).map_or(0, Vec::len) > MOST_USERS {
+        let rule = format!("has more than {MOST_USERS} users: send it in parts");
+        return Err(mistaken("", &rule));
+    }
+    Ok(())
 }
 
 fn refused(status: u16, reason: Reason) -> Failure {
@@ -205,13 +210,7 @@ fn answer(
     let token = client_token::admitted(app, request, RESOURCE, scopes)?;
     let client_id = &token.client.client.client_id;
     let answer = if token.client.client.tenants.is_some() {
-        Err(Failure::Refused(Refusal {
-            status: 403,
-            error: TokenErrorCode::AccessDenied,
-            reason: Reason::RegistrationOfTenants,
-            detail: None,
-            challenge: Some(OF_TENANTS),
-        }))
+        Err(restricted_to_tenants())
     } else {
         alone(app, || act(&token))
     };
@@ -219,6 +218,16 @@ fn answer(
     let mut response = answers::json(200, &answer);
     response.note.client_id = Some(client_id.to_string());
     Ok(response)
+}
+
+fn restricted_to_tenants() -> Failure {
+    Failure::Refused(Refusal {
+        status: 403,
+        error: TokenErrorCode::AccessDenied,
+        reason: Reason::RegistrationOfTenants,
+        detail: None,
+        challenge: Some(OF_TENANTS),
+    })
 }
 
 /// One at a time: each has a connection of its own, and all that is registered in memory.

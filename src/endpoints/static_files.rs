@@ -114,29 +114,20 @@ pub fn version(config: &Config) -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         let colors = config.brand.color.map(brand_css).unwrap_or_default();
-        let digest = FILES
-            .iter()
-            .fold(Sha256::new_with_prefix(colors), |digest, (_, _, bytes)| {
-                digest.chain_update(bytes)
-            })
-            .finalize();
-        identifiers::encode(&digest).chars().take(8).collect()
+        let mut digest = Sha256::new_with_prefix(colors);
+        for (_, _, bytes) in &FILES {
+            digest.update(bytes);
+        }
+        let version = identifiers::encode(&digest.finalize());
+        version.chars().take(8).collect()
     })
 }
 
 /// `/clients/{client_id}/logo`: what is registered, and a picture, or nothing. It comes from us, so
 /// that browsers of people who sign in tell nobody else.
 pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failure> {
-    let name = percent_decode_str(encoded_client_id)
-        .decode_utf8()
-        .map_err(|_| not_found())?;
-    if name.contains('\0') || name.chars().nth(parameters::CLIENT_ID).is_some() {
-        return Err(not_found());
-    }
-    let registered = app
-        .registry
-        .client(&ClientId::new(name))?
-        .ok_or_else(not_found)?;
+    let client_id = decoded(encoded_client_id).ok_or_else(not_found)?;
+    let registered = app.registry.client(&client_id)?.ok_or_else(not_found)?;
     let client = app.described(&registered).map_err(|_| not_found())?;
     let uri = client
         .client
@@ -154,6 +145,15 @@ pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failu
             .header("Cache-Control", "public, max-age=3600")
             .header("Content-Security-Policy", "default-src 'none'; sandbox"),
     )
+}
+
+/// `None` for what no client can be called.
+fn decoded(encoded_client_id: &str) -> Option<ClientId> {
+    let name = percent_decode_str(encoded_client_id).decode_utf8().ok()?;
+    if name.contains('\0') || name.chars().nth(parameters::CLIENT_ID).is_some() {
+        return None;
+    }
+    Some(ClientId::new(name))
 }
 
 fn not_found() -> Failure {

@@ -20,12 +20,7 @@ use crate::protocol::words::parameters::Parameters;
 
 /// Answers a token request.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    require_form(request, 400)?;
-    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
-    refuse_parameters_in_query(request, &token_request::PARAMETERS)?;
-    parameters
-        .refuse_repeated(token_request::SINGLE_PARAMETERS)
-        .map_err(Failure::bad_request)?;
+    let parameters = form(request)?;
     app.require_fresh_registry()?;
     let now = app.now();
     let sender = authenticate_sender(app, request, &parameters, now)?;
@@ -41,14 +36,27 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         snapshot: &app.registry.snapshot(),
         now,
     };
-    let has_grant = |name: &str| app.has_grant(name);
-    let named = with_registered_names(&parameters, &context.snapshot.catalogue);
-    let answer = TokenRequest::from_form(&named, &client.client, has_grant, now)
-        .map_err(Failure::from)
-        .and_then(|request| grants::handle(context, &request))
-        .map_err(|failure| failure.about(client_id, grant_type))?;
-    let mut response = answers::json(200, &answer.into_object());
+    let mut response =
+        grant(context, &parameters).map_err(|failure| failure.about(client_id, grant_type))?;
     response.note.client_id = Some(client_id.to_string());
     response.note.grant = grant_type.map(str::to_owned);
     Ok(dpop::with_nonce(app, &client.client, response, now))
+}
+
+fn form(request: &Request) -> Result<Parameters, Failure> {
+    require_form(request, 400)?;
+    let parameters = Parameters::parse(&request.body)?;
+    refuse_parameters_in_query(request, &token_request::PARAMETERS)?;
+    parameters.refuse_repeated(token_request::SINGLE_PARAMETERS)?;
+    Ok(parameters)
+}
+
+/// Reads what the client asks for, and calls the grant.
+fn grant(context: GrantContext<'_>, parameters: &Parameters) -> Result<Response, Failure> {
+    let named = with_registered_names(parameters, &context.snapshot.catalogue);
+    let has_grant = |name: &str| context.app.has_grant(name);
+    let client = &context.client.client;
+    let request = TokenRequest::from_form(&named, client, has_grant, context.now)?;
+    let answer = grants::handle(context, &request)?;
+    Ok(answers::json(200, &answer.into_object()))
 }

@@ -32,6 +32,7 @@ use crate::protocol::login::second_factor::tie;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::choices::Choices;
 use crate::protocol::words::acr_values::AcrValues;
+use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
@@ -44,7 +45,7 @@ use crate::protocol::words::web_url::check_document_url;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, ConsentRow};
-use crate::store::device_authorizations;
+use crate::store::device_authorizations::{self, WaitingDevice};
 use crate::store::upstream_sessions::Arrival;
 use crate::store::users::{CurrentUser, UserRow};
 
@@ -172,12 +173,8 @@ impl Visit {
             return Ok(None);
         };
         let snapshot = app.registry.snapshot();
-        let (registered, catalogue) = (&client.client, &snapshot.catalogue);
-        let is_served = registered.enabled
-            && registered.allows_grant(&GrantType::DeviceCode)
-            && is_still_allowed(&device.scope, registered, catalogue);
-        let acr_values = AcrValues::parse(device.acr_values.as_deref(), registered, catalogue);
-        let Some(acr_values) = acr_values.ok().filter(|_| is_served) else {
+        let registered = &client.client;
+        let Some(acr_values) = served_acr_values(&device, registered, &snapshot.catalogue) else {
             return Ok(None);
         };
         let ending = Ending::Device(user_code);
@@ -217,10 +214,7 @@ impl Visit {
     pub fn ways_in(&self) -> Result<Choices, Failure> {
         let choices = self.choices();
         if choices.is_empty() {
-            return Err(self.refuse(AuthorizeRefusal::new(
-                AuthorizeErrorCode::AccessDenied,
-                Reason::NoWayToSignIn,
-            )));
+            return Err(self.refuse_with(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn));
         }
         Ok(choices)
     }
@@ -267,12 +261,13 @@ impl Visit {
         Failure::Authorize(self.request.refuse(refusal))
     }
 
+    pub fn refuse_with(&self, code: AuthorizeErrorCode, reason: Reason) -> Failure {
+        self.refuse(AuthorizeRefusal::new(code, reason))
+    }
+
     /// The request is too long for an address or a cookie.
     pub fn too_long(&self) -> Failure {
-        self.refuse(AuthorizeRefusal::new(
-            AuthorizeErrorCode::InvalidRequest,
-            Reason::RequestTooLong,
-        ))
+        self.refuse_with(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)
     }
 
     /// A failure before anything is shown. With `prompt=none` there is nobody to read a page, so
@@ -283,10 +278,10 @@ impl Visit {
         if !self.request.prompt.none || !is_outage {
             return failure;
         }
-        self.refuse(AuthorizeRefusal::new(
+        self.refuse_with(
             AuthorizeErrorCode::TemporarilyUnavailable,
             Reason::Unavailable,
-        ))
+        )
     }
 
     /// What the user allowed this client before, lapsed or not: as it was read with the session, or
@@ -321,14 +316,29 @@ impl Visit {
         };
         let claims = id_tokens::claims(app, &self.snapshot, hint);
         let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
-        let refusal = || {
-            AuthorizeRefusal::new(
+        match subject {
+            Some(subject) => Ok(Some(subject)),
+            None => Err(self.refuse_with(
                 AuthorizeErrorCode::InvalidRequest,
                 Reason::InvalidIdTokenHint,
-            )
-        };
-        subject.map(Some).ok_or_else(|| self.refuse(refusal()))
+            )),
+        }
     }
+}
+
+/// What a device asked for, as long as its client may have that. Else `None`.
+fn served_acr_values(
+    device: &WaitingDevice,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> Option<AcrValues> {
+    let is_served = client.enabled
+        && client.allows_grant(&GrantType::DeviceCode)
+        && is_still_allowed(&device.scope, client, catalogue);
+    if !is_served {
+        return None;
+    }
+    AcrValues::parse(device.acr_values.as_deref(), client, catalogue).ok()
 }
 
 /// Nobody is registered under that name. Where it may be the address of a metadata document, the
@@ -407,6 +417,11 @@ pub fn page_address(app: &App, page: &str, sealed: &str) -> String {
 /// The address of this page holds no request, or one for another page.
 pub fn invalid() -> Failure {
     Failure::bad_request(Reason::SealedRequestInvalid)
+}
+
+/// The form asks for what its page does not offer.
+pub fn unknown_action() -> Failure {
+    Failure::bad_request(Reason::UnknownPageAction)
 }
 
 /// The hashes that the database may know a device's code by: one under each line of the master
@@ -558,7 +573,7 @@ impl<'a, S> Turn<'a, S> {
     pub fn give_up(&self, code: AuthorizeErrorCode, reason: Reason) -> Result<Taken, Failure> {
         let back = match self.visit.request.ending {
             Ending::Client(_) => {
-                return Err(self.visit.refuse(AuthorizeRefusal::new(code, reason)));
+                return Err(self.visit.refuse_with(code, reason));
             }
             Ending::Device(_) => "/device",
             Ending::Account { .. } => "/",
@@ -646,7 +661,17 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl InSession<'_> {
+impl<'a> InSession<'a> {
+    /// An audit event of this request, about the user of this session.
+    pub fn own_event(&self, event: &'a str) -> AuditEvent<'a> {
+        AuditEvent {
+            event,
+            sub: Some(&self.present.user.sub),
+            sid: Some(&self.present.row.sid),
+            ..self.event()
+        }
+    }
+
     /// Whether the posted form was drawn for this request and this session.
     pub fn matches(&self, form: Form, posted: &Parameters) -> bool {
         let browser = Some(&self.present.handle.random);

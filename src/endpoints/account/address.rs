@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::password_link::over;
-use super::{Change, address, draw};
+use super::{Change, address, draw_again};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::{AccountChange, Errand};
@@ -13,7 +13,7 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::notices;
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::{self, InSession, Turn, Visit};
+use crate::endpoints::visit::{self, InSession, Turn, Visit, unknown_action};
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};
@@ -25,7 +25,6 @@ use crate::protocol::login::mail_link::{
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::mail_address::MailAddress;
 use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::AuditEvent;
 use crate::store::users;
@@ -34,17 +33,22 @@ const PAGE: &str = "/account/address";
 
 /// Sends a letter to the address that they typed.
 pub(super) fn ask_for(change: Change<'_>) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = change.turn;
-    if app.letters.from().is_none() {
-        return Err(Failure::bad_request(Reason::UnknownPageAction));
+    if change.turn.app.letters.from().is_none() {
+        return Err(unknown_action());
     }
     if !super::factors::may_change(change.turn) {
         return change.sign_in_anew();
     }
     let typed = change.form.single("new_address")?.unwrap_or_default();
     let Ok(to) = MailAddress::parse(typed.trim()) else {
-        return change.answer(Outcome::Problem(AccountProblem::AddressUnfit));
+        return change.problem(AccountProblem::AddressUnfit);
     };
+    send_letter(change.turn, &to);
+    change.answer(Outcome::AddressLetterSent(to.as_str()))
+}
+
+fn send_letter(turn: InSession<'_>, to: &MailAddress) {
+    let InSession { app, present, .. } = turn;
     let user = &present.user;
     let link = AddressLink {
         subject: user.sub.clone(),
@@ -57,14 +61,13 @@ pub(super) fn ask_for(change: Change<'_>) -> Result<Response, Failure> {
         expires_at: app.now().plus(ADDRESS_LIFETIME),
     };
     let sealed = app.vault.mail_links.seal_text(ADDRESS_PREFIX, &link);
-    let asked = notices::asked_by(&change.turn.presentation());
+    let asked = notices::asked_by(&turn.presentation());
     let errand = Errand::NewAddress {
         sub: user.sub.clone(),
         to: to.clone(),
         link: SecretText::new(format!("{}{PAGE}?l={sealed}", app.issuer())),
     };
     notices::hand_over(app, &asked, Some(&user.sub), errand);
-    change.answer(Outcome::AddressLetterSent(to.as_str()))
 }
 
 /// Takes the link out of the address, shows the question, or takes the answer.
@@ -86,13 +89,23 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let SealedPurpose::NewAddress(link) = opened.request.purpose else {
         return Ok(over(presentation));
     };
+    confirm(app, presentation, &opened.sealed, &link)
+}
+
+/// Goes on in the session that asked for the address, or in a later one of the same user.
+fn confirm(
+    app: &App,
+    presentation: Presentation<'_>,
+    sealed: &str,
+    link: &AddressLink,
+) -> Result<Response, Failure> {
+    let request = presentation.request;
     let visit = &Visit::to_account(app)?;
-    let present = PresentSession::find(app, request)?;
-    let is_theirs = |present: &&PresentSession| {
-        present.user.sub == link.subject && link.counts_in(&present.row)
-    };
-    let Some(present) = present.as_ref().filter(is_theirs) else {
-        return sign_in_first(app, presentation);
+    let present = &match PresentSession::find(app, request)? {
+        Some(present) if present.user.sub == link.subject && link.counts_in(&present.row) => {
+            present
+        }
+        Some(_) | None => return sign_in_first(app, presentation),
     };
     let turn = Turn {
         app,
@@ -106,8 +119,8 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         return Ok(over(presentation));
     }
     match request.method {
-        Method::Post => take(turn, &opened.sealed, &link),
-        _ => Ok(ask(turn, &opened.sealed, &link)),
+        Method::Post => take(turn, sealed, link),
+        _ => Ok(ask(turn, sealed, link)),
     }
 }
 
@@ -155,27 +168,30 @@ fn take(turn: InSession<'_>, sealed: &str, link: &AddressLink) -> Result<Respons
     if !forms::matches(app, Form::NewAddress, sealed, browser, &form) {
         return Ok(ask(turn, sealed, link));
     }
-    let presentation = turn.presentation();
+    if !change_address(turn, link)? {
+        app.store.confirm()?;
+        return Ok(over(turn.presentation()));
+    }
+    draw_again(turn, Outcome::AddressChanged)
+}
+
+/// `false` when the account is no longer as it was read.
+fn change_address(turn: InSession<'_>, link: &AddressLink) -> Result<bool, Failure> {
+    let InSession { app, present, .. } = turn;
     let user = &present.user;
     let event = AuditEvent {
-        event: "address_changed",
-        sub: Some(&user.sub),
-        sid: Some(&present.row.sid),
         detail: json!({"by": "user"}),
-        ..turn.event()
+        ..turn.own_event("address_changed")
     };
     let old = stored_address(&user.claims);
     // Asked before the change, which forgets who verified the old one.
     let counted = users::address_counts(&app.store, &user.sub, old)?;
     if !users::change_address(&app.store, user, &present.row, old, &link.new, &event)? {
-        app.store.confirm()?;
-        return Ok(over(presentation));
+        return Ok(false);
     }
     users::tell_of_sharing(&app.store, &user.sub, "user", &event)?;
     if counted && old != Some(link.new.as_str()) {
-        notices::send(app, &presentation, user, AccountChange::Address);
+        notices::send(app, &turn.presentation(), user, AccountChange::Address);
     }
-    let now = present.read_again(app)?;
-    let present = now.as_ref().unwrap_or(present);
-    draw(turn.within(present), 200, Some(Outcome::AddressChanged))
+    Ok(true)
 }

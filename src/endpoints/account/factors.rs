@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Change, draw, with_form};
+use super::{Change, draw_again, with_form};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
@@ -102,7 +102,7 @@ fn after(
     match added {
         None => page(None),
         Some(Added::Problem(problem)) => page(Some(problem)),
-        Some(Added::Another) => read_again(change, Outcome::FactorAdded),
+        Some(Added::Another) => draw_again(change.turn, Outcome::FactorAdded),
         Some(Added::First {
             handle,
             recovery_codes,
@@ -115,14 +115,6 @@ fn after(
             Ok(kept.carried_by(change.turn.app, page))
         }
     }
-}
-
-/// The page, in the session as it is stored now.
-fn read_again(change: Change<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
-    let turn = change.turn;
-    let present = turn.present.read_again(turn.app)?;
-    let present = present.as_ref().unwrap_or(turn.present);
-    draw(turn.within(present), 200, Some(outcome))
 }
 
 /// The token of the form that makes recovery codes anew, for the factors that this session's user
@@ -138,10 +130,6 @@ pub(super) fn recovery_codes_token(app: &App, present: &PresentSession) -> Strin
 pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {
     let Change { turn, form } = change;
     let InSession { app, present, .. } = turn;
-    let changed = || {
-        let response = read_again(change, Outcome::Problem(AccountProblem::FactorsChanged))?;
-        Ok(answers::noted(response, Reason::FactorImpossible))
-    };
     // The page has no such form for them.
     if present.user.password_hash.is_none() {
         return refuse_factor(change);
@@ -152,12 +140,32 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
     let drawn_with = present.user.factors.to_string();
     let browser = Some(&present.handle.random);
     if !forms::matches(app, Form::RecoveryCodes, &drawn_with, browser, form) {
-        return changed();
+        return factors_changed(turn);
     }
     if !may_change(turn) {
         return change.sign_in_anew();
     }
     let codes = RecoveryCodes::new(app, &present.user.sub);
+    if !add(turn, &codes)? {
+        return factors_changed(turn);
+    }
+    notices::send(
+        app,
+        &turn.presentation(),
+        &present.user,
+        AccountChange::FactorAdded,
+    );
+    Ok(recovery_page(turn, &codes.texts))
+}
+
+fn factors_changed(turn: InSession<'_>) -> Result<Response, Failure> {
+    let response = draw_again(turn, Outcome::Problem(AccountProblem::FactorsChanged))?;
+    Ok(answers::noted(response, Reason::FactorImpossible))
+}
+
+/// `false` where the factors are not as they were.
+fn add(turn: InSession<'_>, codes: &RecoveryCodes) -> Result<bool, Failure> {
+    let InSession { app, present, .. } = turn;
     let event = AuditEvent {
         detail: json!({"by": "user", "factor": FactorKind::RecoveryCode.as_str()}),
         ..event("factor_added", turn)
@@ -173,14 +181,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         replaces_all: false,
     };
     let user = &present.user;
-    let added =
-        has_any(present) && authenticators::add(&app.store, user, &new, Some(kept), None, &event)?;
-    if added {
-        notices::send(app, &turn.presentation(), user, AccountChange::FactorAdded);
-        Ok(recovery_page(turn, &codes.texts))
-    } else {
-        changed()
-    }
+    Ok(has_any(present) && authenticators::add(&app.store, user, &new, Some(kept), None, &event)?)
 }
 
 /// Removes a factor, and ends everything else of this person.
@@ -215,5 +216,5 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     }
     let presentation = change.turn.presentation();
     notices::send(app, &presentation, user, AccountChange::FactorRemoved);
-    read_again(change, Outcome::FactorRemoved)
+    draw_again(change.turn, Outcome::FactorRemoved)
 }

@@ -98,12 +98,8 @@ pub(super) fn linkable<'a>(
     present: &PresentSession,
     own: &[LinkedIdentity],
 ) -> Vec<&'a IdentityProvider> {
-    let is_linked = |provider: &IdentityProvider| {
-        own.iter()
-            .any(|identity| identity.issuer == provider.authority())
-    };
     let mut providers = offered(snapshot, present);
-    providers.retain(|provider| !is_linked(provider));
+    providers.retain(|provider| own.iter().all(|one| one.issuer != provider.authority()));
     providers
 }
 
@@ -190,53 +186,58 @@ fn ask(
     provider: &IdentityProvider,
     identity: &UpstreamIdentity,
 ) -> Result<Response, Failure> {
-    let InSession {
-        app,
-        request,
-        present,
-        ..
-    } = turn;
-    let issuer = provider.authority();
+    let app = turn.app;
     let subject = &identity.facts.subject;
-    let owner = linked_identities::find_user(&app.store, issuer, subject, None)?;
+    let owner = linked_identities::find_user(&app.store, provider.authority(), subject, None)?;
     match owner.map(|owner| owner.found.user.sub) {
-        Some(sub) if sub == present.user.sub => {
-            let linked_already = Outcome::IdentityLinkedAlready(&provider.display_name);
-            return draw(turn, 200, Some(linked_already));
+        Some(sub) if sub == turn.present.user.sub => {
+            let name = &provider.display_name;
+            draw(turn, 200, Some(Outcome::IdentityLinkedAlready(name)))
         }
         Some(_) => {
             let reason = Reason::IdentityLinkedElsewhere;
-            let concerned = Concerned::Provider(&provider.name);
-            app.note_failure("identity_link_refused", request, None, concerned, reason);
+            app.note_failure(
+                "identity_link_refused",
+                turn.request,
+                None,
+                Concerned::Provider(&provider.name),
+                reason,
+            );
             let problem = Outcome::Problem(AccountProblem::LinkedElsewhere);
-            return Ok(answers::noted(draw(turn, 200, Some(problem))?, reason));
+            Ok(answers::noted(draw(turn, 200, Some(problem))?, reason))
         }
-        None => {}
+        None => Ok(draw_question(turn, provider, identity)),
     }
+}
+
+fn draw_question(
+    turn: InSession<'_>,
+    provider: &IdentityProvider,
+    identity: &UpstreamIdentity,
+) -> Response {
+    let InSession { app, present, .. } = turn;
+    let subject = &identity.facts.subject;
     let offer = LinkOffer {
         provider: provider.name.clone(),
-        issuer: issuer.to_owned(),
+        issuer: provider.authority().to_owned(),
         subject: subject.clone(),
         label: identity.label.clone(),
         sid: present.row.sid.clone(),
     };
     let sealed = visit::seal(app, SealedPurpose::Link(offer)).sealed;
-    let form = PageForm {
-        action: &format!("{}/account", app.config.base_url.path()),
-        token: &forms::issue(app, Form::Link, &sealed, &present.handle.random),
-    };
-    let account = present.account();
-    let label = identity.label.as_deref();
     let page = pages::account::link_page(
         turn.chrome(),
-        form,
-        account,
+        PageForm {
+            action: &format!("{}/account", app.config.base_url.path()),
+            token: &forms::issue(app, Form::Link, &sealed, &present.handle.random),
+        },
+        present.account(),
         provider,
         subject,
-        label,
+        identity.label.as_deref(),
         &sealed,
     );
-    Ok(answers::form_page(200, page))
+    answers::form_page(200, page)
 }
 
 /// The person said yes: links the identity that the form holds under seal. The form must be of this
@@ -258,14 +259,14 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     else {
         return Err(visit::invalid());
     };
-    if let Err(problem) = offer.judge(&present.row.sid, received_at, app.now()) {
-        let (problem, reason) = match problem {
-            OfferProblem::OtherSession => {
-                (AccountProblem::SessionChanged, Reason::LinkOfAnotherSession)
-            }
-            OfferProblem::Expired => (AccountProblem::LinkExpired, Reason::LinkExpired),
-        };
-        return change.refuse(problem, reason);
+    match offer.judge(&present.row.sid, received_at, app.now()) {
+        Ok(()) => {}
+        Err(OfferProblem::OtherSession) => {
+            return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
+        }
+        Err(OfferProblem::Expired) => {
+            return change.refuse(AccountProblem::LinkExpired, Reason::LinkExpired);
+        }
     }
     let snapshot = app.registry.snapshot();
     let providers = offered(&snapshot, present);
@@ -346,10 +347,10 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
         provider,
     }) = &purpose
     else {
-        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
+        return change.problem(AccountProblem::NothingThere);
     };
     if theirs != sub {
-        return change.answer(Outcome::Problem(AccountProblem::NothingThere));
+        return change.problem(AccountProblem::NothingThere);
     }
     let snapshot = app.registry.snapshot();
     // Of the providers by which this person could come in, offered here or not.
@@ -384,7 +385,7 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
             let signed_out = answers::see_other(format!("{}/logout", app.config.base_url.path()));
             Ok(cookies::remove_session(&app.config, signed_out))
         }
-        Unlinked::NotTheirs => change.answer(Outcome::Problem(AccountProblem::NothingThere)),
+        Unlinked::NotTheirs => change.problem(AccountProblem::NothingThere),
         Unlinked::LastWayIn => change.refuse(AccountProblem::LastWayIn, Reason::LastWayIn),
     }
 }

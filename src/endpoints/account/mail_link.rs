@@ -4,7 +4,9 @@
 
 use serde_json::json;
 
-use super::password_link::{PAGE, name_of, over, problem_of, used};
+use super::password_link::{
+    self, PAGE, hash_unless_present, name_of, over, problem_of, sealed_sign_in_of, used,
+};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
@@ -16,7 +18,6 @@ use crate::endpoints::login::{after_mail_link, passkey};
 use crate::endpoints::notices;
 use crate::endpoints::visit::{self, Opened, Turn, Visit};
 use crate::http::{Method, Request, Response};
-use crate::keys::password::PasswordVerdict;
 use crate::pages;
 use crate::pages::account::AccountProblem;
 use crate::pages::frame::PageForm;
@@ -63,8 +64,7 @@ fn form_address(
         browser: name_of(browser),
         factor_shown,
     };
-    let sealed = visit::seal(app, purpose).sealed;
-    presentation.in_its_language(visit::page_address(app, PAGE, &sealed))
+    password_link::form_address(app, presentation, purpose)
 }
 
 /// The user of the link, while it is good.
@@ -110,15 +110,13 @@ pub(super) fn handle(
     if tied != name_of(&browser) || is_late {
         return Ok(over(presentation));
     }
-    let is_post = request.method == Method::Post;
     let Some(found) = user(app, &link)? else {
-        return match is_post {
+        return match request.method {
             // They may have used the link a moment ago.
-            true => used(app, presentation),
-            false => Ok(over(presentation)),
+            Method::Post => used(app, presentation),
+            _ => Ok(over(presentation)),
         };
     };
-    let needs_factor = found.user.strongest_acr > Strength::SignedIn && !factor_shown;
     let open = OpenMailLink {
         app,
         presentation,
@@ -127,12 +125,7 @@ pub(super) fn handle(
         link,
         found,
     };
-    match (needs_factor, is_post) {
-        (true, true) => open.take_factor(),
-        (true, false) => open.ask_factor(None),
-        (false, true) => open.take_password(),
-        (false, false) => Ok(open.draw(None)),
-    }
+    open.answer(factor_shown)
 }
 
 /// A link that is good, in the browser that opened it.
@@ -146,6 +139,16 @@ struct OpenMailLink<'a> {
 }
 
 impl OpenMailLink<'_> {
+    fn answer(&self, factor_shown: bool) -> Result<Response, Failure> {
+        let needs_factor = self.found.user.strongest_acr > Strength::SignedIn && !factor_shown;
+        match (needs_factor, self.presentation.request.method) {
+            (true, Method::Post) => self.take_factor(),
+            (true, _) => self.ask_factor(None),
+            (false, Method::Post) => self.take_password(),
+            (false, _) => Ok(self.draw(None)),
+        }
+    }
+
     fn action(&self) -> String {
         let address = visit::page_address(self.app, PAGE, &self.sealed);
         self.presentation.in_its_language(address)
@@ -238,26 +241,26 @@ impl OpenMailLink<'_> {
         if let Some(problem) = problem_of(app, new, again) {
             return Ok(self.draw(Some(problem)));
         }
-        let turn = app.take_hashing_turn(request, None, None)?;
-        let new = SecretText::new(new);
         let present = self.found.user.password_hash.as_ref();
-        if present.is_some() && turn.verify(present, &new) != PasswordVerdict::Wrong {
-            return Ok(self.draw(Some(AccountProblem::NewPasswordIsPresent)));
+        match hash_unless_present(app, request, present, &SecretText::new(new))? {
+            Some(hash) => self.set_password(&hash),
+            None => Ok(self.draw(Some(AccountProblem::NewPasswordIsPresent))),
         }
-        let hash = turn.hash(&new)?;
-        drop(turn);
+    }
+
+    fn set_password(&self, hash: &SecretText) -> Result<Response, Failure> {
+        let app = self.app;
+        let request = self.presentation.request;
         let event = AuditEvent {
             event: "password_set_by_link",
             sub: Some(&self.link.subject),
-            source: Some(request.source),
-            request_id: Some(&request.id),
             detail: json!({"by": "user", "link": "mail"}),
-            ..AuditEvent::default()
+            ..AuditEvent::default().by(request.source, &request.id)
         };
         let epochs = Some(self.found.session_epochs());
         let address = stored_address(&self.found.user.claims);
         let subject = &self.link.subject;
-        if !users::set_password(&app.store, subject, epochs, &hash, address, &event)? {
+        if !users::set_password(&app.store, subject, epochs, hash, address, &event)? {
             return used(app, self.presentation);
         }
         notices::send(
@@ -282,15 +285,7 @@ impl OpenMailLink<'_> {
         };
         let sealed = match waiting {
             Some(opened) => opened.sealed,
-            None => {
-                let purpose = SealedPurpose::Account {
-                    tenant: self.found.user.tenant.as_ref().map(ToString::to_string),
-                    ui_locales: None,
-                    anew: true,
-                    by_password: true,
-                };
-                visit::seal(app, purpose).sealed
-            }
+            None => sealed_sign_in_of(app, &self.found.user),
         };
         let address = visit::page_address(app, "/login", &sealed);
         let address = after_mail_link(app, address, username, &sealed);

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::password_link::{OpenLink, PAGE, name_of, over, sign_in_of, used, user};
+use super::password_link::{OpenLink, form_address, name_of, over, sign_in_of, used, user};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
@@ -11,7 +11,7 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::Browser;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::{after_passkey_link, new_factor, webauthn};
-use crate::endpoints::{notices, visit};
+use crate::endpoints::notices;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::PageForm;
@@ -45,9 +45,7 @@ pub(super) fn enter(
         link,
         browser: name_of(&browser.value),
     };
-    let sealed = visit::seal(app, purpose).sealed;
-    let form = presentation.in_its_language(visit::page_address(app, PAGE, &sealed));
-    let response = answers::see_other(form);
+    let response = answers::see_other(form_address(app, presentation, purpose));
     Ok(Some(browser.carried_by(&app.config, response)))
 }
 
@@ -71,9 +69,8 @@ pub(super) fn draw(
     // The passkeys that they have go: the device that has one may make the new one.
     let tie = tie(&open.sealed, &open.browser);
     let options = new_factor::creation(app, user, name, &[], tie, party.id)?;
-    let action = presentation.in_its_language(visit::page_address(app, PAGE, &open.sealed));
     let form = PageForm {
-        action: &action,
+        action: &open.action(),
         token: &forms::issue(app, Form::NewFactor, &open.sealed, &open.browser),
     };
     let chrome = presentation.chrome("");
@@ -103,10 +100,8 @@ pub(super) fn take(open: &OpenLink<'_>) -> Result<Response, Failure> {
     let event = AuditEvent {
         event: "passkey_set_by_link",
         sub: Some(&user.sub),
-        source: Some(request.source),
-        request_id: Some(&request.id),
         detail: json!({"by": "user"}),
-        ..AuditEvent::default()
+        ..AuditEvent::default().by(request.source, &request.id)
     };
     let new = NewFactors {
         factors: &[made.factor],

@@ -49,14 +49,13 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let known = cookies::pre_session(&app.config, request);
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
-        if text.starts_with(mail_link::PREFIX) {
-            let entered = mail_link::enter(app, presentation, text)?;
-            return Ok(entered.unwrap_or_else(|| over(presentation)));
-        }
-        if text.starts_with(PASSKEY_PREFIX) {
-            let entered = passkey_link::enter(app, presentation, text)?;
-            return Ok(entered.unwrap_or_else(|| over(presentation)));
-        }
+        let enter = if text.starts_with(mail_link::PREFIX) {
+            mail_link::enter
+        } else if text.starts_with(PASSKEY_PREFIX) {
+            passkey_link::enter
+        } else {
+            enter
+        };
         let entered = enter(app, presentation, text)?;
         return Ok(entered.unwrap_or_else(|| over(presentation)));
     }
@@ -138,6 +137,20 @@ pub(in crate::endpoints) fn problem_of(
     }
 }
 
+/// The hash of a new password; `None` where the new password is the present one.
+pub(super) fn hash_unless_present(
+    app: &App,
+    request: &Request,
+    present: Option<&SecretText>,
+    new: &SecretText,
+) -> Result<Option<SecretText>, Failure> {
+    let turn = app.take_hashing_turn(request, None, None)?;
+    if present.is_some() && turn.verify(present, new) != PasswordVerdict::Wrong {
+        return Ok(None);
+    }
+    Ok(Some(turn.hash(new)?))
+}
+
 /// A link that is good, in the browser that opened it.
 pub(super) struct OpenLink<'a> {
     pub(super) app: &'a App,
@@ -154,6 +167,11 @@ impl OpenLink<'_> {
             config: &self.app.config,
             request: self.request,
         }
+    }
+
+    pub(super) fn action(&self) -> String {
+        let address = visit::page_address(self.app, PAGE, &self.sealed);
+        self.presentation().in_its_language(address)
     }
 
     fn enrols(&self) -> bool {
@@ -174,11 +192,9 @@ impl OpenLink<'_> {
             ..
         } = self;
         let presentation = self.presentation();
-        let action = presentation.in_its_language(visit::page_address(app, PAGE, sealed));
-        let token = forms::issue(app, Form::Password, sealed, browser);
         let form = PageForm {
-            action: &action,
-            token: &token,
+            action: &self.action(),
+            token: &forms::issue(app, Form::Password, sealed, browser),
         };
         let username = self.found.user.username.as_deref().unwrap_or_default();
         let page = |new: Option<NewApp<'_>>| {
@@ -224,24 +240,18 @@ impl OpenLink<'_> {
                 Err(problem) => return Ok(self.draw(None, before, Some(problem))),
             }
         }
-        let new = SecretText::new(new);
-        let turn = app.take_hashing_turn(request, None, None)?;
-        let present = user.password_hash.as_ref();
-        if present.is_some()
-            && !self.enrols()
-            && turn.verify(present, &new) != PasswordVerdict::Wrong
-        {
+        let present = match self.enrols() {
+            true => None,
+            false => user.password_hash.as_ref(),
+        };
+        let Some(hash) = hash_unless_present(app, request, present, &SecretText::new(new))? else {
             return Ok(self.draw(Some(AccountProblem::NewPasswordIsPresent), before, None));
-        }
-        let hash = turn.hash(&new)?;
-        drop(turn);
+        };
         let event = AuditEvent {
             event: "password_set_by_link",
             sub: Some(&link.subject),
-            source: Some(request.source),
-            request_id: Some(&request.id),
             detail: json!({"by": "user"}),
-            ..AuditEvent::default()
+            ..AuditEvent::default().by(request.source, &request.id)
         };
         match added {
             Some(authenticator) => self.enrol(authenticator, &hash, &event),
@@ -269,7 +279,8 @@ impl OpenLink<'_> {
         let app = self.app;
         let user = &self.found.user;
         let codes = RecoveryCodes::new(app, &user.sub);
-        let all: Vec<Authenticator> = [added].into_iter().chain(codes.rows).collect();
+        let mut all = vec![added];
+        all.extend(codes.rows);
         let new = NewFactors {
             factors: &all,
             strongest: Strength::TwoFactors,
@@ -282,8 +293,7 @@ impl OpenLink<'_> {
         let presentation = self.presentation();
         notices::send_of_replacement(app, &presentation, user);
         let chrome = presentation.chrome("");
-        let address = self.sign_in();
-        let page = pages::second_factor::recovery_page(chrome, Err(&address), &codes.texts);
+        let page = pages::second_factor::recovery_page(chrome, Err(&self.sign_in()), &codes.texts);
         Ok(answers::form_page(200, page))
     }
 
@@ -305,14 +315,17 @@ impl OpenLink<'_> {
 /// Where they sign in: as the user of the link and within their tenant, whoever is signed in in
 /// this browser.
 pub(super) fn sign_in_of(app: &App, user: &UserRow) -> String {
+    visit::page_address(app, "/login", &sealed_sign_in_of(app, user))
+}
+
+pub(super) fn sealed_sign_in_of(app: &App, user: &UserRow) -> String {
     let purpose = SealedPurpose::Account {
         tenant: user.tenant.as_ref().map(ToString::to_string),
         ui_locales: None,
         anew: true,
         by_password: true,
     };
-    let sealed = visit::seal(app, purpose).sealed;
-    visit::page_address(app, "/login", &sealed)
+    visit::seal(app, purpose).sealed
 }
 
 /// Takes the link out of the address: on to the form, for this browser. `None` where it is over.
@@ -336,10 +349,18 @@ fn enter(
         link,
         browser: name_of(&browser.value),
     };
-    let sealed = visit::seal(app, purpose).sealed;
-    let form = presentation.in_its_language(visit::page_address(app, PAGE, &sealed));
-    let response = answers::see_other(form);
+    let response = answers::see_other(form_address(app, presentation, purpose));
     Ok(Some(browser.carried_by(&app.config, response)))
+}
+
+/// The address of the form: the link is under seal in it.
+pub(super) fn form_address(
+    app: &App,
+    presentation: Presentation<'_>,
+    purpose: SealedPurpose,
+) -> String {
+    let sealed = visit::seal(app, purpose).sealed;
+    presentation.in_its_language(visit::page_address(app, PAGE, &sealed))
 }
 
 /// The user of the link, while it is good.

@@ -21,12 +21,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
     if present.is_some() && reach.is_empty() {
         return Err(not_found());
     }
-    let purpose = SealedPurpose::Admin {
-        page: way_back(page, &Parameters::parse(request.query.as_bytes())?),
-        tenant: own_page::asked(request, "tenant")?,
-        ui_locales: own_page::asked(request, "ui_locales")?,
-        anew: false,
-    };
+    let purpose = purpose(request, page)?;
     own_page::to_signed_in(app, request, present.as_ref(), purpose, |turn| {
         answer(&Administrator {
             turn,
@@ -34,6 +29,15 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
             reach: &reach,
             page,
         })
+    })
+}
+
+fn purpose(request: &Request, page: &str) -> Result<SealedPurpose, Failure> {
+    Ok(SealedPurpose::Admin {
+        page: way_back(page, &Parameters::parse(request.query.as_bytes())?),
+        tenant: own_page::asked(request, "tenant")?,
+        ui_locales: own_page::asked(request, "ui_locales")?,
+        anew: false,
     })
 }
 

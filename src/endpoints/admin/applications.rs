@@ -26,8 +26,8 @@ pub(super) fn list(administrator: &Administrator<'_>) -> Result<Response, Failur
     let mut rows = applications::list(&app.store, reach, None, after.unwrap_or_default(), limit)?;
     let has_more = rows.len() > MOST;
     rows.truncate(MOST);
-    let last = rows.last().map(|last| last.row.client_id.clone());
-    let next = last.as_ref().filter(|_| has_more);
+    let last = rows.last().filter(|_| has_more);
+    let next = last.map(|last| &last.row.client_id);
     let shown: Vec<ExaminedClient> = rows
         .iter()
         .filter_map(|used| within(app, used, reach))
@@ -51,9 +51,8 @@ pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Resp
     let found = used.and_then(|used| within(app, &used, reach));
     let found = found.ok_or_else(not_found)?;
     let _permit = administrator.survey()?;
-    let counted = applications::count_grants(&app.store, reach, &client_id);
-    let grants = counted
-        .map_err(|error| log::info!("grants of {client_id} were not counted: {error}"))
+    let grants = applications::count_grants(&app.store, reach, &client_id)
+        .inspect_err(|error| log::info!("grants of {client_id} were not counted: {error}"))
         .ok();
     let around = administrator.chrome(AdminSection::Applications);
     let page = pages::admin::applications::application_page(around, &found, grants, reach);

@@ -18,9 +18,10 @@ pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Fail
     };
     let drawn_again = is_post && !administrator.matches(&sent);
     let what = sent.single("what")?.filter(|_| !drawn_again);
-    let explained = what
-        .map(|what| explain(turn.app, what, administrator.reach))
-        .transpose()?;
+    let explained = match what {
+        Some(what) => Some(explain(turn.app, what, administrator.reach)?),
+        None => None,
+    };
     let around = administrator.chrome(AdminSection::Applications);
     let page =
         administrator.with_form(|form| explain_page(around, form, drawn_again, explained.as_ref()));

@@ -125,7 +125,26 @@ fn add(
     invited: Invited<'_>,
     by_letter: bool,
 ) -> Result<Subject, Failure> {
-    let reach = administrator.reach;
+    let tenant = tenant_of(administrator.reach, invited)?;
+    let store = &administrator.turn.app.store;
+    // People also sign in by address: that of somebody else is as good as taken.
+    if sign_up_links::holds(store, tenant.as_ref(), invited.username)? {
+        return Err(StoreError::Taken(String::from("email")).into());
+    }
+    let profile = ScimProfile {
+        username: Some(invited.username.to_owned()),
+        tenant,
+        enabled: true,
+        claims: claims_of(invited),
+    };
+    let subject = Subject::of_random(random::bytes());
+    let detail = json!({"link": true, "mail": by_letter, "new": {"role": invited.roles}});
+    let event = administrator.event("user_added", &subject, detail);
+    scim_users::insert(store, &subject, &profile, None, None, &[event])?;
+    Ok(subject)
+}
+
+fn tenant_of(reach: &[&str], invited: Invited<'_>) -> Result<Option<TenantName>, Failure> {
     let tenant = match reach {
         [only] => only,
         _ => invited.tenant,
@@ -133,29 +152,18 @@ fn add(
     if !reach.contains(&tenant) {
         return Err(Failure::bad_request(Reason::UnknownTenant));
     }
-    let tenant = (!tenant.is_empty()).then(|| TenantName::new(tenant));
-    let store = &administrator.turn.app.store;
-    // People also sign in by address: that of somebody else is as good as taken.
-    if sign_up_links::holds(store, tenant.as_ref(), invited.username)? {
-        return Err(StoreError::Taken(String::from("email")).into());
-    }
+    Ok((!tenant.is_empty()).then(|| TenantName::new(tenant)))
+}
+
+fn claims_of(invited: Invited<'_>) -> Map<String, Value> {
     let mut claims = Map::new();
-    let texts = [("name", invited.name), ("email", invited.address)];
-    for (claim, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
-        claims.insert(claim.to_owned(), Value::from(text));
+    for (claim, text) in [("name", invited.name), ("email", invited.address)] {
+        if !text.is_empty() {
+            claims.insert(claim.to_owned(), Value::from(text));
+        }
     }
     set_roles(&mut claims, invited.roles);
-    let profile = ScimProfile {
-        username: Some(invited.username.to_owned()),
-        tenant,
-        enabled: true,
-        claims,
-    };
-    let subject = Subject::of_random(random::bytes());
-    let detail = json!({"link": true, "mail": by_letter, "new": {"role": invited.roles}});
-    let event = administrator.event("user_added", &subject, detail);
-    scim_users::insert(store, &subject, &profile, None, None, &[event])?;
-    Ok(subject)
+    claims
 }
 
 /// Sends or shows the link, on the page of the new person.

@@ -88,13 +88,8 @@ pub fn with_offer<T>(
     before: Option<&str>,
     draw: impl FnOnce(NewApp<'_>) -> T,
 ) -> T {
-    let opened = before.and_then(|before| {
-        app.vault
-            .second_factors
-            .open_text::<OfferedApp>(OFFER, before)
-    });
-    let offer = opened
-        .filter(|offer| stands(app, user, offer))
+    let offer = before
+        .and_then(|text| standing_offer(app, user, text))
         .unwrap_or_else(|| OfferedApp {
             secret: random::bytes(),
             subject: user.sub.clone(),
@@ -117,8 +112,12 @@ pub fn with_offer<T>(
     })
 }
 
-fn stands(app: &App, user: &UserRow, offer: &OfferedApp) -> bool {
-    offer.subject == user.sub && offer.factors == user.factors && app.now() < offer.expires_at
+/// The offer that such a page has under seal, while it is good for that user.
+fn standing_offer(app: &App, user: &UserRow, text: &str) -> Option<OfferedApp> {
+    let offer: OfferedApp = app.vault.second_factors.open_text(OFFER, text)?;
+    let stands =
+        offer.subject == user.sub && offer.factors == user.factors && app.now() < offer.expires_at;
+    stands.then_some(offer)
 }
 
 /// The page that sets up an app and does nothing else. `is_required`: a sign-in waits for it.
@@ -148,12 +147,7 @@ pub fn shown_right(
 ) -> Result<Result<Authenticator, FactorProblem>, Failure> {
     let now = app.now();
     let offered = form.bounded("app", parameters::HANDLE)?;
-    let offered = offered.and_then(|text| {
-        app.vault
-            .second_factors
-            .open_text::<OfferedApp>(OFFER, text)
-    });
-    let Some(offered) = offered.filter(|offer| stands(app, user, offer)) else {
+    let Some(offered) = offered.and_then(|text| standing_offer(app, user, text)) else {
         return Ok(Err(FactorProblem::Impossible));
     };
     let Some(code) = form.bounded("code", parameters::OTHER)?.map(typed) else {
@@ -164,20 +158,14 @@ pub fn shown_right(
         Typed::Totp(code) => step_of(code, &secret, None, now),
         Typed::RecoveryCode(_) | Typed::Neither => None,
     };
-    let new = || {
-        Authenticator::new(
-            FactorKind::Totp,
-            Vec::new(),
-            Some(sealed(app, &user.sub, secret.expose())),
-            now,
-        )
-    };
-    Ok(step
-        .map(|step| Authenticator {
-            last_step: Some(step),
-            ..new()
-        })
-        .ok_or(FactorProblem::CodeWrong))
+    if step.is_none() {
+        return Ok(Err(FactorProblem::CodeWrong));
+    }
+    let sealed = sealed(app, &user.sub, secret.expose());
+    Ok(Ok(Authenticator {
+        last_step: step,
+        ..Authenticator::new(FactorKind::Totp, Vec::new(), Some(sealed), now)
+    }))
 }
 
 /// Takes what that page posts: the app is theirs once it has shown a right code, and the session is
@@ -224,7 +212,8 @@ fn add(
         detail: json!({"by": "user", "factor": factor.kind.as_str()}),
         ..event("factor_added", turn)
     };
-    let all: Vec<Authenticator> = [factor].into_iter().chain(codes.rows).collect();
+    let mut all = vec![factor];
+    all.extend(codes.rows);
     let new = NewFactors {
         factors: &all,
         strongest: strength.max(user.strongest_acr),
@@ -243,28 +232,25 @@ fn add(
         Err(StoreError::Taken(_)) => false,
         Err(error) => return Err(error.into()),
     };
-    if added {
-        let presentation = turn.presentation();
-        notices::send(app, &presentation, user, AccountChange::FactorAdded);
+    if !added {
+        return Ok(Added::Problem(FactorProblem::Impossible));
     }
-    Ok(match added {
-        false => Added::Problem(FactorProblem::Impossible),
-        true if is_first => Added::First {
+    let presentation = turn.presentation();
+    notices::send(app, &presentation, user, AccountChange::FactorAdded);
+    Ok(match is_first {
+        true => Added::First {
             handle,
             recovery_codes: codes.texts,
         },
-        true => Added::Another,
+        false => Added::Another,
     })
 }
 
 /// An audit event about the factors of the person in this session.
 pub fn event<'a>(event: &'a str, turn: InSession<'a>) -> AuditEvent<'a> {
     AuditEvent {
-        event,
         client_id: None,
-        sub: Some(&turn.present.user.sub),
-        sid: Some(&turn.present.row.sid),
-        ..turn.event()
+        ..turn.own_event(event)
     }
 }
 
@@ -280,16 +266,15 @@ impl RecoveryCodes {
         let texts: Vec<String> = (0..RECOVERY_CODES)
             .map(|_| recovery_code(random::bytes()))
             .collect();
-        let row = |text: &String| {
-            let Typed::RecoveryCode(digest) = typed(text) else {
-                return None;
-            };
-            let id = random::bytes::<16>().to_vec();
-            let sealed = sealed(app, sub, &digest);
-            let kind = FactorKind::RecoveryCode;
-            Some(Authenticator::new(kind, id, Some(sealed), app.now()))
-        };
-        let rows = texts.iter().filter_map(row).collect();
+        let mut rows = Vec::new();
+        for text in &texts {
+            if let Typed::RecoveryCode(digest) = typed(text) {
+                let id = random::bytes::<16>().to_vec();
+                let sealed = sealed(app, sub, &digest);
+                let kind = FactorKind::RecoveryCode;
+                rows.push(Authenticator::new(kind, id, Some(sealed), app.now()));
+            }
+        }
         RecoveryCodes { texts, rows }
     }
 }

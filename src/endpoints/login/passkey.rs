@@ -12,7 +12,7 @@ use super::webauthn::{self, CLIENT_DATA, PASSKEY_REFUSED};
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::visit::{Proof, Taken, Turn};
+use crate::endpoints::visit::{Proof, Taken, Turn, Visit};
 use crate::pages::login::LoginProblem;
 use crate::pages::second_factor::FactorProblem;
 use crate::protocol::keys::jwt::PublicKey;
@@ -204,25 +204,29 @@ fn find(
     let Some((sub, row)) = authenticators::find_passkey(&app.store, &answer.id)? else {
         return Ok(None);
     };
-    let found = users::find_for_client(&app.store, &sub, visit.client_id())?;
-    let is_meant = |user: &UserRow| match ticket {
+    let found = users::find_for_client(&app.store, &sub, visit.client_id())?
+        .filter(|found| may_sign_in(visit, ticket, &found.user));
+    let own_handle = authenticators::user_handle(&app.store, &sub)?;
+    let named = &answer.user_handle;
+    let is_theirs = named.is_empty() || own_handle.as_ref() == Some(named);
+    let (Some(found), Some(key)) = (found.filter(|_| is_theirs), key(&row)) else {
+        return Ok(None);
+    };
+    Ok(Some(Owned { row, key, found }))
+}
+
+fn may_sign_in(visit: &Visit, ticket: Option<&Ticket>, user: &UserRow) -> bool {
+    match ticket {
         Some(ticket) => stands(ticket, user),
         None => {
             user.enabled
                 && user.tenant == visit.request.acr_values.tenant
                 && visit.choices().password
         }
-    };
-    let found = found.filter(|found| is_meant(&found.user));
-    let own_handle = authenticators::user_handle(&app.store, &sub)?;
-    let named = &answer.user_handle;
-    let is_theirs = named.is_empty() || own_handle.as_ref() == Some(named);
-    let key = row
-        .public_key
-        .as_deref()
-        .and_then(|key| PublicKey::from_jwk(&serde_json::from_slice(key).ok()?));
-    let (Some(found), Some(key)) = (found.filter(|_| is_theirs), key) else {
-        return Ok(None);
-    };
-    Ok(Some(Owned { row, key, found }))
+    }
+}
+
+fn key(row: &Authenticator) -> Option<PublicKey> {
+    let jwk = serde_json::from_slice(row.public_key.as_deref()?).ok()?;
+    PublicKey::from_jwk(&jwk)
 }

@@ -16,10 +16,11 @@ use crate::protocol::login::password::{
 };
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
+use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::Strength;
-use crate::store::sign_in_failures::{self, FailureBucket};
+use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
 use crate::store::users::{self, CurrentUser};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -66,6 +67,15 @@ struct Buckets {
     /// Not where the source stands for many people.
     source: Option<[u8; 32]>,
     account: [u8; 32],
+}
+
+/// The password in a field of a form.
+pub fn password_in<'a>(form: &'a Parameters, field: &str) -> Result<Option<&'a str>, Failure> {
+    let password = form.single(field)?;
+    if password.is_some_and(|password| password.len() > parameters::PASSWORD_BYTES) {
+        return Err(Failure::bad_request(Reason::OverlongParameter));
+    }
+    Ok(password)
 }
 
 /// Tries a password.
@@ -142,23 +152,25 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
 /// whole sign-in forgets them: the password's own where that is enough, else the one of the factor
 /// that comes after it.
 pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<[u8; 32]> {
-    let tenant = found.user.tenant.as_ref();
-    let address_key = address_key(&found.user.claims);
-    let keys = [&found.username_key, &address_key].into_iter().flatten();
-    keys.map(|key| Buckets::of(app, tenant, key, source).account_and_source)
-        .collect()
+    let all = buckets_of_user(app, found, source);
+    all.iter().map(|one| one.account_and_source).collect()
 }
 
 /// How many wrong passwords of this user there were within an hour, from everywhere.
 pub fn count_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Result<i64, Failure> {
+    let all = buckets_of_user(app, found, source);
+    let buckets: Vec<[u8; 32]> = all.iter().map(|one| one.account).collect();
+    let counts = sign_in_failures::find(&app.store, &buckets)?;
+    Ok(counts.iter().map(|count| i64::from(count.failures)).sum())
+}
+
+/// By name and by address.
+fn buckets_of_user(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<Buckets> {
     let tenant = found.user.tenant.as_ref();
     let address_key = address_key(&found.user.claims);
     let keys = [&found.username_key, &address_key].into_iter().flatten();
-    let buckets: Vec<[u8; 32]> = keys
-        .map(|key| Buckets::of(app, tenant, key, source).account)
-        .collect();
-    let counts = sign_in_failures::find(&app.store, &buckets)?;
-    Ok(counts.iter().map(|count| i64::from(count.failures)).sum())
+    keys.map(|key| Buckets::of(app, tenant, key, source))
+        .collect()
 }
 
 /// Takes as much time as a try. A client must not see whether a password was looked at.
@@ -199,29 +211,12 @@ impl Buckets {
         let mut read = vec![self.account_and_source, self.account];
         read.extend(self.source);
         let counts = sign_in_failures::find(&app.store, &read)?;
-        let of = |bucket: &[u8; 32]| {
-            let count = counts.iter().find(|count| count.bucket == *bucket)?;
-            let failures = u32::try_from(count.failures).unwrap_or(0);
-            Some(Failures {
-                count: failures,
-                last_at: count.last_at,
-                window_ends_at: count.expires_at,
-            })
-        };
         let counters = Counters {
-            account_and_source: of(&self.account_and_source),
-            source: self.source.as_ref().and_then(of),
-            account: of(&self.account),
+            account_and_source: failures_of(&counts, self.account_and_source),
+            source: self.source.and_then(|source| failures_of(&counts, source)),
+            account: failures_of(&counts, self.account),
         };
-        let limits = &app.config.limits;
-        let limits = PasswordLimits {
-            account_and_source: limits.password_failures_per_account,
-            source: limits.password_failures_per_source,
-            account: limits.password_failures_per_hour,
-            new_source_wait: limits.password_new_source_wait,
-        };
-        let limits = limits.by(app.config.sign_in_with);
-        Ok(match admit(&counters, &limits, app.now()) {
+        Ok(match admit(&counters, &limits(app), app.now()) {
             Admission::Admit => Ok(counters),
             Admission::Wait(wait) => Err(wait),
             Admission::Introduce(wait) => {
@@ -237,4 +232,24 @@ impl Buckets {
             window: app.config.limits.password_window,
         }
     }
+}
+
+fn failures_of(counts: &[FailureCount], bucket: [u8; 32]) -> Option<Failures> {
+    let count = counts.iter().find(|count| count.bucket == bucket)?;
+    Some(Failures {
+        count: u32::try_from(count.failures).unwrap_or(0),
+        last_at: count.last_at,
+        window_ends_at: count.expires_at,
+    })
+}
+
+fn limits(app: &App) -> PasswordLimits {
+    let limits = &app.config.limits;
+    let limits = PasswordLimits {
+        account_and_source: limits.password_failures_per_account,
+        source: limits.password_failures_per_source,
+        account: limits.password_failures_per_hour,
+        new_source_wait: limits.password_new_source_wait,
+    };
+    limits.by(app.config.sign_in_with)
 }

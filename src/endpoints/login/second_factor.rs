@@ -15,7 +15,7 @@ use crate::endpoints::login::new_factor::{self, Added};
 use crate::endpoints::login::password::counted_wrong;
 use crate::endpoints::login::{passkey, webauthn};
 use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::{InSession, Proof, Taken, Turn};
+use crate::endpoints::visit::{InSession, Proof, Taken, Turn, unknown_action};
 use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::PageForm;
@@ -32,7 +32,7 @@ use crate::protocol::words::secret::SecretBytes;
 use crate::protocol::words::strength::Strength;
 use crate::store::audit_events::{self, AuditEvent};
 use crate::store::authenticators::{self, Authenticator};
-use crate::store::sign_in_failures::{self, FailureBucket, FailureCount};
+use crate::store::sign_in_failures::{self, FailureBucket};
 use crate::store::users::{self, CurrentUser, UserRow};
 
 pub(super) const PAGE: &str = "/login/second-factor";
@@ -122,17 +122,13 @@ pub fn ask_at(
 ) -> Result<Response, Failure> {
     let app = turn.app;
     let factors = authenticators::list(&app.store, &ticket.subject, true)?;
-    let is_passkey = |one: &&Authenticator| one.kind == FactorKind::Passkey;
-    let passkeys: Vec<&[u8]> = factors
-        .iter()
-        .filter(is_passkey)
-        .map(|one| &one.id[..])
-        .collect();
+    let passkeys = passkey_ids(&factors);
     // A code that was given already makes the sign-in no stronger.
     let takes_codes = !has_code(ticket) && passkeys.len() < factors.len();
-    let options = (!passkeys.is_empty())
-        .then(|| webauthn::request_options(app, ticket.tie, &passkeys))
-        .flatten();
+    let options = match passkeys.is_empty() {
+        true => None,
+        false => webauthn::request_options(app, ticket.tie, &passkeys),
+    };
     let form = PageForm {
         action,
         token: &app.vault.second_factors.seal_text(TICKET, ticket),
@@ -147,6 +143,11 @@ pub fn ask_at(
         problem,
     );
     Ok(answers::scripted_page(200, page))
+}
+
+fn passkey_ids(factors: &[Authenticator]) -> Vec<&[u8]> {
+    let passkeys = factors.iter().filter(|one| one.kind == FactorKind::Passkey);
+    passkeys.map(|one| &one.id[..]).collect()
 }
 
 /// The page that adds the factor that this sign-in needs. `app_before` is the app that it offered
@@ -198,7 +199,7 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
         }
         Some("cancel") if of_session == Some(ticket.tie) => decline(turn),
         Some("cancel") => turn.cancel(),
-        Some(_) => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        Some(_) => Err(unknown_action()),
         None => prove(turn, &ticket, &form),
     }
 }
@@ -239,7 +240,7 @@ fn take_new_factor(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Fail
             return again(Strength::PhishingResistant, None);
         }
         Some("add_passkey") => Strength::PhishingResistant,
-        Some(_) | None => return Err(Failure::bad_request(Reason::UnknownPageAction)),
+        Some(_) | None => return Err(unknown_action()),
     };
     let added = match wanted {
         Strength::PhishingResistant => new_factor::add_passkey(turn, turn.tie(), form)?,
@@ -271,8 +272,8 @@ fn take_new_factor(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Fail
 
 /// Tries the code that was typed. The sign-in then has all that was proved.
 fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Failure> {
-    let Turn { app, visit, .. } = turn;
-    let found = users::find_for_client(&app.store, &ticket.subject, visit.client_id())?;
+    let client_id = turn.visit.client_id();
+    let found = users::find_for_client(&turn.app.store, &ticket.subject, client_id)?;
     let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
         return Ok(expired());
     };
@@ -280,19 +281,21 @@ fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Fa
         return Ok(Taken::Answer(ask(turn, ticket, None)?));
     }
     match show_code(turn, &found, form)? {
-        Ok(()) => {
-            let proof = Proof {
-                amr: with_factor(&ticket.amr, &["otp"]),
-                acr: Strength::TwoFactors.as_str().to_owned(),
-                auth_time: Some(ticket.auth_time),
-                ..Proof::password(Some(ticket.remember))
-            };
-            Ok(Taken::Proved(Box::new(found), proof))
-        }
+        Ok(()) => Ok(Taken::Proved(Box::new(found), with_code(ticket))),
         Err(refusal) => {
             let page = ask(turn, ticket, Some(refusal.problem))?;
             Ok(Taken::Answer(refusal.answer(page)))
         }
+    }
+}
+
+/// What the ticket has, and a code.
+fn with_code(ticket: &Ticket) -> Proof {
+    Proof {
+        amr: with_factor(&ticket.amr, &["otp"]),
+        acr: Strength::TwoFactors.as_str().to_owned(),
+        auth_time: Some(ticket.auth_time),
+        ..Proof::password(Some(ticket.remember))
     }
 }
 
@@ -327,12 +330,6 @@ pub fn show_code(
     found: &CurrentUser,
     form: &Parameters,
 ) -> Result<Result<(), CodeRefusal>, Failure> {
-    let Turn {
-        app,
-        request,
-        visit,
-        ..
-    } = turn;
     let refusal = |problem, reason, wait| {
         Ok(Err(CodeRefusal {
             problem,
@@ -346,24 +343,30 @@ pub fn show_code(
     match try_code(turn, found, code)? {
         CodeVerdict::Right => Ok(Ok(())),
         CodeVerdict::Wrong => {
-            let reason = Reason::SecondFactorWrong;
-            let whose = Concerned::User(&found.user.sub);
-            app.note_failure(
-                SECOND_FACTOR_FAILED,
-                request,
-                visit.client_id(),
-                whose,
-                reason,
-            );
-            refusal(FactorProblem::CodeWrong, Some(reason), None)
+            note_wrong(turn, &found.user);
+            refusal(
+                FactorProblem::CodeWrong,
+                Some(Reason::SecondFactorWrong),
+                None,
+            )
         }
         CodeVerdict::TurnedAway(wait) => {
-            app.note_turned_away(request);
+            turn.app.note_turned_away(turn.request);
             let minutes = answers::minutes(wait);
             let problem = FactorProblem::TooManyAttempts { minutes };
             refusal(problem, Some(Reason::TooManyCodes), Some(wait))
         }
     }
+}
+
+fn note_wrong(turn: Turn<'_>, user: &UserRow) {
+    turn.app.note_failure(
+        SECOND_FACTOR_FAILED,
+        turn.request,
+        turn.visit.client_id(),
+        Concerned::User(&user.sub),
+        Reason::SecondFactorWrong,
+    );
 }
 
 /// Whether the user is still as they were when the ticket was made.
@@ -441,17 +444,14 @@ fn count(app: &App, counters: &[Counter]) -> Result<Option<Duration>, Failure> {
     }
     let buckets: Vec<_> = counters.iter().map(|one| one.bucket.clone()).collect();
     let counts = sign_in_failures::record(&app.store, &buckets)?;
-    let is_above = |count: &&FailureCount| {
-        let mut of_bucket = counters
-            .iter()
-            .filter(|one| one.bucket.bucket == count.bucket);
-        of_bucket.any(|one| count.failures > one.most)
-    };
-    let last = counts
-        .iter()
-        .filter(is_above)
-        .map(|count| count.expires_at)
-        .max();
+    let mut last = None;
+    for count in counts {
+        let is_above =
+            |one: &Counter| one.bucket.bucket == count.bucket && count.failures > one.most;
+        if counters.iter().any(is_above) {
+            last = last.max(Some(count.expires_at));
+        }
+    }
     Ok(last.map(|ends_at| ends_at.since(app.now())))
 }
 

@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::token::grants::issue;
 use crate::outbound::OutboundRequest;
+use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
 use crate::store::session_clients::{self, CallOutcome, DueCall, MOST_TRIES};
 
@@ -105,15 +106,16 @@ fn tell(app: &App, call: &DueCall) -> Result<CallOutcome, String> {
         &call.sub,
         &call.sid,
     );
-    let token = token.map_err(|failure| {
-        if let Failure::Internal(cause) = failure {
-            cause
-        } else {
-            String::from("its token could not be made")
-        }
+    let token = token.map_err(|failure| match failure {
+        Failure::Internal(cause) => cause,
+        _ => String::from("its token could not be made"),
     })?;
-    let request = OutboundRequest::post_form(&logout.uri, &[("logout_token", token.expose())])
-        .at_most(MOST_BYTES);
+    send(app, &logout.uri, &token)
+}
+
+fn send(app: &App, uri: &str, token: &SecretText) -> Result<CallOutcome, String> {
+    let request =
+        OutboundRequest::post_form(uri, &[("logout_token", token.expose())]).at_most(MOST_BYTES);
     match app.outbound.send_from_background(&request) {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(CallOutcome::Told),
         Ok(answer) => Err(format!("it answered {}", answer.status)),

@@ -20,7 +20,9 @@ use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::logout::SignedOut;
 use crate::protocol::authorize::authorize_request::AuthorizeError;
-use crate::protocol::logout::end_session::{EndSessionRequest, SignOutStep, front_channel_address};
+use crate::protocol::logout::end_session::{
+    EndSessionRequest, SignOutStep, UpstreamReturn, front_channel_address,
+};
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::ClientId;
@@ -30,7 +32,8 @@ use crate::protocol::words::redirect_uri::origin_of;
 use crate::protocol::words::session::Session;
 use crate::registry::RegisteredClient;
 use crate::store::audit_events::AuditEvent;
-use crate::store::{session_clients, sessions};
+use crate::store::session_clients;
+use crate::store::sessions::{self, FoundSession};
 
 /// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or
 /// disabled.
@@ -92,13 +95,6 @@ impl SignOut {
     /// A client that is named must be registered; it is looked up at each step. What was done here
     /// and goes on upstream comes back without a seal.
     pub fn of(app: &App, request: EndSessionRequest, sealed: String) -> Result<SignOut, Failure> {
-        let page = |client_id, reason| {
-            Failure::Authorize(AuthorizeError::Page {
-                client_id,
-                reason,
-                detail: None,
-            })
-        };
         let Some(client_id) = &request.client_id else {
             return Ok(SignOut {
                 sealed,
@@ -109,9 +105,9 @@ impl SignOut {
         let client = app
             .registry
             .client(client_id)?
-            .ok_or_else(|| page(None, Reason::UnknownClient))?;
+            .ok_or_else(|| refused(None, Reason::UnknownClient))?;
         if !client.client.enabled {
-            return Err(page(Some(client_id.clone()), Reason::DisabledClient));
+            return Err(refused(Some(client_id.clone()), Reason::DisabledClient));
         }
         Ok(SignOut {
             sealed,
@@ -156,16 +152,7 @@ impl SignOut {
             };
             return Ok(self.leave(app, request, &ended));
         };
-        let mut frames = Vec::new();
-        for client_id in session_clients::list(&app.store, present.row.day, &present.row.sid)? {
-            let Some(client) = app.registry.client(&client_id)? else {
-                continue;
-            };
-            if let Some(logout) = &client.client.frontchannel_logout {
-                let address = front_channel_address(&logout.uri, app.issuer(), &present.row.sid);
-                frames.push((client, address));
-            }
-        }
+        let frames = frames(app, &present.row)?;
         // With its end the session's row forgets the ID token that upstream is shown.
         let upstream = UpstreamSignOut::of(app, present)?;
         self.end(app, request, &present.row, Value::Null)?;
@@ -212,9 +199,11 @@ impl SignOut {
             return Ok(());
         };
         let found = sessions::find_of_user(&app.store, sid, &hinted.subject)?;
-        match found.filter(|session| app.now() < session.expires_at) {
-            Some(session) => self.end(app, request, &session, json!({"by": "id_token_hint"})),
-            None => Ok(()),
+        match found {
+            Some(session) if app.now() < session.expires_at => {
+                self.end(app, request, &session, json!({"by": "id_token_hint"}))
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -226,12 +215,12 @@ impl SignOut {
             return Ok(());
         };
         let found = sessions::find(&app.store, handle.day, &handle.hash(), None)?;
-        let unexpired = found
-            .map(|found| found.session)
-            .filter(|session| app.now() < session.expires_at);
-        unexpired.map_or(Ok(()), |session| {
-            self.end(app, request, &session, Value::Null)
-        })
+        match found {
+            Some(FoundSession { session, .. }) if app.now() < session.expires_at => {
+                self.end(app, request, &session, Value::Null)
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The end of a sign-out, for a browser that is back from upstream. One that has a session
@@ -258,46 +247,48 @@ impl SignOut {
     }
 
     fn way_back(&self) -> Option<String> {
-        self.client()
-            .and_then(|client| self.request.way_back(client))
+        self.request.way_back(self.client()?)
     }
 
     fn leave(&self, app: &App, request: &Request, ended: &SignedOut) -> Response {
-        let way_back = self.way_back();
-        let upstream = ended.upstream.as_ref().map(|(_, address)| address);
-        let next = upstream.or(way_back.as_ref()).filter(|_| ended.at_once);
-        let mut response = match next {
-            Some(location) if ended.frames.is_empty() => answers::see_other(location.clone()),
-            Some(_) | None => {
-                let chrome = Presentation {
-                    config: &app.config,
-                    request,
-                }
-                .chrome(self.ui_locales());
-                let back = self.client().zip(way_back.as_deref());
-                let is_unknown = back.is_none() && self.request.unmatched_redirect_uri.is_some();
-                let page = pages::logout::signed_out_page(chrome, ended, back, is_unknown);
-                let origins: BTreeSet<String> = ended
-                    .frames
-                    .iter()
-                    .filter_map(|(_, address)| origin_of(address))
-                    .collect();
-                let page = answers::framing_page(page, &origins, next.map(String::as_str));
-                self.noted(page, back.is_some())
-            }
+        let upstream = ended.upstream.as_ref().map(|(_, address)| address.clone());
+        let next = upstream.or_else(|| self.way_back());
+        let mut response = match next.filter(|_| ended.at_once) {
+            Some(location) if ended.frames.is_empty() => answers::see_other(location),
+            next => self.farewell(app, request, ended, next.as_deref()),
         };
         response.note.client_id = self.request.client_id.as_ref().map(ClientId::to_string);
         response
     }
 
+    /// The page that says that it is done. It loads the clients' frames, and goes on to `next`.
+    fn farewell(
+        &self,
+        app: &App,
+        request: &Request,
+        ended: &SignedOut,
+        next: Option<&str>,
+    ) -> Response {
+        let presentation = Presentation {
+            config: &app.config,
+            request,
+        };
+        let chrome = presentation.chrome(self.ui_locales());
+        let way_back = self.way_back();
+        let back = self.client().zip(way_back.as_deref());
+        let is_unknown = back.is_none() && self.request.unmatched_redirect_uri.is_some();
+        let page = pages::logout::signed_out_page(chrome, ended, back, is_unknown);
+        let frames = ended.frames.iter();
+        let origins: BTreeSet<String> = frames
+            .filter_map(|(_, address)| origin_of(address))
+            .collect();
+        let page = answers::framing_page(page, &origins, next);
+        self.noted(page, back.is_some())
+    }
+
     /// Says to the log why the way back that was asked for is none.
     fn noted(&self, page: Response, has_way_back: bool) -> Response {
-        let Some(sent) = self
-            .request
-            .unmatched_redirect_uri
-            .as_ref()
-            .filter(|_| !has_way_back)
-        else {
+        let (Some(sent), false) = (&self.request.unmatched_redirect_uri, has_way_back) else {
             return page;
         };
         let (reason, detail) = match self.client() {
@@ -319,6 +310,29 @@ impl SignOut {
     }
 }
 
+fn refused(client_id: Option<ClientId>, reason: Reason) -> Failure {
+    Failure::Authorize(AuthorizeError::Page {
+        client_id,
+        reason,
+        detail: None,
+    })
+}
+
+/// The clients' pages that end their part of the session, and where.
+fn frames(app: &App, session: &Session) -> Result<Vec<(Arc<RegisteredClient>, String)>, Failure> {
+    let mut frames = Vec::new();
+    for client_id in session_clients::list(&app.store, session.day, &session.sid)? {
+        let Some(client) = app.registry.client(&client_id)? else {
+            continue;
+        };
+        if let Some(logout) = &client.client.frontchannel_logout {
+            let address = front_channel_address(&logout.uri, app.issuer(), &session.sid);
+            frames.push((client, address));
+        }
+    }
+    Ok(frames)
+}
+
 /// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to
 /// `/logout`, which says that nobody is signed in or asks whether to sign out.
 pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
@@ -326,15 +340,7 @@ pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Respon
     let state = query
         .bounded("state", parameters::HANDLE)
         .map_err(Failure::bad_request)?;
-    let opened = state.and_then(|state| visit::open_text(app, state).ok());
-    let returns = opened.and_then(|opened| {
-        if let SealedPurpose::SignedOut(returns) = opened.request.purpose {
-            Some(returns)
-        } else {
-            None
-        }
-    });
-    let Some(returns) = returns.filter(|returns| returns.provider == provider) else {
+    let Some(returns) = state.and_then(|state| begun_here(app, state, provider)) else {
         let mut response = answers::see_other(format!("{}/logout", app.config.base_url.path()));
         response.note.reason = Some(Reason::SignOutNotBegunHere);
         return Ok(response);
@@ -344,4 +350,11 @@ pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Respon
     }
     let present = PresentSession::find(app, request)?;
     SignOut::of(app, returns.request, String::new())?.after_upstream(app, request, present.as_ref())
+}
+
+fn begun_here(app: &App, state: &str, provider: &str) -> Option<UpstreamReturn> {
+    match visit::open_text(app, state).ok()?.request.purpose {
+        SealedPurpose::SignedOut(returns) if returns.provider == provider => Some(returns),
+        _ => None,
+    }
 }

@@ -62,18 +62,11 @@ pub(super) fn handle_one(
     admission: &Admission,
     id: &str,
 ) -> Result<Response, ScimRefusal> {
-    let id = percent_decode_str(id)
-        .decode_utf8()
-        .ok()
-        .filter(|id| !id.contains('\0'));
-    let subject = Subject::new(id.ok_or_else(unknown)?);
+    let subject = decoded(id).ok_or_else(unknown)?;
     // Before anything is written: a query that is wrong.
     projection(request)?;
     match request.method {
-        Method::Get | Method::Head => {
-            let user = found(app, admission, &subject)?;
-            shown(app, request, &user)
-        }
+        Method::Get | Method::Head => shown(app, request, &found(app, admission, &subject)?),
         Method::Put => {
             let wanted = resource::read(&body(request)?)?;
             change(app, request, admission, &subject, |user| {
@@ -89,6 +82,12 @@ pub(super) fn handle_one(
         Method::Delete => remove(app, request, admission, &subject),
         Method::Post | Method::Options | Method::Other => Err(not_allowed()),
     }
+}
+
+/// `None` for what nobody's subject is.
+fn decoded(id: &str) -> Option<Subject> {
+    let id = percent_decode_str(id).decode_utf8().ok()?;
+    (!id.contains('\0')).then(|| Subject::new(id))
 }
 
 fn create(app: &App, request: &Request, admission: &Admission) -> Result<Response, ScimRefusal> {
@@ -267,13 +266,8 @@ fn after_change(
     let mut after = before.changed_to(attributes)?;
     let sets_passwords = admission.scope.contains(SET_PASSWORD);
     if app.is_administrator(&before.profile.claims) {
-        let only_enabled = ScimUser {
-            profile: ScimProfile {
-                enabled: after.profile.enabled,
-                ..before.profile.clone()
-            },
-            ..before.clone()
-        };
+        let mut only_enabled = before.clone();
+        only_enabled.profile.enabled = after.profile.enabled;
         // Whoever leaves is out, whatever else the request says: Okta's PUT names no roles, and
         // with them it would take the administrators' role. Repeated, it is answered the same.
         let is_disabled_now = before.profile.enabled && says_inactive(attributes);
@@ -432,13 +426,13 @@ fn body(request: &Request) -> Result<Value, ScimError> {
             "The content type must be application/scim+json.",
         ));
     }
-    let value: Option<Value> = serde_json::from_slice(&request.body).ok();
-    value
-        .filter(|value| is_shallow(value, DEEPEST))
-        .ok_or_else(|| {
+    match serde_json::from_slice(&request.body) {
+        Ok(value) if is_shallow(&value, DEEPEST) => Ok(value),
+        Ok(_) | Err(_) => {
             let rule = "the body must be JSON, at most 8 levels deep";
-            ScimError::bad_request(ScimType::InvalidSyntax, rule)
-        })
+            Err(ScimError::bad_request(ScimType::InvalidSyntax, rule))
+        }
+    }
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {

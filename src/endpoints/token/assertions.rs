@@ -73,14 +73,7 @@ impl App {
         expected: ExpectedAssertion<'_>,
         now: Instant,
     ) -> Judged<Assertion> {
-        let claims = self.verified_claims(
-            Asker::Worker(&self.outbound),
-            jws,
-            Provenance::Presented,
-            keys,
-            algs,
-            Deadline::usual(),
-        )?;
+        let claims = self.presented_claims(jws, keys, algs)?;
         let assertion = match claims.and_then(|claims| judge(&claims, expected, now)) {
             Ok(assertion) => assertion,
             Err(problem) => return Ok(Err(problem)),
@@ -97,6 +90,23 @@ impl App {
         })
     }
 
+    /// The verified claims of a JWT that a request brings.
+    pub fn presented_claims(
+        &self,
+        jws: &UnverifiedJws,
+        keys: KeySource<'_>,
+        algs: &[SigningAlgorithm],
+    ) -> Judged<Map<String, Value>> {
+        self.verified_claims(
+            Asker::Worker(&self.outbound),
+            jws,
+            Provenance::Presented,
+            keys,
+            algs,
+            Deadline::usual(),
+        )
+    }
+
     /// The claims of a JWT that one of these keys signed. A key that is missing from a fetched set
     /// may be new: then the set is fetched again, at most once a minute for each provenance. All
     /// this takes no longer than `deadline`.
@@ -111,8 +121,10 @@ impl App {
     ) -> Judged<Map<String, Value>> {
         let url = match keys {
             KeySource::Inline(jwks) => {
-                let set = KeySet::parse(jwks).ok_or(AssertionProblem::KeysUnavailable);
-                return Ok(set.and_then(|set| verify_by(jws, &set, algs)));
+                return Ok(match KeySet::parse(jwks) {
+                    Some(set) => verify_by(jws, &set, algs),
+                    None => Err(AssertionProblem::KeysUnavailable),
+                });
             }
             KeySource::Uri(url) => url,
         };

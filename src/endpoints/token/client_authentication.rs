@@ -4,18 +4,17 @@
 use std::convert::identity;
 use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
-use crate::app::fetched::Provenance;
 use crate::app::guesses::{Guesses, Source};
 use crate::app::metadata_documents::reason_for;
 use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
-use crate::outbound::{Asker, Deadline};
 use crate::protocol::keys::jwt::UnverifiedJws;
 use crate::protocol::token::assertion::{self, ExpectedAssertion};
 use crate::protocol::token::client_authentication::{
@@ -81,29 +80,34 @@ fn prove<T>(
         Ok(presented) => presented,
         Err(failure) => return Err(refused(app, shown(failure))),
     };
-    let failure = match judge_readings(app, request, &presented, now, judge)? {
+    match judge_readings(app, request, &presented, now, judge)? {
         Ok(proven) => {
             app.token_is_asked_for();
-            return Ok(proven);
+            Ok(proven)
         }
-        Err(failure) => failure,
-    };
-    let reason = failure.error.reason;
-    // An unknown client_id may be anything, even a secret in the wrong field: it is not logged.
-    let name = Some(&presented.client_id).filter(|_| reason != Reason::UnknownClientAtToken);
-    let nobody = Concerned::Nobody;
-    app.note_failure(
-        "client_authentication_failed",
-        request,
-        name,
-        nobody,
-        reason,
-    );
-    let refused = refused(app, shown(failure));
-    Err(match name {
-        Some(name) => refused.about(name, None),
-        None => refused,
-    })
+        Err(failure) => {
+            let name = note(app, request, &presented.client_id, failure.error.reason);
+            let refused = refused(app, shown(failure));
+            Err(match name {
+                Some(name) => refused.about(name, None),
+                None => refused,
+            })
+        }
+    }
+}
+
+/// Notes that authentication failed, and says by whose name. An unknown client_id may be anything,
+/// even a secret in the wrong field: it is not logged.
+fn note<'a>(
+    app: &App,
+    request: &Request,
+    name: &'a ClientId,
+    reason: Reason,
+) -> Option<&'a ClientId> {
+    let name = Some(name).filter(|_| reason != Reason::UnknownClientAtToken);
+    let event = "client_authentication_failed";
+    app.note_failure(event, request, name, Concerned::Nobody, reason);
+    name
 }
 
 /// Whose wrong guesses count together: guesses from one source at the secret of a registered name,
@@ -144,13 +148,6 @@ fn judge_readings<T>(
     now: Instant,
     judge: Judge<T>,
 ) -> Judged<T> {
-    let throttled = |retry_after| {
-        app.note_turned_away(request);
-        Failure::Throttled {
-            reason: Reason::TooManyClientFailures,
-            retry_after,
-        }
-    };
     let source = Source::of(request.source);
     let raw = presented.retry();
     let mut refused = None;
@@ -160,14 +157,14 @@ fn judge_readings<T>(
         let is_second = tried.iter().any(|tried: &Guesser<'_>| tried.who == who);
         let guesses = if is_second { 2 } else { 1 };
         match (failures.wait(&who, guesses, now), &refused) {
-            (Some(wait), None) => return Err(throttled(wait)),
+            (Some(wait), None) => return Err(turned_away(app, request, wait)),
             (Some(_), Some(_)) => break,
             (None, _) => {}
         }
         match judge(app, reading, now)? {
             Ok(proven) => {
                 return match failures.wait(&who, guesses, now) {
-                    Some(wait) => Err(throttled(wait)),
+                    Some(wait) => Err(turned_away(app, request, wait)),
                     None => Ok(Ok(proven)),
                 };
             }
@@ -179,9 +176,19 @@ fn judge_readings<T>(
         }
     }
     for Guesser { failures, who } in tried {
-        failures.count(who, now).map_err(throttled)?;
+        if let Err(wait) = failures.count(who, now) {
+            return Err(turned_away(app, request, wait));
+        }
     }
     Ok(Err(refused.expect("there is a first reading")))
+}
+
+fn turned_away(app: &App, request: &Request, retry_after: Duration) -> Failure {
+    app.note_turned_away(request);
+    Failure::Throttled {
+        reason: Reason::TooManyClientFailures,
+        retry_after,
+    }
 }
 
 /// Finds the resource or the client of that name: no two share one. A public client cannot prove
@@ -284,18 +291,12 @@ fn by_workload(
     let Some(keys) = KeySource::of(&entry.jwks, &entry.jwks_uri) else {
         return Ok(Err(Reason::ClientAssertionKey));
     };
-    let claims = app.verified_claims(
-        Asker::Worker(&app.outbound),
-        jws,
-        Provenance::Presented,
-        keys,
-        &SigningAlgorithm::ALL,
-        Deadline::usual(),
-    )?;
-    Ok(match claims {
-        Ok(claims) => workload_identity::judge(&claims, entry, app.issuer(), now),
-        Err(problem) => Err(assertion::reason_for(problem)),
-    })
+    Ok(
+        match app.presented_claims(jws, keys, &SigningAlgorithm::ALL)? {
+            Ok(claims) => workload_identity::judge(&claims, entry, app.issuer(), now),
+            Err(problem) => Err(assertion::reason_for(problem)),
+        },
+    )
 }
 
 fn refused(app: &App, failure: AuthenticationFailure) -> Failure {

@@ -40,26 +40,27 @@ pub fn authenticate_sender(
     now: Instant,
 ) -> Result<Sender, Failure> {
     if !is_sent(request) {
-        let client = authenticate(app, request, parameters, now)?;
         return Ok(Sender {
-            client,
+            client: authenticate(app, request, parameters, now)?,
             proof: None,
         });
     }
     let judged = judge(app, request, now);
     if parameters.was_sent("client_assertion")
-        && let Ok(proof) = &judged
+        && judged.is_ok()
         && let Some(named) = named(app, request, parameters)?
     {
-        check_nonce(app, proof, &named.client, now)
-            .map_err(|reason| refused(app, reason, None, &named.client, now))?;
+        check(app, request, &judged, &named.client, now)?;
     }
     let client = authenticate(app, request, parameters, now)?;
     check(app, request, &judged, &client.client, now)?;
-    let newly = judged.and_then(|proof| take(app, proof, now));
-    let proof = newly.map_err(|reason| refused(app, reason, None, &client.client, now))?;
-    let proof = Some(proof);
-    Ok(Sender { client, proof })
+    match judged.and_then(|proof| take(app, proof, now)) {
+        Ok(proof) => Ok(Sender {
+            client,
+            proof: Some(proof),
+        }),
+        Err(reason) => Err(refused(app, reason, None, &client.client, now)),
+    }
 }
 
 fn is_sent(request: &Request) -> bool {
@@ -81,6 +82,9 @@ fn named(
 
 /// Judges everything that needs no client.
 fn judge(app: &App, request: &Request, now: Instant) -> Result<DpopProof, Reason> {
+    if !is_sent(request) {
+        return Err(Reason::ProofMissing);
+    }
     let headers: Vec<&str> = request.headers.all("dpop").collect();
     let expected = ExpectedProof {
         method: request.method.as_str(),
@@ -101,11 +105,13 @@ pub fn read_verified(headers: &[&str]) -> Result<UnverifiedProof, Reason> {
 
 /// What a client that needs nonces must have.
 fn check_nonce(app: &App, proof: &DpopProof, client: &Client, now: Instant) -> Result<(), Reason> {
-    let is_good = |nonce: &str| bucket_of(app, nonce, nonce_buckets(now)).is_some();
-    if client.requires_dpop_nonce && !proof.nonce.as_deref().is_some_and(is_good) {
-        return Err(Reason::ProofNonce);
+    if !client.requires_dpop_nonce {
+        return Ok(());
     }
-    Ok(())
+    match &proof.nonce {
+        Some(nonce) if bucket_of(app, nonce, nonce_buckets(now)).is_some() => Ok(()),
+        Some(_) | None => Err(Reason::ProofNonce),
+    }
 }
 
 fn check(
@@ -119,13 +125,14 @@ fn check(
         Ok(proof) => check_nonce(app, proof, client, now),
         Err(reason) => Err(*reason),
     };
-    checked.map_err(|reason| {
-        let detail = match reason {
-            Reason::ProofElsewhere => made_elsewhere(app, request),
-            _ => None,
-        };
-        refused(app, reason, detail, client, now)
-    })
+    let Err(reason) = checked else {
+        return Ok(());
+    };
+    let detail = match reason {
+        Reason::ProofElsewhere => made_elsewhere(app, request),
+        _ => None,
+    };
+    Err(refused(app, reason, detail, client, now))
 }
 
 /// For the log: what a proof was made for, and what it should have been made for.
@@ -216,9 +223,6 @@ pub fn require_holder(
         let refusal = refused(BearerFailure::InvalidProof(reason));
         offering_nonce(app, reason, refusal, now)
     };
-    if !is_sent(request) {
-        return Err(refused_proof(Reason::ProofMissing));
-    }
     let proof = judge(app, request, now).map_err(refused_proof)?;
     if let Some(client) = app.registry.client(&token.client_id)? {
         check_nonce(app, &proof, &client.client, now).map_err(refused_proof)?;

@@ -32,14 +32,9 @@ use crate::store::{StoreError, grants, tokens};
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let parameters = form(request)?;
     let introspector = authenticate_introspector(app, request, &parameters, app.now())?;
-    let answer = match (open(app, &presented_token(&parameters)?), &introspector) {
-        (Some(PresentedToken::Access(token)), _) => of_access_token(app, &introspector, &token)?,
-        (Some(PresentedToken::Refresh(handle)), Introspector::Client(client)) => {
-            of_refresh_token(app, client, handle)?
-        }
-        (Some(PresentedToken::Refresh(_)), Introspector::Resource(_)) | (None, _) => None,
-    };
-    let mut response = answers::json(200, &answer.unwrap_or_else(|| json!({ "active": false })));
+    let about = about(app, &introspector, &presented_token(&parameters)?)?;
+    let answer = about.unwrap_or_else(|| json!({ "active": false }));
+    let mut response = answers::json(200, &answer);
     response.note.client_id = Some(match introspector {
         Introspector::Client(client) => client.client.client_id.to_string(),
         Introspector::Resource(name) => name,
@@ -49,12 +44,26 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 
 fn form(request: &Request) -> Result<Parameters, Failure> {
     require_form(request, 415)?;
-    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    let parameters = Parameters::parse(&request.body)?;
     refuse_presented_token_in_query(request)?;
     Ok(parameters)
 }
 
 /// `None` when the token is not active, or is none of the caller's business.
+fn about(
+    app: &App,
+    introspector: &Introspector,
+    token: &SecretText,
+) -> Result<Option<Value>, Failure> {
+    match (open(app, token), introspector) {
+        (Some(PresentedToken::Access(token)), _) => of_access_token(app, introspector, &token),
+        (Some(PresentedToken::Refresh(handle)), Introspector::Client(client)) => {
+            of_refresh_token(app, client, handle)
+        }
+        (Some(PresentedToken::Refresh(_)), Introspector::Resource(_)) | (None, _) => Ok(None),
+    }
+}
+
 fn of_access_token(
     app: &App,
     introspector: &Introspector,
@@ -209,8 +218,11 @@ pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
     // are refused below.
     let is_ours = [Some(ACCESS_TOKEN_TYP), Some(ID_TOKEN_TYP)].contains(&jws.typ.as_deref())
         && app.registry.snapshot().keys.verifies(&jws);
+    if !is_ours {
+        return None;
+    }
     // The signature was verified just above, so we wrote these claims.
-    let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
+    let claims = jws.unverified_claims()?;
     AccessToken::from_verified_claims(&claims, app.issuer())
 }
 

@@ -8,11 +8,13 @@ use crate::endpoints::forms::require_form;
 use crate::endpoints::token::dpop::{self, require_holder};
 use crate::endpoints::token::introspection;
 use crate::http::{Method, Request, Response};
+use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::userinfo::{
     self, BearerFailure, SentToken, TokenScheme, UserInfoVerdict, judge, response,
 };
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::scope::{OPENID, ScopeSet};
+use crate::protocol::words::session::User;
 
 /// Answers with claims, or with the challenge of RFC 6750 §3.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
@@ -28,32 +30,32 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let about = |failure| refused(failure).about(&token.client_id, None);
     require_holder(app, request, &sent, &token, about)?;
     let (stands, user) = introspection::standing(app, &token)?;
-    let mut answer = match judge(&token, stands, user.as_ref()) {
-        UserInfoVerdict::Answer(user) => {
-            let client = app.registry.client(&token.client_id)?;
-            let none = ScopeSet::default();
-            let reach = client.as_ref().map_or(&none, |client| &client.client.scope);
-            let claims = response(&token, user, reach, &app.registry.snapshot().catalogue);
-            let answer = answers::json(200, &claims);
-            match &client {
-                Some(client) => dpop::with_nonce(app, &client.client, answer, app.now()),
-                None => answer,
-            }
-        }
-        UserInfoVerdict::Refuse(failure) => {
-            return Err(about(failure));
-        }
-    };
+    match judge(&token, stands, user.as_ref()) {
+        UserInfoVerdict::Answer(user) => claims(app, &token, user),
+        UserInfoVerdict::Refuse(failure) => Err(about(failure)),
+    }
+}
+
+/// Answers with the claims, as far as the client's registration goes now.
+fn claims(app: &App, token: &AccessToken, user: &User) -> Result<Response, Failure> {
+    let client = app.registry.client(&token.client_id)?;
+    let none = ScopeSet::default();
+    let reach = client.as_ref().map_or(&none, |client| &client.client.scope);
+    let claims = response(token, user, reach, &app.registry.snapshot().catalogue);
+    let mut answer = answers::json(200, &claims);
     answer.note.client_id = Some(token.client_id.to_string());
-    Ok(answer)
+    Ok(match &client {
+        Some(client) => dpop::with_nonce(app, &client.client, answer, app.now()),
+        None => answer,
+    })
 }
 
 /// The token from the header or from a form. A body that is empty needs no content type.
 fn presented(request: &Request) -> Result<SentToken, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let query = Parameters::parse(request.query.as_bytes())?;
     let form = if request.method == Method::Post && !request.body.is_empty() {
         require_form(request, 415)?;
-        Some(Parameters::parse(&request.body).map_err(Failure::bad_request)?)
+        Some(Parameters::parse(&request.body)?)
     } else {
         None
     };

@@ -27,7 +27,7 @@ use crate::protocol::upstream::account::{
 };
 use crate::protocol::upstream::round_trip::{self, Ask, RoundTrip};
 use crate::protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
-use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
@@ -76,24 +76,14 @@ impl<'a> Back<'a> {
         }
         let is_over = || Box::new(over(app, request, Reason::RoundTripOver));
         let parameters = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
-        let state = parameters
-            .bounded("state", parameters::HANDLE)
-            .ok()
-            .flatten()
-            .unwrap_or_default();
-        let trip: Option<RoundTrip> = app.vault.upstream_states.open_text("", state);
-        let trip = trip
-            .filter(|trip| trip.provider == provider && trip.is_underway(app.now()))
-            .ok_or_else(is_over)?;
+        let trip = trip_underway(app, &parameters, provider).ok_or_else(is_over)?;
         let flow = Flow::new(trip.begun_at, trip.flow);
         let cookie = request
             .cookie(&flow.cookie_name(&app.config))
             .filter(|cookie| is_of(cookie, &trip))
             .ok_or_else(is_over)?;
-        let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);
-        let sealed = trip.request.as_deref().or(of_cookie).unwrap_or_default();
         Ok(Back {
-            sealed: sealed.to_owned(),
+            sealed: sealed_in(&trip, cookie),
             snapshot: app.registry.snapshot(),
             app,
             request,
@@ -123,10 +113,8 @@ impl<'a> Back<'a> {
     ) -> Result<Identified<'_>, UpstreamProblem> {
         // Where they went, if the name stands for the same issuer still: what that one sent is no
         // other's to see.
-        let providers = &self.snapshot.catalogue.identity_providers;
-        let provider = providers
-            .get(&self.trip.provider)
-            .filter(|provider| provider.enabled && provider.authority() == self.trip.issuer)
+        let provider = provider::registered(&self.snapshot, &self.trip.provider)
+            .filter(|provider| provider.authority() == self.trip.issuer)
             .filter(|provider| may_go_on(provider))
             .ok_or_else(|| {
                 UpstreamProblem::unavailable(
@@ -157,6 +145,16 @@ impl<'a> Back<'a> {
     }
 }
 
+/// The round trip that `state` tells of, if it leads back from this provider.
+fn trip_underway(app: &App, parameters: &Parameters, provider: &str) -> Option<RoundTrip> {
+    let sent = parameters
+        .bounded("state", parameters::HANDLE)
+        .ok()
+        .flatten();
+    let trip: RoundTrip = app.vault.upstream_states.open_text("", sent?)?;
+    (trip.provider == provider && trip.is_underway(app.now())).then_some(trip)
+}
+
 /// Whether the browser only makes ready for a visit that may never come.
 fn is_prefetch(request: &Request) -> bool {
     let purposes = [
@@ -173,6 +171,12 @@ fn is_prefetch(request: &Request) -> bool {
 fn is_of(cookie: &str, trip: &RoundTrip) -> bool {
     let hash: [u8; 32] = Sha256::digest(cookie).into();
     SecretBytes::new(hash) == SecretBytes::new(trip.cookie_hash)
+}
+
+fn sealed_in(trip: &RoundTrip, cookie: &str) -> String {
+    let of_cookie = cookie.split_once('.').map(|(_, sealed)| sealed);
+    let sealed = trip.request.as_deref().or(of_cookie).unwrap_or_default();
+    sealed.to_owned()
 }
 
 /// One page for every bad callback, so that a stranger does not learn what was wrong.
@@ -199,23 +203,8 @@ struct Entry<'a> {
 impl Entry<'_> {
     /// Lets somebody in whom the provider vouches for, by that way.
     fn enter(&self, trip: &RoundTrip) -> Result<Taken, Failure> {
-        let Entry {
-            app,
-            request,
-            visit,
-            provider,
-            identity,
-        } = self;
-        if !identity.left_out.is_empty() {
-            let id = &request.id;
-            let name = &provider.name;
-            let left_out = identity.left_out.join(", ");
-            log::warn!(
-                "request {id}: identity provider {name} says too much of somebody, left out: \
-                 {left_out}"
-            );
-        }
-        let claims = possible_claims(&identity.claims);
+        self.tell_what_is_left_out();
+        let claims = possible_claims(&self.identity.claims);
         let mut accepted = self.find_or_provision(&claims);
         // Somebody was quicker, most likely they themselves: with the same identity, which now is
         // there, or with another change of the user. Now that is judged.
@@ -226,24 +215,34 @@ impl Entry<'_> {
             let changed_hands = String::from("the identity changed hands meanwhile");
             return Err(StoreError::Conflict(changed_hands).into());
         }
-        let user = match accepted? {
-            Ok(user) => user,
-            Err(refusal) => return Ok(Taken::Answer(self.refuse(refusal))),
-        };
-        let facts = &identity.facts;
-        let ask = Ask::of(&visit.request);
-        let asked_at = visit.request.received_at;
+        match accepted? {
+            Ok(user) => Ok(Taken::Proved(Box::new(user), self.proof(trip))),
+            Err(refusal) => Ok(Taken::Answer(self.refuse(refusal))),
+        }
+    }
+
+    fn tell_what_is_left_out(&self) {
+        let left_out = &self.identity.left_out;
+        if !left_out.is_empty() {
+            let id = &self.request.id;
+            let name = &self.provider.name;
+            let left_out = left_out.join(", ");
+            log::warn!(
+                "request {id}: identity provider {name} says too much of somebody, left out: \
+                 {left_out}"
+            );
+        }
+    }
+
+    fn proof(&self, trip: &RoundTrip) -> Proof {
+        let provider = self.provider;
+        let facts = &self.identity.facts;
+        let ask = Ask::of(&self.visit.request);
+        let asked_at = self.visit.request.received_at;
         // By the database's clock the request may lie a moment ahead of this process.
-        let now = app.now().max(asked_at);
-        // Kept only where signing out here signs out there, and if it fits into an address.
-        let id_token = identity
-            .id_token
-            .as_ref()
-            .map(SecretText::expose)
-            .filter(|_| provider.sign_out);
-        let id_token = id_token.filter(|token| token.len() <= parameters::ID_TOKEN_HINT);
+        let now = self.app.now().max(asked_at);
         let acr = claims::acr(provider, facts.acr.as_deref());
-        let proof = Proof {
+        Proof {
             identity_provider: provider.name.clone(),
             amr: claims::amr(&acr, &facts.amr),
             acr,
@@ -253,20 +252,31 @@ impl Entry<'_> {
                 now,
             )),
             upstream: Some(Arrival {
-                session: UpstreamSession {
-                    issuer: provider.authority().to_owned(),
-                    subject: facts.subject.clone(),
-                    sid: facts.sid.clone(),
-                    sealed_id_token: id_token
-                        .map(|token| app.vault.upstream_id_tokens.seal(token.as_bytes())),
-                },
+                session: self.upstream_session(),
                 left_at: trip.begun_at.minus(CLOCKS_APART),
                 way: trip.cookie_hash,
                 way_over_at: trip.over_at(),
             }),
             remember: None,
-        };
-        Ok(Taken::Proved(Box::new(user), proof))
+        }
+    }
+
+    fn upstream_session(&self) -> UpstreamSession {
+        let UpstreamIdentity {
+            facts, id_token, ..
+        } = self.identity;
+        // Kept only where signing out here signs out there, and if it fits into an address.
+        let id_token = id_token
+            .as_ref()
+            .map(SecretText::expose)
+            .filter(|token| self.provider.sign_out && token.len() <= parameters::ID_TOKEN_HINT);
+        UpstreamSession {
+            issuer: self.provider.authority().to_owned(),
+            subject: facts.subject.clone(),
+            sid: facts.sid.clone(),
+            sealed_id_token: id_token
+                .map(|token| self.app.vault.upstream_id_tokens.seal(token.as_bytes())),
+        }
     }
 
     /// The user, with what the provider says of them now; `Taken` when the identity found an owner
@@ -288,54 +298,46 @@ impl Entry<'_> {
             AccountDecision::SignIn => linked,
             AccountDecision::Provision => None,
         };
-        let Some(LinkedUser {
-            found,
-            claims: before,
-            version,
-            ..
-        }) = linked
-        else {
-            return Ok(Ok(self.provision(said)?));
+        let user = match linked {
+            Some(linked) => self.update(linked, said)?,
+            None => self.provision(said)?,
         };
+        Ok(Ok(user))
+    }
+
+    /// Takes over what the provider says, where that changes something.
+    fn update(
+        &self,
+        linked: LinkedUser,
+        said: &Map<String, Value>,
+    ) -> Result<CurrentUser, StoreError> {
+        let mut found = linked.found;
+        let before = &linked.claims;
         let present = &found.user.claims;
         let said = &self.without_admin_roles(said, present);
         let change = match &self.app.config.administration {
-            Some(set) => ClaimsChange::beside_admin_roles(set, present, &before, said),
-            None => ClaimsChange::between(present, &before, said),
+            Some(set) => ClaimsChange::beside_admin_roles(set, present, before, said),
+            None => ClaimsChange::between(present, before, said),
         };
-        // Written only where that changes something.
-        if change.is_empty() && before == *said {
-            return Ok(Ok(found));
+        if change.is_empty() && before == said {
+            return Ok(found);
         }
         let claims = change.applied(present);
         let link = self.link(&found.user.sub);
         let detail = json!({"by": self.provider.name, "claims": change.names()});
         let event = self.event("user_changed", &found.user.sub, detail);
-        linked_identities::update_claims(store, &link, &version, said, &claims, &event)?;
+        let store = &self.app.store;
+        linked_identities::update_claims(store, &link, &linked.version, said, &claims, &event)?;
         self.tell_of_sharing(&event)?;
-        let user = UserRow {
-            claims,
-            ..found.user
-        };
-        Ok(Ok(CurrentUser { user, ..found }))
+        found.user.claims = claims;
+        Ok(found)
     }
 
     /// Adds the user, who is new here.
     fn provision(&self, said: &Map<String, Value>) -> Result<CurrentUser, StoreError> {
         let store = &self.app.store;
         let tenant = self.visit.request.acr_values.tenant.as_ref();
-        let claims = self.without_admin_roles(said, &Map::new());
-        let user = UserRow {
-            sub: Subject::of_random(random::bytes()),
-            username: None,
-            tenant: tenant.cloned(),
-            password_hash: None,
-            enabled: true,
-            claims,
-            epoch: 0,
-            factors: 0,
-            strongest_acr: Strength::SignedIn,
-        };
+        let user = new_user(tenant, self.without_admin_roles(said, &Map::new()));
         let link = self.link(&user.sub);
         let detail = json!({
             "identity_provider": self.provider.name, "issuer": link.issuer,
@@ -409,13 +411,7 @@ impl Entry<'_> {
     }
 
     fn refuse(&self, refusal: AccountRefusal) -> Response {
-        let (problem, reason) = match refusal {
-            AccountRefusal::NotProvisioned => (Problem::NotProvisioned, Reason::NotProvisioned),
-            AccountRefusal::Disabled => (Problem::AccountDisabled, Reason::UpstreamUserDisabled),
-            AccountRefusal::OtherTenant => {
-                (Problem::AccountElsewhere, Reason::UpstreamUserElsewhere)
-            }
-        };
+        let (problem, reason) = problem_of(refusal);
         let Entry {
             app,
             request,
@@ -434,15 +430,35 @@ impl Entry<'_> {
         let ui_locales = visit.ui_locales();
         // What the operator needs for `gatepost user link`.
         let subject = self.identity.facts.subject.escape_debug();
-        let detail = format!(
-            "identity provider {}, subject there {subject}",
-            provider.name
-        );
+        let name = &provider.name;
+        let detail = format!("identity provider {name}, subject there {subject}");
         let told = (reason, Some(detail.as_str()));
         let mut response =
             answers::error_page_with(&presentation, problem, told, ui_locales, Some(&sign_in));
         response.note.client_id = visit.client_id().map(ToString::to_string);
         response.note.detail = Some(detail);
         response
+    }
+}
+
+fn new_user(tenant: Option<&TenantName>, claims: Map<String, Value>) -> UserRow {
+    UserRow {
+        sub: Subject::of_random(random::bytes()),
+        username: None,
+        tenant: tenant.cloned(),
+        password_hash: None,
+        enabled: true,
+        claims,
+        epoch: 0,
+        factors: 0,
+        strongest_acr: Strength::SignedIn,
+    }
+}
+
+fn problem_of(refusal: AccountRefusal) -> (Problem, Reason) {
+    match refusal {
+        AccountRefusal::NotProvisioned => (Problem::NotProvisioned, Reason::NotProvisioned),
+        AccountRefusal::Disabled => (Problem::AccountDisabled, Reason::UpstreamUserDisabled),
+        AccountRefusal::OtherTenant => (Problem::AccountElsewhere, Reason::UpstreamUserElsewhere),
     }
 }

@@ -84,12 +84,7 @@ pub fn depart(
     provider: &str,
 ) -> Result<Result<Response, UpstreamProblem>, Failure> {
     let snapshot = app.registry.snapshot();
-    let registered = snapshot
-        .catalogue
-        .identity_providers
-        .get(provider)
-        .filter(|provider| provider.enabled);
-    let Some(provider) = registered else {
+    let Some(provider) = provider::registered(&snapshot, provider) else {
         return Ok(Err(UpstreamProblem::unavailable(
             "it is not registered, or disabled",
         )));
@@ -196,10 +191,10 @@ fn begin(
     let present = request
         .cookies()
         .filter_map(|(name, value)| Some((Flow::of_cookie_name(config, name)?, value.len())));
-    let outlived = making_room(present.collect(), value.len());
-    let response = outlived
-        .into_iter()
-        .fold(response, |response, flow| end(config, response, flow));
+    let mut response = response;
+    for outlived in making_room(present.collect(), value.len()) {
+        response = end(config, response, outlived);
+    }
     let name = flow.cookie_name(config);
     let seconds = LIFETIME.as_secs();
     let attributes = cookies::attributes(config, SameSite::Lax);

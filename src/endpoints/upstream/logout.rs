@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::provider::{Connection, not_believed};
+use super::provider::{Connection, not_believed, registered};
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
@@ -28,64 +28,68 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::AuditEvent;
-use crate::store::{StoreError, sessions, upstream_sessions};
+use crate::store::upstream_sessions::{self, UpstreamSession};
+use crate::store::{StoreError, sessions};
 
 const LOGOUT_TOKEN: &str = "the logout token";
 
 /// Takes a logout token: 200 and nothing, or 400 for whatever is not believed.
 pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
     require_form(request, 400)?;
-    if let Some(retry_after) =
-        app.logout_token_failures
-            .wait(&Source::of(request.source), 1, app.now())
-    {
-        app.note_turned_away(request);
-        return Err(Failure::Throttled {
-            reason: Reason::TooManyLogoutTokens,
-            retry_after,
-        });
-    }
+    refuse_too_many(app, request)?;
     // First, so that a body that is no form gets the same answer at every provider's address.
     let form = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
     let token = form
         .bounded("logout_token", parameters::ASSERTION)
-        .map_err(Failure::bad_request)?;
-    let token = token.ok_or_else(|| refused(app, request, None, "no logout_token"))?;
+        .map_err(Failure::bad_request)?
+        .ok_or_else(|| refused(app, request, None, "no logout_token"))?;
     let snapshot = app.registry.snapshot();
-    let registered = snapshot
-        .catalogue
-        .identity_providers
-        .get(provider)
-        .filter(|provider| provider.enabled);
-    let registered = registered
+    let provider = registered(&snapshot, provider)
         .ok_or_else(|| refused(app, request, None, "no such identity provider, or disabled"))?;
-    let notice = read(app, registered, token).map_err(|problem| match problem {
-        UpstreamProblem::NotBelieved(cause) => refused(app, request, Some(registered), &cause),
+    take(app, request, provider, token)?;
+    Ok(Response::empty(200)
+        .header("Cache-Control", "no-store")
+        .header("Pragma", "no-cache"))
+}
+
+fn refuse_too_many(app: &App, request: &Request) -> Result<(), Failure> {
+    let source = Source::of(request.source);
+    let Some(retry_after) = app.logout_token_failures.wait(&source, 1, app.now()) else {
+        return Ok(());
+    };
+    app.note_turned_away(request);
+    Err(Failure::Throttled {
+        reason: Reason::TooManyLogoutTokens,
+        retry_after,
+    })
+}
+
+fn take(
+    app: &App,
+    request: &Request,
+    provider: &IdentityProvider,
+    token: &str,
+) -> Result<(), Failure> {
+    let notice = read(app, provider, token).map_err(|problem| match problem {
+        UpstreamProblem::NotBelieved(cause) => refused(app, request, Some(provider), &cause),
         UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
-            refused(app, request, Some(registered), "no logout token")
+            refused(app, request, Some(provider), "no logout token")
         }
         // It may be good: the provider may send it again.
         UpstreamProblem::Busy => Failure::Busy,
         UpstreamProblem::Unavailable(cause) => {
             count(app, request);
-            log::warn!(
-                "request {}: a logout token of {provider} cannot be verified: {cause}",
-                request.id
-            );
+            let id = &request.id;
+            let name = &provider.name;
+            log::warn!("request {id}: a logout token of {name} cannot be verified: {cause}");
             Failure::Busy
         }
     })?;
-    if !end_sessions(app, request, registered, &notice).map_err(Failure::NotRevoked)? {
-        return Err(refused(
-            app,
-            request,
-            Some(registered),
-            "the logout token was used before",
-        ));
+    if !end_sessions(app, request, provider, &notice).map_err(Failure::NotRevoked)? {
+        let cause = "the logout token was used before";
+        return Err(refused(app, request, Some(provider), cause));
     }
-    Ok(Response::empty(200)
-        .header("Cache-Control", "no-store")
-        .header("Pragma", "no-cache"))
+    Ok(())
 }
 
 /// Ends what the token is about; `false` when it was used before.
@@ -127,15 +131,14 @@ fn read(
     token: &str,
 ) -> Result<LogoutNotice, UpstreamProblem> {
     let refused = |problem| not_believed(LOGOUT_TOKEN, problem);
-    let jws = UnverifiedJws::parse(token).ok_or_else(|| refused(TokenProblem::Malformed))?;
+    let malformed = || refused(TokenProblem::Malformed);
+    let jws = UnverifiedJws::parse(token).ok_or_else(malformed)?;
     check_typ(jws.typ.as_deref(), LOGOUT_TOKEN_TYP).map_err(refused)?;
     let judged =
         |claims| judge_logout(claims, provider.authority(), &provider.client_id, app.now());
     // A token that no signature could save is refused first: strangers make us fetch nothing, and
     // get the same answer whether the provider can be asked or does not exist.
-    let unverified = jws
-        .unverified_claims()
-        .ok_or_else(|| refused(TokenProblem::Malformed))?;
+    let unverified = jws.unverified_claims().ok_or_else(malformed)?;
     judged(&unverified).map_err(refused)?;
     if let ProviderKind::OAuth { .. } = provider.kind {
         return Err(UpstreamProblem::not_believed(
@@ -143,8 +146,12 @@ fn read(
         ));
     }
     let connection = Connection::open(app, provider)?;
-    let asker = Asker::Worker(&app.outbound);
-    let claims = connection.verified_claims(asker, LOGOUT_TOKEN, &jws, Provenance::Presented)?;
+    let claims = connection.verified_claims(
+        Asker::Worker(&app.outbound),
+        LOGOUT_TOKEN,
+        &jws,
+        Provenance::Presented,
+    )?;
     judged(&claims).map_err(refused)
 }
 
@@ -196,12 +203,8 @@ impl UpstreamSignOut {
     /// For a session that came from a provider where signing out here signs out there.
     pub fn of(app: &App, present: &PresentSession) -> Result<Option<UpstreamSignOut>, Failure> {
         let snapshot = app.registry.snapshot();
-        let provider = snapshot
-            .catalogue
-            .identity_providers
-            .get(present.row.identity_provider());
-        let Some(provider) = provider.filter(|provider| provider.enabled && provider.sign_out)
-        else {
+        let provider = registered(&snapshot, present.row.identity_provider());
+        let Some(provider) = provider.filter(|provider| provider.sign_out) else {
             return Ok(None);
         };
         let upstream = upstream_sessions::find(&app.store, present.row.day, &present.row.sid)?;
@@ -211,14 +214,9 @@ impl UpstreamSignOut {
         let Some(upstream) = of_issuer else {
             return Ok(None);
         };
-        let sealed = upstream.sealed_id_token;
-        let opened = sealed.and_then(|sealed| app.vault.upstream_id_tokens.open(&sealed));
-        let id_token = opened
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .map(SecretText::new);
         Ok(Some(UpstreamSignOut {
             provider: provider.clone(),
-            id_token,
+            id_token: id_token_of(app, &upstream),
         }))
     }
 
@@ -240,14 +238,23 @@ impl UpstreamSignOut {
             ("post_logout_redirect_uri", back),
             ("state", state),
         ];
-        let without_token = with_query(endpoint, &parameters);
+        let mut address = with_query(endpoint, &parameters);
         if let Some(token) = &self.id_token {
             parameters.insert(0, ("id_token_hint", token.expose().to_owned()));
+            let with_token = with_query(endpoint, &parameters);
+            if with_token.len() <= LONGEST_ADDRESS {
+                address = with_token;
+            }
         }
-        let addresses = [with_query(endpoint, &parameters), without_token];
-        let address = addresses
-            .into_iter()
-            .find(|address| address.len() <= LONGEST_ADDRESS)?;
+        if address.len() > LONGEST_ADDRESS {
+            return None;
+        }
         Some((provider.display_name.clone(), address))
     }
+}
+
+fn id_token_of(app: &App, upstream: &UpstreamSession) -> Option<SecretText> {
+    let sealed = upstream.sealed_id_token.as_ref()?;
+    let bytes = app.vault.upstream_id_tokens.open(sealed)?;
+    String::from_utf8(bytes).ok().map(SecretText::new)
 }

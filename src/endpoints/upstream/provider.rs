@@ -35,22 +35,24 @@ pub(crate) struct Connection<'a> {
     deadline: Deadline,
 }
 
+pub(super) fn registered<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a IdentityProvider> {
+    let found = snapshot.catalogue.identity_providers.get(name)?;
+    found.enabled.then_some(found)
+}
+
 /// Our client secret there, if one is registered. `provider` is of the same snapshot: a secret of
 /// the provider that has the name now must not go to the endpoints of the one before.
 pub(crate) fn secret<'a>(
     snapshot: &'a Snapshot,
     provider: &IdentityProvider,
 ) -> Result<Option<&'a SecretText>, UpstreamProblem> {
-    let lost = "its client_secret does not open under the master secret: see `gatepost idp test`";
-    snapshot
-        .provider_secrets
-        .get(&provider.name)
-        .map(|secret| {
-            secret
-                .as_ref()
-                .ok_or_else(|| UpstreamProblem::unavailable(lost))
-        })
-        .transpose()
+    match snapshot.provider_secrets.get(&provider.name) {
+        None => Ok(None),
+        Some(Some(secret)) => Ok(Some(secret)),
+        Some(None) => Err(UpstreamProblem::unavailable(
+            "its client_secret does not open under the master secret: see `gatepost idp test`",
+        )),
+    }
 }
 
 /// Who came back by that way: what the callback's parameters prove (OpenID Connect Core §3.1.2.5 to
@@ -196,9 +198,10 @@ impl<'a> Connection<'a> {
         tokens: &UpstreamTokens,
         trip: &RoundTrip,
     ) -> Result<Told, UpstreamProblem> {
-        let missing =
-            || UpstreamProblem::not_believed("the token endpoint's answer has no id_token");
-        let token = tokens.id_token.as_ref().ok_or_else(missing)?;
+        let Some(token) = &tokens.id_token else {
+            let cause = "the token endpoint's answer has no id_token";
+            return Err(UpstreamProblem::not_believed(cause));
+        };
         let refused = |problem| not_believed(ID_TOKEN, problem);
         let jws =
             UnverifiedJws::parse(token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
@@ -213,11 +216,11 @@ impl<'a> Connection<'a> {
             alg: jws.alg,
             needs_auth_time: trip.max_age.is_some(),
         };
-        let judged = id_token::judge(&claims, &expected, self.app.now());
-        let facts = judged.map_err(|problem| match problem == TokenProblem::NoAuthTime {
-            true => UpstreamProblem::LoginRequired,
-            false => refused(problem),
-        })?;
+        let facts = match id_token::judge(&claims, &expected, self.app.now()) {
+            Ok(facts) => facts,
+            Err(TokenProblem::NoAuthTime) => return Err(UpstreamProblem::LoginRequired),
+            Err(problem) => return Err(refused(problem)),
+        };
         let further = self.further_claims(place, tokens, &claims, &facts.subject)?;
         Ok(Told {
             facts,

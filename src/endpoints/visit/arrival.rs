@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::forms::require_form;
 use crate::http::{Method, Request};
-use crate::protocol::authorize::authorize_request::{self, AuthorizeError, AuthorizeRefusal};
+use crate::protocol::authorize::authorize_request::{self, AuthorizeError};
 use crate::protocol::authorize::pushed_request::{self, PushedRequest};
 use crate::protocol::sealed_request::SealedPurpose;
 use crate::protocol::words::parameters::{self, Parameters};
@@ -23,33 +23,43 @@ impl Visit {
         } else {
             Parameters::parse(request.query.as_bytes())?
         };
-        let visit = match pushed_request::sealed(parameters) {
-            Some(sealed) => {
-                let pushed = SealedPurpose::Pushed(open_pushed(app, parameters, sealed)?);
-                Visit::resume(app, seal(app, pushed))?
-            }
-            None => {
-                let known = SealedPurpose::Authorize(authorize_request::known(parameters));
-                let Opened { request, sealed } = seal(app, known);
-                Visit::of_client(app, parameters, request.received_at, sealed)?
-            }
-        };
+        let visit = Visit::from_parameters(app, parameters)?;
         let must_push = visit
             .registration()
             .is_some_and(|client| client.requires_pushed_requests);
         if must_push && visit.pushed.is_none() {
-            return Err(visit.refuse(AuthorizeRefusal::new(
+            return Err(visit.refuse_with(
                 AuthorizeErrorCode::InvalidRequest,
                 Reason::PushedRequestRequired,
-            )));
+            ));
         }
         if visit.sealed.len() > parameters::SEALED_REQUEST {
             return Err(visit.too_long());
         }
-        if let (Some(name), Some(client_id)) = (
-            &visit.request.acr_values.dropped_identity_provider,
-            visit.client_id(),
-        ) {
+        visit.note_ignored(app, parameters);
+        Ok(visit)
+    }
+
+    fn from_parameters(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
+        match pushed_request::sealed(parameters) {
+            Some(sealed) => {
+                let pushed = SealedPurpose::Pushed(open_pushed(app, parameters, sealed)?);
+                Visit::resume(app, seal(app, pushed))
+            }
+            None => {
+                let known = SealedPurpose::Authorize(authorize_request::known(parameters));
+                let Opened { request, sealed } = seal(app, known);
+                Visit::of_client(app, parameters, request.received_at, sealed)
+            }
+        }
+    }
+
+    /// Tells the log what was asked for in vain.
+    fn note_ignored(&self, app: &App, parameters: &Parameters) {
+        let Some(client_id) = self.client_id() else {
+            return;
+        };
+        if let Some(name) = &self.request.acr_values.dropped_identity_provider {
             let name = name.escape_default();
             log::info!(
                 "client {client_id} asked for the identity provider \"{name}\", which it cannot \
@@ -58,10 +68,7 @@ impl Visit {
             app.dropped_identity_providers
                 .fetch_add(1, Ordering::Relaxed);
         }
-        if let (Some((_, audience)), Some(client_id)) = (
-            parameters.iter().find(|(name, _)| *name == "audience"),
-            visit.client_id(),
-        ) {
+        if let Some((_, audience)) = parameters.iter().find(|(name, _)| *name == "audience") {
             let audience: String = audience
                 .chars()
                 .take(200)
@@ -72,7 +79,6 @@ impl Visit {
                  resource names an API (RFC 8707)"
             );
         }
-        Ok(visit)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
@@ -27,6 +27,7 @@ use crate::protocol::token::id_token::TokenResponse;
 use crate::protocol::token::refresh_token;
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::words::acr_values::settle_tenant;
+use crate::protocol::words::catalogue::SqlGrant;
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -67,8 +68,7 @@ pub fn handle(
         .unwrap_or_default()
         .split(' ');
     let tenants = words.filter_map(|word| word.strip_prefix("tenant:"));
-    let tenant = settle_tenant(tenants, &client.client, &snapshot.catalogue)
-        .map_err(Failure::bad_request)?;
+    let tenant = settle_tenant(tenants, &client.client, &snapshot.catalogue)?;
     let proposal = match handler(context, request)(context, request)? {
         GrantAnswer::Refuse(refusal) => return Err(refused(context, refusal)),
         GrantAnswer::Exchange(exchanged) => {
@@ -76,9 +76,10 @@ pub fn handle(
         }
         GrantAnswer::Propose(proposal) => *proposal,
     };
-    let find =
-        |subject| users::find_for_client(&app.store, subject, Some(&client.client.client_id));
-    let found = proposal.subject.as_ref().map(find).transpose()?.flatten();
+    let found = match &proposal.subject {
+        Some(sub) => users::find_for_client(&app.store, sub, Some(&client.client.client_id))?,
+        None => None,
+    };
     let user = found.as_ref().map(|found| found.user.clone().into_core());
     let circumstances = ProposalCircumstances {
         client: &client.client,
@@ -136,7 +137,10 @@ fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
         .app
         .extension_failures
         .wait(&guesser(context), 1, context.now);
-    wait.map(throttled).map_or(Ok(()), Err)
+    match wait {
+        Some(wait) => Err(throttled(wait)),
+        None => Ok(()),
+    }
 }
 
 fn throttled(retry_after: Duration) -> Failure {
@@ -242,10 +246,10 @@ fn enter(
         ..AuditEvent::of(grant)
     };
     let event = event.by(context.request.source, &context.request.id);
-    let begun = grants::begin(&context.app.store, grant, random::bytes(), &event)?;
-    begun
-        .map(drop)
-        .ok_or_else(|| invalid_grant(Reason::GrantNoLongerStands))
+    match grants::begin(&context.app.store, grant, random::bytes(), &event)? {
+        Some(_) => Ok(()),
+        None => Err(invalid_grant(Reason::GrantNoLongerStands)),
+    }
 }
 
 /// Calls the operator's SQL function. When it fails, that is our failure and not the client's: 503,
@@ -269,16 +273,24 @@ pub fn call_function(
     };
     let parameters = request.to_json();
     let metadata = client_metadata(&client.client);
-    let answer = catalogue::call_function(&app.extensions.functions, grant, &parameters, &metadata)
-        .map_err(|error| {
+    match catalogue::call_function(&app.extensions.functions, grant, &parameters, &metadata) {
+        Ok(answer) => read_answer(grant, answer),
+        Err(error) => {
             log::error!(
                 "request {}: function {}.{}: {error}",
                 context.request.id,
                 grant.schema,
                 grant.function
             );
-            Failure::Busy
-        })?;
+            Err(Failure::Busy)
+        }
+    }
+}
+
+fn read_answer(
+    grant: &SqlGrant,
+    answer: Result<Option<Value>, Objection>,
+) -> Result<GrantAnswer, Failure> {
     match answer {
         Ok(None) => Ok(GrantAnswer::Refuse(GrantRefusal::invalid_grant(""))),
         Ok(Some(answer)) => read(&answer).map_err(|fault| {

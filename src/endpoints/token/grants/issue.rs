@@ -141,15 +141,7 @@ impl<'a> Issue<'a> {
         narrowed: Narrowed,
         additions: Additions,
     ) -> Result<TokenResponse, Failure> {
-        let client = self.client;
-        if let Some(user) = self.user {
-            if !client.is_open_to(user.user.claims.get("role")) {
-                return Err(invalid_grant(Reason::NotOpenToUser));
-            }
-            if !client.takes(&user.sign_in.acr) {
-                return Err(invalid_grant(Reason::AcrBelowMinimum));
-            }
-        }
+        self.check_user()?;
         let further = additions.members.clone();
         let token = self.describe(narrowed, additions);
         let access_token = self.access_token(&token)?;
@@ -160,18 +152,15 @@ impl<'a> Issue<'a> {
                     code: None,
                     // Claims of identity scopes wait for userinfo unless the registration wants
                     // them here.
-                    with_scope_claims: client.always_include_user_claims_in_id_token,
+                    with_scope_claims: self.client.always_include_user_claims_in_id_token,
                     requested: &user.claims.id_token,
                 };
                 Some(self.id_token(user, &beside)?)
             }
             Some(_) | None => None,
         };
-        let refresh_token = self
-            .grant()
-            .filter(|grant| refresh_token::is_issued(&grant.scope, client))
-            .map(|grant| refresh_token(self.app, grant));
-        self.app.note_use(&client.client_id);
+        let refresh_token = self.refresh_token();
+        self.app.note_use(&self.client.client_id);
         Ok(TokenResponse {
             access_token,
             token_type: token.token_type(),
@@ -181,6 +170,35 @@ impl<'a> Issue<'a> {
             scope: token.scope,
             further,
         })
+    }
+
+    /// Whether the client may have tokens of this user, by this sign-in.
+    fn check_user(&self) -> Result<(), Failure> {
+        let Some(user) = self.user else {
+            return Ok(());
+        };
+        if !self.client.is_open_to(user.user.claims.get("role")) {
+            return Err(invalid_grant(Reason::NotOpenToUser));
+        }
+        if !self.client.takes(&user.sign_in.acr) {
+            return Err(invalid_grant(Reason::AcrBelowMinimum));
+        }
+        Ok(())
+    }
+
+    /// The refresh token of the grant's generation. It is computed, and neither drawn nor stored,
+    /// so the same generation always gives the same text.
+    fn refresh_token(&self) -> Option<SecretText> {
+        let grant = self.grant()?;
+        if !refresh_token::is_issued(&grant.scope, self.client) {
+            return None;
+        }
+        let handle = RefreshHandle {
+            grant: grant.id,
+            generation: grant.generation,
+        };
+        let tag = self.app.vault.refresh_tokens.tag(&[&handle.encode()]);
+        Some(handle.to_text(&tag))
     }
 
     /// Makes what the browser carries to the client (OpenID Connect Core §3.2.2.5, §3.3.2.5):
@@ -193,14 +211,7 @@ impl<'a> Issue<'a> {
         narrowed: Option<Narrowed>,
     ) -> Result<Issued, Failure> {
         let access_token = match narrowed {
-            Some(narrowed) => {
-                let token = self.describe(narrowed, Additions::default());
-                Some(FrontChannelAccessToken {
-                    access_token: self.access_token(&token)?,
-                    expires_in: token.expires_in(self.now),
-                    scope: token.scope,
-                })
-            }
+            Some(narrowed) => Some(self.front_channel_access_token(narrowed)?),
             None => None,
         };
         let id_token = match self.user {
@@ -227,6 +238,18 @@ impl<'a> Issue<'a> {
             code,
             id_token,
             access_token,
+        })
+    }
+
+    fn front_channel_access_token(
+        &self,
+        narrowed: Narrowed,
+    ) -> Result<FrontChannelAccessToken, Failure> {
+        let token = self.describe(narrowed, Additions::default());
+        Ok(FrontChannelAccessToken {
+            access_token: self.access_token(&token)?,
+            expires_in: token.expires_in(self.now),
+            scope: token.scope,
         })
     }
 
@@ -297,9 +320,6 @@ impl<'a> Issue<'a> {
     fn id_token(&self, user: IssueUser<'_>, beside: &Beside<'_>) -> Result<SecretText, Failure> {
         let client = self.client;
         let alg = client.id_token_signed_response_alg;
-        // One that comes through the browser stands on no grant: somebody may have seen it.
-        let has_grant = matches!(self.stands_on, StandsOn::Grant(_));
-        let has_jti = has_grant && self.app.config.id_jag && !client.id_jag.is_empty();
         let claims = IdToken {
             issuer: self.app.issuer(),
             client_id: &client.client_id,
@@ -307,7 +327,7 @@ impl<'a> Issue<'a> {
             nonce: user.nonce,
             access_token: beside.access_token.map(SecretText::expose),
             code: beside.code.map(SecretText::expose),
-            jti: has_jti.then(|| self.jti().to_text()),
+            jti: self.id_token_jti(),
             user_claims: claims::for_id_token(
                 user.user,
                 self.scope,
@@ -322,6 +342,14 @@ impl<'a> Issue<'a> {
         let claims = claims.claims(alg);
         sign(self.snapshot, self.now, alg, ID_TOKEN_TYP, &claims)
     }
+
+    /// What the ID token is exchanged by for an ID-JAG. One that comes through the browser stands
+    /// on no grant, and has none: somebody may have seen it.
+    fn id_token_jti(&self) -> Option<String> {
+        let has_grant = matches!(self.stands_on, StandsOn::Grant(_));
+        let is_used = self.app.config.id_jag && !self.client.id_jag.is_empty();
+        (has_grant && is_used).then(|| self.jti().to_text())
+    }
 }
 
 /// What is sent together with an ID token, and which claims it has.
@@ -330,16 +358,6 @@ struct Beside<'a> {
     code: Option<&'a SecretText>,
     with_scope_claims: bool,
     requested: &'a [String],
-}
-
-/// The refresh token of the grant's generation. It is computed, and neither drawn nor stored, so
-/// the same generation always gives the same text.
-fn refresh_token(app: &App, grant: &Grant) -> SecretText {
-    let handle = RefreshHandle {
-        grant: grant.id,
-        generation: grant.generation,
-    };
-    handle.to_text(&app.vault.refresh_tokens.tag(&[&handle.encode()]))
 }
 
 fn sign(

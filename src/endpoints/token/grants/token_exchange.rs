@@ -15,6 +15,7 @@ use crate::protocol::token::token_exchange::{
     ACCESS_TOKEN_TYPE, ExchangeCircumstances, ShownToken, check_client, judge, read,
 };
 use crate::protocol::token::token_request::ExtensionRequest;
+use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::store::users::{self, CurrentUser};
 
@@ -32,11 +33,10 @@ pub fn handle(
     check_client(&client.client)?;
     let shown = read(request)?;
     let subject = live(context, &shown.subject, Reason::InvalidSubjectToken)?;
-    let actor = shown
-        .actor
-        .as_ref()
-        .map(|actor| live(context, actor, Reason::InvalidActorToken))
-        .transpose()?;
+    let actor = match &shown.actor {
+        Some(actor) => Some(live(context, actor, Reason::InvalidActorToken)?),
+        None => None,
+    };
     let circumstances = ExchangeCircumstances {
         client: &client.client,
         catalogue: &snapshot.catalogue,
@@ -72,16 +72,8 @@ pub(crate) fn issue(
     context: GrantContext<'_>,
     exchanged: Exchanged,
 ) -> Result<TokenResponse, Failure> {
-    let GrantContext { app, client, .. } = context;
-    let gone = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
-    let found = users::find_for_client(
-        &app.store,
-        &exchanged.user.subject,
-        Some(&client.client.client_id),
-    )?;
-    let is_open_to = |found: &CurrentUser| client.client.is_open_to(found.user.claims.get("role"));
-    let found = found.filter(is_open_to).ok_or_else(gone)?;
-    let stands_on = StandsOn::User(found.epochs(client.epoch));
+    let found = user(context, &exchanged.user.subject)?;
+    let stands_on = StandsOn::User(found.epochs(context.client.epoch));
     let scope = exchanged.narrowed.scope.clone();
     let user = IssueUser {
         sign_in: &exchanged.user,
@@ -101,4 +93,17 @@ pub(crate) fn issue(
         ..Issue::new(context, &scope, stands_on)
     };
     issue.tokens(exchanged.narrowed, additions)
+}
+
+/// The user whom the tokens speak of, as long as the client is open to them.
+fn user(context: GrantContext<'_>, subject: &Subject) -> Result<CurrentUser, Failure> {
+    let client = &context.client.client;
+    let found = users::find_for_client(&context.app.store, subject, Some(&client.client_id))?;
+    match found {
+        Some(found) if client.is_open_to(found.user.claims.get("role")) => Ok(found),
+        Some(_) | None => {
+            let code = TokenErrorCode::InvalidRequest;
+            Err(TokenError::new(code, Reason::InvalidSubjectToken).into())
+        }
+    }
 }
