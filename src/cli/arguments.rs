@@ -9,7 +9,7 @@ use lexopt::Arg;
 use super::command::{COMMANDS, Command};
 use super::output::Failure;
 use crate::app::extension_grant::ExtensionGrant;
-use crate::config::settings::{SETTINGS, by_flag};
+use crate::config::settings::{SETTINGS, by_flag, flags};
 use crate::config::{Config, Source};
 use crate::protocol::registration::names::{hint, nearest};
 
@@ -161,43 +161,42 @@ const MOST: usize = 100_000;
 
 impl Invocation {
     fn check(&self) -> Result<(), Failure> {
-        let Command {
-            name,
-            values,
-            options,
-            ..
-        } = self.command;
-        let refused = |rule: String| {
-            Err(Failure::Usage(format!(
-                "`gatepost {name}` {rule}; try --help"
-            )))
+        let broken = self.broken_by_values();
+        let Some(rule) = broken.or_else(|| self.broken_by_options()) else {
+            return Ok(());
         };
+        let name = self.command.name;
+        Err(Failure::Usage(format!(
+            "`gatepost {name}` {rule}; try --help"
+        )))
+    }
+
+    /// The rule of the command that its values break.
+    fn broken_by_values(&self) -> Option<String> {
         let expected: Vec<&str> = expected_values(self.command).collect();
-        if let Some(missing) = expected
-            .get(self.values.len())
-            .filter(|value| !value.starts_with('['))
+        if let Some(missing) = expected.get(self.values.len())
+            && !missing.starts_with('[')
         {
-            return refused(format!("needs {missing}"));
+            return Some(format!("needs {missing}"));
         }
+        let surplus = self.values.get(expected.len())?;
         let takes_more = expected.last().is_some_and(|last| last.ends_with("..."));
-        if let Some(surplus) = self.values.get(expected.len()).filter(|_| !takes_more) {
-            return refused(format!("does not take \"{}\"", surplus.escape_debug()));
-        }
+        (!takes_more).then(|| format!("does not take \"{}\"", surplus.escape_debug()))
+    }
+
+    fn broken_by_options(&self) -> Option<String> {
+        let Command {
+            values, options, ..
+        } = self.command;
         let known: Vec<&str> = options.iter().map(|option| option.name).collect();
-        if let Some(option) = self
-            .options
-            .keys()
-            .find(|option| !known.contains(&option.as_str()))
-        {
-            return refused(format!("has no option {option}{}", hint(option, known)));
+        for option in self.options.keys() {
+            if !known.contains(&option.as_str()) {
+                return Some(format!("has no option {option}{}", hint(option, known)));
+            }
         }
-        match values
-            .iter()
-            .find(|value| value.starts_with("--") && !self.has(value))
-        {
-            Some(needed) => refused(format!("needs {needed}")),
-            None => Ok(()),
-        }
+        let mut needed = values.iter().filter(|value| value.starts_with("--"));
+        let missing = needed.find(|value| !self.has(value))?;
+        Some(format!("needs {missing}"))
     }
 
     /// `check` has seen that it is there.
@@ -239,13 +238,12 @@ impl Invocation {
         let Some(text) = self.option("--limit") else {
             return Ok(None);
         };
-        let limit = text
-            .parse()
-            .ok()
-            .filter(|number| (1..=MOST).contains(number));
-        limit
-            .map(Some)
-            .ok_or_else(|| Failure::Usage(format!("--limit must be a number from 1 to {MOST}")))
+        match text.parse() {
+            Ok(number) if (1..=MOST).contains(&number) => Ok(Some(number)),
+            Ok(_) | Err(_) => Err(Failure::Usage(format!(
+                "--limit must be a number from 1 to {MOST}"
+            ))),
+        }
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -298,12 +296,18 @@ const OTHER_WORDS: [(&str, &str); 10] = [
 
 fn no_command(words: &[String]) -> Failure {
     if words.is_empty() {
-        return Failure::Usage(String::from(
-            "no command given; `gatepost --help` lists them",
-        ));
+        return Failure::usage("no command given; `gatepost --help` lists them");
     }
-    let first = words.first().map(String::as_str);
     let typed: Vec<&str> = words.iter().take(2).map(String::as_str).collect();
+    let hint = command_hint(&typed);
+    let shown = typed.join(" ").escape_debug().to_string();
+    Failure::Usage(format!(
+        "\"{shown}\" is not a command{hint}; `gatepost --help` lists all"
+    ))
+}
+
+/// The command that was probably meant.
+fn command_hint(typed: &[&str]) -> String {
     let groups = COMMANDS.iter().filter_map(Command::group);
     let names = COMMANDS.iter().map(|command| command.name).chain(groups);
     let meant: Vec<String> = typed.iter().map(|word| ours(word).to_owned()).collect();
@@ -311,16 +315,11 @@ fn no_command(words: &[String]) -> Failure {
         Some(command) => hint(command.name, names.clone()),
         None => hint(&typed.join(" "), names.clone()),
     };
+    if !whole.is_empty() {
+        return whole;
+    }
     // Without its values: `aply x.json`.
-    let hint = if whole.is_empty() {
-        hint(first.unwrap_or_default(), names)
-    } else {
-        whole
-    };
-    let shown = typed.join(" ").escape_debug().to_string();
-    Failure::Usage(format!(
-        "\"{shown}\" is not a command{hint}; `gatepost --help` lists all"
-    ))
+    hint(typed.first().copied().unwrap_or_default(), names)
 }
 
 /// What we call that which others call `word`.
@@ -333,7 +332,6 @@ fn ours(word: &str) -> &str {
     word
 }
 
-/// Behind a command its own options are meant, not another's.
 fn no_flag(name: &str, command: Option<&'static Command>) -> Failure {
     let secret = SETTINGS.iter().find(|setting| {
         setting.flag().is_none()
@@ -351,36 +349,30 @@ fn no_flag(name: &str, command: Option<&'static Command>) -> Failure {
             secret.name
         ));
     }
-    let flags: Vec<String> = SETTINGS
-        .iter()
-        .filter_map(|setting| setting.flag())
-        .collect();
-    let meant = COMMANDS
-        .iter()
-        .filter(|one| command.is_none_or(|command| command.name == one.name));
-    let options = meant
-        .flat_map(|command| &command.options)
-        .map(|option| option.name);
-    let general = ["--help", "--version", "--env-file"].into_iter();
-    let known = nearest(
-        name,
-        flags
-            .iter()
-            .map(String::as_str)
-            .chain(options)
-            .chain(general),
-    );
-    let hint = match known {
+    let hint = flag_hint(name, command);
+    Failure::Usage(format!("\"{}\" is not a flag{hint}", name.escape_debug()))
+}
+
+/// The flag that was probably meant. Behind a command its own options are, not another's.
+fn flag_hint(name: &str, command: Option<&'static Command>) -> String {
+    let flags = flags();
+    let mut known: Vec<&str> = flags.iter().map(String::as_str).collect();
+    for one in COMMANDS.iter() {
+        if command.is_none_or(|command| command.name == one.name) {
+            known.extend(one.options.iter().map(|option| option.name));
+        }
+    }
+    known.extend(["--help", "--version", "--env-file"]);
+    match nearest(name, known) {
         Some(known) => format!("; the nearest is {known}"),
         None => String::from("; try --help, and -- before a value like that"),
-    };
-    Failure::Usage(format!("\"{}\" is not a flag{hint}", name.escape_debug()))
+    }
 }
 
 fn text(value: OsString) -> Result<String, Failure> {
     value
         .into_string()
-        .map_err(|_| Failure::Usage(String::from("arguments must be valid UTF-8")))
+        .map_err(|_| Failure::usage("arguments must be valid UTF-8"))
 }
 
 fn usage(error: lexopt::Error) -> Failure {

@@ -26,42 +26,11 @@ const LIMIT: i64 = 100;
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--sub") && invocation.has("--user") {
-        return Err(Failure::Usage(String::from(
+        return Err(Failure::usage(
             "--user and --sub both name whom it is about: give one of them",
-        )));
+        ));
     }
-    let mut filter = EventFilter {
-        event: name(invocation, "--event")?,
-        client_id: name(invocation, "--client")?,
-        sub: name(invocation, "--sub")?,
-        since: time(invocation, "--since")?,
-        until: time(invocation, "--until")?,
-        request_id: None,
-        word: invocation.word().map(str::to_lowercase),
-    };
-    // What is no name of an event would find nothing for ever.
-    if let Some(event) = filter
-        .event
-        .as_deref()
-        .filter(|event| !EVENTS.contains(event))
-    {
-        let shown = event.escape_debug();
-        let hint = hint(event, EVENTS);
-        let rule = format!(
-            "--event \"{shown}\" is no name of an event{hint}; there are {}",
-            EVENTS.join(", ")
-        );
-        return Err(Failure::Usage(rule));
-    }
-    if filter
-        .since
-        .zip(filter.until)
-        .is_some_and(|(since, until)| since >= until)
-    {
-        return Err(Failure::Usage(String::from(
-            "--since must be before --until: nothing lies between",
-        )));
-    }
+    let mut filter = asked(invocation)?;
     let limit = invocation
         .limit()?
         .and_then(|limit| limit.try_into().ok())
@@ -77,6 +46,44 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         return follow(&operator, &filter, limit, json);
     }
     show(&audit_events::list(&operator.store, &filter, limit)?, json)
+}
+
+/// Which events are asked for; refused where none would ever be found.
+fn asked(invocation: &Invocation) -> Result<EventFilter, Failure> {
+    let filter = EventFilter {
+        event: name(invocation, "--event")?,
+        client_id: name(invocation, "--client")?,
+        sub: name(invocation, "--sub")?,
+        since: time(invocation, "--since")?,
+        until: time(invocation, "--until")?,
+        request_id: None,
+        word: invocation.word().map(str::to_lowercase),
+    };
+    if let Some(event) = &filter.event {
+        check_event(event)?;
+    }
+    if let (Some(since), Some(until)) = (filter.since, filter.until)
+        && since >= until
+    {
+        return Err(Failure::usage(
+            "--since must be before --until: nothing lies between",
+        ));
+    }
+    Ok(filter)
+}
+
+/// What is no name of an event would find nothing for ever.
+fn check_event(event: &str) -> Result<(), Failure> {
+    if EVENTS.contains(&event) {
+        return Ok(());
+    }
+    let shown = event.escape_debug();
+    let hint = hint(event, EVENTS);
+    let rule = format!(
+        "--event \"{shown}\" is no name of an event{hint}; there are {}",
+        EVENTS.join(", ")
+    );
+    Err(Failure::Usage(rule))
 }
 
 pub(super) fn show(found: &[AuditRow], json: bool) -> Result<(), Failure> {
@@ -120,12 +127,12 @@ fn time(invocation: &Invocation, name: &str) -> Result<Option<Instant>, Failure>
         return Ok(None);
     };
     let read = timestamp::parse(text).or_else(|| timestamp::parse(&format!("{text}T00:00:00Z")));
-    let unread = || {
-        Failure::Usage(format!(
+    match read {
+        Some(time) => Ok(Some(time)),
+        None => Err(Failure::Usage(format!(
             "{name} must be a time as 2027-01-31T08:00:00Z, or a day as 2027-01-31"
-        ))
-    };
-    read.map(Some).ok_or_else(unread)
+        ))),
+    }
 }
 
 fn print(event: &AuditRow, json: bool) -> Result<(), Failure> {
@@ -239,7 +246,9 @@ fn follow(
                     output::note("the database answers again");
                 }
                 is_away = false;
-                rows.iter().try_for_each(|event| print(event, json))?;
+                for event in &rows {
+                    print(event, json)?;
+                }
             }
             Err(error) if error.is_passing() => {
                 if !is_away {
@@ -275,21 +284,7 @@ pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
             "the audit log is not as it was written; findings: {count}, rows: {rows}"
         )));
     }
-    let ends = if is_held {
-        "and so are the ends that the heads name"
-    } else {
-        "as far as chains tell; ends need --heads"
-    };
-    let empty = if is_held {
-        "the audit log is empty, and the heads name no row that should be there"
-    } else {
-        "the audit log is empty: it was emptied, or all of it was older than GATEPOST_AUDIT_DAYS; \
-         --heads tells which"
-    };
-    output::line(&match rows {
-        0 => empty.to_owned(),
-        _ => format!("every row is as it was written, {ends}; rows: {rows}, chains: {chains}"),
-    })
+    output::line(&soundness(rows, chains, is_held))
 }
 
 fn read_heads(path: &str) -> Result<Vec<Head>, Failure> {
@@ -321,6 +316,25 @@ fn heads_of(log: impl BufRead) -> io::Result<Vec<Head>> {
     Ok(heads)
 }
 
+/// What is told of a log without findings, held against heads or not.
+fn soundness(rows: u64, chains: usize, is_held: bool) -> String {
+    let ends = if is_held {
+        "and so are the ends that the heads name"
+    } else {
+        "as far as chains tell; ends need --heads"
+    };
+    let empty = if is_held {
+        "the audit log is empty, and the heads name no row that should be there"
+    } else {
+        "the audit log is empty: it was emptied, or all of it was older than GATEPOST_AUDIT_DAYS; \
+         --heads tells which"
+    };
+    match rows {
+        0 => empty.to_owned(),
+        _ => format!("every row is as it was written, {ends}; rows: {rows}, chains: {chains}"),
+    }
+}
+
 fn sentence(finding: &ChainFinding) -> String {
     let ChainFinding {
         wrong,
@@ -338,14 +352,13 @@ fn sentence(finding: &ChainFinding) -> String {
             format!("heads contradict one another at row {seq}: not all of them are the server's")
         }
     };
-    let when = match (at, wrong) {
-        (Some(at), Wrong::Changed | Wrong::Inserted) => {
-            format!(", at {}", timestamp::format_to_the_microsecond(*at))
-        }
-        (Some(at), Wrong::Removed { .. } | Wrong::ChainRemoved | Wrong::HeadsDiffer) => {
-            format!(", after {}", timestamp::format_to_the_microsecond(*at))
-        }
-        (None, _) => String::new(),
+    let word = match wrong {
+        Wrong::Changed | Wrong::Inserted => "at",
+        Wrong::Removed { .. } | Wrong::ChainRemoved | Wrong::HeadsDiffer => "after",
+    };
+    let when = match at {
+        Some(at) => format!(", {word} {}", timestamp::format_to_the_microsecond(*at)),
+        None => String::new(),
     };
     format!("chain {}: {what}{when}", printable(chain))
 }

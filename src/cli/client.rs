@@ -23,7 +23,9 @@ use crate::protocol::registration::client_checkup::{askable_scope, examine, outl
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::released_claims::released_claims;
 use crate::protocol::registration::walker::parse_own;
-use crate::protocol::registration::{self, ObjectKind, metadata_document, timestamp};
+use crate::protocol::registration::{
+    self, DocumentProblem, ObjectKind, metadata_document, timestamp,
+};
 use crate::protocol::token::assertion::CLIENT_ASSERTION_TYPE;
 use crate::protocol::token::client_secret::{SecretDigest, matches_any};
 use crate::protocol::upstream::outbound_address::may_be_dialled;
@@ -63,21 +65,9 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let mut objects = Vec::new();
     for row in clients::list(&operator.store)? {
         let mut object = shown(&row);
-        // The table tells those in force, said or not; of a registration that is not served, those
-        // it says.
-        let metadata = parse_own(&row.metadata);
-        let read = registration::client::from_json(&metadata, "", &operator.config.client_defaults);
         if let (false, Some(members)) = (json, object.as_object_mut()) {
-            let said = metadata
-                .get("grant_types")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
-            let names: Vec<&str> = match &read {
-                Ok(client) => client.grant_types.iter().map(GrantType::as_str).collect(),
-                Err(_) => said.filter_map(Value::as_str).collect(),
-            };
-            members.insert(String::from("grant_types"), json!(names.join(" ")));
+            let names = grant_types(&operator, &row);
+            members.insert(String::from("grant_types"), json!(names));
         }
         objects.push(object);
     }
@@ -90,6 +80,25 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("SCOPE", "/metadata/scope"),
     ];
     output::list(invocation, &columns, objects)
+}
+
+/// Those in force, said or not; of a registration that is not served, those it says.
+fn grant_types(operator: &Operator, row: &ClientRow) -> String {
+    if let Ok(client) = read(operator, row) {
+        let names: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
+        return names.join(" ");
+    }
+    let metadata = parse_own(&row.metadata);
+    let said = metadata.get("grant_types").and_then(Value::as_array);
+    let said = said.into_iter().flatten();
+    let names: Vec<&str> = said.filter_map(Value::as_str).collect();
+    names.join(" ")
+}
+
+/// The registration as a server reads it.
+pub(super) fn read(operator: &Operator, row: &ClientRow) -> Result<Client, Vec<DocumentProblem>> {
+    let metadata = parse_own(&row.metadata);
+    registration::client::from_json(&metadata, "", &operator.config.client_defaults)
 }
 
 fn shown(row: &ClientRow) -> Value {
@@ -126,24 +135,16 @@ pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
-    let unread = || {
-        Failure::Usage(String::from(
-            "--expires-at must be a time as 2027-01-31T00:00:00Z",
-        ))
-    };
-    let expires_at = invocation
-        .option("--expires-at")
-        .map(|text| timestamp::parse(text).ok_or_else(unread))
-        .transpose()?;
+    let expires_at = expires_at(invocation)?;
     let description = invocation.option("--description").unwrap_or_default();
     registration::names::display_text(description)
         .map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
     let (operator, installation) = Operator::open_installed(invocation)?;
     let now = operator.now()?;
     if expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(Failure::Refused(String::from(
+        return Err(Failure::refused(
             "--expires-at is in the past: the secret would never be good",
-        )));
+        ));
     }
     let sealer = operator.sealers(&installation)?.client_secrets;
     let client_id = ClientId::new(invocation.value(0));
@@ -152,18 +153,27 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
         BASE64_URL_SAFE_NO_PAD.encode(random::bytes::<32>())
     ));
     let new = sealed_text(&text, description, expires_at, &sealer);
-    if invocation.has("--replace") {
+    let is_replaced = invocation.has("--replace");
+    if is_replaced {
         input::confirm(
             invocation,
             &format!("This removes all other secrets of {client_id}."),
         )?;
     }
-    let is_replaced = invocation.has("--replace");
     operator.store.change_registry(|writer| {
         put_secret(&operator, writer, &client_id, &new, is_replaced)?;
         output::note("This secret is shown only now:");
         output::only_copy(text.expose())
     })
+}
+
+fn expires_at(invocation: &Invocation) -> Result<Option<Instant>, Failure> {
+    let Some(text) = invocation.option("--expires-at") else {
+        return Ok(None);
+    };
+    let unread = "--expires-at must be a time as 2027-01-31T00:00:00Z";
+    let read = timestamp::parse(text).map(Some);
+    read.ok_or_else(|| Failure::usage(unread))
 }
 
 fn put_secret(
@@ -173,9 +183,7 @@ fn put_secret(
     new: &SecretRow,
     is_replaced: bool,
 ) -> Result<(), Failure> {
-    let row = writer
-        .client(client_id)?
-        .ok_or_else(|| missing(client_id))?;
+    let row = present(writer, client_id)?;
     check_takes_secrets(operator, &row)?;
     let old = if is_replaced { row.secrets } else { Vec::new() };
     writer.remove_secrets(
@@ -191,24 +199,24 @@ fn put_secret(
     Ok(())
 }
 
+fn present(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<ClientRow, Failure> {
+    let found = writer.client(client_id)?;
+    found.ok_or_else(|| missing(client_id))
+}
+
 fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failure> {
-    let client = registration::client::from_json(
-        &parse_own(&row.metadata),
-        "",
-        &operator.config.client_defaults,
-    )
-    .map_err(|problems| Failure::of_document(&problems))?;
+    let client = read(operator, row).map_err(|problems| Failure::of_document(&problems))?;
     match client.authentication {
         ClientAuthenticationMethod::AnySecret
         | ClientAuthenticationMethod::ClientSecretBasic
         | ClientAuthenticationMethod::ClientSecretPost => Ok(()),
-        ClientAuthenticationMethod::None => Err(Failure::Refused(String::from(
+        ClientAuthenticationMethod::None => Err(Failure::refused(
             "this client is public: register token_endpoint_auth_method client_secret_basic or \
              client_secret_post first",
-        ))),
-        ClientAuthenticationMethod::PrivateKeyJwt => Err(Failure::Refused(String::from(
+        )),
+        ClientAuthenticationMethod::PrivateKeyJwt => Err(Failure::refused(
             "this client authenticates with its own key (private_key_jwt)",
-        ))),
+        )),
     }
 }
 
@@ -216,13 +224,8 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let sealer = operator.sealers(&installation)?.client_secrets;
     let row = named(&operator, &ClientId::new(invocation.value(0)))?;
-    let client = registration::client::from_json(
-        &parse_own(&row.metadata),
-        "",
-        &operator.config.client_defaults,
-    );
-    let mut client =
-        client.map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
+    let mut client = read(&operator, &row)
+        .map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let mut of_document = None;
     if client.metadata_document {
         of_document = Some(describe(&operator, &mut client)?);
@@ -285,8 +288,13 @@ fn switched_off(client: &Client, catalogue: &Catalogue, config: &Config) -> Vec<
             "it may ask for the scopes of SCIM, and GATEPOST_SCIM is off",
         ),
     ];
-    let off = told.into_iter().filter(|(is_off, _)| *is_off);
-    off.map(|(_, text)| Finding::broken(text)).collect()
+    let mut findings = Vec::new();
+    for (is_off, text) in told {
+        if is_off {
+            findings.push(Finding::broken(text));
+        }
+    }
+    findings
 }
 
 /// Adds what the client's metadata document says now, and tells what of it does not count.
@@ -322,10 +330,13 @@ pub(super) fn catalogue(operator: &Operator) -> Result<Catalogue, Failure> {
 /// The algorithms that there is a signing key for.
 pub(super) fn signing(operator: &Operator, now: Instant) -> Result<Vec<SigningAlgorithm>, Failure> {
     let keys = signing_keys::load(&operator.store)?.value;
-    let able = keys
-        .iter()
-        .filter(|key| key.wrapped_private.is_some() && key.times.activates_at <= now);
-    Ok(able.map(|key| key.algorithm).collect())
+    let mut able = Vec::new();
+    for key in keys {
+        if key.wrapped_private.is_some() && key.times.activates_at <= now {
+            able.push(key.algorithm);
+        }
+    }
+    Ok(able)
 }
 
 fn shown_secret(
@@ -334,13 +345,11 @@ fn shown_secret(
     now: Instant,
 ) -> Result<Finding, Failure> {
     let shown = input::secret("Client secret: ")?;
-    let is_shown =
-        |digest: &Option<SecretDigest>| matches_any(Some(&shown), digest.as_slice(), now);
     let found = row
         .secrets
         .iter()
         .zip(digests)
-        .find(|(_, digest)| is_shown(digest));
+        .find(|(_, digest)| matches_any(Some(&shown), digest.as_slice(), now));
     Ok(match found {
         Some((secret, _)) if secret.description.is_empty() => Finding::fine("that secret is right"),
         Some((secret, _)) => {
@@ -353,18 +362,18 @@ fn shown_secret(
 /// Addresses of the client that requests of ours would not reach.
 fn addresses(client: &Client, allowed: &[Cidr]) -> Vec<Finding> {
     let logout = client.backchannel_logout.as_ref().map(|logout| &logout.uri);
-    let named = [
+    let mut named = vec![
         ("backchannel_logout_uri", logout),
         ("jwks_uri", client.jwks_uri.as_ref()),
         ("logo_uri", client.links.logo_uri.as_ref()),
     ];
-    let workloads = client.federated.iter();
-    let workloads = workloads.map(|entry| ("federated.jwks_uri", entry.jwks_uri.as_ref()));
-    let judged = named
+    for entry in &client.federated {
+        named.push(("federated.jwks_uri", entry.jwks_uri.as_ref()));
+    }
+    named
         .into_iter()
-        .chain(workloads)
-        .filter_map(|(key, url)| address(key, url?, allowed));
-    judged.collect()
+        .filter_map(|(key, url)| address(key, url?, allowed))
+        .collect()
 }
 
 /// What is wrong with one of them.
@@ -378,11 +387,13 @@ fn address(key: &str, url: &str, allowed: &[Cidr]) -> Option<Finding> {
         )));
     };
     let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
-    let address = found.first().filter(|_| {
-        !found
-            .iter()
-            .any(|one| may_be_dialled(*one, url.https, allowed))
-    })?;
+    if found
+        .iter()
+        .any(|one| may_be_dialled(*one, url.https, allowed))
+    {
+        return None;
+    }
+    let address = found.first()?;
     let remedy = "no request goes there unless GATEPOST_OUTBOUND_ALLOW names it";
     Some(Finding::weak(format!(
         "{key}: {host} is {address}, which is private: {remedy}"
@@ -466,9 +477,7 @@ pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
         &format!("This removes {client_id} for good, with its secrets and consents."),
     )?;
     operator.store.change_registry(|writer| {
-        writer
-            .client(&client_id)?
-            .ok_or_else(|| missing(&client_id))?;
+        present(writer, &client_id)?;
         if let Some(who) = who_names(writer, &client_id)? {
             return Err(Failure::Refused(format!(
                 "{client_id} is still named by {who}: apply that without it first"
@@ -484,24 +493,22 @@ fn who_names(
     writer: &mut RegistryWriter<'_>,
     client_id: &ClientId,
 ) -> Result<Option<String>, Failure> {
-    let names_it = |kind: ObjectKind, document: &Value| {
-        let mut mentions = kind.mentions(document).into_iter();
-        mentions.any(|mention| {
-            mention.called == ObjectKind::Client.called() && mention.name == client_id.as_str()
-        })
-    };
     for entry in writer.catalogue()?.entries {
-        if names_it(entry.kind, &entry.document) {
+        if names(entry.kind, &entry.document, client_id) {
             return Ok(Some(format!("{} {}", entry.kind.as_str(), entry.name)));
         }
     }
-    let others = writer
-        .clients()?
-        .into_iter()
-        .filter(|other| other.client_id != *client_id);
-    let mut naming =
-        others.filter(|other| names_it(ObjectKind::Client, &parse_own(&other.metadata)));
-    Ok(naming
-        .next()
-        .map(|other| format!("client {}", other.client_id)))
+    for other in writer.clients()? {
+        let is_other = other.client_id != *client_id;
+        if is_other && names(ObjectKind::Client, &parse_own(&other.metadata), client_id) {
+            return Ok(Some(format!("client {}", other.client_id)));
+        }
+    }
+    Ok(None)
+}
+
+fn names(kind: ObjectKind, document: &Value, client_id: &ClientId) -> bool {
+    kind.mentions(document).iter().any(|mention| {
+        mention.called == ObjectKind::Client.called() && mention.name == client_id.as_str()
+    })
 }

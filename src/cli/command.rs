@@ -53,6 +53,22 @@ takes 90s, 15m, 12h and 30d, too.";
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 there are changes \
                           (plan), 78 configuration.";
 
+impl CommandOption {
+    fn read(line: &'static str) -> CommandOption {
+        let (usage, meaning) = line.split_once(": ").unwrap_or((line, ""));
+        let (name, value) = match usage.split_once(' ') {
+            Some((name, value)) => (name, Some(value)),
+            None => (usage, None),
+        };
+        CommandOption {
+            name,
+            value,
+            usage,
+            meaning,
+        }
+    }
+}
+
 impl Command {
     fn read(entry: &'static str) -> Option<Command> {
         let mut lines = entry.lines().map(str::trim);
@@ -64,22 +80,10 @@ impl Command {
             .unwrap_or(usage.len());
         let (name, values) = usage.split_at(end);
         let (_, run) = super::RUN.iter().find(|(run, _)| *run == name.trim_end())?;
-        let option = |line: &'static str| {
-            let (usage, meaning) = line.split_once(": ").unwrap_or((line, ""));
-            let (name, value) = usage
-                .split_once(' ')
-                .map_or((usage, None), |(name, value)| (name, Some(value)));
-            CommandOption {
-                name,
-                value,
-                usage,
-                meaning,
-            }
-        };
         Some(Command {
             name: name.trim_end(),
             values: values.split_whitespace().collect(),
-            options: lines.map(option).collect(),
+            options: lines.map(CommandOption::read).collect(),
             summary,
             example,
             run: *run,
@@ -95,21 +99,17 @@ impl Command {
     /// `gatepost user link USERNAME`, `--issuer ISSUER`, `--subject SUB`, `[--tenant NAME]`: what
     /// is needed without brackets.
     fn usage(&self) -> Vec<String> {
-        let of_name = |value: &str| self.options.iter().find(|option| option.name == value);
-        let needed = self.values.iter().map(|value| {
-            of_name(value)
-                .map_or(*value, |option| option.usage)
-                .to_owned()
-        });
-        let others = self
-            .shown_options()
-            .filter(|option| !self.values.contains(&option.name));
-        let others = others.map(|option| format!("[{}]", option.usage));
-        [format!("gatepost {}", self.name)]
-            .into_iter()
-            .chain(needed)
-            .chain(others)
-            .collect()
+        let mut usage = vec![format!("gatepost {}", self.name)];
+        for value in &self.values {
+            let option = self.options.iter().find(|option| option.name == *value);
+            usage.push(option.map_or(*value, |option| option.usage).to_owned());
+        }
+        for option in self.shown_options() {
+            if !self.values.contains(&option.name) {
+                usage.push(format!("[{}]", option.usage));
+            }
+        }
+        usage
     }
 
     fn help(&self) -> String {
@@ -134,6 +134,24 @@ impl Command {
         text.push_str(&format!(
             "\nExample:\n  {}\n\n{SETTINGS_HINT}",
             self.example
+        ));
+        text
+    }
+
+    /// Of the manual page, in roff.
+    fn section(&self) -> String {
+        let usage = self.usage().join(" ");
+        let mut text = format!(".SS {}\n{}\n", roff(&usage), roff(self.summary));
+        for option in self.shown_options() {
+            text.push_str(&format!(
+                ".TP\n.B {}\n{}\n",
+                roff(option.usage),
+                roff(option.meaning)
+            ));
+        }
+        text.push_str(&format!(
+            ".PP\nExample:\n.PP\n.RS\n.nf\n{}\n.fi\n.RE\n",
+            roff(self.example)
         ));
         text
     }
@@ -244,22 +262,7 @@ pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
         env!("CARGO_PKG_VERSION")
     );
     for command in COMMANDS.iter() {
-        page.push_str(&format!(
-            ".SS {}\n{}\n",
-            roff(&command.usage().join(" ")),
-            roff(command.summary)
-        ));
-        for option in command.shown_options() {
-            page.push_str(&format!(
-                ".TP\n.B {}\n{}\n",
-                roff(option.usage),
-                roff(option.meaning)
-            ));
-        }
-        page.push_str(&format!(
-            ".PP\nExample:\n.PP\n.RS\n.nf\n{}\n.fi\n.RE\n",
-            roff(command.example)
-        ));
+        page.push_str(&command.section());
     }
     page.push_str(
         ".SH SETTINGS\nFrom the environment, from a file named by \\-\\-env\\-file, or from \

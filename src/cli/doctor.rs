@@ -17,19 +17,17 @@ use crate::app::letters::postman;
 use crate::app::password_rules::PasswordRules;
 use crate::app::registration::comparison::opened;
 use crate::clock::MOST_SKEW_MICROS;
-use crate::config::Config;
 use crate::config::mail::SmtpSecurity;
+use crate::config::{Config, Source};
 use crate::endpoints::metrics::DOCTOR;
 use crate::endpoints::static_files;
 use crate::keys::master::Purpose;
 use crate::keys::sealing::Sealer;
 use crate::protocol::keys::key_schedule::{announced, current};
 use crate::protocol::login::password::SignInWith;
+use crate::protocol::registration::client_checkup;
 use crate::protocol::registration::problem::{Finding, Verdict};
-use crate::protocol::registration::walker::parse_own;
-use crate::protocol::registration::{self, client_checkup};
 use crate::protocol::words::client::{Client, SigningAlgorithm};
-use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
 use crate::store::{clients, examination, partitions, signing_keys, users};
@@ -77,24 +75,24 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
 fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let source = invocation.source()?;
     let config = invocation.config()?;
-    // Reading the master secret checks the mode of its file.
-    let holds_it =
-        |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains("DATABASE_URL="));
-    let env_file = source.file.clone().filter(holds_it);
-    let mut files = source
-        .given("GATEPOST_DATABASE_URL_FILE")
-        .map(PathBuf::from)
-        .into_iter()
-        .chain(env_file);
-    let open = files
-        .find(|file| fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o007 != 0));
-    let place = open
-        .as_ref()
-        .map(|file| file.display().to_string())
-        .unwrap_or_default();
+    judge_settings(&source, &config, findings);
+    letters(&config, findings)?;
+    let inside = match installed(invocation, findings) {
+        Ok(inside) => inside,
+        Err(failure) => {
+            findings.push(Finding::broken(failure.to_string()));
+            None
+        }
+    };
+    outside::examine(&config, inside, findings)
+}
+
+fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>) {
+    let open = open_file(source).map(|file| file.display().to_string());
+    let place = open.as_deref().unwrap_or_default();
     let logo = static_files::logo_fault(&config.brand);
     let no_logo = logo.as_deref().unwrap_or_default();
-    let unread = PasswordRules::new(&config).fault();
+    let unread = PasswordRules::new(config).fault();
     let no_list = unread.as_deref().unwrap_or_default();
     judge!(findings, "settings", {
         open.is_some()
@@ -102,12 +100,21 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
         logo.is_some() => weak "{no_logo}",
         unread.is_some() => weak "new passwords are taken without a look at {no_list}",
     } else "every name is known, every value fits");
-    letters(&config, findings)?;
-    let inside = installed(invocation, findings).unwrap_or_else(|failure| {
-        findings.push(Finding::broken(failure.to_string()));
-        None
-    });
-    outside::examine(&config, inside, findings)
+}
+
+/// One with the database password that others can read. Reading the master secret checks the mode
+/// of its file.
+fn open_file(source: &Source) -> Option<PathBuf> {
+    let file = source.given("GATEPOST_DATABASE_URL_FILE");
+    let mut files: Vec<PathBuf> = file.map(PathBuf::from).into_iter().collect();
+    if let Some(file) = &source.file
+        && fs::read_to_string(file).is_ok_and(|text| text.contains("DATABASE_URL="))
+    {
+        files.push(file.clone());
+    }
+    files
+        .into_iter()
+        .find(|file| fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o007 != 0))
 }
 
 /// Whether letters can go out. Nothing where there is no e-mail.
@@ -165,10 +172,7 @@ fn installed(
     let examined = examination::examine(&operator.store, operator.config.database_connections)?;
     findings.extend(examined.findings);
     findings.push(distance::judged(examined.round_trip));
-    if findings
-        .iter()
-        .any(|finding| finding.verdict == Verdict::Broken)
-    {
+    if output::has(findings, Verdict::Broken) {
         return Ok(None);
     }
     examination::keeps_statements(&operator.store)?;
@@ -234,13 +238,11 @@ fn installed(
 }
 
 fn proving(operator: &Operator) -> Result<Proving, Failure> {
-    let defaults = &operator.config.client_defaults;
     let mut proving = Proving::default();
     let rows = clients::list(&operator.store)?;
     for row in rows.iter().filter(|row| row.enabled) {
         // One that is not served was told.
-        let metadata = parse_own(&row.metadata);
-        let Ok(client) = registration::client::from_json(&metadata, "", defaults) else {
+        let Ok(client) = client::read(operator, row) else {
             continue;
         };
         if client.requires_dpop || client.requires_dpop_nonce {
@@ -265,61 +267,56 @@ fn some(names: &[String]) -> String {
 /// Sums up what `client test` and `idp test` say: which of them find something broken, and which
 /// something weak.
 fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[String; 2], Failure> {
-    let config = &operator.config;
     let signing = client::signing(operator, now)?;
     let catalogue = match client::catalogue(operator) {
         Ok(catalogue) => catalogue,
         // No server reads it either, and the other findings shall still be told.
         Err(problem) => return Ok([problem.to_string(), String::new()]),
     };
-    let published = key_keeping::seasons(config).publish;
+    let published = key_keeping::seasons(&operator.config).publish;
     let outbound = operator.outbound()?;
     let mut all = Vec::new();
-    let unread = || vec![Finding::broken("it is not served")];
     let mut documents = 0;
     for row in clients::list(&operator.store)?
         .iter()
         .filter(|row| row.enabled)
     {
         let secrets: Vec<_> = row.secrets.iter().map(|one| opened(one, sealer)).collect();
-        let client =
-            registration::client::from_json(&parse_own(&row.metadata), "", &config.client_defaults);
         let judge = |client: &Client| {
             let mut found = client_checkup::examine(client, &secrets, &signing, &catalogue, now);
             found.extend(client_checkup::outlives_keys(client, published));
             found
         };
-        let found = match client {
+        let found = match client::read(operator, row) {
             Ok(mut client) if client.metadata_document && documents < MOST_DOCUMENTS => {
                 documents += 1;
                 let of_document = client::describe(operator, &mut client)?;
                 judge(&client).into_iter().chain([of_document]).collect()
             }
             Ok(client) => judge(&client),
-            Err(_) => unread(),
+            Err(_) => vec![not_served()],
         };
         all.push((format!("`gatepost client test {}`", row.client_id), found));
     }
     for row in &idp::registered(operator)? {
-        let tried = |provider: &IdentityProvider| idp::tried(&outbound, sealer, row, provider);
-        let judge = |provider: IdentityProvider| {
-            Some(&provider)
-                .filter(|one| one.enabled)
-                .map(tried)
-                .unwrap_or_default()
+        let found = match idp::read(row) {
+            Ok(provider) if provider.enabled => idp::tried(&outbound, sealer, row, &provider),
+            Ok(_) => Vec::new(),
+            Err(_) => vec![not_served()],
         };
-        all.push((
-            format!("`gatepost idp test {}`", row.name),
-            idp::read(row).map_or_else(|_| unread(), judge),
-        ));
+        all.push((format!("`gatepost idp test {}`", row.name), found));
     }
     Ok([Verdict::Broken, Verdict::Weak].map(|verdict| {
-        let has = |found: &[Finding]| found.iter().any(|finding| finding.verdict == verdict);
-        some(
-            &all.iter()
-                .filter(|(_, found)| has(found))
-                .map(|(name, _)| name.clone())
-                .collect::<Vec<_>>(),
-        )
+        let mut names = Vec::new();
+        for (name, found) in &all {
+            if output::has(found, verdict) {
+                names.push(name.clone());
+            }
+        }
+        some(&names)
     }))
+}
+
+fn not_served() -> Finding {
+    Finding::broken("it is not served")
 }

@@ -10,7 +10,7 @@ mod token;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::arguments::Invocation;
 use super::operator::Operator;
@@ -20,6 +20,7 @@ use crate::app::explanation::{Explained, authorization_request, is_secret, query
 use crate::app::{App, Extensions, LoadError};
 use crate::http::incoming::is_harmless;
 use crate::pages::language::Language;
+use crate::protocol::registration::problem::Finding;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
 use crate::store::audit_events::{self, EventFilter};
@@ -29,58 +30,11 @@ const LONGEST: u64 = 128 * 1_024;
 
 pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     let what = invocation.value(0).trim();
-    let is_code = what.len() == 6
-        && what
-            .get(..2)
-            .is_some_and(|start| start.eq_ignore_ascii_case("GP"));
-    if is_code {
+    let start = what.get(..2).unwrap_or_default();
+    if what.len() == 6 && start.eq_ignore_ascii_case("GP") {
         return reference::help(&[what.to_uppercase()]);
     }
-    let ((findings, about), name) = match what {
-        "-" => {
-            let mut text = String::new();
-            let length = io::stdin()
-                .lock()
-                .take(LONGEST + 1)
-                .read_to_string(&mut text)?;
-            if text.trim().is_empty() || u64::try_from(length).is_ok_and(|length| length > LONGEST)
-            {
-                let rule =
-                    "standard input must hold a token or a token request, of 128 KiB at most";
-                return Err(Failure::Refused(String::from(rule)));
-            }
-            let text = SecretText::new(text.trim());
-            let is_request = text.expose().contains("grant_type=");
-            if !is_request && !may_be_token(text.expose()) {
-                return Err(Failure::Usage(String::from(
-                    "this is neither a token nor a request to /connect/token, and nothing else is \
-                     judged here: no request to /connect/par, UserInfo or others, and no header \
-                     alone. Give one token, code or DPoP proof without the name of its header; or \
-                     the form with grant_type, below its headers Authorization and DPoP",
-                )));
-            }
-            let app = app(invocation)?;
-            match is_request {
-                true => (token::request(&app, text.expose())?, "the request"),
-                false => (token::token(&app, &text)?, "the token"),
-            }
-        }
-        _ if is_secret(what) => {
-            return Err(Failure::Usage(String::from(
-                "write it to standard input, as `gatepost explain - < FILE`: others may read a \
-                 command line",
-            )));
-        }
-        _ if what.contains('=') => (
-            address(&app(invocation)?, what, invocation.has("--all"))?,
-            "the request",
-        ),
-        _ => {
-            let rule =
-                "WHAT must be a code as GP1105, the address of an authorization request, or -";
-            return Err(Failure::Usage(String::from(rule)));
-        }
-    };
+    let ((findings, about), name) = explained(invocation, what)?;
     let is_empty = about.is_empty();
     let about = Value::Object(about);
     let text = if is_empty {
@@ -98,6 +52,54 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     )
 }
 
+/// With what to call it.
+fn explained(invocation: &Invocation, what: &str) -> Result<(Explained, &'static str), Failure> {
+    match what {
+        "-" => from_input(invocation),
+        _ if is_secret(what) => Err(Failure::usage(
+            "write it to standard input, as `gatepost explain - < FILE`: others may read a \
+             command line",
+        )),
+        _ if what.contains('=') => Ok((
+            address(&app(invocation)?, what, invocation.has("--all"))?,
+            "the request",
+        )),
+        _ => Err(Failure::usage(
+            "WHAT must be a code as GP1105, the address of an authorization request, or -",
+        )),
+    }
+}
+
+/// A token or a token request.
+fn from_input(invocation: &Invocation) -> Result<(Explained, &'static str), Failure> {
+    let text = read_input()?;
+    let is_request = text.expose().contains("grant_type=");
+    if !is_request && !may_be_token(text.expose()) {
+        return Err(Failure::usage(
+            "this is neither a token nor a request to /connect/token, and nothing else is \
+             judged here: no request to /connect/par, UserInfo or others, and no header \
+             alone. Give one token, code or DPoP proof without the name of its header; or \
+             the form with grant_type, below its headers Authorization and DPoP",
+        ));
+    }
+    let app = app(invocation)?;
+    Ok(match is_request {
+        true => (token::request(&app, text.expose())?, "the request"),
+        false => (token::token(&app, &text)?, "the token"),
+    })
+}
+
+fn read_input() -> Result<SecretText, Failure> {
+    let mut text = String::new();
+    let input = io::stdin().lock();
+    let length = input.take(LONGEST + 1).read_to_string(&mut text)?;
+    if text.trim().is_empty() || u64::try_from(length).is_ok_and(|length| length > LONGEST) {
+        let rule = "standard input must hold a token or a token request, of 128 KiB at most";
+        return Err(Failure::refused(rule));
+    }
+    Ok(SecretText::new(text.trim()))
+}
+
 /// Headers and forms have spaces, colons or equals signs; tokens have none, unless they were
 /// damaged.
 fn may_be_token(text: &str) -> bool {
@@ -111,9 +113,9 @@ fn may_be_token(text: &str) -> bool {
 pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
     let id = invocation.value(0);
     if !is_harmless(id) {
-        return Err(Failure::Usage(String::from(
+        return Err(Failure::usage(
             "ID must be what X-Request-Id of the answer was",
-        )));
+        ));
     }
     let (operator, _) = Operator::open_installed(invocation)?;
     let filter = EventFilter {
@@ -153,4 +155,8 @@ fn address(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
         Ok(sent) => Ok(authorization_request(app, sent, all, &[""])?),
         Err(reason) => Ok(refused(reason, None)),
     }
+}
+
+fn only(finding: Finding) -> Explained {
+    (vec![finding], Map::new())
 }

@@ -34,10 +34,13 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             format!("/healthz over unix:{}", path.display()),
         ),
     };
+    output::line(&judged(answer, word, &place)?)
+}
+
+/// The server's words where it is what `word` says.
+fn judged(answer: std::io::Result<Answer>, word: &str, place: &str) -> Result<String, Failure> {
     match answer {
-        Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => {
-            output::line(&answer.said(word))
-        }
+        Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => Ok(answer.said(word)),
         Ok(answer) => {
             let status = answer.status.escape_debug();
             Err(Failure::Refused(format!(
@@ -111,17 +114,15 @@ fn ask(mut stream: impl Read + Write, host: &str, path: &str) -> std::io::Result
     }
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let first = |text: &str| {
-        text.lines()
-            .next()
-            .unwrap_or_default()
-            .trim_end()
-            .to_owned()
-    };
     Ok(Answer {
-        status: first(head),
-        said: first(body),
+        status: first_line(head),
+        said: first_line(body),
     })
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_end().to_owned()
 }
 
 #[cfg(test)]

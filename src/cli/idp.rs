@@ -22,21 +22,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let mut objects = Vec::new();
     for stored in registered(&operator)? {
-        let provider = read(&stored)?;
-        objects.push(json!({
-            "name": provider.name,
-            "display_name": provider.display_name,
-            "speaks": match provider.kind {
-                ProviderKind::OpenId { .. } => "OpenID Connect",
-                ProviderKind::OAuth { .. } => "OAuth 2.0",
-            },
-            "issuer": provider.authority(),
-            "enabled": provider.enabled,
-            "provision": provider.provision,
-            "account_page": provider.account_page,
-            "tenant": provider.tenant.as_ref().map(TenantName::as_str),
-            "has_secret": stored.sealed_secret.is_some(),
-        }));
+        objects.push(shown(&read(&stored)?, stored.sealed_secret.is_some()));
     }
     let columns = [
         ("NAME", "/name"),
@@ -48,6 +34,23 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
         ("SECRET", "/has_secret"),
     ];
     output::list(invocation, &columns, objects)
+}
+
+fn shown(provider: &IdentityProvider, has_secret: bool) -> Value {
+    json!({
+        "name": provider.name,
+        "display_name": provider.display_name,
+        "speaks": match provider.kind {
+            ProviderKind::OpenId { .. } => "OpenID Connect",
+            ProviderKind::OAuth { .. } => "OAuth 2.0",
+        },
+        "issuer": provider.authority(),
+        "enabled": provider.enabled,
+        "provision": provider.provision,
+        "account_page": provider.account_page,
+        "tenant": provider.tenant.as_ref().map(TenantName::as_str),
+        "has_secret": has_secret,
+    })
 }
 
 pub(super) fn known(operator: &Operator) -> Result<Vec<IdentityProvider>, Failure> {
@@ -74,36 +77,16 @@ pub(super) fn read(row: &CatalogueRow) -> Result<IdentityProvider, Failure> {
 pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     let name = invocation.value(0);
-    let all = registered(&operator)?;
-    let row = all.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
-        Failure::Refused(format!(
-            "there is no identity provider {}{nearest}",
-            name.escape_debug()
-        ))
-    })?;
-    let provider = read(row)?;
+    let row = named(&operator, name)?;
+    let provider = read(&row)?;
     let sealers = operator.unchecked_sealers(&installation)?;
     let outbound = operator.outbound()?;
-    let findings = tried(&outbound, &sealers.client_secrets, row, &provider);
-    // Our addresses that the provider must know, each with what the pages of providers call it.
-    let mut addresses = vec![("redirect_uri", "redirect URI", "callback")];
-    if let ProviderKind::OpenId { .. } = provider.kind {
-        if provider.sign_out {
-            addresses.push((
-                "post_logout_redirect_uri",
-                "post-logout redirect URI",
-                "signed-out",
-            ));
-        }
-        let words = "back-channel logout URI, where it has such a field";
-        addresses.push(("backchannel_logout_uri", words, "logout"));
-    }
+    let findings = tried(&outbound, &sealers.client_secrets, &row, &provider);
     let mut text = String::from("\n\nRegister there:");
     let mut register = Map::new();
-    for (member, words, end) in addresses {
+    for [member, words, end] in addresses(&provider) {
         let url = external_url(operator.config.base_url.as_str(), name, end);
-        text.push_str(&format!("\n  {words}: {url}"));
+        text += &format!("\n  {words}: {url}");
         register.insert(String::from(member), Value::from(url));
     }
     output::findings(
@@ -114,6 +97,36 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
         "register_there",
         Value::Object(register),
     )
+}
+
+fn named(operator: &Operator, name: &str) -> Result<CatalogueRow, Failure> {
+    let mut all = registered(operator)?;
+    if let Some(index) = all.iter().position(|entry| entry.name == name) {
+        return Ok(all.swap_remove(index));
+    }
+    let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
+    Err(Failure::Refused(format!(
+        "there is no identity provider {}{nearest}",
+        name.escape_debug()
+    )))
+}
+
+/// Our addresses that the provider must know: how JSON names each, what the pages of providers call
+/// it, and how it ends.
+fn addresses(provider: &IdentityProvider) -> Vec<[&'static str; 3]> {
+    let mut addresses = vec![["redirect_uri", "redirect URI", "callback"]];
+    if let ProviderKind::OpenId { .. } = provider.kind {
+        if provider.sign_out {
+            addresses.push([
+                "post_logout_redirect_uri",
+                "post-logout redirect URI",
+                "signed-out",
+            ]);
+        }
+        let words = "back-channel logout URI, where it has such a field";
+        addresses.push(["backchannel_logout_uri", words, "logout"]);
+    }
+    addresses
 }
 
 pub(super) fn tried(
@@ -138,10 +151,13 @@ fn ask(outbound: &Outbound, provider: &IdentityProvider) -> ProviderAnswers {
             let asker = Asker::Worker(outbound);
             let metadata =
                 fetch_metadata(asker, issuer, Deadline::usual()).map_err(|error| error.to_string());
-            let keys = metadata.as_ref().ok().map(|metadata| {
-                fetch_key_set(asker, &metadata.jwks_uri, Deadline::usual())
-                    .map_err(|error| error.to_string())
-            });
+            let keys = match &metadata {
+                Ok(metadata) => Some(
+                    fetch_key_set(asker, &metadata.jwks_uri, Deadline::usual())
+                        .map_err(|error| error.to_string()),
+                ),
+                Err(_) => None,
+            };
             ProviderAnswers::OpenId { metadata, keys }
         }
         ProviderKind::OAuth {
@@ -158,8 +174,8 @@ fn ask(outbound: &Outbound, provider: &IdentityProvider) -> ProviderAnswers {
 }
 
 fn knock(outbound: &Outbound, url: &str) -> Result<u16, String> {
-    outbound
-        .send(&OutboundRequest::get(url))
-        .map(|answer| answer.status)
-        .map_err(|error| error.to_string())
+    match outbound.send(&OutboundRequest::get(url)) {
+        Ok(answer) => Ok(answer.status),
+        Err(error) => Err(error.to_string()),
+    }
 }

@@ -10,15 +10,6 @@ use crate::clock::time_of_day;
 use crate::protocol::registration::import::{Import, identity_server, keycloak};
 
 pub(super) fn from_identity_server(invocation: &Invocation) -> Result<(), Failure> {
-    let issuer = |typed: &str| {
-        let pair = typed
-            .split_once('=')
-            .filter(|(scheme, issuer)| !scheme.is_empty() && !issuer.is_empty());
-        let rule =
-            || format!("--issuer {typed:?} is no SCHEME=ISSUER, as Corp=https://login.example.com");
-        pair.map(|(scheme, issuer)| (scheme.to_owned(), issuer.to_owned()))
-            .ok_or_else(|| Failure::Usage(rule()))
-    };
     let issuers = invocation
         .every("--issuer")
         .into_iter()
@@ -27,6 +18,18 @@ pub(super) fn from_identity_server(invocation: &Invocation) -> Result<(), Failur
     print(invocation, |dump| {
         identity_server::read(dump, issuers, time_of_day())
     })
+}
+
+/// A scheme, and the issuer that it stands for.
+fn issuer(typed: &str) -> Result<(String, String), Failure> {
+    match typed.split_once('=') {
+        Some((scheme, issuer)) if !scheme.is_empty() && !issuer.is_empty() => {
+            Ok((scheme.to_owned(), issuer.to_owned()))
+        }
+        Some(_) | None => Err(Failure::Usage(format!(
+            "--issuer {typed:?} is no SCHEME=ISSUER, as Corp=https://login.example.com"
+        ))),
+    }
 }
 
 pub(super) fn from_keycloak(invocation: &Invocation) -> Result<(), Failure> {
@@ -47,8 +50,8 @@ fn print(
     let theirs = registry::read(invocation.value(0), 256 * 1_048_576, parse)?;
     let (document, notes) = read(theirs).map_err(Failure::Refused)?.finish();
     output::line(&output::pretty(&document)?)?;
-    notes
-        .iter()
-        .for_each(|line| output::note(&format!("note: {}", output::printable(line))));
+    for line in notes {
+        output::note(&format!("note: {}", output::printable(&line)));
+    }
     Ok(())
 }

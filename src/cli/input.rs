@@ -13,7 +13,7 @@ use crate::protocol::words::secret::SecretText;
 pub(super) fn new_password(rules: &PasswordRules) -> Result<SecretText, Failure> {
     let password = secret("Password: ")?;
     if io::stdin().is_terminal() && secret("Once more: ")? != password {
-        return Err(Failure::Refused(String::from("the two passwords differ")));
+        return Err(Failure::refused("the two passwords differ"));
     }
     rules
         .check(password.expose())
@@ -34,8 +34,8 @@ pub(super) fn secret(question: &str) -> Result<SecretText, Failure> {
         .lock()
         .take(longest)
         .read_until(b'\n', &mut line)?;
-    let text = String::from_utf8(line)
-        .map_err(|_| Failure::Refused(String::from("standard input must be UTF-8")))?;
+    let text =
+        String::from_utf8(line).map_err(|_| Failure::refused("standard input must be UTF-8"))?;
     Ok(SecretText::new(text.trim_end_matches(['\r', '\n'])))
 }
 
@@ -54,7 +54,7 @@ pub(super) fn confirm(invocation: &Invocation, question: &str) -> Result<(), Fai
     if answer.trim() == "yes" {
         Ok(())
     } else {
-        Err(Failure::Refused(String::from("nothing was changed")))
+        Err(Failure::refused("nothing was changed"))
     }
 }
 
@@ -68,8 +68,10 @@ pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
             "whoever runs this command may not",
         ),
     ];
-    let known = known.iter().find(|(kind, _)| *kind == error.kind());
-    let reason = known.map_or_else(|| error.to_string(), |(_, reason)| String::from(*reason));
+    let reason = match known.iter().find(|(kind, _)| *kind == error.kind()) {
+        Some((_, reason)) => String::from(*reason),
+        None => error.to_string(),
+    };
     Failure::Refused(format!("{name} cannot be read: {reason}"))
 }
 

@@ -1,6 +1,6 @@
 //! `gatepost key`: signing keys. What comes after a lost master secret is in `sealed.rs`.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use super::arguments::Invocation;
 use super::input::{self, unread};
 use super::operator::Operator;
 use super::output::{self, Failure, time};
+use super::registry::{bytes_of, called};
 use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
 use crate::app::registration::events::audit_event;
 use crate::keys::sealing::Sealer;
@@ -74,33 +75,31 @@ fn shown(key: &SigningKeyRow, standing: &KeyStanding, json: bool) -> Value {
 }
 
 pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
-    let algorithms = match invocation.option("--algorithm") {
-        None => SigningAlgorithm::ALL.to_vec(),
-        Some(name) => vec![SigningAlgorithm::from_name(name).ok_or_else(|| {
-            Failure::Usage(format!(
-                "--algorithm must be RS256, ES256 or EdDSA, not \"{}\"",
-                name.escape_debug()
-            ))
-        })?],
-    };
+    let algorithms = algorithms(invocation)?;
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
     }
     let (operator, mut rotation) = Rotation::open(invocation)?;
-    let rotate = |rotation: &Rotation| {
-        operator.store.change_registry(|writer| {
-            algorithms
-                .iter()
-                .map(|algorithm| rotation.perform(writer, *algorithm, None))
-                .collect::<Result<Vec<_>, _>>()
-        })
-    };
-    let mut lines = rotate(&rotation)?;
+    let mut lines = rotation.perform_all(&operator, &algorithms)?;
     if invocation.has("--now") {
         rotation.hasten(&operator)?;
-        lines = rotate(&rotation)?;
+        lines = rotation.perform_all(&operator, &algorithms)?;
     }
     output::line(&lines.join("\n"))
+}
+
+/// All of them, unless one is named.
+fn algorithms(invocation: &Invocation) -> Result<Vec<SigningAlgorithm>, Failure> {
+    let Some(name) = invocation.option("--algorithm") else {
+        return Ok(SigningAlgorithm::ALL.to_vec());
+    };
+    match SigningAlgorithm::from_name(name) {
+        Some(algorithm) => Ok(vec![algorithm]),
+        None => Err(Failure::Usage(format!(
+            "--algorithm must be RS256, ES256 or EdDSA, not \"{}\"",
+            name.escape_debug()
+        ))),
+    }
 }
 
 const ERASES: &str = "This erases the private part of the key that signs now.";
@@ -141,6 +140,20 @@ impl Rotation {
         thread::sleep(EVERYWHERE);
         (self.now, self.at_once) = (operator.now()?, true);
         Ok(())
+    }
+
+    fn perform_all(
+        &self,
+        operator: &Operator,
+        algorithms: &[SigningAlgorithm],
+    ) -> Result<Vec<String>, Failure> {
+        operator.store.change_registry(|writer| {
+            let mut lines = Vec::new();
+            for algorithm in algorithms {
+                lines.push(self.perform(writer, *algorithm, None)?);
+            }
+            Ok(lines)
+        })
     }
 
     fn perform(
@@ -191,12 +204,7 @@ impl Rotation {
             "replaced": replaced,
         });
         writer.audit(&audit_event("signing_key_rotated", detail))?;
-        Ok(format!(
-            "{}: {} signs from {}",
-            algorithm.as_str(),
-            successor.kid,
-            time(successor.times.activates_at)
-        ))
+        Ok(told(&successor))
     }
 
     fn times_of_new_key(&self) -> KeyTimes {
@@ -215,9 +223,7 @@ impl Rotation {
         rows: &[SigningKeyRow],
         successor: &SigningKeyRow,
     ) -> Result<Option<Value>, Failure> {
-        let scheduled = key_keeping::scheduled(rows);
-        let old = current(&scheduled, successor.algorithm, self.now);
-        let Some(old) = old.and_then(|old| rows.iter().find(|row| row.kid == old.kid)) else {
+        let Some(old) = self.signer(rows, successor.algorithm) else {
             return Ok(None);
         };
         // Of one instant, it never signed.
@@ -238,6 +244,26 @@ impl Rotation {
             json!({"kid": old.kid, "old": before, "new": after, "erased": self.at_once}),
         ))
     }
+
+    /// The key that signs.
+    fn signer<'r>(
+        &self,
+        rows: &'r [SigningKeyRow],
+        algorithm: SigningAlgorithm,
+    ) -> Option<&'r SigningKeyRow> {
+        let scheduled = key_keeping::scheduled(rows);
+        let signer = current(&scheduled, algorithm, self.now)?;
+        rows.iter().find(|row| row.kid == signer.kid)
+    }
+}
+
+fn told(key: &SigningKeyRow) -> String {
+    format!(
+        "{}: {} signs from {}",
+        key.algorithm.as_str(),
+        key.kid,
+        time(key.times.activates_at)
+    )
 }
 
 /// After a leak.
@@ -283,7 +309,8 @@ fn succeed(
 ) -> Result<bool, Failure> {
     let rows = writer.signing_keys()?;
     let algorithm = find(&rows, kid)?.algorithm;
-    let signs = signer(&rows, algorithm, rotation).is_some_and(|signer| signer == kid);
+    let signer = rotation.signer(&rows, algorithm);
+    let signs = signer.is_some_and(|signer| signer.kid == kid);
     if signs {
         rotation.perform(writer, algorithm, None)?;
     }
@@ -300,14 +327,6 @@ fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Result<&'a SigningKeyRow, F
     })
 }
 
-fn signer(
-    rows: &[SigningKeyRow],
-    algorithm: SigningAlgorithm,
-    rotation: &Rotation,
-) -> Option<String> {
-    current(&key_keeping::scheduled(rows), algorithm, rotation.now).map(|key| key.kid.clone())
-}
-
 /// Removes the key; answers the one that signs in its place, where it did.
 fn remove(
     writer: &mut RegistryWriter<'_>,
@@ -318,7 +337,8 @@ fn remove(
     let rows = writer.signing_keys()?;
     let leaked = find(&rows, kid)?;
     writer.remove_signing_key(kid)?;
-    let successor = signer(&rows, leaked.algorithm, rotation).filter(|_| signed);
+    let successor = rotation.signer(&rows, leaked.algorithm);
+    let successor = successor.filter(|_| signed).map(|key| key.kid.clone());
     let detail = json!({
         "kid": kid,
         "alg": leaked.algorithm.as_str(),
@@ -336,13 +356,8 @@ pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
     let pem = read(invocation.value(0))?;
     let key = signing::import(&pem).map_err(Failure::Refused)?;
     let kid = invocation.option("--kid");
-    let fits = |kid: &str| {
-        (1..=200).contains(&kid.len()) && kid.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-    };
-    if kid.is_some_and(|kid| !fits(kid)) {
-        return Err(Failure::Usage(String::from(
-            "--kid must be 1 to 200 printable ASCII characters",
-        )));
+    if let Some(kid) = kid {
+        check_kid(kid)?;
     }
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
@@ -360,6 +375,17 @@ pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&line)
 }
 
+fn check_kid(kid: &str) -> Result<(), Failure> {
+    let is_printable = kid.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if (1..=200).contains(&kid.len()) && is_printable {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "--kid must be 1 to 200 printable ASCII characters",
+    ))
+}
+
+/// Answers its name, and what to tell.
 fn take_in(
     writer: &mut RegistryWriter<'_>,
     rotation: &Rotation,
@@ -377,55 +403,39 @@ fn take_in(
         kid: kid.map_or(row.kid, str::to_owned),
         ..row
     };
-    let is_it =
-        |present: &&SigningKeyRow| present.kid == row.kid || present.public_jwk == row.public_jwk;
-    if let Some(present) = rows.iter().find(is_it) {
-        return Err(Failure::Refused(format!(
-            "signing key {} is there already",
-            present.kid
-        )));
-    }
+    check_new(&rows, &row)?;
     writer.insert_signing_key(&row)?;
     let replaced = rotation.take_over(writer, &rows, &row)?;
     let alg = key.algorithm.as_str();
     let detail = json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
     writer.audit(&audit_event("signing_key_imported", detail))?;
-    let line = format!(
-        "{alg}: {} signs from {}",
-        row.kid,
-        time(row.times.activates_at)
-    );
+    let line = told(&row);
     Ok((row.kid, line))
+}
+
+fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> Result<(), Failure> {
+    for row in rows {
+        if row.kid == new.kid || row.public_jwk == new.public_jwk {
+            let rule = format!("signing key {} is there already", row.kid);
+            return Err(Failure::Refused(rule));
+        }
+    }
+    Ok(())
 }
 
 /// From standard input, or from a file that nobody else can read: a key that others had is none.
 fn read(file: &str) -> Result<SecretText, Failure> {
-    let name = if file == "-" {
-        String::from("standard input")
-    } else {
-        file.escape_debug().to_string()
-    };
+    let name = called(file);
     let unread = |error: io::Error| unread(&name, &error);
-    let mut bytes = Vec::new();
-    if file == "-" {
-        io::stdin()
-            .lock()
-            .take(LONGEST)
-            .read_to_end(&mut bytes)
-            .map_err(unread)?;
-    } else {
+    if file != "-" {
         let mode = fs::metadata(file).map_err(unread)?.permissions().mode() & 0o777;
         if mode & 0o037 != 0 {
             let name = Path::new(file).display();
             let rule = format!("{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440");
             return Err(Failure::Refused(rule));
         }
-        fs::File::open(file)
-            .map_err(unread)?
-            .take(LONGEST)
-            .read_to_end(&mut bytes)
-            .map_err(unread)?;
     }
+    let bytes = bytes_of(file, LONGEST).map_err(unread)?;
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::Refused(format!("{name} is not PEM")))?;
     Ok(SecretText::new(text))

@@ -237,10 +237,8 @@ impl StandardError {
         ));
         // Control characters would forge lines or move the cursor of whoever reads them.
         for piece in message.split_inclusive(char::is_control) {
+            line.push_str(piece.strip_suffix(char::is_control).unwrap_or(piece));
             let control = piece.chars().next_back().filter(|last| last.is_control());
-            line.push_str(control.map_or(piece, |control| {
-                piece.strip_suffix(control).unwrap_or(piece)
-            }));
             line.extend(control.into_iter().flat_map(char::escape_default));
         }
         line.push('\n');
@@ -281,9 +279,10 @@ struct Members<'a>(&'a mut Map<String, Value>);
 
 impl<'kvs> VisitSource<'kvs> for Members<'_> {
     fn visit_pair(&mut self, key: Key<'kvs>, value: kv::Value<'kvs>) -> Result<(), kv::Error> {
-        let value = value
-            .to_u64()
-            .map_or_else(|| Value::from(value.to_string()), Value::from);
+        let value = match value.to_u64() {
+            Some(number) => Value::from(number),
+            None => Value::from(value.to_string()),
+        };
         self.0.insert(key.to_string(), value);
         Ok(())
     }

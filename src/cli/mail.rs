@@ -38,7 +38,7 @@ pub(super) fn check(
 ) -> Result<MailAddress, Failure> {
     if invocation.has("--enrol") || invocation.has("--json") {
         let rule = "--mail does not go with --enrol or --json: pass such a link on yourself";
-        return Err(Failure::Usage(String::from(rule)));
+        return Err(Failure::usage(rule));
     }
     needed(config)?;
     let refused = |rule: String| Err(Failure::Refused(rule));

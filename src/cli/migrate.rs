@@ -64,8 +64,9 @@ fn rehearse(operator: &Operator) -> Result<(), Failure> {
         .administer(|client| migrate::rehearse(client, MIGRATIONS))?;
     for Rehearsed { name, took, told } in rehearsed {
         output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
-        told.iter()
-            .try_for_each(|line| output::line(&format!("  {line}")))?;
+        for line in told {
+            output::line(&format!("  {line}"))?;
+        }
     }
     Ok(())
 }

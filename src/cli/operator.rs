@@ -16,7 +16,7 @@ use crate::registry::Sealers;
 use crate::store::clients::LongestLifetimes;
 use crate::store::installation::{self, Installation};
 use crate::store::partitions::Horizons;
-use crate::store::signing_keys::{self, SigningKeyRow};
+use crate::store::signing_keys;
 use crate::store::{DatabaseSettings, Store, StoreError, migrate};
 
 pub(super) struct Operator {
@@ -49,9 +49,8 @@ impl Operator {
         let operator = Operator::open(invocation)?;
         migrate::check_level(&operator.store)?;
         let found = installation::find(&operator.store)?;
-        let found = found.ok_or_else(|| {
-            Failure::Refused(String::from("no installation: run `gatepost migrate`"))
-        })?;
+        let found =
+            found.ok_or_else(|| Failure::refused("no installation: run `gatepost migrate`"))?;
         installation::check_issuer(&found, operator.config.base_url.as_str())
             .map_err(|moved| Failure::Configuration(moved.to_string()))?;
         operator
@@ -76,20 +75,19 @@ impl Operator {
     pub(super) fn sealers(&self, installation: &Installation) -> Result<Sealers, Failure> {
         let sealers = self.unchecked_sealers(installation)?;
         let keys = signing_keys::load(&self.store)?.value;
-        let foreign = |key: &&SigningKeyRow| {
-            key.wrapped_private
-                .as_ref()
-                .is_some_and(|wrapped| sealers.signing_keys.open(wrapped.expose()).is_none())
-        };
-        match keys.iter().find(foreign) {
-            None => Ok(sealers),
-            Some(key) => Err(Failure::Configuration(format!(
-                "GATEPOST_SECRET_FILE is not the master secret of this database, or a line of it \
-                 is missing: signing key {} does not open under it (when it is lost for good: \
-                 `gatepost key reset`)",
-                key.kid
-            ))),
+        for key in keys {
+            if let Some(wrapped) = &key.wrapped_private
+                && sealers.signing_keys.open(wrapped.expose()).is_none()
+            {
+                return Err(Failure::Configuration(format!(
+                    "GATEPOST_SECRET_FILE is not the master secret of this database, or a line of \
+                     it is missing: signing key {} does not open under it (when it is lost for \
+                     good: `gatepost key reset`)",
+                    key.kid
+                )));
+            }
         }
+        Ok(sealers)
     }
 
     pub(super) fn master_secret(&self) -> Result<MasterSecret, Failure> {

@@ -27,6 +27,14 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    pub(super) fn refused(text: &str) -> Failure {
+        Failure::Refused(text.to_owned())
+    }
+
+    pub(super) fn usage(rule: &str) -> Failure {
+        Failure::Usage(rule.to_owned())
+    }
+
     pub(super) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Refused(_) => 1,
@@ -183,26 +191,13 @@ pub(super) fn list(
     if invocation.has("--json") {
         return line(&pretty(&json!(objects))?);
     }
-    let cell = |object: &Value, place: &str| match object.pointer(place) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Bool(is_so)) => String::from(if *is_so { "yes" } else { "no" }),
-        Some(Value::Array(all)) => all.len().to_string(),
-        Some(other @ (Value::Number(_) | Value::Object(_))) => other.to_string(),
-        Some(Value::Null) | None => String::new(),
-    };
-    let row = |object: &Value| {
-        columns
-            .iter()
-            .map(|(_, place)| cell(object, place))
-            .collect()
-    };
-    table(
-        columns
-            .iter()
-            .map(|(heading, _)| (*heading).to_owned())
-            .collect(),
-        objects.iter().map(row).collect(),
-    )
+    let headings = columns.iter().map(|(heading, _)| String::from(*heading));
+    let mut rows = Vec::new();
+    for object in &objects {
+        let cells = columns.iter().map(|(_, place)| cell(object, place));
+        rows.push(cells.collect());
+    }
+    table(headings.collect(), rows)
 }
 
 /// Whether a text in it has the word, whatever the case; a member's name does not count.
@@ -215,44 +210,54 @@ fn holds(value: &Value, word: &str) -> bool {
     }
 }
 
+fn cell(object: &Value, place: &str) -> String {
+    match object.pointer(place) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(is_so)) => String::from(if *is_so { "yes" } else { "no" }),
+        Some(Value::Array(all)) => all.len().to_string(),
+        Some(other @ (Value::Number(_) | Value::Object(_))) => other.to_string(),
+        Some(Value::Null) | None => String::new(),
+    }
+}
+
 pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Failure> {
-    let printable =
-        |row: Vec<String>| -> Vec<String> { row.iter().map(|cell| printable(cell)).collect() };
-    let rows: Vec<Vec<String>> = [headings].into_iter().chain(rows).map(printable).collect();
+    let mut shown: Vec<Vec<String>> = Vec::new();
+    for row in [headings].into_iter().chain(rows) {
+        shown.push(row.iter().map(|cell| printable(cell)).collect());
+    }
+    let widths = widths(&shown);
+    let pad = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
+    let mut lines = Vec::new();
+    for row in &shown {
+        let cells: Vec<String> = row.iter().zip(&widths).map(pad).collect();
+        lines.push(cells.join("  ").trim_end().to_owned());
+    }
+    line(&lines.join("\n"))
+}
+
+/// Of each column, in characters.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let width = |column: usize| {
         rows.iter()
             .filter_map(|row| row.get(column))
             .map(|cell| cell.chars().count())
             .max()
     };
-    let widths: Vec<usize> = (0..).map_while(width).collect();
-    let pad = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
-    let lines = rows.iter().map(|row| {
-        row.iter()
-            .zip(&widths)
-            .map(pad)
-            .collect::<Vec<_>>()
-            .join("  ")
-    });
-    line(
-        &lines
-            .map(|line| line.trim_end().to_owned())
-            .collect::<Vec<_>>()
-            .join("\n"),
-    )
+    (0..).map_while(width).collect()
 }
 
 /// Names come from documents and other providers: nothing in them may move the cursor, colour the
 /// terminal or turn the order of what follows.
 pub(super) fn printable(cell: &str) -> String {
-    let shown = |one: char| {
+    let mut shown = String::new();
+    for one in cell.chars() {
         if is_invisible(one) {
-            one.escape_default().to_string()
+            shown.extend(one.escape_default());
         } else {
-            one.to_string()
+            shown.push(one);
         }
-    };
-    cell.chars().map(shown).collect()
+    }
+    shown
 }
 
 pub(super) fn time(instant: Instant) -> String {
@@ -276,27 +281,29 @@ pub(super) fn findings(
     value: Value,
 ) -> Result<(), Failure> {
     if json {
-        let told =
-            |finding: &Finding| json!({"verdict": finding.verdict.as_str(), "text": finding.text});
         let told: Vec<Value> = findings.iter().map(told).collect();
         line(&pretty(&json!({"findings": told, member: value}))?)?;
     } else {
-        let told = |finding: &Finding| {
-            format!(
-                "{:<5} {}",
-                finding.verdict.as_str(),
-                printable(&finding.text)
-            )
-        };
-        line(&(findings.iter().map(told).collect::<Vec<_>>().join("\n") + text))?;
+        let told: Vec<String> = findings.iter().map(sentence).collect();
+        line(&(told.join("\n") + text))?;
     }
-    match findings
-        .iter()
-        .any(|finding| finding.verdict == Verdict::Broken)
-    {
+    match has(findings, Verdict::Broken) {
         true => Err(Failure::Refused(format!("{name} cannot work as it is"))),
         false => Ok(()),
     }
+}
+
+pub(super) fn has(findings: &[Finding], verdict: Verdict) -> bool {
+    findings.iter().any(|finding| finding.verdict == verdict)
+}
+
+fn told(finding: &Finding) -> Value {
+    json!({"verdict": finding.verdict.as_str(), "text": finding.text})
+}
+
+fn sentence(finding: &Finding) -> String {
+    let verdict = finding.verdict.as_str();
+    format!("{verdict:<5} {}", printable(&finding.text))
 }
 
 #[cfg(test)]

@@ -78,75 +78,104 @@ impl Topic {
     }
 
     fn all() -> Vec<Topic> {
-        let settings = SETTINGS
+        let mut all = vec![Topic::settings(), Topic::codes(), Topic::commands()];
+        let written = include_str!("reference.txt").split("\n\n");
+        all.extend(written.filter_map(Topic::read));
+        all
+    }
+
+    fn settings() -> Topic {
+        let rows = SETTINGS
             .iter()
             .map(|one| vec![code(one.name), one.meaning.to_owned(), one.default_text()]);
+        Topic::new(
+            "settings",
+            "From the environment, or from a file by `--env-file FILE`. A flag of the same \
+             name (`--listen` for `GATEPOST_LISTEN`) overrides both. A command that gets \
+             neither a `GATEPOST_` variable nor that file reads `/etc/gatepost/env`.",
+            ["variable", "meaning", "default"],
+            rows.collect(),
+        )
+    }
+
+    fn codes() -> Topic {
         let mut reasons = Reason::ALL.to_vec();
         reasons.sort_by_key(|reason| reason.code());
-        let codes = reasons.iter().map(|one| {
-            [one.code(), one.description(), one.remedy()]
-                .map(str::to_owned)
-                .to_vec()
-        });
-        let commands = COMMANDS.iter().map(|one| {
+        let mut rows = Vec::new();
+        for one in reasons {
+            let row = [one.code(), one.description(), one.remedy()];
+            rows.push(row.map(str::to_owned).to_vec());
+        }
+        Topic::new(
+            "codes",
+            "The code stands in the log line (`reason=\"GP1207\"`) and on error pages. JSON \
+             answers and redirects carry the sentence alone, unless `GATEPOST_ERROR_DETAILS` \
+             is `on`.",
+            ["code", "what it says", "what to do"],
+            rows,
+        )
+    }
+
+    fn commands() -> Topic {
+        let mut rows = Vec::new();
+        for one in COMMANDS.iter() {
+            let name = format!("gatepost {} {}", one.name, one.values.join(" "));
             let options = one
                 .shown_options()
                 .map(|option| format!("{}: {}", code(option.usage), option.meaning));
-            let name = format!("gatepost {} {}", one.name, one.values.join(" "));
-            vec![
+            rows.push(vec![
                 code(name.trim_end()),
                 one.summary.to_owned(),
                 options.collect::<Vec<_>>().join("<br>"),
-            ]
-        });
-        let written = include_str!("reference.txt")
-            .split("\n\n")
-            .filter_map(Topic::read);
-        let made = [
-            Topic::new(
-                "settings",
-                "From the environment, or from a file by `--env-file FILE`. A flag of the same \
-                 name (`--listen` for `GATEPOST_LISTEN`) overrides both. A command that gets \
-                 neither a `GATEPOST_` variable nor that file reads `/etc/gatepost/env`.",
-                ["variable", "meaning", "default"],
-                settings.collect(),
-            ),
-            Topic::new(
-                "codes",
-                "The code stands in the log line (`reason=\"GP1207\"`) and on error pages. JSON \
-                 answers and redirects carry the sentence alone, unless `GATEPOST_ERROR_DETAILS` \
-                 is `on`.",
-                ["code", "what it says", "what to do"],
-                codes.collect(),
-            ),
-            Topic::new(
-                "commands",
-                "`gatepost COMMAND --help` shows an example of each.",
-                ["command", "what it does", "options"],
-                commands.collect(),
-            ),
-        ];
-        made.into_iter().chain(written).collect()
+            ]);
+        }
+        Topic::new(
+            "commands",
+            "`gatepost COMMAND --help` shows an example of each.",
+            ["command", "what it does", "options"],
+            rows,
+        )
     }
 
     fn markdown(&self) -> String {
-        let line = |cells: &[String]| {
-            let cell = |index| cells.get(index).map_or("", String::as_str);
-            let cells: Vec<&str> = (0..self.heads.len()).map(cell).collect();
-            format!("| {} |\n", cells.join(" | "))
-        };
         let heading = if self.heading.is_empty() {
             String::new()
         } else {
             format!("## {}\n\n", self.heading)
         };
         let rule = "|---".repeat(self.heads.len());
-        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        let rows: String = self.rows.iter().map(|row| self.line(row)).collect();
         format!(
             "{heading}{}\n\n{}{rule}|\n{rows}",
             self.intro,
-            line(&self.heads)
+            self.line(&self.heads)
         )
+    }
+
+    fn line(&self, cells: &[String]) -> String {
+        let cell = |index| cells.get(index).map_or("", String::as_str);
+        let cells: Vec<&str> = (0..self.heads.len()).map(cell).collect();
+        format!("| {} |\n", cells.join(" | "))
+    }
+
+    /// What it says of a word: all where it is named by it, or the rows that are, if any.
+    fn about(&self, word: &str) -> String {
+        let is_all = self.name == word || self.heading == code(word);
+        let mut rows = Vec::new();
+        for row in &self.rows {
+            if is_all || self.names(row, word) {
+                rows.push(self.row(row));
+            }
+        }
+        let rows = rows.join("\n");
+        if is_all {
+            let intro = fill("", plain(self.intro).split_whitespace(), 0);
+            format!("\n{intro}\n\n{rows}")
+        } else if rows.is_empty() {
+            rows
+        } else {
+            format!("\nFrom `gatepost help {}`:\n\n{rows}", self.name)
+        }
     }
 
     /// A row for a terminal: what it is about, and below that what there is to say.
@@ -201,13 +230,8 @@ fn plain(markdown: &str) -> String {
 pub(super) fn help(words: &[String]) -> Result<(), Failure> {
     let topics = Topic::all();
     let Some(word) = words.first() else {
-        let names: Vec<&str> = topics.iter().map(|topic| topic.name).collect();
-        let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
         command::help(words)?;
-        return output::line(&format!(
-            "\n{}",
-            fill(about, [""].into_iter().chain(names), 2)
-        ));
+        return list(&topics);
     };
     let is_command = COMMANDS
         .iter()
@@ -215,72 +239,58 @@ pub(super) fn help(words: &[String]) -> Result<(), Failure> {
     if is_command {
         command::help(words)?;
     }
-    let mut found = String::new();
-    for topic in topics.iter().filter(|_| words.len() == 1) {
-        let is_all = topic.name == word || topic.heading == code(word);
-        let rows: Vec<String> = topic
-            .rows
-            .iter()
-            .filter(|row| is_all || topic.names(row, word))
-            .map(|row| topic.row(row))
-            .collect();
-        if is_all {
-            found += &format!(
-                "\n{}\n\n{}",
-                fill("", plain(topic.intro).split_whitespace(), 0),
-                rows.join("\n")
-            );
-        } else if !rows.is_empty() {
-            found += &format!(
-                "\nFrom `gatepost help {}`:\n\n{}",
-                topic.name,
-                rows.join("\n")
-            );
-        }
-    }
-    let known = topics
-        .iter()
-        .map(|topic| topic.name)
-        .chain(SETTINGS.iter().map(|setting| setting.name));
+    let found: String = match words {
+        [_] => topics.iter().map(|topic| topic.about(word)).collect(),
+        [..] => String::new(),
+    };
     match (found.is_empty(), is_command || named(words).is_some()) {
         (false, _) => output::line(found.trim()),
         (true, true) => Ok(()),
-        (true, false) => {
-            let rule = format!(
-                "there is no help about \"{}\"{}",
-                word.escape_debug(),
-                hint(word, known)
-            );
-            Err(Failure::Usage(format!(
-                "{rule}; `gatepost help` lists the topics"
-            )))
-        }
+        (true, false) => Err(no_help(word, &topics)),
     }
+}
+
+fn list(topics: &[Topic]) -> Result<(), Failure> {
+    let mut names = vec![""];
+    names.extend(topics.iter().map(|topic| topic.name));
+    let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
+    output::line(&format!("\n{}", fill(about, names, 2)))
+}
+
+fn no_help(word: &str, topics: &[Topic]) -> Failure {
+    let mut known: Vec<&str> = topics.iter().map(|topic| topic.name).collect();
+    known.extend(SETTINGS.iter().map(|setting| setting.name));
+    let hint = hint(word, known);
+    Failure::Usage(format!(
+        "there is no help about \"{}\"{hint}; `gatepost help` lists the topics",
+        word.escape_debug()
+    ))
 }
 
 /// `gatepost reference DIRECTORY`: writes the pages of `docs/reference`.
 pub(super) fn write(invocation: &Invocation) -> Result<(), Failure> {
     let directory = Path::new(invocation.value(0));
     let topics = Topic::all();
-    let written = |name: &str, text: String| {
-        fs::write(directory.join(format!("{name}.md")), text).map_err(|error| {
-            Failure::Refused(format!("{}: {error}", directory.join(name).display()))
-        })
-    };
     let mut index = String::from(
         "# Reference\n\n\
          Made by `gatepost reference docs/reference`. The binary prints the same.\n\n\
          | page | or type |\n|---|---|\n",
     );
     for (page, title) in PAGES {
-        let of_page: Vec<&Topic> = topics.iter().filter(|topic| topic.page == *page).collect();
-        let tables: Vec<String> = of_page.iter().map(|topic| topic.markdown()).collect();
-        let names: Vec<String> = of_page
-            .iter()
-            .map(|topic| code(&format!("gatepost help {}", topic.name)))
-            .collect();
-        written(page, format!("# {title}\n\n{}", tables.join("\n")))?;
+        let mut tables = Vec::new();
+        let mut names = Vec::new();
+        for topic in topics.iter().filter(|topic| topic.page == *page) {
+            tables.push(topic.markdown());
+            names.push(code(&format!("gatepost help {}", topic.name)));
+        }
+        let text = format!("# {title}\n\n{}", tables.join("\n"));
+        write_page(directory, page, &text)?;
         index += &format!("| [{title}]({page}.md) | {} |\n", names.join(", "));
     }
-    written("README", index)
+    write_page(directory, "README", &index)
+}
+
+fn write_page(directory: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    fs::write(directory.join(format!("{name}.md")), text)
+        .map_err(|error| Failure::Refused(format!("{}: {error}", directory.join(name).display())))
 }

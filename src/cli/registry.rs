@@ -182,7 +182,7 @@ pub(super) fn read(
     parse(&text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
 }
 
-fn called(file: &str) -> String {
+pub(super) fn called(file: &str) -> String {
     match file {
         "-" => String::from("standard input"),
         file => file.escape_debug().to_string(),
@@ -192,19 +192,11 @@ fn called(file: &str) -> String {
 /// The same as text, without a byte order mark.
 pub(super) fn text_of(file: &str, most: u64) -> Result<String, Failure> {
     let name = called(file);
-    let source: io::Result<Box<dyn Read>> = match file {
-        "" => {
-            return Err(Failure::Usage(String::from(
-                "FILE is an empty name; - is standard input",
-            )));
-        }
-        "-" => Ok(Box::new(io::stdin().lock())),
-        file => fs::File::open(file).map(|file| Box::new(file) as Box<dyn Read>),
-    };
-    let mut bytes = Vec::new();
-    let done =
-        source.and_then(|source| source.take(most.saturating_add(1)).read_to_end(&mut bytes));
-    done.map_err(|error| unread(&name, &error))?;
+    if file.is_empty() {
+        return Err(Failure::usage("FILE is an empty name; - is standard input"));
+    }
+    let bytes = bytes_of(file, most.saturating_add(1));
+    let bytes = bytes.map_err(|error| unread(&name, &error))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
         return Err(Failure::Refused(format!(
             "{name} has more than {} MiB",
@@ -216,6 +208,17 @@ pub(super) fn text_of(file: &str, most: u64) -> Result<String, Failure> {
         text.remove(0);
     }
     Ok(text)
+}
+
+/// As many as there are, or `most`.
+pub(super) fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if file == "-" {
+        io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+    } else {
+        fs::File::open(file)?.take(most).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
@@ -249,26 +252,26 @@ fn listing(
     };
     let mut texts: Vec<String> = plan.changes.iter().take(listed).map(told).collect();
     if listed < all {
-        let of_kind = |kind: ObjectKind| {
-            plan.changes
-                .iter()
-                .filter(|change| change.step.kind() == kind)
-                .count()
-        };
-        let counts = ObjectKind::ALL
-            .into_iter()
-            .map(|kind| (of_kind(kind), kind.list()))
-            .filter(|(count, _)| *count > 0);
-        let counts: Vec<String> = counts
-            .map(|(count, list)| format!("{count} in {list}"))
-            .collect();
         texts.push(format!(
             "and {} more (--verbose lists all); {}\n",
             all - listed,
-            counts.join(", ")
+            counts(plan)
         ));
     }
     texts
+}
+
+/// How many changes there are of each kind.
+fn counts(plan: &Plan<'_>) -> String {
+    let mut counts = Vec::new();
+    for kind in ObjectKind::ALL {
+        let of_kind = plan.changes.iter();
+        let count = of_kind.filter(|change| change.step.kind() == kind).count();
+        if count > 0 {
+            counts.push(format!("{count} in {}", kind.list()));
+        }
+    }
+    counts.join(", ")
 }
 
 /// For people: a block for each object, removals first.
@@ -285,9 +288,8 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
     lines.extend(listing(invocation, plan, |change| {
         block(change, plan, colours)
     }));
-    if !plan.warnings.is_empty() {
-        let listed = plan.warnings.iter().take(MOST_LISTED);
-        lines.extend(listed.map(|warning| format!("warning: {warning}")));
+    for warning in plan.warnings.iter().take(MOST_LISTED) {
+        lines.push(format!("warning: {warning}"));
     }
     let unchanged = plan.unchanged;
     lines.push(if plan.changes.is_empty() {
@@ -301,36 +303,45 @@ fn plan_text(invocation: &Invocation, plan: &Plan<'_>) -> String {
 }
 
 fn block(change: &PlannedChange<'_>, plan: &Plan<'_>, colours: bool) -> String {
-    let (sign, colour) = match change.verb {
-        Verb::Add => ("+", "32"),
-        Verb::Change => ("~", "33"),
-        Verb::Remove => ("-", "31"),
-    };
-    let title = format!(
-        "{sign} {} {}",
-        change.step.kind().as_str(),
-        printable(change.step.name())
-    );
-    // Users can have the names of others in other tenants.
-    let title = match &change.step {
-        PlanStep::ChangeUser { subject, .. } | PlanStep::RemoveUser { subject, .. } => {
-            format!("{title} (sub {subject})")
-        }
-        PlanStep::AddUser { .. } | PlanStep::Put(..) | PlanStep::Remove { .. } => title,
-    };
-    let mut lines = vec![if colours {
-        format!("\u{1b}[{colour}m{title}\u{1b}[0m")
-    } else {
-        title
-    }];
-    lines.extend(change.fields().iter().map(|field| line(field, change.verb)));
+    let mut lines = vec![title(change, colours)];
+    for field in change.fields() {
+        lines.push(line(&field, change.verb));
+    }
     for (role, clients) in plan.opened_by(change) {
         let clients: Vec<String> = clients.iter().map(|name| printable(name)).collect();
         let clients = clients.join(", ");
         let role = printable(role);
         lines.push(format!("    role {role}: opens {clients} (allowed_roles)"));
     }
+    lines.extend(secrets(change));
+    lines.join("\n")
+}
+
+fn title(change: &PlannedChange<'_>, colours: bool) -> String {
+    let (sign, colour) = match change.verb {
+        Verb::Add => ("+", "32"),
+        Verb::Change => ("~", "33"),
+        Verb::Remove => ("-", "31"),
+    };
+    let step = &change.step;
+    let title = format!("{sign} {} {}", step.kind().as_str(), printable(step.name()));
+    // Users can have the names of others in other tenants.
+    let title = match step {
+        PlanStep::ChangeUser { subject, .. } | PlanStep::RemoveUser { subject, .. } => {
+            format!("{title} (sub {subject})")
+        }
+        PlanStep::AddUser { .. } | PlanStep::Put(..) | PlanStep::Remove { .. } => title,
+    };
+    if colours {
+        format!("\u{1b}[{colour}m{title}\u{1b}[0m")
+    } else {
+        title
+    }
+}
+
+fn secrets(change: &PlannedChange<'_>) -> Vec<String> {
     let secrets = &change.secrets;
+    let mut lines = Vec::new();
     if !secrets.added.is_empty() || !secrets.removed.is_empty() {
         lines.push(format!(
             "    secrets: {} new, {} removed",
@@ -344,30 +355,14 @@ fn block(change: &PlannedChange<'_>, plan: &Plan<'_>, colours: bool) -> String {
     if secrets.password {
         lines.push(String::from("    password: a new one"));
     }
-    lines.join("\n")
+    lines
 }
 
 fn line(field: &FieldChange, verb: Verb) -> String {
     let key = printable(&field.key);
     match (&field.before, &field.after) {
         (Some(Value::Array(before)), Some(Value::Array(after))) => {
-            let gone = before
-                .iter()
-                .filter(|item| !after.contains(item))
-                .map(|item| format!("-{}", shown(item)));
-            let new = after
-                .iter()
-                .filter(|item| !before.contains(item))
-                .map(|item| format!("+{}", shown(item)));
-            let items: Vec<String> = gone.chain(new).collect();
-            format!(
-                "    {key}: {}",
-                if items.is_empty() {
-                    String::from("another order")
-                } else {
-                    items.join(" ")
-                }
-            )
+            format!("    {key}: {}", items(before, after))
         }
         (Some(before), Some(after)) => format!("    {key}: {} -> {}", shown(before), shown(after)),
         (None, Some(after)) if verb == Verb::Add => format!("    {key}: {}", shown(after)),
@@ -375,6 +370,24 @@ fn line(field: &FieldChange, verb: Verb) -> String {
         (Some(before), None) => format!("    {key}: {} -> (none)", shown(before)),
         (None, None) => format!("    {key}"),
     }
+}
+
+fn items(before: &[Value], after: &[Value]) -> String {
+    let mut items = Vec::new();
+    for item in before {
+        if !after.contains(item) {
+            items.push(format!("-{}", shown(item)));
+        }
+    }
+    for item in after {
+        if !before.contains(item) {
+            items.push(format!("+{}", shown(item)));
+        }
+    }
+    if items.is_empty() {
+        return String::from("another order");
+    }
+    items.join(" ")
 }
 
 fn shown(value: &Value) -> String {

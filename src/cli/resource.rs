@@ -30,10 +30,13 @@ pub(super) fn metadata(invocation: &Invocation) -> Result<(), Failure> {
             "{name} is not an address that clients call: it {rule}"
         ))
     })?;
-    let scopes = catalogue.scopes.values().filter(|scope| {
-        scope.name != OFFLINE_ACCESS && scope.resources.iter().any(|resource| resource == name)
-    });
-    let scopes: Vec<&str> = scopes.map(|scope| scope.name.as_str()).collect();
+    let mut scopes = Vec::new();
+    for scope in catalogue.scopes.values() {
+        let is_of_it = scope.resources.iter().any(|resource| resource == name);
+        if is_of_it && scope.name != OFFLINE_ACCESS {
+            scopes.push(scope.name.as_str());
+        }
+    }
     if scopes.is_empty() {
         return Err(Failure::Refused(format!(
             "nobody can get a token for {name}: no scope has it among its resources"

@@ -45,19 +45,14 @@ impl Sealed {
             }
         }
         for row in writer.clients()? {
-            all.extend(
-                row.secrets
-                    .into_iter()
-                    .map(|secret| Sealed::ClientSecret(row.client_id.clone(), secret)),
-            );
+            for secret in row.secrets {
+                all.push(Sealed::ClientSecret(row.client_id.clone(), secret));
+            }
         }
         for mut row in writer.catalogue()?.entries {
-            let secrets = std::mem::take(&mut row.secrets);
-            all.extend(
-                secrets
-                    .into_iter()
-                    .map(|secret| Sealed::ResourceSecret(row.name.clone(), secret)),
-            );
+            for secret in std::mem::take(&mut row.secrets) {
+                all.push(Sealed::ResourceSecret(row.name.clone(), secret));
+            }
             if let Some(sealed) = row.sealed_secret.clone() {
                 all.push(Sealed::ProviderSecret(row, sealed));
             }
@@ -127,26 +122,12 @@ impl Sealed {
     ) -> Result<(), StoreError> {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
-            Sealed::ClientSecret(client_id, row) => writer.put_secrets(
-                true,
-                &[(
-                    client_id.as_str(),
-                    SecretRow {
-                        sealed_digest: sealed,
-                        ..row.clone()
-                    },
-                )],
-            ),
-            Sealed::ResourceSecret(name, row) => writer.put_secrets(
-                false,
-                &[(
-                    name,
-                    SecretRow {
-                        sealed_digest: sealed,
-                        ..row.clone()
-                    },
-                )],
-            ),
+            Sealed::ClientSecret(client_id, row) => {
+                writer.put_secrets(true, &[(client_id.as_str(), resealed(row, sealed))])
+            }
+            Sealed::ResourceSecret(name, row) => {
+                writer.put_secrets(false, &[(name, resealed(row, sealed))])
+            }
             Sealed::ProviderSecret(row, _) => writer.upsert_entry(&CatalogueRow {
                 sealed_secret: Some(sealed),
                 ..row.clone()
@@ -172,6 +153,13 @@ impl Sealed {
             // Their password alone is not enough from then on, either: the operator sees to them.
             Sealed::Factor(sub, row, _) => writer.drop_authenticator(sub, row),
         }
+    }
+}
+
+fn resealed(row: &SecretRow, sealed: SecretBytes) -> SecretRow {
+    SecretRow {
+        sealed_digest: sealed,
+        ..row.clone()
     }
 }
 
@@ -307,10 +295,13 @@ pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
 /// Names everything that does not open.
 pub(super) fn lost(operator: &Operator, sealers: &Sealers) -> Result<Vec<String>, Failure> {
     operator.store.change_registry(|writer| {
-        let all = Sealed::all(writer)?
-            .into_iter()
-            .filter(|one| !one.opens(sealers));
-        Ok(all.map(|one| one.name()).collect())
+        let mut names = Vec::new();
+        for one in Sealed::all(writer)? {
+            if !one.opens(sealers) {
+                names.push(one.name());
+            }
+        }
+        Ok(names)
     })
 }
 
@@ -321,32 +312,18 @@ fn drop_lost(
     now: Instant,
 ) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
-    for one in Sealed::all(writer)?
-        .into_iter()
-        .filter(|one| !one.opens(sealers))
-    {
+    for one in Sealed::all(writer)? {
+        if one.opens(sealers) {
+            continue;
+        }
         one.erase(writer)?;
         if let Sealed::Key(row, _) = &one {
             end(writer, row, seasons, now)?;
         }
         lines.push(format!("dropped {}{}", one.name(), remedy(&one)));
     }
-    let scheduled = key_keeping::scheduled(&writer.signing_keys()?);
-    for algorithm in SigningAlgorithm::ALL {
-        if current(&scheduled, algorithm, now).is_none() {
-            let key = new_key(
-                algorithm,
-                seasons.active_at_once(now),
-                &sealers.signing_keys,
-            )?;
-            writer.insert_signing_key(&key)?;
-            lines.push(format!(
-                "made {} key {}, which signs from now on",
-                algorithm.as_str(),
-                key.kid
-            ));
-        }
-    }
+    let made = make_missing_keys(writer, &sealers.signing_keys, seasons, now)?;
+    lines.extend(made);
     writer.audit(&audit_event("keys_reset", json!({"done": lines})))?;
     lines.push(String::from(ALSO_LOST));
     Ok(lines)
@@ -366,6 +343,29 @@ fn end(
         writer.reschedule_signing_key(&row.kid, &times)?;
     }
     Ok(())
+}
+
+/// One for each algorithm that none signs with, at once; answers a line about each.
+fn make_missing_keys(
+    writer: &mut RegistryWriter<'_>,
+    sealer: &Sealer,
+    seasons: &KeySeasons,
+    now: Instant,
+) -> Result<Vec<String>, Failure> {
+    let scheduled = key_keeping::scheduled(&writer.signing_keys()?);
+    let mut made = Vec::new();
+    for algorithm in SigningAlgorithm::ALL {
+        if current(&scheduled, algorithm, now).is_none() {
+            let key = new_key(algorithm, seasons.active_at_once(now), sealer)?;
+            writer.insert_signing_key(&key)?;
+            let name = algorithm.as_str();
+            made.push(format!(
+                "made {name} key {}, which signs from now on",
+                key.kid
+            ));
+        }
+    }
+    Ok(made)
 }
 
 fn remedy(one: &Sealed) -> String {

@@ -30,7 +30,7 @@ use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
 use crate::keys::random;
 use crate::pages::language::Language;
-use crate::protocol::registration::references::{self, WeakSetting};
+use crate::protocol::registration::references::{self, WeakSetting, WeakUse};
 use crate::protocol::words::web_url::WebUrl;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::clients::weak_settings;
@@ -91,24 +91,12 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
                 arguments.push(argument);
             }
         }
-        environment.extend(
-            source
-                .texts()
-                .map(|(name, text)| (OsString::from(name), OsString::from(text))),
-        );
+        for (name, text) in source.texts() {
+            environment.push((OsString::from(name), OsString::from(text)));
+        }
     }
     arguments.push(OsString::from(SERVER_PROCESS));
-    // The path this binary was started by: after an upgrade it names the new one, which
-    // `current_exe` would not.
-    let started_by =
-        env::args_os()
-            .next()
-            .map(PathBuf::from)
-            .and_then(|path| match path.components().count() {
-                0 | 1 => env::current_exe().ok(),
-                _ => std::path::absolute(path).ok(),
-            });
-    let Some(program) = started_by else {
+    let Some(program) = started_by() else {
         log::error!("this program's own path cannot be told");
         return Ok(ExitCode::FAILURE);
     };
@@ -129,6 +117,16 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
         notify_socket: env::var_os("NOTIFY_SOCKET"),
         watchdog,
     }))
+}
+
+/// The path this binary was started by: after an upgrade it names the new one, which `current_exe`
+/// would not.
+fn started_by() -> Option<PathBuf> {
+    let path = PathBuf::from(env::args_os().next()?);
+    match path.components().count() {
+        0 | 1 => env::current_exe().ok(),
+        _ => std::path::absolute(path).ok(),
+    }
 }
 
 fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
@@ -339,17 +337,12 @@ fn keep(app: &App) -> ! {
     let mut told = None;
     let mut told_denials = [BTreeSet::new(), BTreeSet::new()];
     loop {
-        let in_frames = app.config.cookie_same_site == SameSite::None;
         let version = app.registry.snapshot().version;
         // Looks at every registration, so nothing waits for it.
-        if let Some(mut uses) = (judged != version)
-            .then(|| weak_settings(&app.store))
-            .and_then(Result::ok)
+        if judged != version
+            && let Ok(uses) = weak_settings(&app.store)
         {
-            if app.config.client_assertions_name_issuer {
-                uses.retain(|one| one.setting != WeakSetting::TokenEndpointAsAudience);
-            }
-            let line = references::line(&uses, in_frames);
+            let line = weak_line(app, uses);
             if told != line {
                 log::warn!(
                     "{}",
@@ -361,28 +354,44 @@ fn keep(app: &App) -> ! {
         }
         let next = Instant::now() + REFRESH;
         app.release_hashing_memory();
-        match app.registry.refresh() {
-            Ok(()) if !answered => log::info!("the database answers again"),
-            Ok(()) => {}
-            Err(error) if answered => log::warn!("the registry cannot be refreshed: {error}"),
-            Err(_) => {}
-        }
-        answered = app.registry.age() < REFRESH * 2;
-        for (store, told) in [&app.store, &app.extensions.functions]
-            .into_iter()
-            .zip(&mut told_denials)
-        {
-            let denied = store.denied_lately();
-            denied
-                .difference(told)
-                .for_each(|cause| log::error!("the database does not do everything: {cause}"));
-            if denied.is_empty() && !told.is_empty() {
-                log::info!("the database has denied nothing for a minute");
-            }
-            *told = denied;
+        answered = refresh(app, answered);
+        let stores = [&app.store, &app.extensions.functions];
+        for (store, told) in stores.into_iter().zip(&mut told_denials) {
+            tell_denials(store, told);
         }
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
+}
+
+/// What weak settings are in use, as far as this server's own settings do not rule them out.
+fn weak_line(app: &App, mut uses: Vec<WeakUse>) -> Option<String> {
+    if app.config.client_assertions_name_issuer {
+        uses.retain(|one| one.setting != WeakSetting::TokenEndpointAsAudience);
+    }
+    let in_frames = app.config.cookie_same_site == SameSite::None;
+    references::line(&uses, in_frames)
+}
+
+/// Answers whether the registry is fresh; `was_fresh` says whether it was at the last look.
+fn refresh(app: &App, was_fresh: bool) -> bool {
+    match app.registry.refresh() {
+        Ok(()) if !was_fresh => log::info!("the database answers again"),
+        Ok(()) => {}
+        Err(error) if was_fresh => log::warn!("the registry cannot be refreshed: {error}"),
+        Err(_) => {}
+    }
+    app.registry.age() < REFRESH * 2
+}
+
+fn tell_denials(store: &Store, told: &mut BTreeSet<String>) {
+    let denied = store.denied_lately();
+    for cause in denied.difference(told) {
+        log::error!("the database does not do everything: {cause}");
+    }
+    if denied.is_empty() && !told.is_empty() {
+        log::info!("the database has denied nothing for a minute");
+    }
+    *told = denied;
 }
 
 /// Asks for a successor when statements hang that cannot be cancelled although the database answers
@@ -512,7 +521,11 @@ fn keep_house(app: &App) -> ! {
 
 fn keep_keys_and_counters(app: &App) {
     match app.keep_keys() {
-        Ok(done) => done.iter().for_each(|line| log::info!("{line}")),
+        Ok(done) => {
+            for line in done {
+                log::info!("{line}");
+            }
+        }
         Err(error) => log::warn!("signing keys could not be looked after: {error}"),
     }
     let most = i64::from(app.config.limits.tracked);

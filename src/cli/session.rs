@@ -61,21 +61,19 @@ fn shown_session(session: &Session, username: Option<&str>) -> Value {
 
 pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
     let sid = Sid::new(invocation.value(0));
-    let day = sid.day();
-    let day = day.ok_or_else(|| {
-        Failure::Usage(String::from(
-            "SID must be as `gatepost session list` shows it",
-        ))
-    })?;
+    let Some(day) = sid.day() else {
+        let rule = "SID must be as `gatepost session list` shows it";
+        return Err(Failure::usage(rule));
+    };
     let (operator, _) = Operator::open_installed(invocation)?;
     let event = AuditEvent {
         sid: Some(&sid),
         ..audit_event("session_ended", json!({"by": "operator"}))
     };
     if !sessions::end(&operator.store, day, &sid, &event)? {
-        return Err(Failure::Refused(String::from(
+        return Err(Failure::refused(
             "there is no such session, or it has ended already",
-        )));
+        ));
     }
     output::line(&format!("session {} is over", sid.as_str()))
 }
@@ -83,10 +81,7 @@ pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
 pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
-    let client_id = invocation.option("--client").map(ClientId::new);
-    if let Some(client_id) = &client_id {
-        client::named(&operator, client_id)?;
-    }
+    let client_id = chosen_client(&operator, invocation)?;
     let found = all(invocation, |last: Option<&(Grant, _)>, most| {
         grants::list(
             &operator.store,
@@ -116,6 +111,18 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
     )
 }
 
+/// One that is there.
+fn chosen_client(
+    operator: &Operator,
+    invocation: &Invocation,
+) -> Result<Option<ClientId>, Failure> {
+    let client_id = invocation.option("--client").map(ClientId::new);
+    if let Some(client_id) = &client_id {
+        client::named(operator, client_id)?;
+    }
+    Ok(client_id)
+}
+
 fn shown_grant(grant: &Grant, username: Option<&str>) -> Value {
     json!({
         "grant": grant.id.to_text(),
@@ -134,18 +141,12 @@ fn shown_grant(grant: &Grant, username: Option<&str>) -> Value {
 
 pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {
     let text = invocation.value(0);
-    let id = GrantId::from_text(text);
-    let id = id.ok_or_else(|| {
-        Failure::Usage(String::from(
-            "GRANT must be as `gatepost grant list` shows it",
-        ))
-    })?;
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let over = || {
-        Failure::Refused(String::from(
-            "there is no such grant, or it is revoked already",
-        ))
+    let Some(id) = GrantId::from_text(text) else {
+        let rule = "GRANT must be as `gatepost grant list` shows it";
+        return Err(Failure::usage(rule));
     };
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let over = || Failure::refused("there is no such grant, or it is revoked already");
     let grant = grants::find(&operator.store, id, None)?.ok_or_else(over)?;
     let event = AuditEvent {
         event: "grant_revoked",

@@ -7,46 +7,37 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
+use super::user::is_tenant;
 use crate::app::letters::postman;
 use crate::app::registration::events::audit_event;
+use crate::config::Config;
 use crate::keys::master::Purpose;
 use crate::keys::random;
 use crate::keys::sealing::Mac;
 use crate::protocol::login::sign_up::{SignUpId, text};
-use crate::protocol::registration::{ObjectKind, timestamp};
+use crate::protocol::registration::timestamp;
 use crate::protocol::words::identifiers::TenantName;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::mail_address::MailAddress;
 use crate::store::catalogue;
+use crate::store::installation::Installation;
 use crate::store::sign_up_links::{self, SignUpLink};
 
 const LONGEST: u64 = 366 * 86_400;
 
 pub(super) fn make(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
-    let unset = || {
-        Failure::Configuration(String::from(
-            "GATEPOST_SMTP_URL is required: whoever makes an account proves an address by a letter",
-        ))
-    };
-    postman(&operator.config)
-        .map_err(Failure::Configuration)?
-        .ok_or_else(unset)?;
+    check_letters(&operator.config)?;
     // Another master secret than the server's would make a link that it does not know.
     operator.sealers(&installation)?;
     let link = described(&operator, invocation)?;
-    let derived = operator
-        .master_secret()?
-        .derive(&installation.id, &installation.issuer);
-    let tag = Mac::new(&derived, Purpose::SignUpLink).tag(&[&link.id]);
+    let address = address(&operator, &installation, &link)?;
     let detail = json!({"by": "operator", "link": shown(&link, operator.now()?)});
     sign_up_links::insert(
         &operator.store,
         &link,
         &audit_event("sign_up_link_made", detail),
     )?;
-    let base = operator.config.base_url.as_str();
-    let address = format!("{base}/join?l={}", text(&link.id, &tag));
     let expires_at = time(link.expires_at);
     match invocation.has("--json") {
         true => {
@@ -57,9 +48,30 @@ pub(super) fn make(invocation: &Invocation) -> Result<(), Failure> {
     }
 }
 
+fn check_letters(config: &Config) -> Result<(), Failure> {
+    let unset =
+        "GATEPOST_SMTP_URL is required: whoever makes an account proves an address by a letter";
+    match postman(config).map_err(Failure::Configuration)? {
+        Some(_) => Ok(()),
+        None => Err(Failure::Configuration(String::from(unset))),
+    }
+}
+
+fn address(
+    operator: &Operator,
+    installation: &Installation,
+    link: &SignUpLink,
+) -> Result<String, Failure> {
+    let derived = operator
+        .master_secret()?
+        .derive(&installation.id, &installation.issuer);
+    let tag = Mac::new(&derived, Purpose::SignUpLink).tag(&[&link.id]);
+    let base = operator.config.base_url.as_str();
+    Ok(format!("{base}/join?l={}", text(&link.id, &tag)))
+}
+
 /// The link that the options describe.
 fn described(operator: &Operator, invocation: &Invocation) -> Result<SignUpLink, Failure> {
-    let usage = |rule: &str| Failure::Usage(rule.to_owned());
     let uses = invocation.option("--uses").unwrap_or_default().parse();
     let uses = uses.ok().filter(|uses| (1..=100_000).contains(uses));
     let lifetime = invocation.option("--for").and_then(timestamp::seconds);
@@ -68,42 +80,38 @@ fn described(operator: &Operator, invocation: &Invocation) -> Result<SignUpLink,
     if let Some(domain) = &domain
         && MailAddress::parse(&format!("a@{domain}")).is_err()
     {
-        return Err(usage(
+        return Err(Failure::usage(
             "--domain must be what stands behind the @, as example.com",
         ));
     }
     let roles = invocation.every("--role");
     let is_role = |role: &&str| !role.trim().is_empty() && !role.chars().any(char::is_control);
     if !roles.iter().all(is_role) {
-        return Err(usage("--role must be a role"));
+        return Err(Failure::usage("--role must be a role"));
     }
     if let Some(administration) = &operator.config.administration
         && roles.iter().any(|role| administration.is_admin_role(role))
     {
         let rule = "--role must not be one of administrators: use `gatepost user role`";
-        return Err(usage(rule));
+        return Err(Failure::usage(rule));
     }
     let tenant = invocation.option("--tenant").map(TenantName::new);
     let entries = catalogue::load(&operator.store)?.value.entries;
-    let is_known = |tenant: &TenantName| {
-        entries
-            .iter()
-            .any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
-    };
-    if let Some(unknown) = tenant.as_ref().filter(|tenant| !is_known(tenant)) {
-        return Err(Failure::Refused(format!(
-            "there is no tenant {:?}",
-            unknown.as_str()
-        )));
+    if let Some(tenant) = &tenant
+        && !is_tenant(&entries, tenant)
+    {
+        let rule = format!("there is no tenant {:?}", tenant.as_str());
+        return Err(Failure::Refused(rule));
     }
-    let lifetime = lifetime
-        .ok_or_else(|| usage("--for must be a number with s, m, h or d, as 14d; at most 366d"))?;
+    let lifetime = lifetime.ok_or_else(|| {
+        Failure::usage("--for must be a number with s, m, h or d, as 14d; at most 366d")
+    })?;
     Ok(SignUpLink {
         id: random::bytes(),
         tenant,
         roles: roles.into_iter().map(str::to_owned).collect(),
         domain,
-        uses: uses.ok_or_else(|| usage("--uses must be a number from 1 to 100000"))?,
+        uses: uses.ok_or_else(|| Failure::usage("--uses must be a number from 1 to 100000"))?,
         used: 0,
         expires_at: operator.now()?.plus(Duration::from_secs(lifetime)),
         ended_at: None,
@@ -132,9 +140,10 @@ pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let typed = invocation.value(0);
     let found = sign_up_links::list(&operator.store)?;
-    let found = found.iter().find(|link| name(&link.id) == typed);
-    let missing = || Failure::Refused(String::from("there is no such sign-up link"));
-    let id = found.ok_or_else(missing)?.id;
+    let Some(found) = found.iter().find(|link| name(&link.id) == typed) else {
+        return Err(Failure::refused("there is no such sign-up link"));
+    };
+    let id = found.id;
     let event = audit_event(
         "sign_up_link_ended",
         json!({"by": "operator", "id": name(&id)}),

@@ -18,6 +18,7 @@ use crate::protocol::registration::{self, ObjectKind, user::UserEntry};
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::strength::Strength;
+use crate::store::catalogue::CatalogueRow;
 use crate::store::users::{self, UserRow};
 use crate::store::{StoreError, catalogue, consents, grants, linked_identities, sessions};
 
@@ -37,10 +38,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, installation) = Operator::open_installed(invocation)?;
     if let Some(tenant) = &entry.tenant {
         let entries = catalogue::load(&operator.store)?.value.entries;
-        if !entries
-            .iter()
-            .any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
-        {
+        if !is_tenant(&entries, tenant) {
             let rule = format!("there is no tenant {tenant}; `gatepost apply` registers tenants");
             return Err(Failure::Refused(rule));
         }
@@ -71,18 +69,7 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         strongest_acr: Strength::SignedIn,
     };
     let event = user_event("user_added", &new.sub, told_added(&new));
-    users::insert(&operator.store, &new, &event).map_err(|error| {
-        let StoreError::Taken(constraint) = &error else {
-            return Failure::from(error);
-        };
-        Failure::Refused(String::from(
-            if constraint == "users_pkey" || constraint == "removed_subjects" {
-                "that sub is somebody's already, or once was, or is the client_id of a client"
-            } else {
-                "that user name is taken in this tenant"
-            },
-        ))
-    })?;
+    users::insert(&operator.store, &new, &event).map_err(not_added)?;
     users::tell_of_sharing(&operator.store, &new.sub, "operator", &event)?;
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
@@ -95,6 +82,24 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     ))
 }
 
+pub(super) fn is_tenant(entries: &[CatalogueRow], tenant: &TenantName) -> bool {
+    let mut names = entries.iter();
+    names.any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
+}
+
+fn not_added(error: StoreError) -> Failure {
+    let StoreError::Taken(constraint) = &error else {
+        return Failure::from(error);
+    };
+    Failure::refused(
+        if constraint == "users_pkey" || constraint == "removed_subjects" {
+            "that sub is somebody's already, or once was, or is the client_id of a client"
+        } else {
+            "that user name is taken in this tenant"
+        },
+    )
+}
+
 /// Nobody is added to whom the letter could not go.
 fn check_mail(
     invocation: &Invocation,
@@ -103,7 +108,7 @@ fn check_mail(
 ) -> Result<(), Failure> {
     if !invocation.has("--invite") {
         let rule = "--mail goes with --invite";
-        return Err(Failure::Usage(String::from(rule)));
+        return Err(Failure::usage(rule));
     }
     let address = stored_address(&entry.claims);
     mail::check(invocation, &operator.config, address, true).map(drop)
@@ -137,7 +142,7 @@ pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
     if user.username.is_none() {
         let rule =
             "that user has no user name to sign in with; they sign in with an identity provider";
-        return Err(Failure::Refused(String::from(rule)));
+        return Err(Failure::refused(rule));
     }
     let hash = hashed_password(&operator)?;
     let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
@@ -180,11 +185,12 @@ pub(super) fn chosen(
     let username = invocation.option("--user");
     if username.is_none() && invocation.option("--tenant").is_some() {
         let rule = "--tenant says where to look for --user: give both";
-        return Err(Failure::Usage(String::from(rule)));
+        return Err(Failure::usage(rule));
     }
-    username
-        .map(|username| named(operator, invocation, username).map(|user| user.sub))
-        .transpose()
+    match username {
+        None => Ok(None),
+        Some(username) => Ok(Some(named(operator, invocation, username)?.sub)),
+    }
 }
 
 fn missing(username: &str) -> Failure {
@@ -246,36 +252,50 @@ pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
     let user = named(&operator, invocation, invocation.value(0))?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
-    let identities = linked_identities::of_user(&operator.store, &user.sub)?;
-    let providers = idp::known(&operator)?;
-    // With the providers registered with its issuer now: the name it was linked under may stand for
-    // another one since.
-    let identities = identities.iter().map(|identity| {
+    let told = [
+        ("sessions", json!(sessions.len())),
+        ("grants", json!(grants.len())),
+        ("identities", told_identities(&operator, &user.sub)?),
+        ("consents", told_consents(&operator, &user.sub)?),
+    ];
+    let mut value = shown(&user);
+    if let Some(members) = value.as_object_mut() {
+        for (name, told) in told {
+            members.insert(String::from(name), told);
+        }
+    }
+    output::object(invocation.has("--json"), &value)
+}
+
+/// With the providers registered with its issuer now: the name it was linked under may stand for
+/// another one since.
+fn told_identities(operator: &Operator, sub: &Subject) -> Result<Value, Failure> {
+    let identities = linked_identities::of_user(&operator.store, sub)?;
+    let providers = idp::known(operator)?;
+    let mut told = Vec::new();
+    for identity in identities {
         let of_issuer = providers
             .iter()
             .filter(|provider| provider.authority() == identity.issuer);
         let names: Vec<&str> = of_issuer.map(|provider| provider.name.as_str()).collect();
-        json!({
+        told.push(json!({
             "issuer": identity.issuer,
             "subject": identity.upstream_subject,
             "providers": names,
             "claims": identity.claims,
-        })
-    });
-    let consents = consents::list_of_user(&operator.store, &user.sub)?;
-    let consents = consents.iter().map(|(client_id, row)| {
-        json!({
+        }));
+    }
+    Ok(Value::Array(told))
+}
+
+fn told_consents(operator: &Operator, sub: &Subject) -> Result<Value, Failure> {
+    let mut told = Vec::new();
+    for (client_id, row) in consents::list_of_user(&operator.store, sub)? {
+        told.push(json!({
             "client_id": client_id.as_str(),
             "scope": row.consent.scope.to_string(),
             "expires_at": row.expires_at.map(output::time),
-        })
-    });
-    let mut value = shown(&user);
-    if let Some(members) = value.as_object_mut() {
-        members.insert(String::from("sessions"), json!(sessions.len()));
-        members.insert(String::from("grants"), json!(grants.len()));
-        members.insert(String::from("identities"), identities.collect());
-        members.insert(String::from("consents"), consents.collect());
+        }));
     }
-    output::object(invocation.has("--json"), &value)
+    Ok(Value::Array(told))
 }

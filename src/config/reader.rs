@@ -49,9 +49,13 @@ impl<'a> Reader<'a> {
         let Some(text) = self.text(setting) else {
             return self.absent(setting);
         };
-        parse(text)
-            .map_err(|rule| self.refuse(setting, rule, text))
-            .ok()
+        match parse(text) {
+            Ok(value) => Some(value),
+            Err(rule) => {
+                self.refuse(setting, rule, text);
+                None
+            }
+        }
     }
 
     /// One of the named choices, or `fallback` after a problem.
@@ -103,16 +107,14 @@ impl<'a> Reader<'a> {
         let Some(text) = self.text(setting) else {
             return default;
         };
-        read(text)
-            .filter(|number| (min..=max).contains(number))
-            .unwrap_or_else(|| {
-                self.refuse(
-                    setting,
-                    &format!("must be a whole number from {min} to {max}{otherwise}"),
-                    text,
-                );
-                default
-            })
+        if let Some(number) = read(text)
+            && (min..=max).contains(&number)
+        {
+            return number;
+        }
+        let rule = format!("must be a whole number from {min} to {max}{otherwise}");
+        self.refuse(setting, &rule, text);
+        default
     }
 
     /// None where there is no default.

@@ -198,6 +198,11 @@ pub fn by_flag(flag: &str) -> Option<&'static Setting> {
         .find(|setting| setting.flag().as_deref() == Some(flag))
 }
 
+pub fn flags() -> Vec<String> {
+    let flags = SETTINGS.iter().map(|setting| setting.flag());
+    flags.flatten().collect()
+}
+
 /// One setting. The constants in `settings` are the only ones.
 #[derive(Debug)]
 pub struct Setting {

@@ -79,28 +79,23 @@ impl Source {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         source.cores = u32::try_from(cores).unwrap_or(u32::MAX);
         source.file = file.map(Path::to_owned);
-        let mut problems = file.map(|file| source.take_file(file)).unwrap_or_default();
-        for (name, value) in std::env::vars_os() {
-            let name = name.to_string_lossy().into_owned();
-            if !name.starts_with("GATEPOST_") {
-                continue;
-            }
-            match value.into_string() {
-                Ok(value) => problems.extend(source.set(&name, value).err()),
-                Err(_) => problems.push(Problem::new(name, "must be valid UTF-8")),
-            }
-        }
+        let mut problems = match file {
+            Some(file) => source.take_file(file),
+            None => Vec::new(),
+        };
+        problems.extend(source.take_environment());
         source.values.extend(flags.iter().cloned());
-        ConfigError::unless_empty(problems).map(|()| source)
+        ConfigError::unless_empty(problems)?;
+        Ok(source)
     }
 
     /// Gives a setting its text; an unknown name is refused with the nearest known one.
     pub fn set(&mut self, name: &str, value: String) -> Result<(), Problem> {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
-            let known = nearest(name, SETTINGS.iter().map(|setting| setting.name));
-            let hint = known
-                .map(|known| format!("; the nearest is {known}"))
-                .unwrap_or_default();
+            let hint = match nearest(name, SETTINGS.iter().map(|setting| setting.name)) {
+                Some(known) => format!("; the nearest is {known}"),
+                None => String::new(),
+            };
             return Err(Problem::new(
                 name.escape_debug().to_string(),
                 format!("is not a setting{hint}"),
@@ -127,37 +122,44 @@ impl Source {
         path.exists().then_some(path)
     }
 
+    fn take_environment(&mut self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if !name.starts_with("GATEPOST_") {
+                continue;
+            }
+            match value.into_string() {
+                Ok(value) => problems.extend(self.set(&name, value).err()),
+                Err(_) => problems.push(Problem::new(name, "must be valid UTF-8")),
+            }
+        }
+        problems
+    }
+
     fn take_file(&mut self, file: &Path) -> Vec<Problem> {
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return vec![Problem::new(
-                    format!("cannot read {}:", file.display()),
-                    "run this with sudo",
-                )];
-            }
-            Err(error) => {
-                return vec![Problem::new(
-                    file.display().to_string(),
-                    format!("cannot be read: {}", cause(&error)),
-                )];
-            }
+            Err(error) => return vec![unread(file, &error)],
         };
-        let (pairs, problems) = parse(&text);
-        let locate = |problem: Problem| {
-            Problem::new(
-                format!("{}, {}", file.display(), problem.name),
-                problem.rule,
-            )
-        };
-        let mut problems: Vec<Problem> = problems.into_iter().map(locate).collect();
-        problems.extend(
-            pairs
-                .into_iter()
-                .filter_map(|(name, value)| self.set(&name, value).err()),
-        );
+        let (pairs, mut problems) = parse(&text);
+        for problem in &mut problems {
+            problem.name = format!("{}, {}", file.display(), problem.name);
+        }
+        for (name, value) in pairs {
+            problems.extend(self.set(&name, value).err());
+        }
         problems
     }
+}
+
+fn unread(file: &Path, error: &io::Error) -> Problem {
+    let file = file.display();
+    if error.kind() == ErrorKind::PermissionDenied {
+        return Problem::new(format!("cannot read {file}:"), "run this with sudo");
+    }
+    let rule = format!("cannot be read: {}", cause(error));
+    Problem::new(file.to_string(), rule)
 }
 
 /// What went wrong with a file or a socket, without the number that only programmers know.

@@ -44,23 +44,13 @@ pub(super) fn examine(
     inside: Option<Inside>,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Failure> {
-    let base = config.base_url.as_str();
-    let url = WebUrl::parse(base).map_err(|rule| Failure::Refused(rule.to_owned()))?;
-    // Our own name may lead to a private address.
-    let everywhere = [Cidr::v4([0; 4], 0), Cidr::v6([0; 2], 0)];
-    let outbound =
-        Outbound::new(&everywhere, config.ca_file.as_deref(), 1).map_err(Failure::Configuration)?;
-    let visitor = Visitor {
-        config,
-        base,
-        url,
-        outbound,
-    };
+    let visitor = Visitor::new(config)?;
     let document = visitor.discover()?;
     findings.push(Finding::fine(format!(
-        "{base}: it answers, and is the issuer"
+        "{}: it answers, and is the issuer",
+        visitor.base
     )));
-    if !url.https {
+    if !visitor.url.https {
         findings.push(Finding::fine(
             "proxy: not looked at, as this base URL is for this machine alone",
         ));
@@ -75,12 +65,27 @@ pub(super) fn examine(
 }
 
 impl Visitor<'_> {
+    fn new(config: &Config) -> Result<Visitor<'_>, Failure> {
+        let base = config.base_url.as_str();
+        let url = WebUrl::parse(base).map_err(Failure::refused)?;
+        // Our own name may lead to a private address.
+        let everywhere = [Cidr::v4([0; 4], 0), Cidr::v6([0; 2], 0)];
+        let outbound = Outbound::new(&everywhere, config.ca_file.as_deref(), 1)
+            .map_err(Failure::Configuration)?;
+        Ok(Visitor {
+            config,
+            base,
+            url,
+            outbound,
+        })
+    }
+
     fn ask(&self, path: &str, fields: Fields<'_>) -> Result<OutboundAnswer, OutboundError> {
         let address = format!("{}{path}", self.base);
-        let request = OutboundRequest::get(&address);
-        let request = fields
-            .iter()
-            .fold(request, |asked, (name, value)| asked.header(name, value));
+        let mut request = OutboundRequest::get(&address);
+        for (name, value) in fields {
+            request = request.header(name, value);
+        }
         self.outbound.send_to_ourselves(&request)
     }
 
@@ -320,10 +325,10 @@ fn told(answer: &Result<OutboundAnswer, OutboundError>) -> Option<Value> {
 
 /// A status, or why there is none.
 fn outcome(answer: Result<OutboundAnswer, OutboundError>) -> String {
-    answer.map_or_else(
-        |error| error.to_string(),
-        |answer| answer.status.to_string(),
-    )
+    match answer {
+        Ok(answer) => answer.status.to_string(),
+        Err(error) => error.to_string(),
+    }
 }
 
 fn all<'a>(answer: &'a OutboundAnswer, name: &str) -> Vec<&'a str> {
@@ -350,14 +355,8 @@ fn lengths(told: &Value, name: &str) -> Vec<u64> {
 
 /// Judges what the server process saw of the false header fields.
 fn judge_source(told: &Value, seen: IpAddr, config: &Config, findings: &mut Vec<Finding>) {
-    let list = |name| {
-        told.get(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-    };
-    let fields: Vec<&str> = list("x_forwarded_for").collect();
+    let fields = texts(told, "x_forwarded_for");
+    let schemes = texts(told, "x_forwarded_proto");
     let entries: Vec<&str> = fields
         .iter()
         .flat_map(|field| field.split(','))
@@ -365,12 +364,8 @@ fn judge_source(told: &Value, seen: IpAddr, config: &Config, findings: &mut Vec<
         .collect();
     let is_chosen = entries.last() == Some(&CLAIMED);
     let is_added = entries.contains(&CLAIMED);
-    // Where Gatepost listens for this machine alone, the proxy is on it, and may have the address
-    // that it names.
-    let trusted = &config.trusted_proxies;
-    let is_near = |own: IpAddr| own.is_loopback() && !is_trusted(Some(own), trusted);
-    let is_doubted = matches!(&config.listeners.main, ListenAddress::Tcp(own) if is_near(own.ip()))
-        || source(None, fields.into_iter(), trusted) != seen;
+    let is_doubted = distrusts_this_machine(config)
+        || source(None, fields.into_iter(), &config.trusted_proxies) != seen;
     judge!(findings, "proxy", {
         entries.is_empty()
             => broken "every visitor seems to come from {seen}: have it set X-Forwarded-For to the \
@@ -383,8 +378,24 @@ fn judge_source(told: &Value, seen: IpAddr, config: &Config, findings: &mut Vec<
         !entries.is_empty() && !is_added && is_doubted
             => broken "Gatepost does not believe it, so every visitor seems to come from {seen}: \
                        see GATEPOST_TRUSTED_PROXIES",
-        list("x_forwarded_proto").any(|scheme| scheme.contains("gopher"))
+        schemes.iter().any(|scheme| scheme.contains("gopher"))
             => weak "it passes on the X-Forwarded-Proto of a visitor (Gatepost does not read it): \
                      have it drop that",
     } else "it sends the address of the visitor, here {seen}, and drops what visitors send");
+}
+
+fn texts<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
+    let texts = told.get(name).and_then(Value::as_array);
+    let texts = texts.into_iter().flatten();
+    texts.filter_map(Value::as_str).collect()
+}
+
+/// Where Gatepost listens for this machine alone, the proxy is on it, and may have the address that
+/// it names.
+fn distrusts_this_machine(config: &Config) -> bool {
+    let ListenAddress::Tcp(own) = &config.listeners.main else {
+        return false;
+    };
+    let own = own.ip();
+    own.is_loopback() && !is_trusted(Some(own), &config.trusted_proxies)
 }

@@ -127,18 +127,17 @@ fn verify(
 /// How far from now its times are.
 fn times(app: &App, claims: &Map<String, Value>) -> String {
     let now = app.now().seconds();
-    let told = ["exp", "nbf", "iat"].into_iter().filter_map(|name| {
-        let value = claims.get(name)?;
-        let Some(at) = numeric_date(value) else {
-            return Some(format!("its {name} is no number of seconds"));
+    let mut told = Vec::new();
+    for name in ["exp", "nbf", "iat"] {
+        let Some(value) = claims.get(name) else {
+            continue;
         };
-        let ahead = at.seconds() - now;
-        Some(match ahead >= 0 {
-            true => format!("its {name} is {ahead} s ahead"),
-            false => format!("its {name} is {} s ago", -ahead),
-        })
-    });
-    let told: Vec<String> = told.collect();
+        told.push(match numeric_date(value).map(|at| at.seconds() - now) {
+            None => format!("its {name} is no number of seconds"),
+            Some(ahead) if ahead >= 0 => format!("its {name} is {ahead} s ahead"),
+            Some(ahead) => format!("its {name} is {} s ago", -ahead),
+        });
+    }
     match claims.contains_key("exp") {
         true => told.join(", "),
         false => String::from("it has no exp"),
@@ -170,35 +169,33 @@ fn of_workload(
     jws: &UnverifiedJws,
     claims: &Map<String, Value>,
 ) -> Finding {
-    let unknown = |detail: String| {
-        let whose = workload_identity::whose(claims);
-        Finding::broken(told(
-            Reason::UnknownWorkload,
-            Some(&format!("{whose}; {detail}")),
-        ))
-    };
     if claims
         .get("iss")
         .is_some_and(|issuer| issuer == app.issuer())
     {
-        return unknown(String::from("it is a token of this issuer"));
+        return unknown(claims, "it is a token of this issuer");
     }
     let Some((index, nearest)) = workload_identity::nearest(&client.federated, claims) else {
-        return unknown(String::from("federated is empty"));
+        return unknown(claims, "federated is empty");
     };
     let names = workload_identity::differing(nearest, claims);
     if !names.is_empty() {
         let names = names.join(", ");
-        return unknown(format!(
-            "federated[{index}] is nearest, and differs in {names}"
-        ));
+        let detail = format!("federated[{index}] is nearest, and differs in {names}");
+        return unknown(claims, &detail);
     }
     if !is_workload_typ(jws.typ.as_deref()) {
-        return unknown(String::from("its typ is that of no such token"));
+        return unknown(claims, "its typ is that of no such token");
     }
     let place = format!("federated[{index}], {}", nearest.subject);
     match workload_identity::judge(claims, nearest, app.issuer(), app.now()) {
         Ok(()) => Finding::weak(format!("it fits {place}; its signature is not looked at")),
         Err(reason) => Finding::broken(told(reason, Some(&place))),
     }
+}
+
+fn unknown(claims: &Map<String, Value>, detail: &str) -> Finding {
+    let whose = workload_identity::whose(claims);
+    let detail = format!("{whose}; {detail}");
+    Finding::broken(told(Reason::UnknownWorkload, Some(&detail)))
 }

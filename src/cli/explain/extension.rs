@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::only;
 use super::standing::life;
 use super::token::{ProvenSender, grant};
 use crate::app::App;
@@ -12,10 +13,13 @@ use crate::endpoints::token::grants::id_jag::id_token;
 use crate::endpoints::token::introspection::access_token;
 use crate::protocol::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use crate::protocol::registration::problem::Finding;
+use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::assertion::{self, ExpectedAssertion, is_type, numeric_date};
 use crate::protocol::token::audience::{narrow, requested_scope};
 use crate::protocol::token::extension_grant::Proposal;
-use crate::protocol::token::token_exchange::{self, ExchangeCircumstances, check_client};
+use crate::protocol::token::token_exchange::{
+    self, ExchangeCircumstances, ShownToken, check_client,
+};
 use crate::protocol::token::token_request::ExtensionRequest;
 use crate::protocol::token::{id_jag, jwt_bearer};
 use crate::protocol::words::client::{Client, GrantType};
@@ -46,10 +50,10 @@ pub(super) fn request(
         return Ok(assertion(app, sender, request));
     }
     let left_out = "the request is well-formed; what it brings is not judged here";
-    Ok((vec![Finding::weak(left_out)], Map::new()))
+    Ok(only(Finding::weak(left_out)))
 }
 
-fn of_error(error: &TokenError) -> Explained {
+pub(super) fn of_error(error: &TokenError) -> Explained {
     refused(error.reason, error.detail.as_deref())
 }
 
@@ -61,7 +65,7 @@ fn issued_id_jag(
 ) -> Result<Explained, Failure> {
     if !app.config.id_jag {
         let off = "no ID-JAG is given out: set GATEPOST_ID_JAG=on";
-        return Ok((vec![Finding::broken(off)], Map::new()));
+        return Ok(only(Finding::broken(off)));
     }
     let shown = match id_jag::read(request, client) {
         Ok(shown) => shown,
@@ -90,7 +94,7 @@ fn issued_id_jag(
                 "it gets an ID-JAG for {} at {audience}, with the scope {}",
                 granted.resource, granted.scope
             );
-            (vec![Finding::fine(gets)], Map::new())
+            only(Finding::fine(gets))
         }
         Err(error) if error.reason == Reason::InvalidTarget => {
             let entries = client.id_jag.iter();
@@ -111,17 +115,13 @@ fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Result<Ex
         Ok(shown) => shown,
         Err(error) => return Ok(of_error(&error)),
     };
-    let opened = |token: &token_exchange::ShownToken| {
-        let is_jwt = token.token.expose().contains('.');
-        access_token(app, &token.token).filter(|_| is_jwt || !token.must_be_jwt)
-    };
     let no_token = "it is no access token of this issuer";
-    let Some(subject) = opened(&shown.subject) else {
+    let Some(subject) = opened(app, &shown.subject) else {
         return Ok(refused(Reason::InvalidSubjectToken, Some(no_token)));
     };
     let actor = match &shown.actor {
         None => None,
-        Some(token) => match opened(token) {
+        Some(token) => match opened(app, token) {
             Some(actor) => Some(actor),
             None => return Ok(refused(Reason::InvalidActorToken, Some(no_token))),
         },
@@ -148,6 +148,13 @@ fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Result<Ex
         findings.extend(life(app, actor, None)?.0);
     }
     Ok((findings, about))
+}
+
+fn opened(app: &App, shown: &ShownToken) -> Option<AccessToken> {
+    if shown.must_be_jwt && !shown.token.expose().contains('.') {
+        return None;
+    }
+    access_token(app, &shown.token)
 }
 
 /// An assertion, as far as it can be judged without its issuer's keys.
@@ -198,7 +205,7 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
                  user, and whether it was used before are not looked at",
                 issuer.issuer
             );
-            (vec![Finding::weak(fits)], Map::new())
+            only(Finding::weak(fits))
         }
         Err(error) => {
             let asked = match issuer.id_jag {

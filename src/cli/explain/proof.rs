@@ -46,9 +46,10 @@ pub(super) fn examine(
 ) -> ExaminedProof {
     let mut examined = ExaminedProof::default();
     if lines.is_empty() {
-        let missing = client.filter(|client| client.requires_dpop);
-        let finding = missing.map(|_| Finding::broken(told(Reason::ProofMissing, None)));
-        examined.findings.extend(finding);
+        if client.is_some_and(|client| client.requires_dpop) {
+            let missing = Finding::broken(told(Reason::ProofMissing, None));
+            examined.findings.push(missing);
+        }
         return examined;
     }
     let broken = |reason, detail: Option<&str>| Finding::broken(told(reason, detail));
@@ -128,29 +129,31 @@ fn goes_with_token(app: &App, address: &str) -> bool {
 
 /// Which claims a proof lacks, or has in another form than it must.
 fn lacking(claims: &Map<String, Value>) -> String {
-    let texts = ["htm", "htu"];
-    let texts = texts
-        .into_iter()
-        .filter(|name| text(claims, name).is_none());
-    let texts = texts.map(|name| match claims.contains_key(name) {
-        true => format!("its {name} is no text"),
-        false => format!("it has no {name}"),
-    });
-    let time = match claims.get("iat") {
-        None => Some("it has no iat"),
-        Some(at) if numeric_date(at).is_none() => Some("its iat is no number of seconds"),
-        Some(_) => None,
-    };
-    let lacking: Vec<String> = texts.chain(time.map(str::to_owned)).collect();
+    let mut lacking = Vec::new();
+    for name in ["htm", "htu"] {
+        if text(claims, name).is_none() {
+            lacking.push(match claims.contains_key(name) {
+                true => format!("its {name} is no text"),
+                false => format!("it has no {name}"),
+            });
+        }
+    }
+    match claims.get("iat") {
+        None => lacking.push(String::from("it has no iat")),
+        Some(at) if numeric_date(at).is_none() => {
+            lacking.push(String::from("its iat is no number of seconds"));
+        }
+        Some(_) => {}
+    }
     lacking.join(", ")
 }
 
-/// Whether a JWT that does not say so is meant as a proof: it brings its key along, and names a
-/// request.
+/// Whether a JWT is meant as a proof: it says so or, if it does not, brings its key along, and
+/// names a request.
 pub(super) fn is_meant(jws: &UnverifiedJws) -> bool {
     let claims = jws.unverified_claims().unwrap_or_default();
     let names_request = claims.contains_key("htm") && claims.contains_key("htu");
-    names_request && jws.embedded_key().is_some()
+    is_one(jws) || (names_request && jws.embedded_key().is_some())
 }
 
 /// What is wrong with the `typ` of a proof.

@@ -8,6 +8,7 @@ use crate::cli::output::{Failure, time};
 use crate::endpoints::token::introspection::{origins_stand, standing};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
+use crate::protocol::token::liveness::LivenessFacts;
 use crate::protocol::words::epochs::Epochs;
 use crate::protocol::words::identifiers::TenantName;
 use crate::protocol::words::instant::Instant;
@@ -59,7 +60,7 @@ pub(super) fn life(
 ) -> Result<Explained, Failure> {
     let found = tokens::find(&app.store, token)?;
     let now = app.now();
-    let away = |_| Failure::Refused(String::from("the database does not answer"));
+    let away = |_| Failure::refused("the database does not answer");
     let origins = origins_stand(app, token).map_err(away)?;
     let mut findings = Vec::new();
     let mut parts = vec![lifetime(token, now), itself(token, &found)];
@@ -121,10 +122,9 @@ fn people(token: &AccessToken, found: &TokenStanding) -> Vec<Part> {
         "user_changed user_removed",
         of_user(user),
     ));
-    let is_offline =
-        token.scope.contains(OFFLINE_ACCESS) || facts.grant.is_some_and(|grant| grant.offline);
-    let ends_with_session = !is_offline && token.delegation.is_none();
-    if let Some(sid) = user.sid.as_ref().filter(|_| ends_with_session) {
+    if let Some(sid) = &user.sid
+        && ends_with_session(token, facts)
+    {
         parts.push(part(
             facts.session.is_some_and(|session| !session.ended),
             format!("the session {}", sid.as_str()),
@@ -135,22 +135,17 @@ fn people(token: &AccessToken, found: &TokenStanding) -> Vec<Part> {
     parts
 }
 
+fn ends_with_session(token: &AccessToken, facts: &LivenessFacts) -> bool {
+    let is_offline =
+        token.scope.contains(OFFLINE_ACCESS) || facts.grant.is_some_and(|grant| grant.offline);
+    !is_offline && token.delegation.is_none()
+}
+
 /// What was given before some event is over, by the epochs that the event moved on.
 fn epochs(token: &AccessToken, found: &TokenStanding, of_code: Option<Epochs>) -> Vec<Part> {
     let present = found.facts.epochs;
     let of_grant = found.facts.grant.map(|grant| grant.epochs);
-    let own = match token.jti.stands_on {
-        StandsOn::Grant(_) => of_code.or(of_grant).unwrap_or(present),
-        StandsOn::User(epochs) => epochs,
-        StandsOn::Client {
-            installation,
-            client,
-        } => Epochs {
-            installation,
-            client,
-            ..present
-        },
-    };
+    let own = given_in(token, of_code.or(of_grant), present);
     let mut parts = vec![
         part(
             own.installation == present.installation,
@@ -181,6 +176,22 @@ fn epochs(token: &AccessToken, found: &TokenStanding, of_code: Option<Epochs>) -
         ));
     }
     parts
+}
+
+/// The epochs in which a token was given: where it stands on a grant, those of the grant.
+fn given_in(token: &AccessToken, of_grant: Option<Epochs>, present: Epochs) -> Epochs {
+    match token.jti.stands_on {
+        StandsOn::Grant(_) => of_grant.unwrap_or(present),
+        StandsOn::User(epochs) => epochs,
+        StandsOn::Client {
+            installation,
+            client,
+        } => Epochs {
+            installation,
+            client,
+            ..present
+        },
+    }
 }
 
 fn of_client(token: &AccessToken) -> EventFilter {
@@ -223,15 +234,15 @@ pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<S
         };
         found.extend(audit_events::list(&app.store, &filter, 1)?);
     }
-    let latest = found.into_iter().max_by_key(|event| event.at);
-    Ok(latest.map_or_else(String::new, |event| {
-        format!(
-            "{} at {}, request {}",
-            event.event,
-            time(event.at),
-            event.request_id.unwrap_or_default()
-        )
-    }))
+    let Some(event) = found.into_iter().max_by_key(|event| event.at) else {
+        return Ok(String::new());
+    };
+    Ok(format!(
+        "{} at {}, request {}",
+        event.event,
+        time(event.at),
+        event.request_id.unwrap_or_default()
+    ))
 }
 
 fn about(token: &AccessToken) -> Map<String, Value> {

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::client_assertion;
-use super::extension;
+use super::extension::{self, of_error};
+use super::only;
 use super::proof;
 use super::standing::{by_word, ended_by, life};
 use crate::app::explanation::{Explained, near, refused, told};
@@ -20,18 +21,19 @@ use crate::protocol::registration::client::METHODS;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::audience::{
-    granted_scope, narrow, narrow_granted, with_registered_names,
+    Narrowed, granted_scope, narrow, narrow_granted, with_registered_names,
 };
 use crate::protocol::token::client_authentication::{ClientVerdict, PresentedClient};
-use crate::protocol::token::dpop_proof;
 use crate::protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, judge};
 use crate::protocol::token::token_request::{
-    AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
+    AuthorizationCodeRequest, ClientCredentialsRequest, RefreshTokenRequest, SINGLE_PARAMETERS,
+    TokenRequest,
 };
 use crate::protocol::words::client::{Client, GrantType};
 use crate::protocol::words::identifiers::{ClientId, KeyThumbprint, Subject};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError};
+use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::secret::SecretText;
 use crate::store::grants;
 use crate::store::users;
@@ -47,15 +49,23 @@ impl<'a> SentRequest<'a> {
         let lines = text.lines().map(str::trim);
         let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
         let form = lines.pop().unwrap_or_default();
-        let named = lines.into_iter().filter_map(|line| line.split_once(':'));
-        let headers = named.map(|(name, value)| (name, value.trim())).collect();
+        let mut headers = Vec::new();
+        for line in lines {
+            if let Some((name, value)) = line.split_once(':') {
+                headers.push((name, value.trim()));
+            }
+        }
         SentRequest { headers, form }
     }
 
     fn all(&self, name: &str) -> Vec<&'a str> {
-        let named = self.headers.iter();
-        let named = named.filter(|(other, _)| other.eq_ignore_ascii_case(name));
-        named.map(|(_, value)| *value).collect()
+        let mut values = Vec::new();
+        for (other, value) in &self.headers {
+            if other.eq_ignore_ascii_case(name) {
+                values.push(*value);
+            }
+        }
+        values
     }
 }
 
@@ -79,9 +89,10 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
     let mut registered = Map::new();
     for reading in raw.iter().chain([&presented]) {
         let found = app.registry.client(&reading.client_id)?;
-        let (client, secrets) = found.as_ref().map_or((None, &[][..]), |found| {
-            (Some(&found.client), &found.secrets)
-        });
+        let (client, secrets) = match &found {
+            Some(found) => (Some(&found.client), &found.secrets[..]),
+            None => (None, &[][..]),
+        };
         let said = match reading.judge(client, secrets, app.now()) {
             ClientVerdict::Refused(failure) => Err(failure.error.reason),
             ClientVerdict::Authenticated => Ok(Finding::fine(format!(
@@ -124,14 +135,13 @@ fn about_client(client: &Client) -> [(String, Value); 3] {
     let method = METHODS
         .iter()
         .find(|(_, method)| *method == client.authentication);
+    let method = match method {
+        Some((name, _)) => name,
+        None => "client_secret_basic or client_secret_post",
+    };
     let grants: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
     let told = [
-        (
-            "token_endpoint_auth_method",
-            method.map_or("client_secret_basic or client_secret_post", |(name, _)| {
-                *name
-            }),
-        ),
+        ("token_endpoint_auth_method", method),
         ("grant_types", &grants.join(" ")),
         ("scope", &client.scope.to_string()),
     ];
@@ -153,45 +163,44 @@ pub(super) fn grant(
 ) -> Result<Explained, Failure> {
     let client = sender.client;
     let snapshot = app.registry.snapshot();
-    let of_error = |error: TokenError| refused(error.reason, error.detail.as_deref());
-    let left_out = |what: &str| {
-        Ok((
-            vec![Finding::weak(format!(
-                "the request is well-formed; {what} is not judged here"
-            ))],
-            Map::new(),
-        ))
-    };
     let named = with_registered_names(parameters, &snapshot.catalogue);
     match TokenRequest::from_form(&named, client, |name| app.has_grant(name), app.now()) {
-        Err(error) => Ok(of_error(error)),
+        Err(error) => Ok(of_error(&error)),
         Ok(TokenRequest::AuthorizationCode(request)) => {
             code(app, &request.code, Some((sender, &request)))
         }
         Ok(TokenRequest::RefreshToken(request)) => refresh(app, &request, Some(sender)),
         Ok(TokenRequest::ClientCredentials(request)) => {
-            let scope = granted_scope(request.scope.as_ref(), client, &snapshot.catalogue);
-            let narrowed = scope.and_then(|scope| {
-                narrow(
-                    &scope,
-                    &request.resources,
-                    &[],
-                    &snapshot.catalogue,
-                    app.issuer(),
-                )
-            });
-            let gets = |scope| {
-                (
-                    vec![Finding::fine(format!("it gets the scope {scope}"))],
-                    Map::new(),
-                )
-            };
-            Ok(narrowed.map_or_else(of_error, |narrowed| gets(narrowed.scope)))
+            Ok(match of_client(app, client, &request) {
+                Ok(narrowed) => only(gets(&narrowed.scope)),
+                Err(error) => of_error(&error),
+            })
         }
-        Ok(TokenRequest::Password(_)) => left_out("whether user name and password are right"),
-        Ok(TokenRequest::DeviceCode(_)) => left_out("whether the person has decided"),
+        Ok(TokenRequest::Password(_)) => Ok(left_out("whether user name and password are right")),
+        Ok(TokenRequest::DeviceCode(_)) => Ok(left_out("whether the person has decided")),
         Ok(TokenRequest::Extension(request)) => extension::request(app, sender, &request),
     }
+}
+
+/// What the client gets for itself.
+fn of_client(
+    app: &App,
+    client: &Client,
+    request: &ClientCredentialsRequest,
+) -> Result<Narrowed, TokenError> {
+    let catalogue = &app.registry.snapshot().catalogue;
+    let scope = granted_scope(request.scope.as_ref(), client, catalogue)?;
+    narrow(&scope, &request.resources, &[], catalogue, app.issuer())
+}
+
+fn gets(scope: &ScopeSet) -> Finding {
+    Finding::fine(format!("it gets the scope {scope}"))
+}
+
+fn left_out(what: &str) -> Explained {
+    only(Finding::weak(format!(
+        "the request is well-formed; {what} is not judged here"
+    )))
 }
 
 /// Any token of ours, or an authorization code.
@@ -209,36 +218,34 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
             };
             refresh(app, &request, None)
         }
-        None => {
-            let snapshot = app.registry.snapshot();
-            if let Some(claims) = id_tokens::claims(app, &snapshot, text) {
-                return Ok((vec![id_token(app, &claims)?], Map::new()));
-            }
-            let jws = UnverifiedJws::parse(text.expose());
-            let Some(jws) = jws else {
-                let damaged =
-                    "it does not open: it is another installation's, or was damaged on the way";
-                return Ok((vec![Finding::broken(damaged)], Map::new()));
-            };
-            if dpop_proof::is_one(&jws) || proof::is_meant(&jws) {
-                return Ok(proof::alone(app, text.expose()));
-            }
-            if extension::is_id_jag(&jws) {
-                return extension::id_jag_alone(app, &jws, text.expose());
-            }
-            let finding = match snapshot.keys.verifies(&jws) {
-                true => Finding::broken(told(
-                    Reason::InvalidIdTokenHint,
-                    Some("we signed it, and it is neither an access token nor an ID token"),
-                )),
-                false => Finding::broken(format!(
-                    "no key of ours signed this JWT: it is another issuer's, or was changed ({})",
-                    extension::named(&jws)
-                )),
-            };
-            Ok((vec![finding], Map::new()))
-        }
+        None => unopened(app, text),
     }
+}
+
+/// A token that is none of ours to open, though we may have signed it.
+fn unopened(app: &App, text: &SecretText) -> Result<Explained, Failure> {
+    let snapshot = app.registry.snapshot();
+    if let Some(claims) = id_tokens::claims(app, &snapshot, text) {
+        return Ok(only(id_token(app, &claims)?));
+    }
+    let Some(jws) = UnverifiedJws::parse(text.expose()) else {
+        let damaged = "it does not open: it is another installation's, or was damaged on the way";
+        return Ok(only(Finding::broken(damaged)));
+    };
+    if proof::is_meant(&jws) {
+        return Ok(proof::alone(app, text.expose()));
+    }
+    if extension::is_id_jag(&jws) {
+        return extension::id_jag_alone(app, &jws, text.expose());
+    }
+    if snapshot.keys.verifies(&jws) {
+        let neither = "we signed it, and it is neither an access token nor an ID token";
+        return Ok(refused(Reason::InvalidIdTokenHint, Some(neither)));
+    }
+    Ok(only(Finding::broken(format!(
+        "no key of ours signed this JWT: it is another issuer's, or was changed ({})",
+        extension::named(&jws)
+    ))))
 }
 
 /// An ID token: whether its client may still send it as a hint.
@@ -388,9 +395,7 @@ fn refresh(
         app.issuer(),
         app.now(),
     ) {
-        RefreshVerdict::Refresh(narrowed) => {
-            Finding::fine(format!("it gets the scope {}", narrowed.scope))
-        }
+        RefreshVerdict::Refresh(narrowed) => gets(&narrowed.scope),
         RefreshVerdict::Refuse(error) => {
             Finding::broken(told(error.reason, error.detail.as_deref()))
         }
@@ -435,8 +440,11 @@ fn bound(key: Option<KeyThumbprint>) -> Option<Finding> {
 fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, Failure> {
     let client = app.registry.client(client_id)?;
     let user = users::find(&app.store, sub)?;
-    let both = client
-        .zip(user)
-        .filter(|(client, user)| !client.client.is_open_to(user.claims.get("role")));
-    Ok(both.map(|_| Finding::broken(told(Reason::NotOpenToUser, None))))
+    if let Some(client) = client
+        && let Some(user) = user
+        && !client.client.is_open_to(user.claims.get("role"))
+    {
+        return Ok(Some(Finding::broken(told(Reason::NotOpenToUser, None))));
+    }
+    Ok(None)
 }

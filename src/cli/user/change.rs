@@ -24,7 +24,10 @@ use crate::store::authenticators::Authenticator;
 use crate::store::linked_identities::{self, Linked, Unlinked};
 use crate::store::registry_writer::RegistryWriter;
 use crate::store::users::UserRow;
-use crate::store::{authenticators, catalogue};
+use crate::store::{
+    authenticators,
+    catalogue::{self, CatalogueRow},
+};
 
 fn change<T>(
     invocation: &Invocation,
@@ -81,43 +84,15 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
     let user = named(&operator, invocation, invocation.value(0))?;
     let all = authenticators::list(&operator.store, &user.sub, true)?;
     let (codes, factors): (Vec<_>, Vec<_>) = all
-        .iter()
+        .into_iter()
         .partition(|one| one.kind == FactorKind::RecoveryCode);
     let is_all = invocation.has("--remove-all");
     let (removed, left) = match invocation.option("--remove") {
-        None if !is_all => {
-            let shown = |one: &&Authenticator| {
-                json!({
-                    "kind": one.kind.as_str(),
-                    "id": factor_name(one),
-                    "name": one.name,
-                    "created_at": output::time(one.created_at),
-                    "used_at": one.used_at.map(output::time),
-                })
-            };
-            let name = format!("{} left", codes.len());
-            let left = json!({"kind": FactorKind::RecoveryCode.as_str(), "name": name});
-            let rows: Vec<Value> = factors
-                .iter()
-                .map(shown)
-                .chain((!codes.is_empty()).then_some(left))
-                .collect();
-            let columns = [
-                ("KIND", "/kind"),
-                ("ID", "/id"),
-                ("NAME", "/name"),
-                ("MADE", "/created_at"),
-                ("USED", "/used_at"),
-            ];
-            return output::list(invocation, &columns, rows);
-        }
+        None if !is_all => return list_factors(invocation, &factors, codes.len()),
         None => (None, Strength::SignedIn),
         Some(id) => {
-            let (named, others): (Vec<_>, Vec<_>) = factors
-                .iter()
-                .copied()
-                .cloned()
-                .partition(|one| factor_name(one) == id);
+            let (named, others): (Vec<_>, Vec<_>) =
+                factors.into_iter().partition(|one| factor_name(one) == id);
             let removed = named.into_iter().next();
             let missing = || {
                 Failure::Refused(format!(
@@ -144,14 +119,44 @@ pub(in crate::cli) fn factors(invocation: &Invocation) -> Result<(), Failure> {
         json!({"by": "operator", "factor": told}),
     );
     if !authenticators::remove(&operator.store, &user, removed.as_ref(), left, None, &event)? {
-        return Err(Failure::Refused(String::from(
+        return Err(Failure::refused(
             "the user was changed meanwhile: look again",
-        )));
+        ));
     }
     output::line(&format!(
         "removed; sessions, grants and tokens of {} are over",
         user.designation()
     ))
+}
+
+fn list_factors(
+    invocation: &Invocation,
+    factors: &[Authenticator],
+    codes: usize,
+) -> Result<(), Failure> {
+    let mut rows: Vec<Value> = factors.iter().map(shown).collect();
+    if codes > 0 {
+        let name = format!("{codes} left");
+        rows.push(json!({"kind": FactorKind::RecoveryCode.as_str(), "name": name}));
+    }
+    let columns = [
+        ("KIND", "/kind"),
+        ("ID", "/id"),
+        ("NAME", "/name"),
+        ("MADE", "/created_at"),
+        ("USED", "/used_at"),
+    ];
+    output::list(invocation, &columns, rows)
+}
+
+fn shown(factor: &Authenticator) -> Value {
+    json!({
+        "kind": factor.kind.as_str(),
+        "id": factor_name(factor),
+        "name": factor.name,
+        "created_at": output::time(factor.created_at),
+        "used_at": factor.used_at.map(output::time),
+    })
 }
 
 pub(in crate::cli) fn remove(invocation: &Invocation) -> Result<(), Failure> {
@@ -181,30 +186,9 @@ fn set_claims(
     mut user: UserRow,
     wanted: Vec<(String, Option<Value>)>,
 ) -> Result<String, Failure> {
-    let says_verified = wanted.iter().any(|(name, _)| name == "email_verified");
-    let email = wanted.iter().find(|(name, _)| name == "email");
-    let unsaid = match email {
-        Some((_, email)) if !says_verified => {
-            let email = email.clone().unwrap_or_default();
-            verified_address::unsaid(&user.claims, &email)
-        }
-        Some(_) | None => None,
-    };
-    let verified = unsaid.map(|value| (String::from("email_verified"), Some(value)));
-    let mut changes = Vec::new();
-    for (name, after) in wanted.into_iter().chain(verified) {
-        let before = match &after {
-            Some(value) => user.claims.insert(name.clone(), value.clone()),
-            None => user.claims.remove(&name),
-        };
-        if before != after {
-            changes.push(FieldChange {
-                key: format!("claims.{name}"),
-                before,
-                after,
-            });
-        }
-    }
+    let verified = unsaid_verification(&user, &wanted);
+    let verified = verified.map(|value| (String::from("email_verified"), Some(value)));
+    let changes = put_claims(&mut user, wanted.into_iter().chain(verified));
     if changes.is_empty() {
         return Ok(format!("{} has these claims already", user.designation()));
     }
@@ -221,16 +205,48 @@ fn set_claims(
     ))
 }
 
+/// What `email_verified` becomes, where a change of `email` says nothing of it.
+fn unsaid_verification(user: &UserRow, wanted: &[(String, Option<Value>)]) -> Option<Value> {
+    let (_, email) = wanted.iter().find(|(name, _)| name == "email")?;
+    if wanted.iter().any(|(name, _)| name == "email_verified") {
+        return None;
+    }
+    let email = email.clone().unwrap_or_default();
+    verified_address::unsaid(&user.claims, &email)
+}
+
+/// Answers what is another than before.
+fn put_claims(
+    user: &mut UserRow,
+    wanted: impl Iterator<Item = (String, Option<Value>)>,
+) -> Vec<FieldChange> {
+    let mut changes = Vec::new();
+    for (name, after) in wanted {
+        let before = match &after {
+            Some(value) => user.claims.insert(name.clone(), value.clone()),
+            None => user.claims.remove(&name),
+        };
+        if before != after {
+            changes.push(FieldChange {
+                key: format!("claims.{name}"),
+                before,
+                after,
+            });
+        }
+    }
+    changes
+}
+
 /// Name and value of each, judged by the rules of a document; `None` takes a claim away.
 fn wanted_claims(typed: &[&str]) -> Result<Vec<(String, Option<Value>)>, Failure> {
     let mut wanted = Vec::new();
     for assignment in typed {
-        let (name, text) = assignment.split_once('=').ok_or_else(|| {
-            Failure::Usage(format!(
+        let Some((name, text)) = assignment.split_once('=') else {
+            return Err(Failure::Usage(format!(
                 "\"{}\" is no CLAIM=VALUE, as email=alice@example.com",
                 assignment.escape_debug()
-            ))
-        })?;
+            )));
+        };
         // A telephone number is a text, though it reads as a number.
         let json = serde_json::from_str(text)
             .ok()
@@ -286,16 +302,7 @@ fn change_roles(
             output::note(&format!("{} has no role {role:?}", user.designation()));
         }
     }
-    let mut roles: Vec<String> = before
-        .iter()
-        .filter(|role| !removed.contains(&role.as_str()))
-        .cloned()
-        .collect();
-    for role in added {
-        if !roles.iter().any(|present| present == role) {
-            roles.push((*role).to_owned());
-        }
-    }
+    let roles = roles_after(&before, added, removed);
     if roles != before {
         user.claims.insert(String::from("role"), json!(roles));
         if roles.is_empty() {
@@ -310,69 +317,76 @@ fn change_roles(
     Ok(roles)
 }
 
-/// Issuer and subject; what `commands.txt` says of an option stands in its refusal.
-fn identity(invocation: &Invocation) -> Result<(&str, &str), Failure> {
-    let required = |name: &str| {
-        let given = invocation
-            .option(name)
-            .filter(|text| !text.is_empty() && is_possible_subject(text));
-        let meaning = invocation
-            .command
-            .options
-            .iter()
-            .find(|option| option.name == name);
-        let meaning = meaning.map_or("", |option| option.meaning);
-        given.ok_or_else(|| Failure::Usage(format!("{name} is required: {meaning}")))
-    };
-    Ok((required("--issuer")?, required("--subject")?))
+fn roles_after(before: &[String], added: &[&str], removed: &[&str]) -> Vec<String> {
+    let mut roles = before.to_vec();
+    roles.retain(|role| !removed.contains(&role.as_str()));
+    for role in added {
+        if !roles.iter().any(|present| present == role) {
+            roles.push((*role).to_owned());
+        }
+    }
+    roles
+}
+
+fn identity(invocation: &Invocation) -> Result<Identity, Failure> {
+    Ok(Identity {
+        issuer: required(invocation, "--issuer")?,
+        subject: required(invocation, "--subject")?,
+    })
+}
+
+/// What `commands.txt` says of an option stands in its refusal.
+fn required(invocation: &Invocation, name: &str) -> Result<String, Failure> {
+    if let Some(text) = invocation.option(name)
+        && !text.is_empty()
+        && is_possible_subject(text)
+    {
+        return Ok(text.to_owned());
+    }
+    let mut options = invocation.command.options.iter();
+    let option = options.find(|option| option.name == name);
+    let meaning = option.map_or("", |option| option.meaning);
+    Err(Failure::Usage(format!("{name} is required: {meaning}")))
 }
 
 pub(in crate::cli) fn link(invocation: &Invocation) -> Result<(), Failure> {
-    let (issuer, upstream_subject) = identity(invocation)?;
+    let identity = identity(invocation)?;
     let (operator, _) = Operator::open_installed(invocation)?;
-    check_issuer(&operator, issuer)?;
+    check_issuer(&operator, &identity.issuer)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    let identity = Identity {
-        issuer: issuer.to_owned(),
-        subject: upstream_subject.to_owned(),
-    };
     let (new, event) = told_link("identity_linked", &identity, &user.sub);
     match linked_identities::link(&operator.store, &new, None, &event)? {
         Linked::Added => output::line(&format!(
-            "{} is {} at {issuer}",
+            "{} is {} at {}",
             user.designation(),
-            upstream_subject.escape_debug()
+            identity.subject.escape_debug(),
+            identity.issuer
         )),
         Linked::Taken(owner) if owner == user.sub => output::line("that is so already"),
         Linked::Taken(owner) => Err(Failure::Refused(format!(
             "that identity is linked to the user with sub {owner}"
         ))),
-        Linked::Nothing => Err(Failure::Refused(String::from(
+        Linked::Nothing => Err(Failure::refused(
             "that identity was unlinked meanwhile: try again",
-        ))),
+        )),
     }
 }
 
 pub(in crate::cli) fn unlink(invocation: &Invocation) -> Result<(), Failure> {
-    let (issuer, upstream_subject) = identity(invocation)?;
+    let identity = identity(invocation)?;
     let (operator, _) = Operator::open_installed(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
-    let identity = Identity {
-        issuer: issuer.to_owned(),
-        subject: upstream_subject.to_owned(),
-    };
     let (link, event) = told_link("identity_unlinked", &identity, &user.sub);
     match linked_identities::unlink(&operator.store, &link, None, &event)? {
-        Unlinked::Done => {
-            let subject = upstream_subject.escape_debug();
-            output::line(&format!(
-                "{} is not {subject} at {issuer} any longer",
-                user.designation()
-            ))
+        Unlinked::Done => output::line(&format!(
+            "{} is not {} at {} any longer",
+            user.designation(),
+            identity.subject.escape_debug(),
+            identity.issuer
+        )),
+        Unlinked::NotTheirs | Unlinked::LastWayIn => {
+            Err(Failure::refused("that identity is not linked to this user"))
         }
-        Unlinked::NotTheirs | Unlinked::LastWayIn => Err(Failure::Refused(String::from(
-            "that identity is not linked to this user",
-        ))),
     }
 }
 
@@ -385,22 +399,18 @@ fn check_issuer(operator: &Operator, issuer: &str) -> Result<(), Failure> {
             ObjectKind::IdentityProvider | ObjectKind::AssertionIssuer
         )
     });
-    let place = |entry: &catalogue::CatalogueRow| {
-        let document = &entry.document;
-        Some(
-            document
-                .get("issuer")
-                .or(document.get("userinfo_endpoint"))?
-                .as_str()?
-                .to_owned(),
-        )
-    };
-    let known: Vec<String> = vouching.filter_map(place).collect();
-    let nearest = hint(issuer, known.iter().map(String::as_str));
-    let rule = "no identity provider and no assertion issuer is registered with that issuer";
-    if known.iter().any(|one| one == issuer) {
-        Ok(())
-    } else {
-        Err(Failure::Refused(format!("{rule}{nearest}")))
+    let known: Vec<&str> = vouching.filter_map(vouches_as).collect();
+    if known.contains(&issuer) {
+        return Ok(());
     }
+    let nearest = hint(issuer, known);
+    let rule = "no identity provider and no assertion issuer is registered with that issuer";
+    Err(Failure::Refused(format!("{rule}{nearest}")))
+}
+
+/// The issuer, or what stands for it where there is none.
+fn vouches_as(entry: &CatalogueRow) -> Option<&str> {
+    let document = &entry.document;
+    let issuer = document.get("issuer");
+    issuer.or(document.get("userinfo_endpoint"))?.as_str()
 }

@@ -2,7 +2,7 @@
 //! or for many.
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
@@ -112,9 +112,9 @@ pub(in crate::cli) fn reset(invocation: &Invocation) -> Result<(), Failure> {
     match (names, file, invocation.value(0)) {
         (Some(names), Some(file), "") => for_many(invocation, names, file),
         (None, None, username) if !username.is_empty() => for_one(invocation, true),
-        _ => Err(Failure::Usage(String::from(
+        _ => Err(Failure::usage(
             "`gatepost user reset` needs USERNAME, or --from NAMES and --links FILE; try --help",
-        ))),
+        )),
     }
 }
 
@@ -137,16 +137,16 @@ fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> Result<(), 
         (false, true) => "that user has a way to sign in: use `gatepost user reset`",
         (true, true) | (false, false) => return check_can_sign_in(user),
     };
-    Err(Failure::Refused(String::from(rule)))
+    Err(Failure::refused(rule))
 }
 
 fn check_can_sign_in(user: &UserRow) -> Result<(), Failure> {
     if user.enabled && user.username.is_some() {
         return Ok(());
     }
-    Err(Failure::Refused(String::from(
+    Err(Failure::refused(
         "that user cannot sign in with a password: no user name, or disabled",
-    )))
+    ))
 }
 
 pub(super) fn print_link(
@@ -177,22 +177,39 @@ pub(super) fn print_link(
 fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Failure> {
     if invocation.has("--mail") {
         let rule = "--mail does not go with --from: the links stand in a file";
-        return Err(Failure::Usage(String::from(rule)));
+        return Err(Failure::usage(rule));
     }
     if file == "-" {
         let rule = "--links needs the name of a new file: links for many are not printed";
-        return Err(Failure::Usage(String::from(rule)));
+        return Err(Failure::usage(rule));
     }
     let names = registry::text_of(names, MOST_OF_NAMES)?;
     let names: BTreeSet<&str> = names.lines().map(str::trim).collect();
     let (operator, installation) = Operator::open_installed(invocation)?;
     check_options(&operator, invocation)?;
     let maker = LinkMaker::new(&operator, &installation, invocation)?;
+    let people = all_named(&operator, invocation, names)?;
+    let mut out = new_file(file)?;
+    for user in &people {
+        writeln!(out, "{}\t{}", user.designation(), maker.link(user)?)?;
+    }
+    out.sync_all()?;
+    let count = people.len();
+    let shown = file.escape_debug();
+    let end = output::time(maker.expires_at);
+    output::line(&format!("{count} links are in {shown}, good until {end}"))
+}
+
+fn all_named(
+    operator: &Operator,
+    invocation: &Invocation,
+    names: BTreeSet<&str>,
+) -> Result<Vec<UserRow>, Failure> {
     let mut people = Vec::new();
     let mut seen = BTreeSet::new();
     let mut refusals = String::new();
     for name in names.into_iter().filter(|name| !name.is_empty()) {
-        let found = named(&operator, invocation, name);
+        let found = named(operator, invocation, name);
         match found.and_then(|user| check(invocation, &user, true).map(|()| user)) {
             // Upper case and lower case name the same user.
             Ok(user) if !seen.insert(user.sub.clone()) => {}
@@ -203,34 +220,29 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Fail
     if people.is_empty() || !refusals.is_empty() {
         return Err(Failure::Refused(format!("{refusals}no link was made")));
     }
-    let shown = file.escape_debug();
-    // Made for its owner alone, and never written over another.
+    Ok(people)
+}
+
+/// Made for its owner alone, and never written over another.
+fn new_file(name: &str) -> Result<File, Failure> {
     let mut options = OpenOptions::new();
-    let made = options.write(true).create_new(true).mode(0o600).open(file);
-    let mut out = made.map_err(|error| {
+    let made = options.write(true).create_new(true).mode(0o600).open(name);
+    made.map_err(|error| {
+        let name = name.escape_debug();
         let reason = cause(&error);
-        Failure::Refused(format!(
-            "{shown} cannot be made: {reason}; no link was made"
-        ))
-    })?;
-    for user in &people {
-        writeln!(out, "{}\t{}", user.designation(), maker.link(user)?)?;
-    }
-    out.sync_all()?;
-    let count = people.len();
-    let end = output::time(maker.expires_at);
-    output::line(&format!("{count} links are in {shown}, good until {end}"))
+        Failure::Refused(format!("{name} cannot be made: {reason}; no link was made"))
+    })
 }
 
 fn check_options(operator: &Operator, invocation: &Invocation) -> Result<(), Failure> {
     let is_passkey = invocation.has("--passkey");
     if is_passkey && invocation.has("--enrol") {
         let rule = "--passkey does not go with --enrol";
-        return Err(Failure::Usage(String::from(rule)));
+        return Err(Failure::usage(rule));
     }
     if is_passkey && passkey::host(operator.config.base_url.as_str()).is_none() {
         let rule = "browsers have no passkeys for the host of GATEPOST_BASE_URL";
-        return Err(Failure::Refused(String::from(rule)));
+        return Err(Failure::refused(rule));
     }
     Ok(())
 }
@@ -240,5 +252,5 @@ pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {
     let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
     let fits = timestamp::seconds(text).filter(|seconds| (1..=30 * 86_400).contains(seconds));
     fits.map(Duration::from_secs)
-        .ok_or_else(|| Failure::Usage(String::from(rule)))
+        .ok_or_else(|| Failure::usage(rule))
 }
