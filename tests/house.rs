@@ -90,12 +90,12 @@ const PRE_ESCAPED: &[(&str, usize)] = &[];
 
 /// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds
 /// something raises them by what it was given, and by no more.
-const MOST_TOKENS_OF_THE_CORE: usize = 136_944;
-const MOST_TOKENS_OF_THE_BINARY: usize = 496_881;
+const MOST_TOKENS_OF_THE_CORE: usize = 138_449;
+const MOST_TOKENS_OF_THE_BINARY: usize = 503_035;
 
 /// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no
 /// name. These only fall.
-const MOST_TUPLE_LETS: usize = 8;
+const MOST_TUPLE_LETS: usize = 3;
 const MOST_TUPLE_PARAMETERS: usize = 4;
 
 /// Lines of more than 100 columns. Two are checks of the database, each a text that cannot be
@@ -108,6 +108,10 @@ const MOST_DOUBLED_TYPE_NAMES: usize = 10;
 
 /// Tokens of what can be read in one go.
 const LONGEST_FUNCTION: usize = 700;
+/// Of ten functions, nine have no more tokens.
+const MOST_TOKENS_OF_NINE_IN_TEN: usize = 230;
+/// Closures on 1,000 lines: more of them hide which thing happens first.
+const MOST_CLOSURES: usize = 40;
 const LONGEST_FILE: usize = 4_000;
 
 /// Files that are longer.
@@ -340,6 +344,8 @@ fn nothing_grows_unseen() {
         .map(|file| tokens::tuple_parameters(&file.tokens()))
         .sum();
     let long_lines: usize = linked().map(SourceFile::long_lines).sum();
+    let lines: usize = linked().map(|file| file.code_lines).sum();
+    let closures: usize = linked().map(|file| tokens::closures(&file.tokens())).sum();
     let held = [
         (
             "tokens of the core",
@@ -354,6 +360,16 @@ fn nothing_grows_unseen() {
         ("tuple lets", lets, MOST_TUPLE_LETS),
         ("tuple parameters", parameters, MOST_TUPLE_PARAMETERS),
         ("long lines", long_lines, MOST_LONG_LINES),
+        (
+            "tokens of nine functions in ten",
+            tokens_of_nine_in_ten(),
+            MOST_TOKENS_OF_NINE_IN_TEN,
+        ),
+        (
+            "closures on 1,000 lines",
+            closures * 1_000 / lines,
+            MOST_CLOSURES,
+        ),
     ];
     println!("{rooms:#?}\n{held:#?}");
     let grown: Vec<_> = held
@@ -361,6 +377,17 @@ fn nothing_grows_unseen() {
         .filter(|(_, there, most)| there > most)
         .collect();
     assert!(grown.is_empty(), "there are, and may be: {grown:?}");
+}
+
+fn tokens_of_nine_in_ten() -> usize {
+    let mut lengths = Vec::new();
+    for file in linked() {
+        for (_, length) in tokens::functions(&file.tokens()) {
+            lengths.push(length);
+        }
+    }
+    lengths.sort_unstable();
+    lengths[lengths.len() * 9 / 10]
 }
 
 #[test]
@@ -948,9 +975,14 @@ fn the_shipped_proxies_pass_on_every_header_field_that_is_read() {
         .iter()
         .map(|file| read(&format!("src/{}", file.path)));
     let names = texts.flat_map(|text| {
-        let calls = ["headers.first(\"", "headers.all(\"", "field.equiv(\""]
-            .map(|call| text.split(call).skip(1).map(str::to_owned).collect());
-        let calls: [Vec<String>; 3] = calls;
+        let calls = [
+            "headers.first(\"",
+            "headers.all(\"",
+            "field.equiv(\"",
+            "field_values(request, \"",
+        ];
+        let calls = calls.map(|call| text.split(call).skip(1).map(str::to_owned).collect());
+        let calls: [Vec<String>; 4] = calls;
         calls
             .concat()
             .into_iter()

@@ -200,6 +200,27 @@ pub fn tuple_parameters(tokens: &[&str]) -> usize {
     count
 }
 
+/// How many closures there are: a `|` that begins something, and not one between two patterns.
+pub fn closures(tokens: &[&str]) -> usize {
+    let begins = |before: &[&str]| match before {
+        [.., "=", ">"] => true,
+        [.., last] => ["(", "[", "{", ",", ";", "=", "&", "move", "return"].contains(last),
+        [] => true,
+    };
+    let marks = tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| **token == "|");
+    marks.filter(|(at, _)| begins(&tokens[..*at])).count()
+}
+
+#[test]
+fn closures_are_told_from_patterns_and_conditions() {
+    let text = "f(|a| a | 1, move || b || c); let g = |(x, y)| x; match z { A | B => |_| 1, C => 2 } \
+                matches!(z, A | B | C)";
+    assert_eq!(closures(&tokens(text)), 4);
+}
+
 #[test]
 fn tokens_are_words_literals_and_single_marks() {
     let text = "use a::b;\n// Why.\nfn one<'a>(x: &'a str) -> u8 { \"} {\" ; b'x'; r#\"\"\"#; 0x1f..2; a::b }";
