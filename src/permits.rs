@@ -51,10 +51,9 @@ impl HeldPermits {
     /// Gives them back in the place of a thread that hangs. Those that it dropped meanwhile are
     /// back already.
     pub fn give_back(&self) {
-        self.0
-            .iter()
-            .filter_map(Weak::upgrade)
-            .for_each(|hold| hold.give_back());
+        for hold in self.0.iter().filter_map(Weak::upgrade) {
+            hold.give_back();
+        }
     }
 }
 
