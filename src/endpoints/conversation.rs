@@ -5,7 +5,7 @@
 //! Each request of a browser comes in by `handle`. A first visit with a password and a second
 //! factor has four:
 //!
-//! 1. `GET /connect/authorize`. `open` has `visit.rs` validate the request and seal it. Nobody is
+//! 1. `GET /connect/authorize`. `open` has `visit.rs` seal the request and validate it. Nobody is
 //!    signed in, so `next` has `sign_in_first` send the browser to `/login`, with the sealed
 //!    request in its address.
 //! 2. `GET /login`. `visit.rs` opens the seal, and `next` has `ask_who` draw the page.

@@ -280,7 +280,7 @@ fn entry(
     }
 }
 
-/// Reads the object for its mistakes. What is stored of a client says whether it is confidential.
+/// Reads the object for its mistakes. Of a client it stores whether it is confidential.
 fn read_object(walker: &mut Walker<'_, '_>, kind: ObjectKind, defaults: &ClientDefaults) {
     match kind {
         ObjectKind::Tenant => drop(catalogue::tenant(walker)),

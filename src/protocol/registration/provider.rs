@@ -138,7 +138,7 @@ fn roles(ours: &Value) -> Option<BTreeSet<&str>> {
     }
 }
 
-/// Where no acr `is_told`, any of them breaks the `rule`.
+/// Notes `rule` where there is a map although no acr `is_told`.
 pub(super) fn acr_map(
     walker: &mut Walker<'_, '_>,
     is_told: bool,

@@ -151,8 +151,8 @@ pub fn judge_for_fapi2(
     if claims.get("aud").and_then(Value::as_str) != Some(issuer) {
         return Err(AssertionProblem::Audience);
     }
-    for time in ["iat", "nbf"] {
-        if let Some(time) = claims.get(time)
+    for name in ["iat", "nbf"] {
+        if let Some(time) = claims.get(name)
             && numeric_date(time).is_none_or(|at| at > now.plus(FAPI2_SKEW))
         {
             return Err(AssertionProblem::Times);
@@ -204,7 +204,7 @@ pub fn read(
     let known = [CLIENT_ASSERTION_TYPE, SPIFFE_ASSERTION_TYPE];
     let jws = assertion
         .filter(|_| assertion_type.is_some_and(|kind| known.contains(&kind)))
-        .and_then(of_client)
+        .and_then(of_client_or_workload)
         .ok_or(Reason::MalformedClientAssertion)?;
     let subject = subject(&jws).ok_or(Reason::MalformedClientAssertion)?;
     let longest = parameters::CLIENT_ID;
@@ -216,7 +216,7 @@ pub fn read(
 }
 
 /// A JWT that by its `typ` may be a client's or a workload's.
-fn of_client(assertion: &str) -> Option<UnverifiedJws> {
+fn of_client_or_workload(assertion: &str) -> Option<UnverifiedJws> {
     let jws = UnverifiedJws::parse(assertion)?;
     let typ = jws.typ.as_deref();
     let is_possible = is_client_assertion_typ(typ) || is_workload_typ(typ);

@@ -201,7 +201,7 @@ impl PresentedClient {
             return Err(Reason::DisabledClientAtToken);
         }
         if let Some(jws) = &self.assertion {
-            return verify_assertion(jws, client);
+            return check_may_assert(jws, client);
         }
         let acceptable = match client.authentication {
             ClientAuthenticationMethod::None if self.secret.is_none() => return Ok(()),
@@ -232,8 +232,9 @@ impl PresentedClient {
     }
 }
 
-/// The assertion's signature and claims are verified later.
-fn verify_assertion(jws: &UnverifiedJws, client: &Client) -> Result<(), Reason> {
+/// Whether the client may authenticate by this assertion. Its signature and claims are verified
+/// later.
+fn check_may_assert(jws: &UnverifiedJws, client: &Client) -> Result<(), Reason> {
     if client.authentication != ClientAuthenticationMethod::PrivateKeyJwt {
         return Err(Reason::WrongAuthenticationMethod);
     }

@@ -49,9 +49,9 @@
 //! Read: `check_token`. Compared: `revoked_at`.
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
 //!   `gatepost grant revoke`, or by a replay.
-//! - The code that it came from was sent again by its client, while it lived or within ten minutes
-//!   after it was issued: rightly; with another `code_verifier`, `redirect_uri` or key; for a
-//!   resource that it cannot get; or when the registration no longer allows what was granted.
+//! - The code that it came from was sent again by its client, within ten minutes after it was
+//!   issued: rightly; with another `code_verifier`, `redirect_uri` or key; for a resource that it
+//!   cannot get; or when the registration no longer allows what was granted.
 //!
 //! Read: [`ends_at`]. Compared: [`Within`].
 //! - The grant expired, `refresh_token_lifetime` after it was given, as that was then.
@@ -69,8 +69,8 @@
 //!
 //! Read: [`liveness::stands`], at introspection. Compared: `{stands}`, in both statements.
 //! - The user got another epoch: a new password, however it was set; a first second factor, or one
-//!   removed; another tenant; disabled; `gatepost user revoke`, or the same by an administrator.
-//!   Or the user was removed.
+//!   removed; a passkey by an operator's link, in the place of all; another tenant; disabled;
+//!   `gatepost user revoke`, or the same by an administrator. Or the user was removed.
 //! - The client got another epoch: disabled, `gatepost client revoke`. Or it was removed.
 //! - The consent got another epoch: it was withdrawn, or given anew after it had lapsed.
 //! - The installation got another epoch: `gatepost revoke --everything`.

@@ -112,11 +112,13 @@ fn check_times(
 }
 
 fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<Instant>, Reason> {
-    let time = claims.get(name).map(numeric_date);
-    if time == Some(None) {
-        return Err(Reason::ClientAssertionTimes);
+    match claims.get(name) {
+        None => Ok(None),
+        Some(time) => match numeric_date(time) {
+            Some(time) => Ok(Some(time)),
+            None => Err(Reason::ClientAssertionTimes),
+        },
     }
-    Ok(time.flatten())
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ impl ClaimsChange {
         change
     }
 
-    /// The old verification was of another address, or number.
+    /// A verification goes with the address or number that it was of.
     fn settle_verification(&mut self, present: &Map<String, Value>, now: &Map<String, Value>) {
         if let Some(email) = self.set.get("email")
             && !now.contains_key("email_verified")

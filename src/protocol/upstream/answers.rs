@@ -117,17 +117,17 @@ pub fn tokens(
     if let Some(error) = members.as_ref().and_then(|members| members.get("error")) {
         return Err(refused(error.as_str().unwrap_or_default()));
     }
-    check_status(ENDPOINT, status)?;
+    check_status(TOKEN_ENDPOINT, status)?;
     match members {
         Some(members) => bearer_tokens(&members),
         None => Err(unfit("answer is no JSON object")),
     }
 }
 
-const ENDPOINT: &str = "the token endpoint";
+const TOKEN_ENDPOINT: &str = "the token endpoint";
 
 fn unfit(what: &str) -> UpstreamProblem {
-    UpstreamProblem::Unavailable(format!("{ENDPOINT}'s {what}"))
+    UpstreamProblem::Unavailable(format!("{TOKEN_ENDPOINT}'s {what}"))
 }
 
 fn bearer_tokens(members: &Map<String, Value>) -> Result<UpstreamTokens, UpstreamProblem> {

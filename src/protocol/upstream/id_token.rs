@@ -91,9 +91,10 @@ pub fn judge(
     if auth_time.is_none() && expected.needs_auth_time {
         return Err(TokenProblem::NoAuthTime);
     }
-    // A member of the wrong type counts as absent: nothing is decided by it.
+    let subject = identifier(claims, "sub").ok_or(TokenProblem::Subject)?;
+    // A member of the wrong type counts as absent from here on: nothing is decided by it.
     Ok(IdTokenFacts {
-        subject: identifier(claims, "sub").ok_or(TokenProblem::Subject)?,
+        subject,
         auth_time,
         acr: claims.get("acr").and_then(Value::as_str).map(str::to_owned),
         amr: methods(claims),

@@ -322,7 +322,7 @@ impl NotedObjects {
     }
 }
 
-/// Keeps the secrets of a confidential client, or else its keys.
+/// Keeps the secrets of a confidential client, or else its keys. A public client keeps neither.
 fn settle_credentials(ours: &mut ImportedObject, public: bool) {
     if public {
         ours.0.remove("secrets");

@@ -406,7 +406,7 @@ fn entry_change<'d>(
         secrets = compare_secrets(present, given);
     }
     let present = stored.and_then(|stored| stored.client_secret.as_ref());
-    if given.client_secret.as_ref() != present {
+    if given.client_secret.is_some() && given.client_secret.as_ref() != present {
         secrets.client_secret.clone_from(&given.client_secret);
     }
     change(stored.is_some(), PlanStep::Put(entry, stored), secrets)

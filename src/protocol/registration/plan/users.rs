@@ -192,7 +192,7 @@ fn change<'d>(
     // A `password` is not compared: it is only the first one. An imported hash is compared until
     // the user has one of ours: it is what they had before they moved, and they may have another by
     // now.
-    let is_later = has_own(before, own_hash) && !has_own(entry, own_hash);
+    let is_later = has_own_hash(before, own_hash) && !has_own_hash(entry, own_hash);
     let password_hash = match &entry.credential {
         Some(Credential::Hash(hash)) if entry.credential != before.credential && !is_later => {
             Some(hash)
@@ -213,7 +213,7 @@ fn change<'d>(
     super::change(true, step, secrets)
 }
 
-fn has_own(user: &UserEntry, own_hash: &str) -> bool {
+fn has_own_hash(user: &UserEntry, own_hash: &str) -> bool {
     match &user.credential {
         Some(Credential::Hash(hash)) => hash.expose().starts_with(own_hash),
         Some(Credential::Password(_)) | None => false,

@@ -79,7 +79,7 @@ impl Mapper<'_> {
 
     /// Whether the built-in scope with these claims gives here what the mapper gave. An attribute
     /// may become that claim for it.
-    fn is_given_by(&self, here: &[String], to: &mut Import) -> Result<bool, String> {
+    fn is_built_in(&self, here: &[String], to: &mut Import) -> Result<bool, String> {
         let claim = &self.claim;
         let is_here = here.contains(claim);
         Ok(match &self.attribute {
@@ -288,7 +288,7 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Resul
         if ITS_CLAIMS.contains(&(name, claim)) || mapper.is_told(&of, to) {
             continue;
         }
-        if mapper.is_given_by(&here, to)? {
+        if mapper.is_built_in(&here, to)? {
             if mapper.is_for_people()? {
                 given.insert(claim.clone());
             }

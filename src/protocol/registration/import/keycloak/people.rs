@@ -243,7 +243,7 @@ pub(in crate::protocol::registration::import) fn phc(credential: &Row<'_>) -> Op
     let rounds = how.get("hashIterations")?.as_u64()?;
     let algorithm = how.get("algorithm")?.as_str()?;
     if algorithm == "argon2" {
-        let text = format!("{}${salt}${key}", argon2_cost(&how, rounds)?);
+        let text = format!("{}${salt}${key}", argon2_beginning(&how, rounds)?);
         return phc_string(&text).is_ok().then_some(text);
     }
     // Four characters are three bytes.
@@ -255,7 +255,7 @@ pub(in crate::protocol::registration::import) fn phc(credential: &Row<'_>) -> Op
 }
 
 /// How a password of Argon2 in PHC form begins: up to its salt.
-fn argon2_cost(how: &Value, rounds: u64) -> Option<String> {
+fn argon2_beginning(how: &Value, rounds: u64) -> Option<String> {
     let parameter = |name: &str| how.get("additionalParameters")?.get(name)?.get(0)?.as_str();
     let version = match parameter("version")? {
         "1.0" => 16,
