@@ -102,8 +102,8 @@ fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>)
     } else "every name is known, every value fits");
 }
 
-/// One with the database password that others can read. Reading the master secret checks the mode
-/// of its file.
+/// One with the database password that others can read. The master secret's file is
+/// not among them: reading it checks its mode.
 fn open_file(source: &Source) -> Option<PathBuf> {
     let file = source.given("GATEPOST_DATABASE_URL_FILE");
     let mut files: Vec<PathBuf> = file.map(PathBuf::from).into_iter().collect();

@@ -52,7 +52,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     )
 }
 
-/// With what to call it.
+/// The findings, and what they are about: the token or the request.
 fn explained(invocation: &Invocation, what: &str) -> Result<(Explained, &'static str), Failure> {
     match what {
         "-" => from_input(invocation),

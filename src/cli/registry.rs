@@ -210,7 +210,7 @@ pub(super) fn text_of(file: &str, most: u64) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// As many as there are, or `most`.
+/// At most `most` of them.
 pub(super) fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if file == "-" {

@@ -345,7 +345,7 @@ fn end(
     Ok(())
 }
 
-/// One for each algorithm that none signs with, at once; answers a line about each.
+/// Makes a key, which signs at once, for each algorithm that has none; answers a line about each.
 fn make_missing_keys(
     writer: &mut RegistryWriter<'_>,
     sealer: &Sealer,

@@ -111,7 +111,7 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
     )
 }
 
-/// One that is there.
+/// The one that `--client` names, which must be registered.
 fn chosen_client(
     operator: &Operator,
     invocation: &Invocation,

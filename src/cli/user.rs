@@ -267,8 +267,8 @@ pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
     output::object(invocation.has("--json"), &value)
 }
 
-/// With the providers registered with its issuer now: the name it was linked under may stand for
-/// another one since.
+/// Each with the providers that are registered with its issuer now: the name that it was linked
+/// under may stand for another one since.
 fn told_identities(operator: &Operator, sub: &Subject) -> Result<Value, Failure> {
     let identities = linked_identities::of_user(&operator.store, sub)?;
     let providers = idp::known(operator)?;

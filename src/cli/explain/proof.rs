@@ -148,8 +148,8 @@ fn lacking(claims: &Map<String, Value>) -> String {
     lacking.join(", ")
 }
 
-/// Whether a JWT is meant as a proof: it says so or, if it does not, brings its key along, and
-/// names a request.
+/// Whether a JWT is meant as a proof: it says so; or it brings its key along and names a
+/// request.
 pub(super) fn is_meant(jws: &UnverifiedJws) -> bool {
     let claims = jws.unverified_claims().unwrap_or_default();
     let names_request = claims.contains_key("htm") && claims.contains_key("htu");
