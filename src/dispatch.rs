@@ -355,7 +355,11 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
     if !log::log_enabled!(target: "gatepost::request", Level::Info) {
         return;
     }
-    let named = named(&response.note);
+    let why = response
+        .note
+        .reason
+        .map(|reason| format!("{} {}", reason.description(), reason.remedy()));
+    let named = named(&response.note, why.as_deref());
     let method = request.method.as_str();
     let source = request.source;
     let path = escaped(&request.path, 200);
@@ -376,7 +380,7 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         request.id, response.status
     );
     for (name, value) in &named {
-        fields.push((name, value.as_str().into()));
+        fields.push((name, (&**value).into()));
         line.extend([" ", name, "=\"", value, "\""]);
     }
     log::logger().log(
@@ -390,21 +394,25 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
 }
 
 /// What an answer notes, with the names that the log has for it.
-fn named(note: &Note) -> Vec<(&'static str, String)> {
-    let why = note
-        .reason
-        .map(|reason| format!("{} {}", reason.description(), reason.remedy()));
+fn named<'a>(note: &'a Note, why: Option<&'a str>) -> Vec<(&'static str, Cow<'a, str>)> {
+    let Note {
+        client_id,
+        grant,
+        reason,
+        detail,
+        refused_origin,
+    } = note;
     let mut named = Vec::new();
     for (name, value) in [
-        ("client_id", note.client_id.as_deref()),
-        ("grant", note.grant.as_deref()),
-        ("reason", note.reason.map(Reason::code)),
-        ("detail", note.detail.as_deref()),
-        ("refused_origin", note.refused_origin.as_deref()),
-        ("why", why.as_deref()),
+        ("client_id", client_id.as_deref()),
+        ("grant", grant.as_deref()),
+        ("reason", reason.map(Reason::code)),
+        ("detail", detail.as_deref()),
+        ("refused_origin", refused_origin.as_deref()),
+        ("why", why),
     ] {
         if let Some(value) = value {
-            named.push((name, escaped(value, 300).into_owned()));
+            named.push((name, escaped(value, 300)));
         }
     }
     named

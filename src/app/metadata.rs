@@ -33,18 +33,18 @@ impl App {
     fn rendered(&self) -> Arc<Rendered> {
         let snapshot = self.registry.snapshot();
         let keys = snapshot.keys.published(self.now());
-        let kids: Vec<&str> = keys.iter().map(|(kid, _)| *kid).collect();
+        let kids = keys.iter().map(|(kid, _)| *kid);
         let held = self.rendered.read();
         let held = held.unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(held) = held
             && held.registry_version == snapshot.version
-            && held.kids == kids
+            && kids.clone().eq(&held.kids)
         {
             return held;
         }
         let rendered = Arc::new(Rendered {
             registry_version: snapshot.version,
-            kids: kids.into_iter().map(String::from).collect(),
+            kids: kids.map(String::from).collect(),
             discovery: bytes(&self.discovery(&snapshot)),
             jwks: bytes(&jwt::document(keys)),
         });

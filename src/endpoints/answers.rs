@@ -313,8 +313,7 @@ pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> R
 }
 
 /// The answer with these challenges, a line each.
-pub fn challenging(response: Response, challenges: Vec<String>) -> Response {
-    let mut response = response;
+pub fn challenging(mut response: Response, challenges: Vec<String>) -> Response {
     for challenge in challenges {
         response = response.header("WWW-Authenticate", challenge);
     }

@@ -132,7 +132,6 @@ fn imf_fixdate(now: SystemTime) -> String {
     let days = seconds / 86_400;
     let second_of_day = seconds % 86_400;
     let (year, month, day) = timestamp::civil(days);
-
     // 1970-01-01 was a Thursday.
     let weekday = name_at("ThuFriSatSunMonTueWed", days % 7);
     let month = name_at("JanFebMarAprMayJunJulAugSepOctNovDec", month - 1);

@@ -184,14 +184,13 @@ fn address(
 fn begin(
     config: &Config,
     request: &Request,
-    response: Response,
+    mut response: Response,
     flow: Flow,
     value: &str,
 ) -> Response {
     let present = request
         .cookies()
         .filter_map(|(name, value)| Some((Flow::of_cookie_name(config, name)?, value.len())));
-    let mut response = response;
     for outlived in making_room(present.collect(), value.len()) {
         response = end(config, response, outlived);
     }
