@@ -136,7 +136,7 @@ fn the_page_shows_who_where_and_which_applications() {
     let page = browser.get("/account");
     let text = page.text();
     assert!(
-        text.contains("Alice Smith") && text.contains("alice") && !text.contains("Bob"),
+        text.contains("Alice Smith") && text.contains("alice") && !text.contains(">Bob"),
         "{text}"
     );
     assert!(text.contains("No application has lasting access"), "{text}");

@@ -126,7 +126,9 @@ fn assert_outcome(browser: &mut Browser, answer: Answer, expected: Outcome, case
                 "{case}"
             );
             assert!(
-                !answer.text().contains("evil") && !answer.text().contains("<iframe"),
+                !answer.text().contains("evil.example")
+                    && !answer.text().contains("#evil")
+                    && !answer.text().contains("<iframe"),
                 "{case}"
             );
         }

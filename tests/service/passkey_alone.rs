@@ -27,7 +27,8 @@ fn link(gatepost: &Gatepost, arguments: &[&str]) -> String {
 
 fn opened(browser: &mut Browser, link: &str) -> Answer {
     let opened = browser.get(link);
-    assert!(!opened.location().contains("gpk_"), "{}", opened.location());
+    let (_, key) = link.split_once("?l=").unwrap();
+    assert!(!opened.location().contains(key), "{}", opened.location());
     browser.follow(opened)
 }
 

@@ -43,7 +43,8 @@ fn make(gatepost: &Gatepost, options: &[&str]) -> String {
 fn opened(browser: &mut Browser, link: &str) -> Answer {
     let opened = browser.get(link);
     assert_eq!(opened.status, 303, "{}", opened.text());
-    assert!(!opened.location().contains("gpj_") && !opened.location().contains("gpu_"));
+    let (_, key) = link.split_once("?l=").unwrap();
+    assert!(!opened.location().contains(key), "{}", opened.location());
     browser.follow(opened)
 }
 
