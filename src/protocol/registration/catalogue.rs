@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::registration::client_rules::{check_one_key_source, jwks};
 use crate::protocol::registration::names::{
-    STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, token_name,
+    STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, require,
+    token_name,
 };
 use crate::protocol::registration::provider::{acr_map, issuer, protected_url};
 use crate::protocol::registration::walker::{Check, Walker, text};
@@ -110,11 +111,10 @@ fn new_name(source: &str, name: &Value, check: Check) -> Result<String, String> 
 
 fn description(text: &str) -> Result<(), &'static str> {
     let acceptable = text.chars().count() <= 1_000 && !text.chars().any(is_invisible);
-    if acceptable {
-        Ok(())
-    } else {
-        Err("must be at most 1000 characters, without control characters")
-    }
+    require(
+        acceptable,
+        "must be at most 1000 characters, without control characters",
+    )
 }
 
 pub fn read_extension_grant(walker: &mut Walker<'_, '_>) -> SqlGrant {

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use super::names::display_text;
+use super::names::{display_text, require};
 use super::problem::DocumentProblem;
 use super::timestamp;
 use super::walker::{Check, Walker};
@@ -132,11 +132,7 @@ fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Opti
 
 fn secret_text(text: &str) -> Result<(), &'static str> {
     let fits = (1..=256).contains(&text.chars().count()) && !text.contains('\0');
-    if fits {
-        Ok(())
-    } else {
-        Err("must be 1 to 256 characters")
-    }
+    require(fits, "must be 1 to 256 characters")
 }
 
 /// The fewest characters of a secret by which a client or resource proves itself to us.
@@ -146,14 +142,11 @@ pub const SHORTEST: usize = 16;
 /// would cost more than a token. So only the limit of guesses per source protects a short one.
 pub fn check_own(text: &str) -> Result<(), &'static str> {
     let fits = (SHORTEST..=256).contains(&text.chars().count()) && !text.contains('\0');
-    if fits {
-        Ok(())
-    } else {
-        Err(
-            "must be 16 to 256 characters: a shorter secret can be guessed; \
+    require(
+        fits,
+        "must be 16 to 256 characters: a shorter secret can be guessed; \
              `gatepost client secret` makes a long one",
-        )
-    }
+    )
 }
 
 fn variable_name(name: &str) -> Result<(), &'static str> {
@@ -161,17 +154,10 @@ fn variable_name(name: &str) -> Result<(), &'static str> {
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if plain {
-        Ok(())
-    } else {
-        Err("must be the name of an environment variable")
-    }
+    require(plain, "must be the name of an environment variable")
 }
 
 fn file_name(name: &str) -> Result<(), &'static str> {
-    if name.is_empty() || name.contains('\0') {
-        Err("must be the path of a file")
-    } else {
-        Ok(())
-    }
+    let fits = !name.is_empty() && !name.contains('\0');
+    require(fits, "must be the path of a file")
 }

@@ -20,16 +20,20 @@ pub const STANDARD_SCOPES: [&str; 6] = [
 /// Scopes that are there, too, until one of that name is registered.
 pub const MEMBERSHIP_SCOPES: [&str; 2] = ["roles", "groups"];
 
+/// A rule as a sentence without subject: "must be ..."; the walker puts the member before it.
+pub(super) fn require(holds: bool, rule: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(rule) }
+}
+
 /// Names of clients, resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most
 /// 200.
 pub(super) fn token_name(name: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     let fits = (1..=200).contains(&name.len()) && name.bytes().all(allowed);
-    if fits {
-        Ok(())
-    } else {
-        Err("must be 1 to 200 printable ASCII characters without spaces, \" and \\")
-    }
+    require(
+        fits,
+        "must be 1 to 200 printable ASCII characters without spaces, \" and \\",
+    )
 }
 
 /// Names of tenants and identity providers, which stand in `acr_values` and in paths.
@@ -40,20 +44,18 @@ pub(super) fn plain_name(name: &str) -> Result<(), &'static str> {
         .next()
         .is_some_and(|byte| byte.is_ascii_alphanumeric());
     let fits = begins_well && name.len() <= 64 && name.bytes().all(allowed);
-    if fits {
-        Ok(())
-    } else {
-        Err("must be 1 to 64 letters, digits, - . _, beginning with a letter or digit")
-    }
+    require(
+        fits,
+        "must be 1 to 64 letters, digits, - . _, beginning with a letter or digit",
+    )
 }
 
 pub(super) fn claim_name(name: &str) -> Result<(), &'static str> {
     let fits = (1..=200).contains(&name.len()) && name.as_bytes().iter().all(u8::is_ascii_graphic);
-    if fits {
-        Ok(())
-    } else {
-        Err("must be 1 to 200 printable ASCII characters without spaces")
-    }
+    require(
+        fits,
+        "must be 1 to 200 printable ASCII characters without spaces",
+    )
 }
 
 /// A claim's name in what a scope or resource releases: `sub` may be listed, as it is always there.
@@ -75,11 +77,10 @@ pub(super) fn own_claim(name: &str) -> Result<(), &'static str> {
 /// What people read: one line.
 pub fn display_text(text: &str) -> Result<(), &'static str> {
     let fits = text.chars().count() <= 200 && !text.chars().any(is_invisible);
-    if fits {
-        Ok(())
-    } else {
-        Err("must be at most 200 characters, without control, bidi and zero-width characters")
-    }
+    require(
+        fits,
+        "must be at most 200 characters, without control, bidi and zero-width characters",
+    )
 }
 
 /// Characters that let two texts look alike or one text look like another: controls, bidi marks,

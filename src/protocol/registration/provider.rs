@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::names::{own_claim, plain_name};
+use super::names::{own_claim, plain_name, require};
 use super::problem::DocumentProblem;
 use super::walker::{Walker, text};
 use crate::protocol::discovery::CONFIGURATION_PATH;
@@ -198,11 +198,7 @@ const PROMPT_VALUES: [&str; 5] = ["none", "login", "consent", "select_account", 
 
 fn prompt_value(text: &str) -> Result<(), &'static str> {
     let rule = "must be one of none, login, consent, select_account, create";
-    if PROMPT_VALUES.contains(&text) {
-        Ok(())
-    } else {
-        Err(rule)
-    }
+    require(PROMPT_VALUES.contains(&text), rule)
 }
 
 fn provider_name(name: &str) -> Result<(), &'static str> {
@@ -257,9 +253,8 @@ fn subject_claim(name: &str) -> Result<(), &'static str> {
 }
 
 fn present(text: &str) -> Result<(), &'static str> {
-    if (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
-        Ok(())
-    } else {
-        Err("must be 1 to 200 characters")
-    }
+    require(
+        (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control),
+        "must be 1 to 200 characters",
+    )
 }

@@ -10,7 +10,7 @@ use crate::protocol::login::password::{
 };
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::from_base32;
-use crate::protocol::registration::names::{is_invisible, own_claim, plain_name};
+use crate::protocol::registration::names::{is_invisible, own_claim, plain_name, require};
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::token::jwt_bearer::is_possible_subject;
 use crate::protocol::words::identifiers::{Subject, TenantName};
@@ -124,12 +124,10 @@ pub(super) fn identity(walker: &mut Walker<'_, '_>) -> Identity {
 }
 
 fn present(text: &str) -> Result<(), &'static str> {
-    let fits = !text.is_empty() && is_possible_subject(text);
-    if fits {
-        Ok(())
-    } else {
-        Err("must be 1 to 256 characters, without control characters")
-    }
+    require(
+        !text.is_empty() && is_possible_subject(text),
+        "must be 1 to 256 characters, without control characters",
+    )
 }
 
 /// Whether a document could give a user this claim.
@@ -159,7 +157,7 @@ fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
         }
         _ => (!value.is_null(), "must not be null"),
     };
-    if holds { Ok(()) } else { Err(rule) }
+    require(holds, rule)
 }
 
 fn is_text_list(value: &Value) -> bool {
@@ -169,11 +167,10 @@ fn is_text_list(value: &Value) -> bool {
 
 fn subject(text: &str) -> Result<(), &'static str> {
     let fits = (1..=255).contains(&text.len()) && text.as_bytes().iter().all(u8::is_ascii_graphic);
-    if fits {
-        Ok(())
-    } else {
-        Err("must be 1 to 255 printable ASCII characters without spaces")
-    }
+    require(
+        fits,
+        "must be 1 to 255 printable ASCII characters without spaces",
+    )
 }
 
 /// The rule for user names: what users type and see is exactly what is compared.
@@ -196,11 +193,7 @@ pub(super) fn phc_string(text: &str) -> Result<(), &'static str> {
                 with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
                 $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all \
                 blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64";
-    if is_argon2(text) || Pbkdf2Hash::parse(text).is_some() {
-        Ok(())
-    } else {
-        Err(rule)
-    }
+    require(is_argon2(text) || Pbkdf2Hash::parse(text).is_some(), rule)
 }
 
 fn is_argon2(text: &str) -> bool {
