@@ -72,7 +72,8 @@ pub fn begin_session(
         if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
             return Ok(Some(begun(handle, row, user)));
         }
-        // What that session had proved, and this proof builds on, ended with it.
+        // That session has ended meanwhile. A second factor that was asked for within it has its
+        // `auth_time`: the first factor was proved in that session alone, and ended with it.
         if proof.auth_time == Some(present.row.auth_time) {
             return Ok(None);
         }

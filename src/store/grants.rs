@@ -466,8 +466,20 @@ pub fn move_on(
 /// revocation that comes in between is not seen here, and every use of the new tokens asks again.
 ///
 /// The statement's own `attempt` on the row means that our answer was lost, not that somebody else
-/// refreshed. A client whose tokens stay (`:reuse`) moves nothing. Its use clears `moved_at`, and
-/// so ends the time in which the predecessor of the present token may be repeated.
+/// refreshed. What becomes of a grant that is not revoked, by the generation that was presented:
+///
+/// - The current one, and the grant stands: the row moves one generation on, and keeps this attempt
+///   and the key that is bound now. `Issued`; the event is `refreshed`.
+/// - The one before, by the same attempt: the row stays. `Issued`, without an event.
+/// - The one before, within `:window` of `moved_at`: the row stays. `Issued`; the event is
+///   `refresh_repeated`.
+/// - The one before, later than that; or an older one: the row is revoked. `Revoked`; the event is
+///   `refresh_token_replayed`.
+/// - A later one, so the database was restored: the row stays. `NoLongerStands`, without an event.
+///
+/// Where the grant does not stand, it is `NoLongerStands` instead of `Issued`, without an event.
+/// A client whose tokens stay (`:reuse`) moves no generation. Its use clears `moved_at`, and so
+/// ends the time in which the predecessor of the present token may be repeated.
 const REFRESH: &str = "
 WITH standing AS (
     SELECT {stands} AS stands,

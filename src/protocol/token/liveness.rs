@@ -99,7 +99,8 @@ pub fn stands(
             .filter(|grant| !grant.revoked && now < grant.expires_at)
             .map(|grant| grant.epochs),
         StandsOn::User(epochs) => Some(epochs),
-        // Whatever users and consents are at, it stands on none.
+        // A client's own token stands on no user and no consent: for these two, the epochs of today
+        // are taken for those it was given at, so that neither can end it.
         StandsOn::Client {
             installation,
             client,

@@ -9,14 +9,16 @@
 //! read, [`judge`] says why, and another statement, `REFRESH`, runs after that. Both ways must
 //! agree on which grants stand.
 //!
-//! The usual way costs one round trip and one commit. It may go wrong on one side only: where the
-//! statement finds nothing, nothing was written, and the long way finds the reason or, if somebody
-//! changed the grant meanwhile, refreshes it after all. Where the statement moved the grant on, its
-//! answer is judged once more: the row that came back gets the generation that was presented, and
-//! [`judge`] sees it as if it had been read before. Only its time of last use is already that of
-//! this use. Should the two disagree, the token is spent and
-//! nothing is issued, which is the right trade: the client still has the window in which it may
-//! repeat the refresh.
+//! The usual way costs one round trip and one commit. The statement and [`judge`] may disagree in
+//! two ways, and neither gives tokens that [`judge`] would refuse:
+//!
+//! - The statement finds no row that fits. Then it has written nothing. The long way finds the
+//!   reason; or, if somebody changed the grant meanwhile, it refreshes the grant after all.
+//! - The statement moves a grant on that [`judge`] refuses. So [`judge`] sees each row that comes
+//!   back, with the generation that was presented, as if it had been read before; only its time of
+//!   last use is already that of this use. If [`judge`] refuses, the token is spent and nothing is
+//!   issued. That is the right trade: the client still has the window in which it may repeat the
+//!   refresh.
 //!
 //! # What ends a refresh token
 //!
