@@ -76,7 +76,10 @@ fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<O
         let visit = Visit::begin(app, request)?;
         // A post from another site carries no Lax cookie: the session is looked at one GET later,
         // on a page of ours.
-        return Ok(Opening::of(visit, app, request.method == Method::Post));
+        if request.method == Method::Post {
+            return Ok(Opening::at_sign_in(app, &visit));
+        }
+        return Ok(Opening::Visit(Box::new(visit)));
     }
     if page == Page::UserCode && !is_question {
         return device::open(app, request);
@@ -99,8 +102,11 @@ fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result
     if is_question && !is_of_device || page == Page::Consent && !is_of_client {
         return Err(visit::invalid());
     }
-    let is_elsewhere = page == Page::SecondFactor && !is_post;
-    Ok(Opening::of(visit, app, is_elsewhere))
+    // Only the answer to a first factor has that page's form: the proof lies sealed in it.
+    if page == Page::SecondFactor && !is_post {
+        return Ok(Opening::at_sign_in(app, &visit));
+    }
+    Ok(Opening::Visit(Box::new(visit)))
 }
 
 /// Lets the page take the form, in the session of this browser, and goes on from there. All that is
@@ -151,10 +157,7 @@ fn sign_in_from(back: &Back<'_>) -> Result<Response, Failure> {
         |turn| match identified {
             Ok(identified) => back.take(turn, &identified),
             Err(problem) => {
-                let provider = &back.trip.provider;
-                Ok(Taken::Answer(login::after_failure(
-                    turn, provider, &problem,
-                )?))
+                login::after_failure(turn, &back.trip.provider, &problem).map(Taken::Answer)
             }
         },
     )

@@ -454,13 +454,9 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// That visit; or a redirect to `/login` if it begins elsewhere than on this page.
-    pub fn of(visit: Visit, app: &App, is_elsewhere: bool) -> Opening {
-        if is_elsewhere {
-            Opening::Answer(answers::see_other(visit.page(app, "/login")))
-        } else {
-            Opening::Visit(Box::new(visit))
-        }
+    /// The visit begins on the sign-in page.
+    pub fn at_sign_in(app: &App, visit: &Visit) -> Opening {
+        Opening::Answer(answers::see_other(visit.page(app, "/login")))
     }
 }
 
