@@ -38,6 +38,13 @@ pub struct Presentation<'a> {
 }
 
 impl<'a> Presentation<'a> {
+    pub fn of(app: &'a App, request: &'a Request) -> Presentation<'a> {
+        Presentation {
+            config: &app.config,
+            request,
+        }
+    }
+
     /// What is around a page in the language that `ui_locales`, else the request's own parameter of
     /// that name, else the browser asks for.
     pub fn chrome(&self, ui_locales: &str) -> Chrome<'a> {

@@ -68,10 +68,7 @@ fn draw(
     problem: Option<UserCodeProblem>,
 ) -> Response {
     let browser = Browser::of(&app.config, request);
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
+    let presentation = Presentation::of(app, request);
     let action = presentation.in_its_language(format!("{}/device", app.config.base_url.path()));
     let form = PageForm {
         action: &action,

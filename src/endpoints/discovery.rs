@@ -25,10 +25,7 @@ fn public(body: Body) -> Response {
 
 /// The base URL itself.
 pub fn home(app: &App, request: &Request) -> Response {
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
+    let presentation = Presentation::of(app, request);
     let account = presentation.in_its_language(format!("{}/account", app.config.base_url.path()));
     answers::plain_page(200, home_page(presentation.chrome(""), &account))
 }

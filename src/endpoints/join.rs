@@ -42,10 +42,7 @@ const NAME: usize = 200;
 /// Takes a link out of the address, shows a page, or takes its form. Without e-mail there is no
 /// such page.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
+    let presentation = Presentation::of(app, request);
     if app.letters.from().is_none() {
         return Ok(answers::no_such_page(&presentation));
     }

@@ -51,10 +51,7 @@ fn take(
         Some("sign_out") => sign_out.finish(app, request, Some(present)),
         Some("stay") => {
             let home = format!("{}/", app.config.base_url.path());
-            let presentation = Presentation {
-                config: &app.config,
-                request,
-            };
+            let presentation = Presentation::of(app, request);
             Ok(answers::see_other(
                 presentation.in_language_of(home, sign_out.ui_locales()),
             ))
@@ -71,10 +68,7 @@ fn draw(
     drawn_again: bool,
 ) -> Response {
     let token = forms::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
+    let presentation = Presentation::of(app, request);
     let action = presentation.in_its_language(sign_out.page(app));
     let chrome = presentation.chrome(sign_out.ui_locales());
     let form = PageForm {

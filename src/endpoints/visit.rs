@@ -542,10 +542,7 @@ impl<'a, S> Turn<'a, S> {
     }
 
     pub fn presentation(&self) -> Presentation<'a> {
-        Presentation {
-            config: &self.app.config,
-            request: self.request,
-        }
+        Presentation::of(self.app, self.request)
     }
 
     pub fn chrome(&self) -> Chrome<'a> {

@@ -72,10 +72,7 @@ fn send_letter(turn: InSession<'_>, to: &MailAddress) {
 
 /// Takes the link out of the address, shows the question, or takes the answer.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
+    let presentation = Presentation::of(app, request);
     if app.letters.from().is_none() {
         return Ok(answers::no_such_page(&presentation));
     }

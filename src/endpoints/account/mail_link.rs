@@ -94,10 +94,7 @@ pub(super) fn handle(
     opened: Opened,
     browser: SecretBytes,
 ) -> Result<Response, Failure> {
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
+    let presentation = Presentation::of(app, request);
     let is_late = app.now() >= opened.request.received_at.plus(FORM_LIFETIME);
     let SealedPurpose::MailLink {
         link,

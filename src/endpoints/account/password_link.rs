@@ -42,10 +42,7 @@ pub(super) const PAGE: &str = "/account/link";
 
 /// Takes the link out of the address, shows the form, or takes it.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let presentation = Presentation {
-        config: &app.config,
-        request,
-    };
+    let presentation = Presentation::of(app, request);
     let known = cookies::pre_session(&app.config, request);
     let query = Parameters::parse(request.query.as_bytes())?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
@@ -163,10 +160,7 @@ pub(super) struct OpenLink<'a> {
 
 impl OpenLink<'_> {
     pub(super) fn presentation(&self) -> Presentation<'_> {
-        Presentation {
-            config: &self.app.config,
-            request: self.request,
-        }
+        Presentation::of(self.app, self.request)
     }
 
     pub(super) fn action(&self) -> String {

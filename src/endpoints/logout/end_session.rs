@@ -269,10 +269,7 @@ impl SignOut {
         ended: &SignedOut,
         next: Option<&str>,
     ) -> Response {
-        let presentation = Presentation {
-            config: &app.config,
-            request,
-        };
+        let presentation = Presentation::of(app, request);
         let chrome = presentation.chrome(self.ui_locales());
         let way_back = self.way_back();
         let back = self.client().zip(way_back.as_deref());

@@ -183,10 +183,7 @@ fn sealed_in(trip: &RoundTrip, cookie: &str) -> String {
 pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
     app.note_failure(FAILED, request, None, Concerned::Nobody, reason);
     answers::error_page(
-        &Presentation {
-            config: &app.config,
-            request,
-        },
+        &Presentation::of(app, request),
         Problem::RoundTripOver,
         reason,
     )
@@ -421,10 +418,7 @@ impl Entry<'_> {
         } = self;
         let concerned = Concerned::Provider(&provider.name);
         app.note_failure(FAILED, request, visit.client_id(), concerned, reason);
-        let presentation = Presentation {
-            config: &app.config,
-            request,
-        };
+        let presentation = Presentation::of(app, request);
         // Otherwise the provider would let the same person in once more, without a word.
         let sign_in = as_someone_else(visit.page(app, "/login"));
         let ui_locales = visit.ui_locales();
