@@ -48,15 +48,15 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
     let query = Parameters::parse(request.query.as_bytes())?;
     match query.bounded("l", parameters::HANDLE) {
-        Ok(Some(text)) => enter(app, presentation, text),
-        Ok(None) | Err(_) => proceed(app, presentation),
+        Ok(Some(text)) => take_link(app, presentation, text),
+        Ok(None) | Err(_) => show_or_take(app, presentation),
     }
 }
 
-/// Takes the link out of the address.
-fn enter(app: &App, presentation: Presentation<'_>, text: &str) -> Result<Response, Failure> {
+/// Takes the link out of the address: the next one has what it is for, sealed.
+fn take_link(app: &App, presentation: Presentation<'_>, text: &str) -> Result<Response, Failure> {
     let browser = Browser::of(&app.config, presentation.request);
-    let Some(purpose) = entered(app, &browser.value, text)? else {
+    let Some(purpose) = purpose_of_link(app, &browser.value, text)? else {
         return Ok(over(presentation));
     };
     let sealed = visit::seal(app, purpose).sealed;
@@ -65,7 +65,7 @@ fn enter(app: &App, presentation: Presentation<'_>, text: &str) -> Result<Respon
 }
 
 /// Shows the page that the link is for, or takes its form.
-fn proceed(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
+fn show_or_take(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
     let request = presentation.request;
     let Ok(opened) = visit::open(app, request) else {
         return Ok(over(presentation));
@@ -89,7 +89,11 @@ fn proceed(app: &App, presentation: Presentation<'_>) -> Result<Response, Failur
 
 /// What the page behind a link is for; `None` where the link is over. A sign-up link is looked up
 /// by the lane of letters alone.
-fn entered(app: &App, browser: &SecretBytes, text: &str) -> Result<Option<SealedPurpose>, Failure> {
+fn purpose_of_link(
+    app: &App,
+    browser: &SecretBytes,
+    text: &str,
+) -> Result<Option<SealedPurpose>, Failure> {
     if let Some((id, tag)) = sign_up::parse(text) {
         let is_ours = app.vault.sign_up_links.verify(&[&id], &tag);
         return Ok(is_ours.then_some(SealedPurpose::SignUp(id)));

@@ -46,7 +46,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     let snapshot = app.registry.snapshot();
     let provider = registered(&snapshot, provider)
         .ok_or_else(|| refused(app, request, None, "no such identity provider, or disabled"))?;
-    take(app, request, provider, token)?;
+    take_logout_token(app, request, provider, token)?;
     Ok(Response::empty(200)
         .header("Cache-Control", "no-store")
         .header("Pragma", "no-cache"))
@@ -64,7 +64,7 @@ fn refuse_too_many(app: &App, request: &Request) -> Result<(), Failure> {
     })
 }
 
-fn take(
+fn take_logout_token(
     app: &App,
     request: &Request,
     provider: &IdentityProvider,

@@ -325,13 +325,20 @@ fn without_collector(line: &str) -> Option<&str> {
 /// host and program.
 fn begins_with_time(header: &str) -> bool {
     let words: Vec<&str> = header.split_ascii_whitespace().collect();
-    if !words.iter().rev().take(2).all(|word| is_plain(word)) {
+    if !words
+        .iter()
+        .rev()
+        .take(2)
+        .all(|word| is_host_or_program(word))
+    {
         return false;
     }
     match *words.as_slice() {
-        [month, day, clock, _, _] if is_name(month) && is_digits_and(day, b"") => is_clock(clock),
+        [month, day, clock, _, _] if is_month_or_weekday(month) && is_digits_and(day, b"") => {
+            is_clock(clock)
+        }
         [weekday, day, clock, _zone, _, _] => {
-            is_name(weekday) && is_digits_and(day, b"-") && is_clock(clock)
+            is_month_or_weekday(weekday) && is_digits_and(day, b"-") && is_clock(clock)
         }
         ["[", seconds, _, _] => seconds.strip_suffix(']').is_some_and(is_seconds),
         [time, _, _] => is_seconds(time) || (is_digits_and(time, OF_TIMES) && time.contains('T')),
@@ -339,14 +346,12 @@ fn begins_with_time(header: &str) -> bool {
     }
 }
 
-/// Whether it can be a host or a program.
-fn is_plain(word: &str) -> bool {
+fn is_host_or_program(word: &str) -> bool {
     let is_in_word = |byte: u8| byte.is_ascii_alphanumeric() || b"._/@:-".contains(&byte);
     word.bytes().all(is_in_word) && !LEVELS.contains(&word)
 }
 
-/// Of a month or a weekday.
-fn is_name(word: &str) -> bool {
+fn is_month_or_weekday(word: &str) -> bool {
     word.len() == 3 && word.as_bytes().iter().all(u8::is_ascii_alphabetic)
 }
 
