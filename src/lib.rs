@@ -40,8 +40,8 @@
 //! What ends a refresh token is listed in `protocol/token/refresh_token.rs`.
 //!
 //! A sign-in: `endpoints/conversation.rs` opens each page and decides which one comes next; it
-//! tells its four requests one by one. It begins with `endpoints/visit/arrival.rs`, which seals the
-//! request for the addresses of the pages and validates it, and `endpoints/visit.rs`, which asks
+//! tells its four requests one by one. It begins with `endpoints/visit.rs`, which seals the request
+//! for the addresses of the pages, validates it, and asks
 //! `protocol/authorize/interaction.rs` what the request needs; `endpoints/login.rs` shows its page
 //! and takes the form, `endpoints/login/password.rs` tries the password,
 //! `endpoints/login/second_factor.rs` asks for a code where the user has a second factor, and

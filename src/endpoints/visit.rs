@@ -5,10 +5,11 @@
 //! One request of their browser within it is a [`Turn`]: pages take it, and answer with what they
 //! have [`Taken`] from their form. `conversation.rs` decides which page comes next.
 
-mod arrival;
+pub mod of_device;
 pub mod own_page;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
@@ -16,24 +17,22 @@ use crate::app::failure::Failure;
 use crate::app::metadata_documents::undescribed;
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::forms::{self, Form};
+use crate::endpoints::forms::{self, Form, require_form};
 use crate::endpoints::present_session::{KnownConsent, PresentSession};
-use crate::http::{Request, Response};
+use crate::http::{Method, Request, Response};
 use crate::pages::frame::{Chrome, PageForm};
 use crate::pages::login::{LoginProblem, SignInFor};
 use crate::protocol::authorize::authorize_request::{
     self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending,
 };
 use crate::protocol::authorize::interaction::{Interaction, Situation, Step, decide};
-use crate::protocol::authorize::pushed_request::PushedRequest;
-use crate::protocol::device::device_code::{UserCode, is_still_allowed};
+use crate::protocol::authorize::pushed_request::{self, PushedRequest};
 use crate::protocol::login::passkey;
 use crate::protocol::login::second_factor::tie;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::choices::Choices;
 use crate::protocol::words::acr_values::AcrValues;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::{Client, GrantType};
+use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::{ClientId, Subject};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::{self, Parameters};
@@ -45,7 +44,6 @@ use crate::protocol::words::web_url::check_document_url;
 use crate::registry::{RegisteredClient, Snapshot};
 use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, ConsentRow};
-use crate::store::device_authorizations::{self, WaitingDevice};
 use crate::store::upstream_sessions::Arrival;
 use crate::store::users::{CurrentUser, UserRow};
 
@@ -63,11 +61,70 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Begins with the code of a device. `None` when no device waits with this code, or when the
-    /// device may no longer have what it asked for.
-    pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
-        let Opened { request, sealed } = seal(app, SealedPurpose::Device(user_code.clone()));
-        Visit::of_device(app, user_code, request.received_at, sealed)
+    /// Takes in a request to `/connect/authorize` (OpenID Connect Core §3.1.2).
+    pub fn begin(app: &App, request: &Request) -> Result<Visit, Failure> {
+        let parameters = &if request.method == Method::Post {
+            require_form(request, 415)?;
+            Parameters::parse(&request.body)?
+        } else {
+            Parameters::parse(request.query.as_bytes())?
+        };
+        let visit = Visit::from_parameters(app, parameters)?;
+        let must_push = visit
+            .registration()
+            .is_some_and(|client| client.requires_pushed_requests);
+        if must_push && visit.pushed.is_none() {
+            return Err(visit.refuse_with(
+                AuthorizeErrorCode::InvalidRequest,
+                Reason::PushedRequestRequired,
+            ));
+        }
+        if visit.sealed.len() > parameters::SEALED_REQUEST {
+            return Err(visit.too_long());
+        }
+        visit.note_ignored(app, parameters);
+        Ok(visit)
+    }
+
+    fn from_parameters(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
+        match pushed_request::sealed(parameters) {
+            Some(sealed) => {
+                let pushed = SealedPurpose::Pushed(open_pushed(app, parameters, sealed)?);
+                Visit::resume(app, seal(app, pushed))
+            }
+            None => {
+                let known = SealedPurpose::Authorize(authorize_request::known(parameters));
+                let Opened { request, sealed } = seal(app, known);
+                Visit::of_client(app, parameters, request.received_at, sealed)
+            }
+        }
+    }
+
+    /// Tells the log what was asked for in vain.
+    fn note_ignored(&self, app: &App, parameters: &Parameters) {
+        let Some(client_id) = self.client_id() else {
+            return;
+        };
+        if let Some(name) = &self.request.acr_values.dropped_identity_provider {
+            let name = name.escape_default();
+            log::info!(
+                "client {client_id} asked for the identity provider \"{name}\", which it cannot \
+                 have: ignored"
+            );
+            app.dropped_identity_providers
+                .fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some((_, audience)) = parameters.iter().find(|(name, _)| *name == "audience") {
+            let audience: String = audience
+                .chars()
+                .take(200)
+                .flat_map(char::escape_default)
+                .collect();
+            log::info!(
+                "client {client_id} sent audience \"{audience}\" at authorize: ignored; \
+                 resource names an API (RFC 8707)"
+            );
+        }
     }
 
     /// Goes on with a request whose seal was opened. The request is validated as if it came now.
@@ -157,40 +214,6 @@ impl Visit {
             pushed: None,
             snapshot,
         })
-    }
-
-    fn of_device(
-        app: &App,
-        user_code: UserCode,
-        received_at: Instant,
-        sealed: String,
-    ) -> Result<Option<Visit>, Failure> {
-        let hashes = user_code_hashes(app, &user_code);
-        let Some(device) = device_authorizations::find_waiting(&app.store, &hashes)? else {
-            return Ok(None);
-        };
-        let Some(client) = app.registry.client(&device.client_id)? else {
-            return Ok(None);
-        };
-        let snapshot = app.registry.snapshot();
-        let registered = &client.client;
-        let Some(acr_values) = served_acr_values(&device, registered, &snapshot.catalogue) else {
-            return Ok(None);
-        };
-        let ending = Ending::Device(user_code);
-        let request =
-            AuthorizeRequest::of_our_own(Some(registered), ending, acr_values, received_at);
-        let request = AuthorizeRequest {
-            scope: device.scope,
-            ..request
-        };
-        Ok(Some(Visit {
-            sealed,
-            request,
-            client: Some(client),
-            pushed: None,
-            snapshot,
-        }))
     }
 
     pub fn choices(&self) -> Choices {
@@ -326,19 +349,23 @@ impl Visit {
     }
 }
 
-/// What a device asked for, as long as its client may have that. Else `None`.
-fn served_acr_values(
-    device: &WaitingDevice,
-    client: &Client,
-    catalogue: &Catalogue,
-) -> Option<AcrValues> {
-    let is_served = client.enabled
-        && client.allows_grant(&GrantType::DeviceCode)
-        && is_still_allowed(&device.scope, client, catalogue);
-    if !is_served {
-        return None;
-    }
-    AcrValues::parse(device.acr_values.as_deref(), client, catalogue).ok()
+/// Opens the request that a `request_uri` stands for. What is wrong with it is told on a page:
+/// nobody vouches for an address to go back to.
+fn open_pushed(
+    app: &App,
+    parameters: &Parameters,
+    sealed: &str,
+) -> Result<PushedRequest, AuthorizeError> {
+    let client_id = authorize_request::client_id(parameters)?;
+    let opened = app
+        .vault
+        .pushed_requests
+        .open_text(pushed_request::PREFIX, sealed);
+    pushed_request::judge(opened, &client_id, app.now()).map_err(|reason| AuthorizeError::Page {
+        client_id: Some(client_id).filter(|client_id| app.registry.knows(client_id)),
+        reason,
+        detail: None,
+    })
 }
 
 /// Nobody is registered under that name. Where it may be the address of a metadata document, the
@@ -422,12 +449,6 @@ pub fn invalid() -> Failure {
 /// The form asks for what its page does not offer.
 pub fn unknown_action() -> Failure {
     Failure::bad_request(Reason::UnknownPageAction)
-}
-
-/// The hashes that the database may know a device's code by: one under each line of the master
-/// secret.
-pub fn user_code_hashes(app: &App, user_code: &UserCode) -> Vec<[u8; 32]> {
-    app.vault.user_codes.tags(&[user_code.letters().as_bytes()])
 }
 
 /// One request of a browser within a visit: what was sent, and who this browser's session says is
