@@ -90,8 +90,8 @@ const PRE_ESCAPED: &[(&str, usize)] = &[];
 
 /// Tokens of what decides who gets a token, and of all that `gatepost` links. Whoever adds
 /// something raises them by what it was given, and by no more.
-const MOST_TOKENS_OF_THE_CORE: usize = 138_461;
-const MOST_TOKENS_OF_THE_BINARY: usize = 502_974;
+const MOST_TOKENS_OF_THE_CORE: usize = 138_463;
+const MOST_TOKENS_OF_THE_BINARY: usize = 502_976;
 
 /// `let (a, b) = (x, y);` hides two statements in one line; a parameter that is a tuple has no
 /// name. These only fall.
