@@ -48,10 +48,12 @@ const USER_AGENT: usize = 200;
 
 /// Signs the user in, as they were read.
 ///
-/// If this browser has a session of the same user, that session goes on under a new handle. It does
-/// not if it is to outlive the browser now and did not before. Any other session of this browser
-/// ends, and a new one begins. `None` when their way in is no longer one; when the user was revoked
-/// meanwhile; or when they made a session stronger that has ended meanwhile.
+/// - This browser has a session of the same user and tenant, and the sign-in need not make it
+///   outlive the browser: it goes on under a new handle.
+/// - That session turns out to have ended: a new one begins. A factor that was proved only within
+///   that session does not suffice: `None`.
+/// - Any other session of this browser: a new one begins, and that one ends.
+/// - Their way in is no longer one, or the user was revoked meanwhile: `None`.
 pub fn begin_session(
     turn: Turn<'_>,
     found: CurrentUser,
@@ -203,8 +205,8 @@ fn session_event<'a>(
     }
 }
 
-/// Gives what was asked for, as far as `scope` goes. `consent` is what the user allowed the client
-/// before; `agreed`: they have just agreed anew.
+/// Gives what was asked for, as far as `scope` goes. `consent` is what the user allows the client;
+/// `agreed`: they have just agreed anew.
 pub fn grant(
     turn: InSession<'_>,
     scope: &ScopeSet,

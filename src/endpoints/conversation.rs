@@ -2,16 +2,17 @@
 //! step of it; the core decides what the request needs next; and this file says how the person gets
 //! there: a page is drawn as the answer, its address is sent, or the request is granted or refused.
 //!
-//! Each request of a browser comes in by `handle`. A first visit with a password and a second
-//! factor has four:
+//! Each request of a browser comes in by `handle`, but for the way back from an identity provider,
+//! which comes in by `come_back`. A first visit with a password and a second factor has four:
 //!
 //! 1. `GET /connect/authorize`. `open` has `visit.rs` seal the request and validate it. Nobody is
 //!    signed in, so `next` has `sign_in_first` send the browser to `/login`, with the sealed
 //!    request in its address.
-//! 2. `GET /login`. `visit.rs` opens the seal, and `next` has `ask_who` draw the page.
+//! 2. `GET /login`. `visit.rs` opens the seal. Still nobody is signed in, so `sign_in_first` has
+//!    `ask_who` draw the page. A cookie ties its form, and the next one, to this browser.
 //! 3. `POST /login`. `login.rs` tries the password and answers `Taken::Proved`. The user has a
-//!    second factor, so `go_on` draws its page as the answer: the proof lies sealed in its form,
-//!    and there is no session.
+//!    second factor, so `go_on` draws its page as the answer, and does not ask the core: the proof
+//!    lies sealed in the form of that page, and there is no session.
 //! 4. `POST /login/second-factor`. `login/second_factor.rs` tries the code and answers
 //!    `Taken::Proved` once more, now with both. `sign_in` has `answer.rs` begin the session,
 //!    `next` asks the core once more, and `answer.rs` grants: the browser goes back to the client
@@ -102,7 +103,8 @@ fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result
     if is_question && !is_of_device || page == Page::Consent && !is_of_client {
         return Err(visit::invalid());
     }
-    // Only the answer to a first factor has that page's form: the proof lies sealed in it.
+    // That page is drawn only as the answer to another one: its form has a sealed proof, or a token
+    // of the session.
     if page == Page::SecondFactor && !is_post {
         return Ok(Opening::at_sign_in(app, &visit));
     }
@@ -259,8 +261,9 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
         (Interaction::Consent { may_remember }, Some(signed_in)) => {
             ask_consent(signed_in, page, &step, may_remember)
         }
-        // Otherwise whoever opens `/consent` with this request would skip the fresh sign-in that it
-        // asks for: there is nothing to consent to, so nothing else would show that it took place.
+        // Somebody opened the address of `/consent`, or posted its form. The session is younger
+        // than this request, but it may have begun in another tab, for another request. Were
+        // consent due, that page would show what goes on; none is, so the sign-in page must.
         (Interaction::NotOpen | Interaction::Proceed { .. }, _) if is_consent && wants_fresh => {
             Ok(start_again(turn))
         }
@@ -277,22 +280,24 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
     }
 }
 
-/// The page that asks for consent. That of a device has no address. The address of a client's does
-/// not say what was answered: that the account was chosen, or a wish declined.
+/// Sends them to the page that asks for consent. It is drawn as this answer where they are on it;
+/// where it is a device's, which has no address; and where its address would forget what they
+/// answered. A GET is judged as an arrival: it asks once more for the account that they have
+/// chosen, or for the factor that they have declined. So it would after they proved a factor in the
+/// session of a chosen account, as the sign-in keeps its `auth_time`.
 fn ask_consent(
     turn: InSession<'_>,
     page: Page,
     step: &Step,
     may_remember: bool,
 ) -> Result<Response, Failure> {
-    let visit = turn.visit;
     let has_answered = match step {
         Step::AfterAccountChosen | Step::AfterWishDeclined => true,
-        Step::AfterSignIn => page == Page::SecondFactor && visit.request.prompt.select_account,
+        Step::AfterSignIn => page == Page::SecondFactor && turn.visit.request.prompt.select_account,
         Step::Arrival | Step::AfterConsent { .. } => false,
     };
     let is_consent = page == Page::Consent;
-    if is_consent || visit.is_of_device() || has_answered {
+    if is_consent || turn.visit.is_of_device() || has_answered {
         let drawn_again = is_consent && turn.request.method == Method::Post;
         return consent::draw(turn, may_remember, drawn_again);
     }

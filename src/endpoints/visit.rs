@@ -127,7 +127,8 @@ impl Visit {
         }
     }
 
-    /// Goes on with a request whose seal was opened. The request is validated as if it came now.
+    /// Goes on with a request whose seal was opened. It is validated anew, against the
+    /// registration of today, with the time at which it first came.
     pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
         let Opened {
             request:
@@ -483,7 +484,8 @@ impl Opening {
 
 /// What a page made of the form that was posted to it.
 pub enum Taken {
-    /// They answered. The request goes on from here.
+    /// They answered; or they only opened the page ([`Step::Arrival`]). The request goes on from
+    /// here.
     Step(Step),
     /// They proved who they are. Their session has not begun.
     Proved(Box<CurrentUser>, Proof),
@@ -546,7 +548,7 @@ impl Proof {
 /// What the core says comes next.
 pub struct Judged {
     pub interaction: Interaction,
-    /// What the user allowed this client before, lapsed or not.
+    /// What the user allows this client, lapsed or not; what they have just agreed to included.
     pub consent: Option<ConsentRow>,
 }
 

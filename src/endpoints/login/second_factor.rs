@@ -1,6 +1,7 @@
 //! `/login/second-factor`: asks for a second factor after a right password, or to make a session
 //! stronger. After a password there is no session until it is answered: what was proved travels
-//! sealed in the form.
+//! sealed in the form. A passkey that was used on the sign-in page is posted here, too, without a
+//! password before it; and so is the form that adds a factor.
 
 use std::time::Duration;
 
@@ -57,10 +58,12 @@ pub fn after_password(turn: Turn<'_>, user: &UserRow, proof: Proof) -> Result<Re
         ..turn.event()
     };
     audit_events::insert(&app.store, &event)?;
+    // Without the cookie no form passes: a ticket that is tied to none cannot be posted back.
     let browser =
         cookies::pre_session(&app.config, request).unwrap_or_else(|| SecretBytes::new([]));
     let ticket = Ticket {
         amr: proof.amr,
+        // Not before the request, as for every sign-in: see `new_session` in `answer.rs`.
         auth_time: app.now().max(visit.request.received_at),
         remember: proof.remember == Some(true),
         ..ticket(app, user, tie(&visit.sealed, &browser))
@@ -277,6 +280,7 @@ fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Fa
     let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
         return Ok(expired());
     };
+    // A second code makes the sign-in no stronger.
     if has_code(ticket) && form.bounded("code", parameters::OTHER)?.is_some() {
         return Ok(Taken::Answer(ask(turn, ticket, None)?));
     }

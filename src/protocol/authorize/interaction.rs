@@ -33,7 +33,8 @@ pub struct Situation<'a> {
     pub session: Option<&'a Session>,
     /// The claim `role` of the session's user.
     pub role: Option<&'a Value>,
-    /// The weakest sign-in that the client accepts (`minimum_acr`), whatever the request asks for.
+    /// The weakest sign-in that the client (`minimum_acr`) or the page of ours accepts, whatever
+    /// the request asks for.
     pub minimum_acr: Strength,
     /// The strongest sign-in that the user's factors allow.
     pub strongest_acr: Strength,
@@ -118,8 +119,8 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
         Ok(session) => session,
         Err(cause) => return sign_in(situation, cause),
     };
-    // Who signed in for this request has chosen an account already, and so has who got as far as
-    // the consent page.
+    // Who signed in for this request has chosen an account already, and so has who answered the
+    // consent page.
     let request = situation.request;
     if situation.step == Step::Arrival
         && request.prompt.select_account
@@ -292,8 +293,8 @@ fn wishes_more(request: &AuthorizeRequest, session: &Session, strongest_acr: Str
     decisive.is_some_and(|wish| !reaches(&session.acr, wish))
 }
 
-/// Whether the user signed in after the request arrived. Without this rule, `max_age=0` would ask
-/// forever.
+/// Whether the user signed in after the request arrived. Without this rule, `max_age=0`,
+/// `prompt=login` and `prompt=select_account` would ask forever.
 fn is_own_sign_in(request: &AuthorizeRequest, session: &Session) -> bool {
     session.auth_time.millis() >= request.received_at.millis()
 }
@@ -378,8 +379,9 @@ fn must_consent(situation: &Situation<'_>) -> bool {
     }
 }
 
-/// Whether any program on the user's machine can pose as this client. Then the person has to agree
-/// each time (RFC 8252 §8.6), unless the registration sets `require_consent` to false.
+/// Whether any program on the user's machine can pose as this client, and the registration does not
+/// say that it may (`require_consent` is false). Then the person has to agree each time (RFC 8252
+/// §8.6), unless an agreement may be remembered there ([`may_remember`]).
 fn is_impersonable(client: &Client, redirect: &RedirectTarget) -> bool {
     let anyone_can_listen = redirect.is_loopback() || redirect.is_custom_scheme();
     !client.is_confidential() && anyone_can_listen && client.require_consent != Some(false)

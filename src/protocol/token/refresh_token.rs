@@ -1,13 +1,14 @@
 //! The refresh token (RFC 6749 §6, RFC 9700 §4.14): a handle that names a grant and one generation
 //! of it, and the verdict on an attempt to use it.
 //!
-//! Each use moves the grant on by one generation. Only the statement that does so can tell whether
-//! a generation is current, since two requests may come at once. There are two ways to it. The
-//! usual one, `MOVE_ON` in `store/grants.rs`, does not read the grant first: [`within`] writes down
-//! everything that must hold, and the statement compares the row with it. Where a request asks for
-//! less than the whole grant, or that statement finds that something does not hold, the grant is
-//! read, [`judge`] says why, and another statement, `REFRESH`, runs after that. Both ways must
-//! agree on which grants stand.
+//! Each use moves the grant on by one generation, unless the client's `refresh_token_usage` is
+//! `reuse`. Only the statement that does so can tell whether a generation is current, since two
+//! requests may come at once. There are two ways to it. The usual one, `MOVE_ON` in
+//! `store/grants.rs`, does not read the grant first: [`within`] writes down everything that must
+//! hold, and the statement compares the row with it. Where a request names a `scope` or a
+//! `resource`, where [`within`] would have too many names to write down, and where that statement
+//! finds that something does not hold, the grant is read, [`judge`] says why, and another
+//! statement, `REFRESH`, runs after that. Both ways must agree on which grants stand.
 //!
 //! The usual way costs one round trip and one commit. The statement and [`judge`] may disagree in
 //! two ways, and neither gives tokens that [`judge`] would refuse:
@@ -39,14 +40,10 @@
 //!   grant. Where the client's `refresh_token_usage` is `reuse`, a token is not used up: its use
 //!   only ends the window in which its predecessor may be repeated, from a time when the client's
 //!   tokens still were.
+//!
+//! Read: `check_token`, by the generation. Compared: `generation`.
 //! - The database was restored to before it was issued. Restored to before its grant, there is no
 //!   row to judge, and the token is unknown.
-//!
-//! Read: `check_key`. Compared: [`Within`].
-//! - It is bound to a key, and a public client sent it without a proof of it. That ends nothing:
-//!   with the proof it is as good as before. So it is for the current token, and for its
-//!   predecessor within `refresh_token_retry_window`. After that a predecessor is a replay,
-//!   whatever key comes along.
 //!
 //! Read: `check_token`. Compared: `revoked_at`.
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
@@ -84,6 +81,13 @@
 //! The tag of the token, before the grant is read:
 //! - The line of the master secret was removed that the tag was made with.
 //! - The issuer was renamed (`migrate --rename-issuer`): all keys are other ones.
+//!
+//! # What is refused, and ends nothing
+//!
+//! Read: `check_key`. Compared: [`Within`].
+//! - A token that is bound to a key, sent by a public client without a proof of that key. With the
+//!   proof it is as good as before. So it is for the current token, and for its predecessor within
+//!   `refresh_token_retry_window`. After that a predecessor is a replay, whatever key comes along.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -208,9 +212,9 @@ pub fn judge(
     }
 }
 
-/// What must hold for a grant to be refreshed, beside its token, when the request asks for the
-/// whole grant. The statement compares the row with it, so that the grant need not be read first.
-/// It must say the same as `check_standing`.
+/// What must hold for a grant to be refreshed, beside its token, when the request names no `scope`
+/// and no `resource`. The statement compares the row with it, so that the grant need not be read
+/// first. It must say the same as `check_standing`.
 #[derive(Clone, Debug)]
 pub struct Within<'a> {
     pub scopes: Vec<&'a str>,

@@ -4,7 +4,7 @@
 //! generation only if the request will pass. `within` says what the grant must have for that, and
 //! the statement compares. `judge` then finds the same verdict in the row that came back.
 //!
-//! Otherwise nothing was moved: the request asks for less than the whole grant, or the grant is not
+//! Otherwise nothing was moved: the request names a `scope` or a `resource`, or the grant is not
 //! as `within` says, or what it stands on is gone. Then the grant is read, `judge` finds the
 //! verdict, and another statement moves the grant. That one alone tells a repeated request, which
 //! gets the same answer again, from a replay, which revokes the grant. Any other request that is
