@@ -39,9 +39,9 @@
 //! it, `endpoints/token/grants/issue.rs` makes the tokens, and `http/outgoing.rs` writes them out.
 //! What ends a refresh token is listed in `protocol/token/refresh_token.rs`.
 //!
-//! A sign-in: `endpoints/conversation.rs` opens each page and decides which one comes next; it
-//! tells its four requests one by one. It begins with `endpoints/visit.rs`, which seals the request
-//! for the addresses of the pages, validates it, and asks
+//! A sign-in: `endpoints/conversation.rs` opens each page and goes on to the next one; its head
+//! tells the four requests of a sign-in one by one. It begins with `endpoints/visit.rs`, which
+//! seals the request for the addresses of the pages, validates it, and asks
 //! `protocol/authorize/interaction.rs` what the request needs; `endpoints/login.rs` shows its page
 //! and takes the form, `endpoints/login/password.rs` tries the password,
 //! `endpoints/login/second_factor.rs` asks for a code where the user has a second factor, and

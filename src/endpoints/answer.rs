@@ -1,8 +1,7 @@
 //! How a sign-in ends: the session begins, and the request is given what it asked for. This is the
 //! one place that begins sessions, and the one that grants to a browser (the token endpoint's own
-//! grants are in `token/grants`). A client gets a code, an ID token or an
-//! access token, as its response type names them; a device gets its grant; the account page is
-//! opened.
+//! grants are in `token/grants`). A client gets a code, an ID token or an access token, as its
+//! response type names them; a device gets its grant; the account page is opened.
 
 use serde_json::json;
 
@@ -48,11 +47,12 @@ const USER_AGENT: usize = 200;
 
 /// Signs the user in, as they were read.
 ///
-/// - This browser has a session of the same user and tenant, and the sign-in need not make it
-///   outlive the browser: it goes on under a new handle.
+/// - This browser has no session: one begins.
+/// - It has a session of the same user and tenant, and the sign-in need not make it outlive the
+///   browser: it goes on under a new handle.
 /// - That session turns out to have ended: a new one begins. A factor that was proved only within
 ///   that session does not suffice: `None`.
-/// - Any other session of this browser: a new one begins, and that one ends.
+/// - It has any other session: a new one begins, and that one ends.
 /// - Their way in is no longer one, or the user was revoked meanwhile: `None`.
 pub fn begin_session(
     turn: Turn<'_>,
@@ -105,8 +105,8 @@ fn begun(handle: SessionHandle, row: Session, user: UserRow) -> PresentSession {
     }
 }
 
-/// The answer that brings its browser the session that began, and the state of that session:
-/// [`grant`] leaves both to this.
+/// The answer with the cookies of the session that began: the session, its state, and that this
+/// browser is known. For such a session [`grant`] sets none of them.
 pub fn carried_by(app: &App, response: Response, session: &PresentSession) -> Response {
     let response = session.carried_by(app, response);
     let response = known_browser::remember(app, response, &session.user.sub);

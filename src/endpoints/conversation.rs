@@ -2,8 +2,9 @@
 //! step of it; the core decides what the request needs next; and this file says how the person gets
 //! there: a page is drawn as the answer, its address is sent, or the request is granted or refused.
 //!
-//! Each request of a browser comes in by `handle`, but for the way back from an identity provider,
-//! which comes in by `come_back`. A first visit with a password and a second factor has four:
+//! Each request of a sign-in comes in by `handle`, but for the way back from an identity provider,
+//! which comes in by `come_back`. A first visit with a password and a second factor has four, where
+//! neither consent nor a stronger factor is due:
 //!
 //! 1. `GET /connect/authorize`. `open` has `visit.rs` seal the request and validate it. Nobody is
 //!    signed in, so `next` has `sign_in_first` send the browser to `/login`, with the sealed
@@ -14,9 +15,10 @@
 //!    second factor, so `go_on` draws its page as the answer, and does not ask the core: the proof
 //!    lies sealed in the form of that page, and there is no session.
 //! 4. `POST /login/second-factor`. `login/second_factor.rs` tries the code and answers
-//!    `Taken::Proved` once more, now with both. `sign_in` has `answer.rs` begin the session,
+//!    `Taken::Proved` once more, now with both. `sign_in` has `answer.rs` begin the session, and
 //!    `next` asks the core once more, and `answer.rs` grants: the browser goes back to the client
-//!    with a code.
+//!    with a code. That is sealed, too, and stands in no table. (Were consent due, the browser
+//!    would go to `/consent`.)
 
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -112,7 +114,7 @@ fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result
 }
 
 /// Lets the page take the form, in the session of this browser, and goes on from there. All that is
-/// granted to a browser is granted here, so the registry must be fresh.
+/// granted to a browser passes through here, so the registry must be fresh.
 fn meet(
     app: &App,
     request: &Request,
@@ -216,7 +218,8 @@ fn sign_in(
         return Ok(if page == Page::Callback {
             callback::over(turn.app, turn.request, Reason::RoundTripOver)
         } else {
-            // Revoked while they signed in: who they are is asked anew.
+            // They were revoked, or their way in or the session of their first factor has ended:
+            // who they are is asked anew.
             turn.redirect("/login")
         });
     };
@@ -229,8 +232,8 @@ fn sign_in(
     Ok(answer::carried_by(turn.app, response, &session))
 }
 
-/// Asks the core what comes next, and shows it: a page is drawn as the answer, or its address is
-/// sent.
+/// Asks the core what comes next, and does it: a page is drawn as the answer, or its address is
+/// sent; or the request is granted or refused.
 fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
     let Judged {
         interaction,
@@ -243,7 +246,7 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
     match (interaction, turn.in_session()) {
         (Interaction::Refuse(refusal), _) => Err(visit.refuse(refusal)),
         // A request for a fresh sign-in gets one each time: to go back to the sign-in page is not
-        // to sign in.
+        // to sign in. So does whoever asked there to sign in as somebody else.
         (_, _) if page == Page::Login && (wants_fresh || turn.someone_else && arrives) => {
             ask_who(turn)
         }
@@ -261,9 +264,10 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
         (Interaction::Consent { may_remember }, Some(signed_in)) => {
             ask_consent(signed_in, page, &step, may_remember)
         }
-        // Somebody opened the address of `/consent`, or posted its form. The session is younger
-        // than this request, but it may have begun in another tab, for another request. Were
-        // consent due, that page would show what goes on; none is, so the sign-in page must.
+        // Somebody opened the address of `/consent`, or posted a form that was not taken. The
+        // session is younger than this request, but it may have begun in another tab, for another
+        // request. Were consent due, that page would show what goes on; none is, so the sign-in
+        // page must.
         (Interaction::NotOpen | Interaction::Proceed { .. }, _) if is_consent && wants_fresh => {
             Ok(start_again(turn))
         }
@@ -280,11 +284,11 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
     }
 }
 
-/// Sends them to the page that asks for consent. It is drawn as this answer where they are on it;
-/// where it is a device's, which has no address; and where its address would forget what they
-/// answered. A GET is judged as an arrival: it asks once more for the account that they have
-/// chosen, or for the factor that they have declined. So it would after they proved a factor in the
-/// session of a chosen account, as the sign-in keeps its `auth_time`.
+/// Sends the browser to `/consent`. The page is drawn as this answer in three cases: they are on it
+/// already; a device asks, whose page has no address; or they have just answered something that a
+/// GET would ask again, since a GET is an arrival. Those answers are: the account is chosen; the
+/// wish for a stronger sign-in is declined; and, under `prompt=select_account`, a factor is proved
+/// in the session that was chosen, whose `auth_time` stays older than the request.
 fn ask_consent(
     turn: InSession<'_>,
     page: Page,

@@ -1,9 +1,11 @@
 //! A user on the way through our pages: for a client's authorization request, for a device, or to
-//! the account page. The request travels sealed in the address of each page. Each step opens,
-//! validates and judges it anew. The session and the consent are not in it.
+//! the account page. The request travels sealed in the address of each page. Each step opens and
+//! validates it anew, and judges it unless the page answers by itself. The session and the consent
+//! are not in it.
 //!
-//! One request of their browser within it is a [`Turn`]: pages take it, and answer with what they
-//! have [`Taken`] from their form. `conversation.rs` decides which page comes next.
+//! One request of their browser within it is a [`Turn`]. A page takes it, and returns what its form
+//! said: [`Taken`]. The core says what the request needs next, and `conversation.rs` which page
+//! that is.
 
 pub mod of_device;
 pub mod own_page;
@@ -53,7 +55,7 @@ pub struct Visit {
     pub sealed: String,
     /// The request, validated just now.
     pub request: AuthorizeRequest,
-    /// The client that asked; `None` for the account page.
+    /// The client that asked; `None` for a page of ours.
     pub client: Option<Arc<RegisteredClient>>,
     /// The request as the client pushed it: used up by what the client is given.
     pub pushed: Option<PushedRequest>,
@@ -510,7 +512,7 @@ pub struct Proof {
     pub identity_provider: String,
     pub amr: Vec<String>,
     pub acr: String,
-    /// When they did; `None` is now.
+    /// When they proved it; `None` is now.
     pub auth_time: Option<Instant>,
     /// How they came from upstream.
     pub upstream: Option<Arrival>,

@@ -134,10 +134,9 @@ pub fn begin(
 }
 
 /// Spends a code and issues nothing: its own client failed to prove that it may use it, or may no
-/// longer have what was granted.
-/// What an earlier redemption gave is revoked. The statement is that of [`redeem`], so of two
-/// requests at once one waits for the other. `false` when nothing was left to spend or to revoke;
-/// then no event is written.
+/// longer have what was granted. What an earlier redemption gave is revoked. The statement is that
+/// of [`redeem`], so of two requests at once one waits for the other. `false` when nothing was left
+/// to spend or to revoke; then no event is written.
 pub fn burn(
     store: &Store,
     new: &Grant,

@@ -99,8 +99,8 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
     }
     let user = account.user.as_ref().map(|found| found.user.sub.clone());
     let known = known_browser::account(app, attempt.request, user.as_ref());
-    // Looked at again in turn, and counted within it: many guesses at once are no way around the
-    // limit.
+    // The counters are looked at again once it is this attempt's turn to hash, and a wrong password
+    // is counted before the turn ends: many guesses at once are no way around the limit.
     let turn = app.take_hashing_turn(attempt.request, attempt.client_id(), known)?;
     let counters = match buckets.admit(app)? {
         Ok(counters) => counters,
@@ -149,8 +149,8 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
 }
 
 /// Where the wrong passwords of this user from this source are counted: by name and by address. A
-/// whole sign-in forgets them: the password's own where that is enough, else the one of the factor
-/// that comes after it.
+/// whole sign-in forgets them: `attempt` does where a password is enough, else whoever takes the
+/// factor that comes after it.
 pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<[u8; 32]> {
     let all = buckets_of_user(app, found, source);
     all.iter().map(|one| one.account_and_source).collect()

@@ -1,7 +1,7 @@
 //! `/login/second-factor`: asks for a second factor after a right password, or to make a session
-//! stronger. After a password there is no session until it is answered: what was proved travels
-//! sealed in the form. A passkey that was used on the sign-in page is posted here, too, without a
-//! password before it; and so is the form that adds a factor.
+//! stronger. After a password no session begins until the factor is proved: what was proved before
+//! travels sealed in the form. A passkey that was used on the sign-in page is posted here, too,
+//! without a password before it; and so is the form that adds a factor.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub fn after_password(turn: Turn<'_>, user: &UserRow, proof: Proof) -> Result<Re
         ..turn.event()
     };
     audit_events::insert(&app.store, &event)?;
-    // Without the cookie no form passes: a ticket that is tied to none cannot be posted back.
+    // Without the cookie the ticket is tied to an empty value, and no posted form matches it.
     let browser =
         cookies::pre_session(&app.config, request).unwrap_or_else(|| SecretBytes::new([]));
     let ticket = Ticket {

@@ -1,6 +1,7 @@
 //! What a validated request needs next: a page, an answer or a refusal. [`decide`] is asked again
-//! at every step, with what is stored then. Nothing notes that a prompt is satisfied. It follows
-//! from the age of the session and from the page that was just posted.
+//! at every step that a page does not answer by itself, with what is stored then. Nothing notes
+//! that a prompt is satisfied. It follows from the age of the session and from the page that was
+//! just posted.
 
 #[cfg(test)]
 mod case;
@@ -27,7 +28,7 @@ use crate::protocol::words::strength::{Strength, reaches};
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
     pub request: &'a AuthorizeRequest,
-    /// `None` for the account page.
+    /// `None` for a page of ours.
     pub client: Option<&'a Client>,
     pub catalogue: &'a Catalogue,
     pub session: Option<&'a Session>,
@@ -50,7 +51,8 @@ pub struct Situation<'a> {
 /// request and this session, so the page was shown, or from a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing that counts was posted: they come from the client, or their form was not taken.
+    /// Nothing that counts was posted: they come from the client, they only opened a page, or their
+    /// form was not taken.
     Arrival,
     AfterSignIn,
     AfterAccountChosen,

@@ -5,10 +5,10 @@
 //! Two things end what was given. The registration may have changed: [`check_registration`] says so
 //! before a code, a device or a refresh token is used. And the rows may have changed that it stands
 //! on. Only the statement that uses a code, a device or a refresh token can tell that without a
-//! race: the piece `{stands}` of `store/statement.rs` does. Of rows that were read, `grounds_stand`
-//! says the same but for two things: a consent that has lapsed, which [`consent_has_lapsed`] says,
-//! and `minimum_acr`, which `{stands}` leaves to [`check_registration`]. A test of
-//! `what_ends_what` holds both to one table.
+//! race: the piece `{stands}` of `store/statement.rs` does. `grounds_stand` judges rows that were
+//! read. It differs in two things: whether a consent has lapsed it leaves to
+//! [`consent_has_lapsed`], and it asks for the `minimum_acr`, which `{stands}` leaves to
+//! [`check_registration`]. A test of `what_ends_what` holds both to one table.
 
 use super::access_token::{AccessToken, StandsOn};
 use crate::protocol::words::acr_values::tenant_stands;

@@ -5,10 +5,10 @@
 //! `reuse`. Only the statement that does so can tell whether a generation is current, since two
 //! requests may come at once. There are two ways to it. The usual one, `MOVE_ON` in
 //! `store/grants.rs`, does not read the grant first: [`within`] writes down everything that must
-//! hold, and the statement compares the row with it. Where a request names a `scope` or a
-//! `resource`, where [`within`] would have too many names to write down, and where that statement
-//! finds that something does not hold, the grant is read, [`judge`] says why, and another
-//! statement, `REFRESH`, runs after that. Both ways must agree on which grants stand.
+//! hold, and the statement compares the row with it. The long way reads the grant, has [`judge`]
+//! say what holds, and then runs another statement, `REFRESH`. It is taken where the request names
+//! a `scope` or a `resource`; where [`within`] would have too many names to write down; and where
+//! `MOVE_ON` found no row that fits. Both ways must agree on which grants stand.
 //!
 //! The usual way costs one round trip and one commit. The statement and [`judge`] may disagree in
 //! two ways, and neither gives tokens that [`judge`] would refuse:
@@ -23,12 +23,17 @@
 //!
 //! # What ends a refresh token
 //!
-//! Every event, under what in the code sees it: "read" is a function that judges a grant that was
-//! read, "compared" is the part of the statement `MOVE_ON` that sees the same. A test of
-//! `what_ends_what` takes the events by both ways; `refresh_both_ways` compares what they leave.
+//! Every event, under what in the code sees it. "Read" is the function that judges a grant that was
+//! read. "Compared" is the part of the SQL that sees the same: of `MOVE_ON`, and of `REFRESH` where
+//! both statements are named. `{stands}` is a piece of `store/statement.rs`. An epoch is a value of
+//! the user, the client, the consent or the installation: once it is another one, everything that
+//! was given before has ended. A test of `what_ends_what` takes the events by both ways;
+//! `refresh_both_ways` compares what they leave.
+//!
 //! What the registration, a lifetime in it, a role, the master secret or another issuer takes away
-//! comes back when that is undone; and a token from before the database was restored, once the
-//! restored grant has reached its generation. Everything else has ended for good.
+//! comes back when that is undone. So does a token from before the database was restored, once the
+//! restored grant was refreshed often enough to reach its generation. Everything else has ended for
+//! good.
 //!
 //! A refresh token does not end with its session, nor when the person signs out, nor when their
 //! account elsewhere is unlinked: `offline_access` means just that.
@@ -37,9 +42,9 @@
 //! `generation`.
 //! - It was used, and its successor is current. Within `refresh_token_retry_window` it still gets
 //!   that successor, as long as nobody has used it. After that it is a replay, which revokes the
-//!   grant. Where the client's `refresh_token_usage` is `reuse`, a token is not used up: its use
-//!   only ends the window in which its predecessor may be repeated, from a time when the client's
-//!   tokens still were.
+//!   grant. Where the client's `refresh_token_usage` is `reuse`, a token stays good when it is
+//!   used. If that usage was another one before, such a use ends the window in which the token
+//!   before it may be repeated.
 //!
 //! Read: `check_token`, by the generation. Compared: `generation`.
 //! - The database was restored to before it was issued. Restored to before its grant, there is no
@@ -49,8 +54,9 @@
 //! - Its grant was revoked: by `/connect/revocation` with a refresh token of any generation, by
 //!   `gatepost grant revoke`, or by a replay.
 //! - The code that it came from was sent again by its client, within ten minutes after it was
-//!   issued: rightly; with another `code_verifier`, `redirect_uri` or key; for a resource that it
-//!   cannot get; or when the registration no longer allows what was granted.
+//!   issued. It does not matter whether that request was right, or had another `code_verifier`,
+//!   `redirect_uri` or key, or was for a resource that it cannot get, or came after the
+//!   registration had changed.
 //!
 //! Read: [`ends_at`]. Compared: [`Within`].
 //! - The grant expired, `refresh_token_lifetime` after it was given, as that was then.
@@ -76,7 +82,7 @@
 //! - The user has no role that the client asks for: it was taken away, or `allowed_roles` changed.
 //!
 //! Read: [`consent_has_lapsed`], at introspection. Compared: `{stands}`, in both statements.
-//! - A consent lapsed that the client needs.
+//! - A consent that the client needs lapsed: its lifetime was over.
 //!
 //! The tag of the token, before the grant is read:
 //! - The line of the master secret was removed that the tag was made with.
