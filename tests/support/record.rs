@@ -46,7 +46,7 @@ pub fn write(asked: &str, came: &str) {
 
 /// Words that look drawn by chance (long, of both letters and digits or of both cases) and every
 /// number of four digits or more become `~`; so do user codes, dates and times.
-fn masked(text: &str) -> String {
+pub fn masked(text: &str) -> String {
     let part_of_word =
         |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
     let mut masked = String::with_capacity(text.len());
