@@ -382,8 +382,8 @@ fn must_consent(situation: &Situation<'_>) -> bool {
 }
 
 /// Whether any program on the user's machine can pose as this client, and the registration does not
-/// say that it may (`require_consent` is false). Then the person has to agree each time (RFC 8252
-/// §8.6), unless an agreement may be remembered there ([`may_remember`]).
+/// set `require_consent` to false. Then the person has to agree each time (RFC 8252 §8.6), unless
+/// an agreement may be remembered ([`may_remember`]).
 fn is_impersonable(client: &Client, redirect: &RedirectTarget) -> bool {
     let anyone_can_listen = redirect.is_loopback() || redirect.is_custom_scheme();
     !client.is_confidential() && anyone_can_listen && client.require_consent != Some(false)
