@@ -120,23 +120,19 @@ fn answer(
 /// A client with `tenants` reaches the users of these; any other one everybody.
 fn admission(app: &App, token: ClientToken) -> Admission {
     let client = &token.client.client;
-    let (reach, only_tenant) = match &client.tenants {
-        Some(tenants) => {
-            let reach: Vec<String> = tenants.iter().map(ToString::to_string).collect();
-            let only = (reach.len() == 1).then(|| reach.concat());
-            (reach, only)
-        }
+    let reach = match &client.tenants {
+        Some(tenants) => tenants.iter().map(ToString::to_string).collect(),
         None => {
             let snapshot = app.registry.snapshot();
             let registered = snapshot.catalogue.tenants.keys().map(String::as_str);
-            (registered.chain([""]).map(str::to_owned).collect(), None)
+            registered.chain([""]).map(str::to_owned).collect()
         }
     };
     Admission {
         client_id: client.client_id.clone(),
         scope: token.scope,
         reach,
-        only_tenant,
+        only_tenant: client.only_tenant().map(ToString::to_string),
     }
 }
 

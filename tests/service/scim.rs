@@ -233,6 +233,37 @@ fn somebody_comes_changes_and_leaves() {
 }
 
 #[test]
+fn a_new_user_name_shows_at_once_and_the_old_one_nowhere() {
+    let gatepost = start();
+    let hr = Program::new(&gatepost, "hr", ALL_SCOPES);
+    let dana = hr.add(json!({"userName": "dana", "displayName": "Dana", "password": PASSWORD}));
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    sign_in(&mut browser, &page, "dana", PASSWORD);
+    let token = access_token(&gatepost, &mut browser, "openid profile");
+    let told = || {
+        let claims = userinfo(&gatepost, &token).json();
+        ["preferred_username", "name"].map(|name| text(&claims, name).to_owned())
+    };
+    let renamed = |name: &str| {
+        let change = json!([{"op": "replace", "path": "userName", "value": name}]);
+        assert_eq!(hr.patch(text(&dana, "id"), change).status, 200);
+    };
+    assert_eq!(told(), ["dana", "Dana"]);
+    // What an import wrote as a claim goes with the name that it repeats.
+    gatepost.run_well(&["user", "set", "dana", "preferred_username=dana"], "");
+    renamed("dana.doe");
+    assert_eq!(
+        told(),
+        ["dana.doe", "Dana"],
+        "the name is its own attribute"
+    );
+    gatepost.run_well(&["user", "set", "dana.doe", "preferred_username=Dee"], "");
+    renamed("dana");
+    assert_eq!(told(), ["Dee", "Dana"], "what was chosen stays");
+}
+
+#[test]
 fn whoever_is_deactivated_is_out_at_once() {
     let gatepost = start();
     let hr = Program::hr(&gatepost);

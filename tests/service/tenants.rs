@@ -154,6 +154,44 @@ fn what_was_given_within_a_tenant_ends_where_the_client_has_it_no_more() {
 }
 
 #[test]
+fn a_user_name_is_told_where_it_is_unique() {
+    let mut registered = registered();
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let [mut of_acme, mut of_none] = [
+        signed_in_at(&gatepost, "tenant:acme", BOB_PASSWORD),
+        signed_in_at(&gatepost, "", ALICE_PASSWORD),
+    ];
+    let told = |browser: &mut Browser, tenant: &str| {
+        let changes = [("acr_values", tenant), ("scope", "openid profile")];
+        let tokens = CONF1.tokens_with(&gatepost, browser, &changes);
+        let claims = userinfo(&gatepost, access(&tokens)).json();
+        claims.get("preferred_username").cloned()
+    };
+    let tested = || gatepost.run_well(&["client", "test", "conf1"], "");
+    let line = "preferred_username is the user name of people without a tenant";
+    let alice = Some(json!("alice"));
+    for tenants in [json!(null), json!(["acme", "globex"])] {
+        client(&mut registered, "conf1")["tenants"] = tenants;
+        gatepost.apply(&registered);
+        assert_eq!(told(&mut of_acme, "tenant:acme"), None);
+        assert_eq!(told(&mut of_none, ""), alice);
+        assert!(tested().contains(line), "{}", tested());
+    }
+    client(&mut registered, "conf1")["tenants"] = json!(["acme"]);
+    gatepost.apply(&registered);
+    assert_eq!(told(&mut of_acme, "tenant:acme"), alice);
+    assert!(!tested().contains(line), "{}", tested());
+    client(&mut registered, "conf1")["scope"] = json!("openid email offline_access");
+    client(&mut registered, "conf1")["tenants"] = json!(null);
+    gatepost.apply(&registered);
+    assert!(
+        !tested().contains(line),
+        "it has no such claim: {}",
+        tested()
+    );
+}
+
+#[test]
 fn a_session_of_another_provider_than_the_one_asked_for_is_none() {
     let mut registered = document();
     registered["identity_providers"] = json!([

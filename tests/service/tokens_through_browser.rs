@@ -262,7 +262,13 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
         );
         assert_eq!(
             names(&userinfo(&gatepost, &got["access_token"]).json()),
-            ["family_name", "given_name", "name", "sub"]
+            [
+                "family_name",
+                "given_name",
+                "name",
+                "preferred_username",
+                "sub"
+            ]
         );
         let told = active(&gatepost, "all", &got["access_token"]);
         assert_eq!(

@@ -89,7 +89,56 @@ fn scopes_release_their_claims_in_their_standard_shapes() {
         "UPDATE users SET claims = '{\"name\": 7, \"given_name\": \"\", \"family_name\": null, \"email\": [], \
          \"email_verified\": \"maybe\", \"updated_at\": \"soon\", \"address\": 5, \"role\": {}}'",
     );
-    assert_eq!(told("openid profile email address roles"), json!({}));
+    let username = json!({"preferred_username": "alice"});
+    assert_eq!(told("openid profile email address roles"), username);
+}
+
+#[test]
+fn the_user_name_is_the_preferred_one_wherever_it_goes_out_and_under_whatever_name() {
+    let mut registered = document();
+    registered["identity_scopes"] = json!([
+        {"name": "login", "claims": {"preferred_username": "login"}},
+        {"name": "shown", "claims": {"shown": "preferred_username"}},
+    ]);
+    registered["resource_scopes"][0]["claims"] = json!(["preferred_username"]);
+    let client = &mut registered["clients"][0];
+    client["scope"] = json!("openid profile login shown orders.read");
+    client["always_include_user_claims_in_id_token"] = json!(true);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let mut browser = signed_in(&gatepost);
+    let mut told = |scope: &str| {
+        let all = tokens(&gatepost, &mut browser, "conf1", scope);
+        let [access, id] = ["access_token", "id_token"].map(|name| all[name].as_str().unwrap());
+        [
+            userinfo(&gatepost, access).json(),
+            decode_jwt(id).1,
+            decode_jwt(access).1,
+        ]
+    };
+    let alice = json!("alice");
+    for claims in told("openid profile orders.read") {
+        assert_eq!(claims["preferred_username"], alice, "{claims}");
+    }
+    for claims in &told("openid login")[..2] {
+        assert_eq!(claims["login"], alice, "{claims}");
+        assert_eq!(claims.get("preferred_username"), None, "{claims}");
+    }
+    for claims in told("openid shown") {
+        let from_another = claims.get("preferred_username");
+        assert_eq!(from_another, None, "{claims}");
+    }
+    // It follows the name, unless a claim says another one.
+    let token = access_token(&gatepost, &mut browser, "openid profile");
+    let now = || userinfo(&gatepost, &token).json()["preferred_username"].clone();
+    let export = gatepost.run_well(&["export"], "");
+    let mut export: Value = serde_json::from_str(&export).unwrap();
+    let users = export["users"].as_array_mut().unwrap();
+    users.retain(|user| user["username"] == "alice");
+    users[0]["username"] = json!("alice.smith");
+    gatepost.apply(&json!({"users": users}));
+    assert_eq!(now(), json!("alice.smith"));
+    gatepost.run_well(&["user", "set", "alice.smith", "preferred_username=Al"], "");
+    assert_eq!(now(), json!("Al"));
 }
 
 #[test]

@@ -12,8 +12,9 @@ use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::userinfo::{
     self, BearerFailure, SentToken, TokenScheme, UserInfoVerdict, judge, response,
 };
+use crate::protocol::words::client::Client;
 use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::scope::{OPENID, ScopeSet};
+use crate::protocol::words::scope::OPENID;
 use crate::protocol::words::session::User;
 
 /// Answers with claims, or with the challenge of RFC 6750 §3.
@@ -30,24 +31,22 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let about = |failure| refused(failure).about(&token.client_id, None);
     require_holder(app, request, &sent, &token, about)?;
     let (stands, user) = introspection::standing(app, &token)?;
-    match judge(&token, stands, user.as_ref()) {
-        UserInfoVerdict::Answer(user) => claims(app, &token, user),
-        UserInfoVerdict::Refuse(failure) => Err(about(failure)),
+    let user = match judge(&token, stands, user.as_ref()) {
+        UserInfoVerdict::Answer(user) => user,
+        UserInfoVerdict::Refuse(failure) => return Err(about(failure)),
+    };
+    match app.registry.client(&token.client_id)? {
+        Some(client) => Ok(claims(app, &token, user, &client.client)),
+        None => Err(about(BearerFailure::InvalidToken)),
     }
 }
 
 /// Answers with the claims, as far as the client's registration goes now.
-fn claims(app: &App, token: &AccessToken, user: &User) -> Result<Response, Failure> {
-    let client = app.registry.client(&token.client_id)?;
-    let none = ScopeSet::default();
-    let reach = client.as_ref().map_or(&none, |client| &client.client.scope);
-    let claims = response(token, user, reach, &app.registry.snapshot().catalogue);
+fn claims(app: &App, token: &AccessToken, user: &User, client: &Client) -> Response {
+    let claims = response(token, user, client, &app.registry.snapshot().catalogue);
     let mut answer = answers::json(200, &claims);
     answer.note.client_id = Some(token.client_id.to_string());
-    Ok(match &client {
-        Some(client) => dpop::with_nonce(app, &client.client, answer, app.now()),
-        None => answer,
-    })
+    dpop::with_nonce(app, client, answer, app.now())
 }
 
 /// The token from the header or from a form. A body that is empty needs no content type.

@@ -1,9 +1,13 @@
 //! Which claims of a person a client gets, and where: for `gatepost client test`. Software that
 //! reads the ID token alone shows nobody's name unless the client is registered for that.
 
+use std::collections::BTreeMap;
+
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::audience::resources_behind;
-use crate::protocol::token::claims::{ClaimSources, identity_claims, resource_claims};
+use crate::protocol::token::claims::{
+    ClaimSources, PREFERRED_USERNAME, identity_claims, resource_claims,
+};
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::scope::OPENID;
@@ -26,11 +30,22 @@ pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
              \"always_include_user_claims_in_id_token\": true",
         )
     };
-    vec![
+    let mut findings = vec![
         in_id_token,
         told("at UserInfo", &of_identity),
         told("in the access token", &of_resources),
-    ]
+    ];
+    let sources = [of_identity, of_resources];
+    let mut sources = sources.iter().flat_map(BTreeMap::values);
+    let is_of_several = !catalogue.tenants.is_empty() && client.only_tenant().is_none();
+    if is_of_several && sources.any(|source| *source == PREFERRED_USERNAME) {
+        findings.push(Finding::fine(
+            "preferred_username is the user name of people without a tenant. People of a tenant \
+             have it only where a claim says so, or at a client whose \"tenants\" is that one: \
+             user names are unique within a tenant alone",
+        ));
+    }
+    findings
 }
 
 fn told(place: &str, claims: &ClaimSources<'_>) -> Finding {

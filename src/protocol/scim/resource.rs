@@ -7,6 +7,7 @@ use super::error::{ScimError, ScimType};
 use super::projection::Projection;
 use crate::protocol::registration::user::{check_username, is_possible_claim};
 use crate::protocol::registration::{timestamp, verified_address};
+use crate::protocol::token::claims::PREFERRED_USERNAME;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::instant::Instant;
 
@@ -195,6 +196,12 @@ impl ScimUser {
             return Err(ScimError::bad_request(ScimType::Mutability, rule));
         }
         let username = self.changed_username(wanted)?;
+        let mut claims = claims(&self.attributes(), &before.claims, wanted)?;
+        let preferred = claims.get(PREFERRED_USERNAME).and_then(Value::as_str);
+        // Imports once wrote the user name there.
+        if username != before.username && preferred == before.username.as_deref() {
+            claims.remove(PREFERRED_USERNAME);
+        }
         let enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
         Ok(ScimUser {
             external_id: text(wanted, UserAttribute::ExternalId).map(str::to_owned),
@@ -202,7 +209,7 @@ impl ScimUser {
                 username,
                 tenant: before.tenant.clone(),
                 enabled,
-                claims: claims(&self.attributes(), &before.claims, wanted)?,
+                claims,
             },
             ..self.clone()
         })

@@ -166,6 +166,9 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
+/// Where a user has no such claim, the user name fills it.
+pub const PREFERRED_USERNAME: &str = "preferred_username";
+
 /// For each claim in an answer, the name of the user's stored claim that fills it.
 pub type ClaimSources<'a> = BTreeMap<&'a str, &'a str>;
 
@@ -235,12 +238,18 @@ fn scopes_of_kind<'a>(
     granted.filter(move |registered| registered.kind == kind)
 }
 
-/// The values of the claims, in their standard types. A value of another type is left out.
-pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
+/// The values of the claims for this client, in their standard types. A value of another type is
+/// left out.
+pub fn mapped(user: &User, client: &Client, sources: &ClaimSources<'_>) -> Map<String, Value> {
+    let username = told_username(user, client);
     let mut mapped = Map::new();
     for (name, source) in sources {
+        let value = match user.claims.get(*source) {
+            None if *source == PREFERRED_USERNAME => username.as_ref(),
+            stored => stored,
+        };
         if !is_reserved(name)
-            && let Some(value) = user.claims.get(*source)
+            && let Some(value) = value
             && let Some(shaped) = claim_shape::shaped(name, value)
         {
             mapped.insert((*name).to_owned(), shaped);
@@ -249,14 +258,22 @@ pub fn mapped(user: &User, sources: &ClaimSources<'_>) -> Map<String, Value> {
     mapped
 }
 
+/// The user name, where it can be nobody else's at this client: user names are unique within a
+/// tenant alone.
+fn told_username(user: &User, client: &Client) -> Option<Value> {
+    let is_unique = user.tenant.as_ref() == client.only_tenant();
+    let username = user.username.as_deref().filter(|_| is_unique)?;
+    Some(Value::from(username))
+}
+
 /// The user claims of an ID token: those that the request named, and with `with_scope_claims` those
 /// of the scopes. That is set where the client gets no access token (OpenID Connect Core §5.4), or
 /// is registered so.
 pub fn for_id_token(
     user: &User,
+    client: &Client,
     scope: &ScopeSet,
     requested: &[String],
-    reach: &ScopeSet,
     with_scope_claims: bool,
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
@@ -265,10 +282,8 @@ pub fn for_id_token(
     } else {
         ScopeSet::default()
     };
-    mapped(
-        user,
-        &identity_claims(&releasing, requested, reach, catalogue),
-    )
+    let sources = identity_claims(&releasing, requested, &client.scope, catalogue);
+    mapped(user, client, &sources)
 }
 
 pub fn for_access_token(
@@ -280,7 +295,7 @@ pub fn for_access_token(
 ) -> Map<String, Value> {
     let sources = resource_claims(scope, audience, catalogue);
     let mut members = match user {
-        Some(user) => mapped(user, &sources),
+        Some(user) => mapped(user, client, &sources),
         None => Map::new(),
     };
     let of_client = client
@@ -335,6 +350,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::protocol::words::identifiers::TenantName;
     use crate::protocol::words::samples::{self, catalogue, scope, user};
 
     fn names(text: &str) -> Vec<String> {
@@ -357,11 +373,15 @@ mod tests {
         let user =
             user(json!({"department": "it", "dept": "other", "groups": "admin", "role": "user"}));
         let told = |scopes: &str, requested: &str, reach: &str| {
+            let client = Client {
+                scope: scope(reach),
+                ..samples::client()
+            };
             Value::Object(for_id_token(
                 &user,
+                &client,
                 &scope(scopes),
                 &names(requested),
-                &scope(reach),
                 true,
                 &catalogue,
             ))
@@ -397,6 +417,46 @@ mod tests {
         };
         assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
         assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
+    }
+
+    #[test]
+    fn the_user_name_is_told_where_it_is_unique_and_no_claim_says_another() {
+        let catalogue = catalogue();
+        let told = |tenant: &str, tenants: &[&str], claims: Value| {
+            let user = User {
+                username: Some(String::from("alice")),
+                tenant: (!tenant.is_empty()).then(|| TenantName::new(tenant)),
+                ..user(claims)
+            };
+            let named = tenants.iter().map(|name| TenantName::new(*name));
+            let client = Client {
+                tenants: (!tenants.is_empty()).then(|| named.collect()),
+                ..samples::client()
+            };
+            let profile = scope("openid profile");
+            for_id_token(&user, &client, &profile, &[], true, &catalogue)
+                .remove("preferred_username")
+        };
+        for (tenant, tenants, is_told) in [
+            ("", &[][..], true),
+            ("", &["acme", "globex"], true),
+            ("", &["acme"], false),
+            ("acme", &[], false),
+            ("acme", &["acme", "globex"], false),
+            ("acme", &["acme"], true),
+            ("acme", &["globex"], false),
+        ] {
+            let name = told(tenant, tenants, json!({}));
+            assert_eq!(
+                name,
+                is_told.then(|| json!("alice")),
+                "{tenant:?} {tenants:?}"
+            );
+            let said = told(tenant, tenants, json!({"preferred_username": "Al"}));
+            assert_eq!(said, Some(json!("Al")), "{tenant:?} {tenants:?}");
+            let hidden = told(tenant, tenants, json!({"preferred_username": ""}));
+            assert_eq!(hidden, None, "{tenant:?} {tenants:?}");
+        }
     }
 
     #[test]

@@ -6,10 +6,11 @@ use crate::protocol::token::access_token::AccessToken;
 use crate::protocol::token::claims;
 use crate::protocol::token::dpop_proof::{self, DpopProof};
 use crate::protocol::words::catalogue::Catalogue;
+use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::KeyThumbprint;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::{OPENID, ScopeSet};
+use crate::protocol::words::scope::OPENID;
 use crate::protocol::words::secret::SecretText;
 use crate::protocol::words::session::User;
 
@@ -35,15 +36,16 @@ pub fn judge<'a>(token: &AccessToken, stands: bool, user: Option<&'a User>) -> U
 }
 
 /// The answer: `sub`, and the claims that the token's identity scopes and requested names release;
-/// of the latter those within `reach`, the client's scope of now.
+/// of the latter those within the client's scope of now.
 pub fn response(
     token: &AccessToken,
     user: &User,
-    reach: &ScopeSet,
+    client: &Client,
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
-    let sources = claims::identity_claims(&token.scope, &token.userinfo_claims, reach, catalogue);
-    let mut members = claims::mapped(user, &sources);
+    let requested = &token.userinfo_claims;
+    let sources = claims::identity_claims(&token.scope, requested, &client.scope, catalogue);
+    let mut members = claims::mapped(user, client, &sources);
     members.insert(String::from("sub"), json!(user.subject.as_str()));
     members
 }
@@ -327,7 +329,7 @@ mod tests {
     #[test]
     fn the_answer_always_has_the_subject() {
         let (token, user) = (samples::access_token(), samples::alice());
-        let answer = response(&token, &user, &scope("openid"), &Catalogue::default());
+        let answer = response(&token, &user, &samples::client(), &Catalogue::default());
         assert_eq!(answer.get("sub"), Some(&json!(user.subject.as_str())));
     }
 

@@ -91,7 +91,7 @@ pub fn settle_tenant<'a>(
     catalogue: &Catalogue,
 ) -> Result<Option<TenantName>, Reason> {
     let named = named_tenant(names, catalogue, |tenant| client.allows_tenant(tenant))?;
-    Ok(named.or_else(|| only_tenant(client).cloned()))
+    Ok(named.or_else(|| client.only_tenant().cloned()))
 }
 
 /// The one tenant in `names`. Several names, an unknown one and one that is not allowed are
@@ -127,16 +127,8 @@ pub fn tenant_stands(tenant: Option<&TenantName>, client: &Client, catalogue: &C
         Some(tenant) => {
             catalogue.tenants.contains_key(tenant.as_str()) && client.allows_tenant(tenant)
         }
-        None => only_tenant(client).is_none(),
+        None => client.only_tenant().is_none(),
     }
-}
-
-fn only_tenant(client: &Client) -> Option<&TenantName> {
-    client
-        .tenants
-        .as_ref()
-        .filter(|tenants| tenants.len() == 1)?
-        .first()
 }
 
 /// Every `acr` that a sign-in can have. Discovery lists them, and an essential `acr` may name only

@@ -369,6 +369,14 @@ impl Client {
             .as_ref()
             .is_none_or(|allowed| allowed.contains(tenant))
     }
+
+    /// The tenant whose people alone may use it.
+    pub fn only_tenant(&self) -> Option<&TenantName> {
+        self.tenants
+            .as_ref()
+            .filter(|tenants| tenants.len() == 1)?
+            .first()
+    }
 }
 
 /// Whether the claim `role`, a text or a list of them, has one of the allowed roles.

@@ -330,9 +330,9 @@ impl<'a> Issue<'a> {
             jti: self.id_token_jti(),
             user_claims: claims::for_id_token(
                 user.user,
+                client,
                 self.scope,
                 beside.requested,
-                &client.scope,
                 beside.with_scope_claims,
                 &self.snapshot.catalogue,
             ),

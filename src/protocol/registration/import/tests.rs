@@ -385,7 +385,7 @@ fn people_keep_what_their_tables_and_claims_say() {
     let (document, notes) = read(dump);
     let claims = json!({
         "email": "a@x.example", "email_verified": true, "phone_number_verified": true, "team": ["a", "b"], "role": ["editor", "admin"],
-        "address": {"locality": "Here"}, "updated_at": 7, "name": "Ada", "birthdate": "", "preferred_username": "ada",
+        "address": {"locality": "Here"}, "updated_at": 7, "name": "Ada", "birthdate": "",
     });
     let ada = json!({
         "sub": "u", "username": "ada", "enabled": false, "claims": claims,

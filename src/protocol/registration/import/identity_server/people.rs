@@ -12,6 +12,7 @@ use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::from_base32;
 use crate::protocol::registration::import::{Import, ImportedObject, Row};
 use crate::protocol::registration::user::is_possible_claim;
+use crate::protocol::token::claims::PREFERRED_USERNAME;
 use crate::protocol::words::instant::Instant;
 
 /// A lockout that ends within this was not meant for good.
@@ -178,9 +179,11 @@ fn user_claims(
         let AddedClaim { name, value } = added_claim(&claim)?;
         claims.add_claim(&name, value);
     }
-    // Their profile service uses the user name for these where no claim has them.
-    for name in ["name", "preferred_username"] {
-        claims.0.entry(name).or_insert(json!(username));
+    // Their profile service uses the user name where no claim has the name.
+    claims.0.entry("name").or_insert(json!(username));
+    // Here the user name goes out as this without being a claim.
+    if claims.is(PREFERRED_USERNAME, username) {
+        claims.0.remove(PREFERRED_USERNAME);
     }
     keep_columns(row, &mut claims, of, to)?;
     row.copy("claims of AspNetUsers", &mut claims)?;

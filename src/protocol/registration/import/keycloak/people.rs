@@ -9,6 +9,7 @@ use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
 use crate::protocol::registration::import::{Import, ImportedObject, Row};
 use crate::protocol::registration::user::phc_string;
+use crate::protocol::token::claims::PREFERRED_USERNAME;
 use crate::protocol::words::secret::SecretBytes;
 
 const ITS_ACTIONS: &str = "\
@@ -50,6 +51,8 @@ fn user_claims(
     let names: Vec<String> = names.into_iter().flatten().collect();
     claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
     row.copy("claims of Keycloak", &mut claims)?;
+    // The user name there. Here it goes out as this without being a claim.
+    claims.0.remove(PREFERRED_USERNAME);
     claims.doubt_addresses();
     add_groups(row, &mut claims, roles, to)?;
     claims.set(ROLE, roles.of_user(row)?);

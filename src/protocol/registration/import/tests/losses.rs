@@ -49,7 +49,7 @@ fn attributes_of_a_stock_realm_are_the_claims_of_its_tokens() {
         "realm": "shop", "clientScopes": stock["clientScopes"], "users": [{"id": "u", "username": "ada", "attributes": attributes}],
     }));
     let claims = json!({
-        "preferred_username": "ada", "phone_number": "+49 30 1", "phone_number_verified": true, "middle_name": "M", "updated_at": 7, "nickname": "Addy",
+        "phone_number": "+49 30 1", "phone_number_verified": true, "middle_name": "M", "updated_at": 7, "nickname": "Addy",
         "address": {"street_address": "1 Road", "postal_code": "12", "region": "north"},
         "street": "1 Road", "postal_code": "12", "region": "north",
     });
@@ -119,7 +119,7 @@ fn claims_have_the_types_of_their_mappers() {
         }}],
     }));
     let claims = json!({
-        "preferred_username": "ada", "floor": 3, "vip": true, "car": {"wheels": 4}, "team": ["one"], "unit": "x", "odd": "no number", "free": ["1", "2"],
+        "floor": 3, "vip": true, "car": {"wheels": 4}, "team": ["one"], "unit": "x", "odd": "no number", "free": ["1", "2"],
     });
     assert_eq!(document["users"][0]["claims"], claims);
     let claims = json!({"floor": "floor", "vip": "vip", "car": "car", "team": "teams", "unit": "unit", "odd": "odd"});

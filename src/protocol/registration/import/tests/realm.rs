@@ -163,14 +163,14 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         document["identity_providers"],
         json!([{"name": "g", "enabled": false, "issuer": "https://accounts.google.com", "client_id": "x"}])
     );
-    let claims = json!({"name": "Ada", "given_name": "Ada", "preferred_username": "ada", "email_verified": true, "unit": "sales", "groups": ["/staff"],
+    let claims = json!({"name": "Ada", "given_name": "Ada", "email_verified": true, "unit": "sales", "groups": ["/staff"],
                         "role": ["admin", "web/buyer"]});
     assert_eq!(
         document["users"],
         json!([
             {"sub": "u", "username": "ada", "claims": claims, "identities": [{"issuer": "https://accounts.google.com", "subject": "7"}]},
-            {"sub": "v", "username": "dan", "enabled": false, "claims": {"preferred_username": "dan"}},
-            {"sub": "t", "username": "eve", "claims": {"preferred_username": "eve"}},
+            {"sub": "v", "username": "dan", "enabled": false},
+            {"sub": "t", "username": "eve"},
         ])
     );
     let known = Stored::default();
