@@ -2,6 +2,7 @@
 //! done, and nothing else; what fails is not begun.
 
 use std::process::{Command, Stdio};
+use std::slice;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -685,6 +686,62 @@ fn a_user_who_becomes_an_administrator_is_warned_of() {
     assert_eq!(applied.code, 0, "{applied:?}");
     let so_before = json!([]);
     assert_eq!(warnings("office:acme", &administered), so_before);
+}
+
+#[test]
+fn new_clients_whose_id_tokens_say_no_name_are_named_until_they_say_that_they_know() {
+    let installation = Installation::migrated();
+    let client = |name: &str, changes: Value| {
+        let mut client = json!({
+            "client_id": name, "redirect_uris": ["https://a.example/cb"], "scope": "openid email",
+            "grant_types": ["authorization_code"], "secrets": [{"value": SECRET}],
+        });
+        for (key, value) in changes.as_object().unwrap() {
+            client[key] = value.clone();
+        }
+        client
+    };
+    let warnings = |clients: &[Value]| {
+        planned(&installation, &json!({"clients": clients}), &[])["warnings"].clone()
+    };
+    let needs = "software that does not ask UserInfo needs \"always_include_user_claims_in_id_token\": true";
+    let shop = client("shop", json!({}));
+    let told = json!([format!("client \"shop\": {needs}")]);
+    assert_eq!(warnings(slice::from_ref(&shop)), told);
+    let key = "always_include_user_claims_in_id_token";
+    let public = json!({"token_endpoint_auth_method": "none", "secrets": null});
+    let hybrid = json!({
+        "response_types": ["code", "code id_token"],
+        "grant_types": ["authorization_code", "implicit"],
+    });
+    for silent in [
+        json!({key: true}),
+        json!({key: false}),
+        json!({"scope": "openid"}),
+        json!({"scope": "openid", "client_name": "Your profile and email"}),
+        public,
+        hybrid,
+    ] {
+        let warnings = warnings(&[client("shop", silent.clone())]);
+        assert_eq!(warnings, json!([]), "{silent}");
+    }
+    let many: Vec<Value> = (10..22)
+        .map(|n| client(&format!("c{n}"), json!({})))
+        .collect();
+    let ten: Vec<String> = (10..20).map(|n| format!("\"c{n}\"")).collect();
+    let told = format!("client {} and 2 more: {needs}", ten.join(", "));
+    assert_eq!(warnings(&many), json!([told]));
+    // Once it is so, and said, other changes are not held up by it.
+    let applied = json!({"clients": [shop]}).to_string();
+    let answer = installation.run_with(&["apply", "-"], &applied);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let renamed = client("shop", json!({"client_name": "Shop"}));
+    assert_eq!(warnings(&[renamed]), json!([]));
+    let shown = plan(&installation, &json!({"clients": many}), &[]);
+    assert!(
+        shown.stdout.contains(&format!("warning: {told}\n")),
+        "{shown:?}"
+    );
 }
 
 #[test]

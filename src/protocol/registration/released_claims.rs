@@ -12,6 +12,13 @@ use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::scope::OPENID;
 
+/// The key by which an ID token has the claims of scopes.
+pub const IN_ID_TOKEN: &str = "always_include_user_claims_in_id_token";
+
+/// What those need who read the ID token alone.
+pub const UNLESS_ASKED: &str = "software that does not ask UserInfo needs \
+                                \"always_include_user_claims_in_id_token\": true";
+
 /// A line for each place, if the client asks for the whole scope that it is registered for.
 pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
     let scope = &client.scope;
@@ -25,10 +32,8 @@ pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
     let in_id_token = if client.always_include_user_claims_in_id_token {
         told("in the ID token", &of_identity)
     } else {
-        Finding::fine(
-            "claims of a person in the ID token: sub. Software that does not ask UserInfo needs \
-             \"always_include_user_claims_in_id_token\": true",
-        )
+        let told = "claims of a person in the ID token: sub";
+        Finding::fine(format!("{told}; {UNLESS_ASKED}"))
     };
     let mut findings = vec![
         in_id_token,

@@ -1,5 +1,7 @@
 //! What somebody should know before a document is applied.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Comparison, PlanStep, PlannedChange};
@@ -8,14 +10,20 @@ use crate::protocol::registration::client_rules::ClientDefaults;
 use crate::protocol::registration::document::{DocumentEntry, ObjectKind};
 use crate::protocol::registration::names::REGISTRATION_WRITE;
 use crate::protocol::registration::problem::shown;
+use crate::protocol::registration::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
 use crate::protocol::registration::timestamp::format_day;
 use crate::protocol::registration::user::UserEntry;
 use crate::protocol::registration::walker::parse_own;
 use crate::protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
+use crate::protocol::words::response_type::ResponseType;
+
+/// Clients whose names one line has.
+const MOST_NAMED: usize = 10;
 
 /// Of clients and users that are added or changed, in the order of the changes.
 pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
+    let mut without_names = Vec::new();
     for change in changes {
         if becomes_administrator(comparison, &change.step) {
             let name = shown(change.step.name());
@@ -38,7 +46,12 @@ pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -
         if entry.document.contains(LEGACY_UNTIL) {
             warnings.extend(endings(comparison, entry));
         }
+        if has_no_name_in_id_token(&entry.document) && !before.is_some_and(has_no_name_in_id_token)
+        {
+            without_names.push(shown(&entry.name));
+        }
     }
+    warnings.extend(of_id_tokens(&without_names));
     warnings
 }
 
@@ -63,6 +76,36 @@ fn may_write(client: &str) -> bool {
     let scope = client.get("scope").and_then(Value::as_str);
     let mut names = scope.unwrap_or_default().split(' ');
     names.any(|name| name == REGISTRATION_WRITE)
+}
+
+/// Whether it is an application on a server that asks for people's names or addresses, and does not
+/// say whether its ID tokens have them.
+fn has_no_name_in_id_token(client: &str) -> bool {
+    let is_asked_for = ["profile", "email"]
+        .iter()
+        .any(|name| client.contains(name));
+    // To parse a client costs more than to look for the names.
+    if !is_asked_for || client.contains(IN_ID_TOKEN) {
+        return false;
+    }
+    let read = from_json(&parse_own(client), "", &ClientDefaults::default());
+    read.is_ok_and(|client| {
+        client.is_confidential()
+            && client.response_types == BTreeSet::from([ResponseType::CODE])
+            && (client.scope.contains("profile") || client.scope.contains("email"))
+    })
+}
+
+/// One line for all these clients.
+fn of_id_tokens(clients: &[String]) -> Option<String> {
+    let line = match clients.split_at_checked(MOST_NAMED) {
+        Some((named, more)) if !more.is_empty() => {
+            let named = named.join(", ");
+            format!("client {named} and {} more: {UNLESS_ASKED}", more.len())
+        }
+        Some(_) | None => format!("client {}: {UNLESS_ASKED}", clients.join(", ")),
+    };
+    (!clients.is_empty()).then_some(line)
 }
 
 /// The flows that a client will lose, each with its last use.
