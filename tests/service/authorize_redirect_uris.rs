@@ -115,12 +115,19 @@ fn nothing_is_ever_sent_to_an_unregistered_uri() {
 }
 
 #[test]
-fn only_the_port_of_a_loopback_address_is_free() {
-    let gatepost = Gatepost::start();
+fn only_the_port_of_loopback_is_free() {
+    let mut registered = document();
+    let on_localhost = json!("http://localhost/cb");
+    let uris = registered["clients"][3]["redirect_uris"].as_array_mut();
+    uris.unwrap().push(on_localhost.clone());
+    registered["clients"][0]["redirect_uris"] = json!([on_localhost]);
+    let gatepost = Gatepost::start_with(&registered, &[]);
     for uri in [
         "http://127.0.0.1/cb",
         "http://127.0.0.1:54321/cb",
         "http://127.0.0.1:1/cb",
+        "http://localhost/cb",
+        "http://localhost:54321/cb",
         "com.example.app:/cb",
     ] {
         let answer = gatepost.get(&authorize_path("native", uri, &[("prompt", "none")]));
@@ -140,8 +147,10 @@ fn only_the_port_of_a_loopback_address_is_free() {
         "http://127.0.0.1:080/cb",
         "http://127.0.0.1:/cb",
         "http://127.0.0.1:+1/cb",
-        "http://localhost:1/cb",
-        "http://localhost/cb",
+        "http://localhost:1/other",
+        "http://localhost:1@evil/cb",
+        "http://localhost.evil:1/cb",
+        "https://localhost:1/cb",
         "http://127.0.0.2/cb",
         "http://127.1/cb",
         "http://2130706433/cb",
@@ -163,6 +172,14 @@ fn only_the_port_of_a_loopback_address_is_free() {
         gatepost
             .get(&authorize_path("native", uri, &[]))
             .assert_error_page(400, "GP1105", uri);
+    }
+    // A server knows its port.
+    for (uri, fits) in [
+        ("http://localhost/cb", true),
+        ("http://localhost:1/cb", false),
+    ] {
+        let answer = gatepost.get(&authorize_path("conf1", uri, &[("prompt", "none")]));
+        assert_eq!(answer.status == 303, fits, "{uri}: {}", answer.text());
     }
     // Nobody posts a form to an application.
     let custom = authorize_path(

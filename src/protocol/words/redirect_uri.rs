@@ -36,10 +36,8 @@ const FORBIDDEN_SCHEMES: [&str; 16] = [
 /// §8.3).
 const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
-/// Hosts with which a native application may use any port, as it cannot know the port beforehand
-/// (RFC 8252 §7.3). `localhost` is a name that may be resolved to another machine, so it is not
-/// here.
-const ANY_PORT_HOSTS: [&str; 2] = ["127.0.0.1", "[::1]"];
+/// Those that are addresses. `localhost` is a name that may be resolved to another machine.
+const LOOPBACK_ADDRESSES: [&str; 2] = ["127.0.0.1", "[::1]"];
 
 /// A URI that is registered. Only the two `match_` functions make one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +48,11 @@ pub struct RedirectTarget {
 impl RedirectTarget {
     pub fn match_registered(sent: &str, client: &Client) -> Option<RedirectTarget> {
         check_registered(sent, !client.is_confidential()).ok()?;
-        // Their authors write for the machines of others, which they cannot ask for a free port.
-        // Each consent on loopback is asked for anew.
-        let any_port = match client.metadata_document {
+        // A program on the person's own machine takes whatever port is free (RFC 8252 §7.3). Many
+        // say `localhost`. People consent there each time.
+        let any_port = match client.metadata_document || !client.is_confidential() {
             true => &LOOPBACK_HOSTS[..],
-            false => &ANY_PORT_HOSTS[..],
+            false => &LOOPBACK_ADDRESSES[..],
         };
         let known = client
             .redirect_uris
@@ -293,8 +291,8 @@ fn check_rest(parts: &Parts<'_>) -> Result<(), &'static str> {
     }
 }
 
-/// The one exception to byte equality: a URI that was registered without a port on a loopback
-/// address matches with any port (RFC 8252 §7.3).
+/// The one exception to byte equality: a URI that was registered without a port on one of these
+/// hosts matches with any port (RFC 8252 §7.3).
 fn is_same_but_port(registered: &str, sent: &str, hosts: &[&str]) -> bool {
     let (Some(registered), Some(sent)) = (split(registered), split(sent)) else {
         return false;

@@ -444,7 +444,9 @@ fn addresses(
     let root = row.text("rootUrl")?.unwrap_or_default();
     let uris = ours.take("redirect_uris");
     let uris: Vec<String> = uris.iter().map(|uri| below(&root, uri)).collect();
-    note_any_port(&uris, of, to);
+    if !row.flag("publicClient", false)? {
+        note_any_port(&uris, of, to);
+    }
     let after = after_logout(row, &root, &uris)?;
     ours.set("redirect_uris", uris);
     ours.set("post_logout_redirect_uris", after);
@@ -475,8 +477,8 @@ fn note_any_port(redirect_uris: &[String], of: &str, to: &mut Import) {
                 of,
                 format!(
                     "number {} of redirect_uris is on localhost without a port, so any port fit \
-                     there. No other port fits here: register http://127.0.0.1, too, which any \
-                     port fits, or name the port",
+                     there. Here that is so for public clients alone: register http://127.0.0.1, \
+                     too, which any port fits, or name the port",
                     index + 1
                 ),
             );

@@ -217,7 +217,7 @@ fn what_must_not_be_registered_does_not_match_even_if_it_was() {
 }
 
 #[test]
-fn any_port_is_for_numeric_loopback_registered_without_one() {
+fn any_port_is_for_loopback_registered_without_one() {
     for port in ["1", "80", "54321", "65535"] {
         assert!(
             matches(
@@ -230,6 +230,8 @@ fn any_port_is_for_numeric_loopback_registered_without_one() {
             matches("http://[::1]/cb", &format!("http://[::1]:{port}/cb")),
             "{port}"
         );
+        let by_name = format!("http://localhost:{port}/cb");
+        assert!(matches("http://localhost/cb", &by_name), "{by_name}");
     }
     #[rustfmt::skip]
     let rows = [
@@ -243,7 +245,20 @@ fn any_port_is_for_numeric_loopback_registered_without_one() {
     for sent in rows {
         assert!(!matches("http://127.0.0.1/cb", sent), "{sent}");
     }
-    assert!(!matches("http://localhost/cb", "http://localhost:1/cb"));
+    #[rustfmt::skip]
+    let rows = [
+        "http://localhost:1/other", "http://localhost:1/cb?x=1", "http://localhost:1", "http://localhost:0/cb",
+        "http://localhost:/cb", "http://localhost:1@evil.example/cb", "http://localhost.evil.example:1/cb",
+        "http://localhost.:1/cb", "http://LOCALHOST:1/cb", "http://127.0.0.1:1/cb", "http://[::1]:1/cb",
+        "https://localhost:1/cb", "http://evil.localhost:1/cb",
+    ];
+    for sent in rows {
+        assert!(!matches("http://localhost/cb", sent), "{sent}");
+    }
+    assert!(!matches(
+        "http://localhost:8080/cb",
+        "http://localhost:8081/cb"
+    ));
     assert!(!matches(
         "http://127.0.0.1:8080/cb",
         "http://127.0.0.1:8081/cb"
@@ -253,6 +268,34 @@ fn any_port_is_for_numeric_loopback_registered_without_one() {
         "https://rp1.example/cb",
         "https://rp1.example:444/cb"
     ));
+}
+
+#[test]
+fn any_port_of_localhost_is_for_clients_without_a_secret_and_for_sign_ins_alone() {
+    let registered = |host: &str| vec![format!("http://{host}/cb")];
+    for (host, by_a_secret) in [("localhost", false), ("127.0.0.1", true), ("[::1]", true)] {
+        let (web, app) = (client(), public_client(&[]));
+        for (client, fits) in [(web, by_a_secret), (app, true)] {
+            let client = Client {
+                redirect_uris: registered(host),
+                post_logout_redirect_uris: registered(host),
+                ..client
+            };
+            let sent = format!("http://{host}:4711/cb");
+            let target = RedirectTarget::match_registered(&sent, &client);
+            assert_eq!(
+                target.is_some(),
+                fits,
+                "{host}: {:?}",
+                client.authentication
+            );
+            assert_eq!(
+                RedirectTarget::match_post_logout(&sent, &client),
+                None,
+                "{host}"
+            );
+        }
+    }
 }
 
 #[test]

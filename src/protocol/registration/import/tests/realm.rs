@@ -333,7 +333,7 @@ fn refresh_tokens_live_as_long_as_offline_sessions() {
 }
 
 #[test]
-fn a_redirect_uri_on_localhost_without_a_port_has_a_line() {
+fn a_redirect_uri_on_localhost_without_a_port_has_a_line_where_the_client_has_a_secret() {
     for (uri, is_told) in [
         ("http://localhost", true),
         ("http://localhost/cb", true),
@@ -343,10 +343,13 @@ fn a_redirect_uri_on_localhost_without_a_port_has_a_line() {
         ("https://localhost/cb", false),
         ("http://127.0.0.1/cb", false),
     ] {
-        let members = json!({"publicClient": true, "redirectUris": ["https://a.example/cb", uri]});
-        let (_, lines) = client_in(json!({}), members);
-        let line = "client web: number 2 of redirect_uris is on localhost without a port";
-        assert_eq!(lines.contains(line), is_told, "{uri}: {lines}");
+        for public in [false, true] {
+            let uris = ["https://a.example/cb", uri];
+            let members = json!({"publicClient": public, "redirectUris": uris});
+            let (_, lines) = client_in(json!({}), members);
+            let line = "client web: number 2 of redirect_uris is on localhost without a port";
+            assert_eq!(lines.contains(line), is_told && !public, "{uri}: {lines}");
+        }
     }
 }
 
