@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use serde_json::Value;
 
 use super::App;
+use crate::config::LANGUAGES;
 use crate::protocol::discovery::{Provider, document};
 use crate::protocol::keys::jwt;
 use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
@@ -64,7 +65,7 @@ impl App {
             id_jag: self.config.id_jag,
             grant_types: &grant_types(self, &snapshot.catalogue),
             signing_algorithms: &signing_algorithms,
-            ui_locales: self.ui_locales,
+            ui_locales: &LANGUAGES,
         })
     }
 }

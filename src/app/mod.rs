@@ -128,7 +128,6 @@ pub struct App {
     pub upstream_documents: Fetched<UpstreamMetadata>,
     /// What clients say of themselves, by `client_id`.
     pub metadata_documents: Fetched<Value>,
-    ui_locales: &'static [&'static str],
     rendered: RwLock<Option<Arc<metadata::Rendered>>>,
     hashing: Hashing,
     pub password_rules: PasswordRules,
@@ -197,13 +196,11 @@ impl From<StoreError> for LoadError {
 }
 
 impl App {
-    /// Does every start-up check and reads everything for the first time. `ui_locales` are the
-    /// languages of the pages.
+    /// Does every start-up check and reads everything for the first time.
     pub fn load(
         config: Arc<Config>,
         store: Store,
         master: &MasterSecret,
-        ui_locales: &'static [&'static str],
         extensions: Extensions,
     ) -> Result<App, LoadError> {
         extension_grant::check_table(extensions.table).map_err(LoadError::Unfit)?;
@@ -260,7 +257,6 @@ impl App {
             key_sets: Fetched::new(fetched::KEY_SETS),
             upstream_documents: Fetched::new(fetched::METADATA),
             metadata_documents: Fetched::new(fetched::CLIENT_DOCUMENTS),
-            ui_locales,
             rendered: RwLock::default(),
             password_rules: PasswordRules::new(&config),
             scim_lists: Permits::new(2),

@@ -19,7 +19,6 @@ use super::{audit, reference};
 use crate::app::explanation::{Explained, authorization_request, is_secret, query_of, refused};
 use crate::app::{App, Extensions, LoadError};
 use crate::http::incoming::is_harmless;
-use crate::pages::language::Language;
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::secret::SecretText;
@@ -140,11 +139,9 @@ fn app(invocation: &Invocation) -> Result<App, Failure> {
         table: invocation.extension_grants,
         functions: store.clone(),
     };
-    App::load(Arc::new(config), store, &master, Language::TAGS, extensions).map_err(|error| {
-        match error {
-            LoadError::Unfit(problem) => Failure::Configuration(problem),
-            LoadError::NotYet(error) => error.into(),
-        }
+    App::load(Arc::new(config), store, &master, extensions).map_err(|error| match error {
+        LoadError::Unfit(problem) => Failure::Configuration(problem),
+        LoadError::NotYet(error) => error.into(),
     })
 }
 

@@ -107,7 +107,7 @@ pub(super) fn send_link(
     let address = format!("{}/account/link?l={sealed}", config.base_url.as_str());
     let locale = user.claims.get("locale").and_then(Value::as_str);
     let language = locale.and_then(Language::asked_for);
-    let language = language.unwrap_or(Language::English);
+    let language = language.unwrap_or_else(|| Language::of_house(config));
     let frame = frame(config, language);
     let text = match user.password_hash {
         _ if is_passkey => frame.passkey(user.designation(), &address, expires_at),

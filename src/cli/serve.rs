@@ -29,7 +29,6 @@ use crate::endpoints::static_files;
 use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
 use crate::keys::random;
-use crate::pages::language::Language;
 use crate::protocol::registration::references::{self, WeakSetting, WeakUse};
 use crate::protocol::words::web_url::WebUrl;
 use crate::server::{self, ServerSettings, ServerStats};
@@ -465,13 +464,7 @@ fn load(
         if let Err(error) = opening.spawn_scoped(scope, || store.open_connections()) {
             log::warn!("connections are not opened before requests come: {error}");
         }
-        App::load(
-            Arc::clone(&house.config),
-            store.clone(),
-            master,
-            Language::TAGS,
-            extensions,
-        )
+        App::load(Arc::clone(&house.config), store.clone(), master, extensions)
     })
 }
 

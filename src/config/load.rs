@@ -7,8 +7,9 @@ use super::reader::Reader;
 use super::settings::*;
 use super::source::Source;
 use super::{
-    Argon2Parameters, BaseUrl, Brand, Config, ConfigError, InvalidClientStatus, KeyDays, Limits,
-    ListenAddress, Listeners, LogFormat, NewPasswords, Problem, SameSite, ScopeClaim, installed,
+    Argon2Parameters, BaseUrl, Brand, Config, ConfigError, InvalidClientStatus, KeyDays, LANGUAGES,
+    Limits, ListenAddress, Listeners, LogFormat, NewPasswords, Problem, SameSite, ScopeClaim,
+    installed,
 };
 use crate::config::reader;
 use crate::protocol::login::password::SignInWith;
@@ -117,6 +118,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         ),
         audit_days: reader.number(&AUDIT_DAYS),
         brand: brand(reader),
+        language: language(reader),
         mail: mail(reader),
         key_days: key_days(reader),
         argon2: argon2(reader),
@@ -174,6 +176,11 @@ fn brand(reader: &mut Reader<'_>) -> Brand {
         terms_url: reader.parsed(&BRAND_TERMS_URL, reader::link),
         help_url: reader.parsed(&BRAND_HELP_URL, reader::help_link),
     }
+}
+
+fn language(reader: &mut Reader<'_>) -> &'static str {
+    let tags = LANGUAGES.map(|tag| (tag, tag));
+    reader.choice(&LANGUAGE, &tags, "en")
 }
 
 /// `None` where no server is named: then there is no e-mail at all.

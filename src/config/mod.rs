@@ -25,6 +25,11 @@ use crate::protocol::token::client_authentication::InvalidClientStatus;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::secret::SecretText;
 
+/// The languages of pages and letters, by their BCP 47 tags.
+pub const LANGUAGES: [&str; 10] = [
+    "en", "de", "fr", "es", "it", "pt", "nl", "pl", "ja", "zh-Hans",
+];
+
 #[derive(Clone, Debug)]
 pub struct Config {
     pub database_url: SecretText,
@@ -52,6 +57,8 @@ pub struct Config {
     pub scope_claim: ScopeClaim,
     pub audit_days: u32,
     pub brand: Brand,
+    /// `GATEPOST_LANGUAGE`: the one of [`LANGUAGES`] for those who ask for none of them.
+    pub language: &'static str,
     /// `None`: there is no e-mail, and no trace of it.
     pub mail: Option<Mail>,
     pub key_days: KeyDays,

@@ -88,6 +88,9 @@ settings! {
     BRAND_HELP_URL: Text, Described("none"),
         "where people get help who cannot sign in, linked from the pages about signing in: a web \
          address, or `mailto:` and an e-mail address";
+    LANGUAGE: Text, Is("en"),
+        "language of pages and letters for those who ask for none that there is: `en`, `de`, \
+         `fr`, `es`, `it`, `pt`, `nl`, `pl`, `ja` or `zh-Hans`";
     SMTP_URL: Text, Described("none: no e-mail at all"),
         "the mail server: `smtps://user@host:465`, `smtp://user@host:587` (STARTTLS or nothing), \
          or `smtp://localhost:25` without a user, in the clear, for this machine alone";

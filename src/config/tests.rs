@@ -215,6 +215,11 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["JSON", "logfmt"],
         ),
         (
+            "GATEPOST_LANGUAGE",
+            &["en", "de", "zh-Hans", ""],
+            &["DE", "de-AT", "zh", "sv", "German"],
+        ),
+        (
             "GATEPOST_ERROR_DETAILS",
             &["on", "off", ""],
             &["yes", "ON", "1"],

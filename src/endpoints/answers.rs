@@ -46,7 +46,7 @@ impl<'a> Presentation<'a> {
     }
 
     /// What is around a page in the language that `ui_locales`, else the request's own parameter of
-    /// that name, else the browser asks for.
+    /// that name, else the browser asks for, else that of the house.
     pub fn chrome(&self, ui_locales: &str) -> Chrome<'a> {
         Chrome {
             brand: &self.config.brand,
@@ -65,7 +65,8 @@ impl<'a> Presentation<'a> {
             .headers
             .first("accept-language")
             .unwrap_or_default();
-        Language::choose(&self.asked_locales(ui_locales), accept_language)
+        let chosen = Language::choose(&self.asked_locales(ui_locales), accept_language);
+        chosen.unwrap_or_else(|| Language::of_house(self.config))
     }
 
     /// An address of ours at which the language goes on that this request's own address asks for.

@@ -149,7 +149,8 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
 }
 
 fn frame<'a>(app: &'a App, asked: &AskedBy) -> LetterFrame<'a> {
-    let language = Language::asked_for(asked.language).unwrap_or(Language::English);
+    let language = Language::asked_for(asked.language);
+    let language = language.unwrap_or_else(|| Language::of_house(&app.config));
     LetterFrame {
         texts: language.texts(),
         brand: &app.config.brand,

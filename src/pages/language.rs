@@ -1,5 +1,6 @@
 //! The languages the pages speak, and the choice among them.
 
+use crate::config::{Config, LANGUAGES};
 use crate::pages::texts::Texts;
 use crate::protocol::words::scope::LocalizedText;
 
@@ -13,17 +14,15 @@ const FULL_WEIGHT: u16 = 1_000;
 /// their language.
 const TRADITIONAL_CHINESE: [&str; 4] = ["zh-Hant", "zh-TW", "zh-HK", "zh-MO"];
 
-/// A variant each, with its canonical BCP 47 tag, as the `lang` attribute and
-/// `ui_locales_supported` carry it. Its sentences stand in `static/texts/<tag>.txt`.
+/// A variant each of [`LANGUAGES`], with its tag, as the `lang` attribute carries it. Its sentences
+/// stand in `static/texts/<tag>.txt`.
 macro_rules! languages {
     ($($language:ident $tag:literal,)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Language { $(#[doc = $tag] $language,)* }
 
         impl Language {
-            pub const ALL: [Language; Language::TAGS.len()] = [$(Language::$language,)*];
-
-            pub const TAGS: &[&str] = &[$($tag,)*];
+            pub const ALL: [Language; LANGUAGES.len()] = [$(Language::$language,)*];
 
             pub const fn tag(self) -> &'static str {
                 match self { $(Language::$language => $tag,)* }
@@ -59,13 +58,15 @@ languages! {
 }
 
 impl Language {
+    /// For whoever asks for none that we speak.
+    pub fn of_house(config: &Config) -> Language {
+        named(config.language).unwrap_or(Language::English)
+    }
+
     /// The language a person most likely wants: the one `ui_locales` asks for, else the best
-    /// weighted of `Accept-Language` (RFC 9110 §12.5.4), else English. Both may be empty or
-    /// nonsense.
-    pub fn choose(ui_locales: &str, accept_language: &str) -> Language {
-        Language::asked_for(ui_locales)
-            .or_else(|| heaviest(accept_language))
-            .unwrap_or(Language::English)
+    /// weighted of `Accept-Language` (RFC 9110 §12.5.4). Both may be empty or nonsense.
+    pub fn choose(ui_locales: &str, accept_language: &str) -> Option<Language> {
+        Language::asked_for(ui_locales).or_else(|| heaviest(accept_language))
     }
 
     /// What a text is in this language: by its own tag, else by another that we speak so (`de-AT`
@@ -163,12 +164,16 @@ fn named(tag: &str) -> Option<Language> {
 mod tests {
     use super::*;
 
+    fn chosen(ui_locales: &str, accept_language: &str) -> Language {
+        Language::choose(ui_locales, accept_language).unwrap_or(Language::English)
+    }
+
     #[test]
     fn the_first_known_ui_locale_wins_over_the_browser() {
-        assert_eq!(Language::TAGS, Language::ALL.map(Language::tag));
+        assert_eq!(LANGUAGES, Language::ALL.map(Language::tag));
         for language in Language::ALL {
-            assert_eq!(Language::choose(language.tag(), ""), language);
-            assert_eq!(Language::choose("", language.tag()), language);
+            assert_eq!(chosen(language.tag(), ""), language);
+            assert_eq!(chosen("", language.tag()), language);
         }
         for (ui_locales, expected) in [
             ("de", "de"),
@@ -184,11 +189,7 @@ mod tests {
             ("  en   de ", "en"),
             ("den deu english german", "nl"),
         ] {
-            assert_eq!(
-                Language::choose(ui_locales, "nl").tag(),
-                expected,
-                "{ui_locales:?}"
-            );
+            assert_eq!(chosen(ui_locales, "nl").tag(), expected, "{ui_locales:?}");
         }
         for simplified in [
             "zh",
@@ -200,14 +201,14 @@ mod tests {
             "zh-TW zh",
         ] {
             assert_eq!(
-                Language::choose(simplified, ""),
+                chosen(simplified, ""),
                 Language::SimplifiedChinese,
                 "{simplified:?}"
             );
         }
         for traditional in ["zh-TW", "zh-Hant", "zh_hant_CN", "zh-HK", "zh-MO-x-y"] {
             assert_eq!(
-                Language::choose(traditional, "ja"),
+                chosen(traditional, "ja"),
                 Language::Japanese,
                 "{traditional:?}"
             );
@@ -231,7 +232,7 @@ mod tests {
             ("*, de;q=0.5", "de"),
         ] {
             assert_eq!(
-                Language::choose("", accept_language).tag(),
+                chosen("", accept_language).tag(),
                 expected,
                 "{accept_language:?}"
             );
@@ -239,23 +240,23 @@ mod tests {
         let odd = "| |,,,;;;|de;q=|de;q=2|de;q=1.5|de;q=0.1234|de;q=-1|de;q=+.5|de;q=0.+5|-|--|-de|de;level=1|\u{202e}ed|\
             dé|ｄｅ|de\0|de;q=٠";
         for odd in odd.split('|') {
-            assert_eq!(Language::choose("", odd), Language::English, "{odd:?}");
+            assert_eq!(chosen("", odd), Language::English, "{odd:?}");
         }
         assert_eq!(
-            Language::choose(&"-".repeat(100_000), &"-".repeat(100_000)),
+            chosen(&"-".repeat(100_000), &"-".repeat(100_000)),
             Language::English
         );
         // Only the first twenty count.
         assert_eq!(
-            Language::choose(&format!("{}de", "sv ".repeat(19)), ""),
+            chosen(&format!("{}de", "sv ".repeat(19)), ""),
             Language::German
         );
         assert_eq!(
-            Language::choose(&format!("{}de", "sv ".repeat(20)), ""),
+            chosen(&format!("{}de", "sv ".repeat(20)), ""),
             Language::English
         );
         assert_eq!(
-            Language::choose("", &format!("{}de", "sv,".repeat(20))),
+            chosen("", &format!("{}de", "sv,".repeat(20))),
             Language::English
         );
     }

@@ -637,3 +637,28 @@ fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
             .contains("lang=\"en\"")
     );
 }
+
+#[test]
+fn whoever_asks_for_no_language_that_there_is_reads_that_of_the_house() {
+    let gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LANGUAGE", "de")]);
+    for (prefers, ui_locales, spoken) in [
+        (None, "", "de"),
+        (Some("sv, zz;q=0.5"), "", "de"),
+        (Some("*"), "tlh", "de"),
+        (Some("fr-CA"), "", "fr"),
+        (Some("en"), "", "en"),
+        (Some("sv"), "en", "en"),
+    ] {
+        let mut browser = gatepost.browser();
+        let prefers = prefers.map(|text| (String::from("Accept-Language"), text.to_owned()));
+        browser.headers.extend(prefers.clone());
+        // A page of the sign-in, one of its own, and one about what is wrong.
+        let unknown = authorize_path("nobody", RP1, &[("ui_locales", ui_locales)]);
+        let account = format!("/account?ui_locales={ui_locales}");
+        for path in [path(&[("ui_locales", ui_locales)]), account, unknown] {
+            let text = browser.visit(&path).text();
+            let wanted = format!("<html lang=\"{spoken}\">");
+            assert!(text.contains(&wanted), "{prefers:?} {path}: {text}");
+        }
+    }
+}

@@ -170,6 +170,11 @@ fn single_claims_are_changed_and_the_others_stay() {
             1,
             "claims.email_verified: must be true or false",
         ),
+        (
+            "locale=de_DE.UTF-8",
+            1,
+            "claims.locale: must be a language tag, such as de-DE",
+        ),
         ("sub=x", 1, "claims.sub: is a reserved claim"),
         ("a b=x", 1, "must be 1 to 200 printable"),
     ] {

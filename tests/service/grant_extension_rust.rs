@@ -83,7 +83,7 @@ fn app(gatepost: &Gatepost) -> App {
         table: &GRANTS,
         functions: store.clone(),
     };
-    App::load(config, store, &master, &["en"], extensions).unwrap()
+    App::load(config, store, &master, extensions).unwrap()
 }
 
 /// As `apply` of the binary that has these grants does it: without them a registration may not name

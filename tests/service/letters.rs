@@ -445,6 +445,31 @@ fn invitations_go_by_mail_and_verify_the_address() {
     assert_eq!(mailbox.letter(4).to, ["you@example.com"]);
 }
 
+#[test]
+fn a_letter_that_no_page_asked_for_speaks_the_language_of_the_house_unless_the_person_has_another()
+{
+    let mailbox = Mailbox::open();
+    let gatepost = start_with(&mailbox, &[("GATEPOST_LANGUAGE", "de")]);
+    let invite = |name: &str, claims: Value| {
+        let claims = claims.to_string();
+        let add = [
+            "user", "add", name, "--claims", &claims, "--invite", "--mail",
+        ];
+        gatepost.run_well(&add, "");
+    };
+    invite("fritz", json!({"email": "fritz@example.com"}));
+    assert_eq!(mailbox.letter(1).subject, "Ihr Konto bei Gatepost");
+    invite(
+        "gina",
+        json!({"email": "gina@example.com", "locale": "en-GB"}),
+    );
+    assert_eq!(mailbox.letter(2).subject, "Your account at Gatepost");
+    // A page that asks says in what language.
+    ask(&gatepost, "bob");
+    let subject = mailbox.letter(3).subject;
+    assert!(subject.starts_with("Ein neues Passwort"), "{subject}");
+}
+
 fn post_account(browser: &mut Browser, fields: &[(&str, &str)]) -> Answer {
     let page = browser.get("/account");
     let token = page.fields().remove("form_token").unwrap();

@@ -524,7 +524,14 @@ fn what_is_wrong_with_a_request_is_said() {
     hr.add(json!({"userName": "dana"}));
     let deep = (0..9).fold(json!(1), |inner, _| json!({"x": inner}));
     let user = |name: Value| json!({"schemas": [USER], "userName": name});
+    let spoken = |locale: &str| json!({"schemas": [USER], "userName": "x", "locale": locale});
     for (case, body, status, scim_type) in [
+        (
+            "no language tag",
+            spoken("de_DE.UTF-8"),
+            400,
+            Some("invalidValue"),
+        ),
         (
             "no schema",
             json!({"userName": "x"}),

@@ -817,14 +817,7 @@ fn printing_the_house_for_debugging_prints_no_secret() {
         table: &[],
         functions: Store::open_for_functions(&settings).unwrap(),
     };
-    let app = App::load(
-        Arc::clone(&config),
-        store.clone(),
-        &master,
-        &["en"],
-        extensions,
-    )
-    .unwrap();
+    let app = App::load(Arc::clone(&config), store.clone(), &master, extensions).unwrap();
     let client = app
         .registry
         .client(&ClientId::new("conf1"))

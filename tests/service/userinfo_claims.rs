@@ -87,7 +87,8 @@ fn scopes_release_their_claims_in_their_standard_shapes() {
     // What does not fit its shape is left out rather than sent wrong.
     gatepost.database.run(
         "UPDATE users SET claims = '{\"name\": 7, \"given_name\": \"\", \"family_name\": null, \"email\": [], \
-         \"email_verified\": \"maybe\", \"updated_at\": \"soon\", \"address\": 5, \"role\": {}}'",
+         \"email_verified\": \"maybe\", \"updated_at\": \"soon\", \"address\": 5, \"role\": {}, \
+         \"locale\": \"de_DE.UTF-8\"}'",
     );
     let username = json!({"preferred_username": "alice"});
     assert_eq!(told("openid profile email address roles"), username);

@@ -123,12 +123,12 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
             app,
             &found,
             to,
-            Language::English,
+            Language::of_house(&app.config),
             hash,
             MailLinkOrigin::ByProgram,
         );
         let errand = Errand::Written(letter);
-        notices::hand_over(app, &asked_by(request), Some(&subject), errand);
+        notices::hand_over(app, &asked_by(app, request), Some(&subject), errand);
     }
     if gets_link {
         let link = invitation(app, &found, expires_at);
@@ -160,11 +160,11 @@ fn invited_at(
     }
 }
 
-fn asked_by(request: &Request) -> AskedBy {
+fn asked_by(app: &App, request: &Request) -> AskedBy {
     AskedBy {
         source: request.source,
         request_id: request.id.clone(),
-        language: Language::English.tag(),
+        language: app.config.language,
     }
 }
 
@@ -309,7 +309,12 @@ fn tell_old_address(app: &App, request: &Request, before: &ScimUser, after: &Sci
         name: username.unwrap_or(before.subject.as_str()),
         claims: &before.profile.claims,
     };
-    notices::tell(app, &asked_by(request), &noticed, AccountChange::Address);
+    notices::tell(
+        app,
+        &asked_by(app, request),
+        &noticed,
+        AccountChange::Address,
+    );
 }
 
 /// The names of what is another than before, for the audit log.

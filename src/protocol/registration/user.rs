@@ -13,6 +13,7 @@ use crate::protocol::login::second_factor::from_base32;
 use crate::protocol::registration::names::{is_invisible, own_claim, plain_name, require};
 use crate::protocol::registration::walker::Walker;
 use crate::protocol::token::jwt_bearer::is_possible_subject;
+use crate::protocol::words::claim_shape::is_locale;
 use crate::protocol::words::identifiers::{Subject, TenantName};
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 
@@ -135,7 +136,8 @@ pub fn is_possible_claim(name: &str, value: &Value) -> bool {
     check_claim(name, value).is_ok()
 }
 
-fn check_claim(name: &str, value: &Value) -> Result<(), &'static str> {
+/// The rule that keeps a document from giving a user this claim.
+pub fn check_claim(name: &str, value: &Value) -> Result<(), &'static str> {
     own_claim(name)?;
     claim_value(name, value)
 }
@@ -150,11 +152,13 @@ fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
             value.is_string() || is_text_list(value),
             "must be a string or an array of strings",
         ),
+        "locale" => (
+            value.as_str().is_some_and(is_locale),
+            "must be a language tag, such as de-DE",
+        ),
         "name" | "given_name" | "family_name" | "middle_name" | "nickname"
         | "preferred_username" | "profile" | "picture" | "website" | "email" | "gender"
-        | "birthdate" | "zoneinfo" | "locale" | "phone_number" => {
-            (value.is_string(), "must be a string")
-        }
+        | "birthdate" | "zoneinfo" | "phone_number" => (value.is_string(), "must be a string"),
         _ => (!value.is_null(), "must not be null"),
     };
     require(holds, rule)

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::attribute::{Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member};
 use super::error::{ScimError, ScimType};
 use super::projection::Projection;
-use crate::protocol::registration::user::{check_username, is_possible_claim};
+use crate::protocol::registration::user::{check_claim, check_username};
 use crate::protocol::registration::{timestamp, verified_address};
 use crate::protocol::token::claims::PREFERRED_USERNAME;
 use crate::protocol::words::identifiers::{Subject, TenantName};
@@ -304,9 +304,7 @@ fn claims(
             claims.remove(claim);
             continue;
         };
-        if !is_possible_claim(claim, value) {
-            return Err(attribute.invalid("is not possible for this attribute"));
-        }
+        check_claim(claim, value).map_err(|rule| attribute.invalid(rule))?;
         claims.insert(claim.to_owned(), value.clone());
     }
     let has_another_number = claims.get("phone_number") != before.get("phone_number");

@@ -327,6 +327,17 @@ mod tests {
     }
 
     #[test]
+    fn a_locale_that_is_no_language_tag_is_left_out() {
+        for (locale, expected) in [
+            ("de_DE.UTF-8", json!({})),
+            ("pt_BR", json!({"locale": "pt_BR"})),
+        ] {
+            let provider = provider(json!({"scope": "openid profile"}));
+            assert_eq!(told(&provider, json!({"locale": locale})), expected);
+        }
+    }
+
+    #[test]
     fn claims_come_by_the_scopes_asked_for_and_as_they_are_registered() {
         let upstream = json!({"sub": "u", "name": "Alice", "email": "a@b.example", "email_verified": true, "phone_number": "+49 30 1", "address": "x", "role": "admin", "groups": ["g"]});
         for (scope, expected) in [

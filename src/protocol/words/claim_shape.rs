@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use super::scope::is_language_tag;
+
 /// Claims of the scope `profile` (OpenID Connect Core §5.4).
 pub const PROFILE: [&str; 14] = [
     "name",
@@ -39,9 +41,19 @@ pub fn shaped(name: &str, value: &Value) -> Option<Value> {
         "updated_at" => number(value),
         "address" => address(value),
         "profile" | "picture" | "website" => web_address(value),
+        "locale" => value
+            .as_str()
+            .filter(|text| is_locale(text))
+            .map(Value::from),
         _ if is_standard_text(name) => text(value),
         _ => present(value),
     }
+}
+
+/// A language tag, in which `_` may stand for `-` (OpenID Connect Core §5.1). Libraries that read a
+/// tag fail over anything else, and the whole sign-in fails with them.
+pub fn is_locale(text: &str) -> bool {
+    is_language_tag(&text.replace('_', "-"))
 }
 
 fn is_standard_text(name: &str) -> bool {
@@ -174,6 +186,9 @@ mod tests {
                 json!("http://\u{e9}.example"),
             ),
             ("department", json!({ "id": 7 }), json!({ "id": 7 })),
+            ("locale", json!("de"), json!("de")),
+            ("locale", json!("pt_BR"), json!("pt_BR")),
+            ("locale", json!("zh-Hans-CN"), json!("zh-Hans-CN")),
             ("level", json!(0), json!(0)),
             ("member", json!(false), json!(false)),
         ] {
@@ -196,7 +211,8 @@ mod tests {
             ("website", json!("https://a.example/\nb")), ("website", json!("alice.example")),
             ("profile", json!("https://")), ("profile", json!("//alice.example")),
             ("profile", json!(["https://alice.example"])), ("department", json!(null)), ("department", json!("")),
-            ("department", json!([])), ("department", json!({})),
+            ("department", json!([])), ("department", json!({})), ("locale", json!("de_DE.UTF-8")), ("locale", json!("German")),
+            ("locale", json!("de-DE,en")), ("locale", json!("C")), ("locale", json!("")), ("locale", json!(["de"])),
         ];
         for (name, value) in rows {
             assert_eq!(shaped(name, &value), None, "{name} {value}");

@@ -66,6 +66,19 @@ fn attributes_of_a_stock_realm_are_the_claims_of_its_tokens() {
 }
 
 #[test]
+fn a_locale_that_is_no_language_tag_stays_behind_with_a_line() {
+    let person = |name: &str, locale: &str| json!({"id": name, "username": name, "attributes": {"locale": [locale]}});
+    let (document, lines) = imported(&json!({
+        "realm": "shop", "users": [person("ada", "de_DE.UTF-8"), person("bob", "pt_BR"), person("cid", "")],
+    }));
+    let locales: Vec<&Value> = (0..3)
+        .map(|place| &document["users"][place]["claims"]["locale"])
+        .collect();
+    assert_eq!(json!(locales), json!([null, "pt_BR", null]), "{document}");
+    all_told(&lines, &["user ada, user cid: left out of claims: locale"]);
+}
+
+#[test]
 fn a_mapper_added_to_a_scope_of_keycloak_has_a_line_or_is_taken_over() {
     let role = "oidc-usermodel-realm-role-mapper";
     let scope = |name: &str, mappers: Value| json!({"name": name, "protocolMappers": mappers});
