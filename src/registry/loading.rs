@@ -346,15 +346,23 @@ impl KeyRing {
         active.or_else(|| able().min_by_key(|key| key.times.activates_at))
     }
 
-    /// The keys of the JWKS now, by `kid`: announced, signing, or recently retired.
+    /// The keys of the JWKS now, by `kid`. Some libraries take the first key of a set, whatever
+    /// its name. So the default algorithm comes first, and within one the key that signs, then the
+    /// announced, then the retired.
     pub fn published(&self, now: Instant) -> Vec<(&str, &PublicKey)> {
-        let mut published = Vec::new();
-        for key in &self.0 {
-            if self.is_published(key, now) {
-                published.push((key.kid.as_str(), &key.public_key));
-            }
-        }
-        published
+        let is_published = |key: &&Key| self.is_published(key, now);
+        let mut published: Vec<&Key> = self.0.iter().filter(is_published).collect();
+        published.sort_by_key(|key| {
+            let algorithm = key.public_key.algorithm();
+            let signs = self.current(algorithm, now);
+            let is_another = signs.is_none_or(|signs| signs.kid != key.kid);
+            let has_begun = key.times.activates_at <= now;
+            (algorithm, is_another, has_begun)
+        });
+        let named = published.into_iter();
+        named
+            .map(|key| (key.kid.as_str(), &key.public_key))
+            .collect()
     }
 
     fn is_published(&self, key: &Key, now: Instant) -> bool {
@@ -542,6 +550,31 @@ mod tests {
                 .map(|day| ring.published(at(day)).len())
                 .to_vec();
             assert_eq!(published, [1, 1, 1, 2, 2, 1]);
+        }
+
+        #[test]
+        fn the_default_algorithm_and_the_key_that_signs_are_published_first() {
+            let days = [(60, true), (100, false), (160, false)];
+            let algorithms = [
+                SigningAlgorithm::EdDsa,
+                SigningAlgorithm::Es256,
+                SigningAlgorithm::Rs256,
+            ];
+            let keys = algorithms
+                .into_iter()
+                .flat_map(|algorithm| days.map(|(day, retired)| key(algorithm, day, retired)));
+            let mut ring = KeyRing(keys.collect());
+            let kid_of = |algorithm: usize, day: usize| ring.0[algorithm * 3 + day].kid.clone();
+            let expected: Vec<String> = [2, 1, 0]
+                .into_iter()
+                .flat_map(|algorithm| [1, 2, 0].map(|day| kid_of(algorithm, day)))
+                .collect();
+            for _ in 0..2 {
+                let published = ring.published(at(155));
+                let kids: Vec<&str> = published.iter().map(|(kid, _)| *kid).collect();
+                assert_eq!(kids, expected, "whatever order they are stored in");
+                ring.0.reverse();
+            }
         }
 
         #[test]
