@@ -249,6 +249,7 @@ pub fn after_failure(
                 UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
                     Some(LoginProblem::UpstreamUnavailable)
                 }
+                UpstreamProblem::Unusable(_) => Some(LoginProblem::UpstreamUnusable),
                 UpstreamProblem::NotBelieved(_) => None,
             };
             let drawn = Drawn {

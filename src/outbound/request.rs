@@ -18,6 +18,7 @@ use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, AsSendBody, Body, Error, Timeout};
 
 use crate::protocol::registration::timestamp;
+use crate::protocol::upstream::answers::says_to_come_again;
 use crate::protocol::upstream::outbound_address::may_be_dialled;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::reason::Reason;
@@ -79,8 +80,29 @@ pub enum OutboundError {
     NotTrusted,
     /// The answer has something in it that is refused.
     Unfit(Reason),
-    /// Refused, cut off, with an unfit certificate, or not HTTP.
+    /// The server answered, and not as it must: with an unfit certificate, a status, or a document
+    /// of another kind.
+    Unusable(String),
+    /// Refused, cut off, not HTTP, or a status that says to come again.
     Failed(String),
+}
+
+impl OutboundError {
+    /// Whether the same request may succeed later although nobody mends anything.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            OutboundError::Busy
+            | OutboundError::NameNotFound
+            | OutboundError::TooSlow
+            | OutboundError::Failed(_) => true,
+            OutboundError::Url(_)
+            | OutboundError::AddressRefused
+            | OutboundError::TooLong
+            | OutboundError::NotTrusted
+            | OutboundError::Unfit(_)
+            | OutboundError::Unusable(_) => false,
+        }
+    }
 }
 
 impl<'a> OutboundRequest<'a> {
@@ -201,7 +223,10 @@ impl OutboundAnswer {
             }
             status => format!("the server answered with status {status}"),
         };
-        Err(OutboundError::Failed(cause))
+        Err(match says_to_come_again(self.status) {
+            true => OutboundError::Failed(cause),
+            false => OutboundError::Unusable(cause),
+        })
     }
 
     pub fn json(&self) -> Option<Value> {
@@ -216,6 +241,7 @@ fn unsuccessful(error: Error) -> OutboundError {
         Error::Timeout(_) => OutboundError::TooSlow,
         Error::BodyExceedsLimit(_) => OutboundError::TooLong,
         _ if is_unknown_authority(&error) => OutboundError::NotTrusted,
+        _ if certificate_error(&error).is_some() => OutboundError::Unusable(words(&error)),
         _ => OutboundError::Failed(words(&error)),
     }
 }
@@ -319,7 +345,7 @@ impl fmt::Display for OutboundError {
             OutboundError::Unfit(reason) => {
                 return write!(formatter, "{}: {}", reason.code(), reason.remedy());
             }
-            OutboundError::Failed(cause) => cause,
+            OutboundError::Unusable(cause) | OutboundError::Failed(cause) => cause,
         })
     }
 }

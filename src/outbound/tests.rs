@@ -120,7 +120,7 @@ fn an_authority_that_the_operator_names_is_trusted_and_no_other() {
     let refused = client(Some(ours.file()))
         .send(&OutboundRequest::get(&other_name.url("https", "localhost")));
     assert!(
-        matches!(&refused, Err(OutboundError::Failed(cause)) if cause.contains("certificate")),
+        matches!(&refused, Err(OutboundError::Unusable(cause)) if cause.contains("certificate")),
         "{refused:?}"
     );
     for path in ["/nonexistent/ca.pem", "/dev/null", "Cargo.toml"] {

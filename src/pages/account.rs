@@ -102,6 +102,7 @@ pub enum AccountProblem {
     SignInTooOld,
     LinkCancelled,
     ProviderUnavailable,
+    ProviderUnusable,
     LastFactor,
     /// Of somebody without a password.
     LastPasskey,
@@ -141,6 +142,7 @@ impl AccountProblem {
             AccountProblem::SignInTooOld => (None, texts.sign_in_too_old),
             AccountProblem::LinkCancelled => (None, texts.link_cancelled),
             AccountProblem::ProviderUnavailable => (None, texts.provider_unavailable),
+            AccountProblem::ProviderUnusable => (None, texts.upstream_unusable),
             AccountProblem::LastFactor => (None, texts.last_factor),
             AccountProblem::LastPasskey => (None, texts.last_passkey),
             AccountProblem::FactorImpossible => (None, texts.factor_impossible),

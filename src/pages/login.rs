@@ -43,6 +43,7 @@ pub enum LoginProblem {
     /// They cancelled with the other service, or were refused there.
     UpstreamCancelled,
     UpstreamUnavailable,
+    UpstreamUnusable,
     UpstreamLoginRequired,
     PasskeyRefused,
 }
@@ -304,6 +305,7 @@ fn summary(texts: &Texts, asked: Asked, problem: LoginProblem) -> Markup {
         LoginProblem::BothMissing => html! { ul { li { (username) } li { (password) } } },
         LoginProblem::UpstreamCancelled => html! { p { (texts.upstream_cancelled) } },
         LoginProblem::UpstreamUnavailable => html! { p { (texts.upstream_unavailable) } },
+        LoginProblem::UpstreamUnusable => html! { p { (texts.upstream_unusable) } },
         LoginProblem::UpstreamLoginRequired => html! { p { (texts.upstream_login_required) } },
         LoginProblem::PasskeyRefused => html! { p { (texts.passkey_refused) } },
     };

@@ -166,6 +166,7 @@ texts! {
     or: Text,
     upstream_cancelled: Text,
     upstream_unavailable: Text,
+    upstream_unusable: Text,
     upstream_login_required: Text,
 
     // Consent

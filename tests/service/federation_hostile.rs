@@ -36,12 +36,15 @@ impl End {
             Disbelief => "GP1725",
             Sentence("access_denied") => "GP1722",
             Sentence("login_required") => "GP1723",
+            Sentence("server_error") => "GP1734",
             Sentence(_) => "GP1724",
         }
     }
 }
 
 const AWAY: End = Sentence("temporarily_unavailable");
+/// Somebody answered, and the answer stays of no use until somebody mends it.
+const UNUSABLE: End = Sentence("server_error");
 
 struct Case {
     name: &'static str,
@@ -101,7 +104,7 @@ fn token_case(name: &'static str, end: End, changes: Value) -> Case {
 }
 
 fn metadata_case(name: &'static str, changes: Value) -> Case {
-    case(name, AWAY, |upstream| {
+    case(name, UNUSABLE, |upstream| {
         upstream.plan(|plan| plan.discovery = changes)
     })
 }
@@ -309,7 +312,7 @@ fn broken_cases() -> Vec<Case> {
         ),
         case(
             "the issuer with a slash in the metadata",
-            AWAY,
+            UNUSABLE,
             |upstream| {
                 let issuer = format!("{}/", upstream.issuer());
                 upstream.plan(|plan| plan.discovery = json!({"issuer": issuer}));
@@ -342,33 +345,35 @@ fn broken_cases() -> Vec<Case> {
             json_body("{\"keys\":[]}"),
         ),
     ];
-    for (place, end) in [
-        (Place::Discovery, AWAY),
-        (Place::Jwks, AWAY),
-        (Place::Token, AWAY),
-        (Place::UserInfo, AWAY),
-    ] {
+    for place in [Place::Discovery, Place::Jwks, Place::Token, Place::UserInfo] {
+        let no_json = json_body("{\"as upstream puts it\"");
         cases.extend([
-            fault_case("500", end, place, Fault::Status(500)),
-            fault_case("404", end, place, Fault::Status(404)),
-            fault_case("a redirect", end, place, elsewhere()),
-            fault_case("a page", end, place, text("<b>as upstream puts it</b>")),
-            fault_case("no JSON", end, place, json_body("{\"as upstream puts it\"")),
-            fault_case("JSON of another kind", end, place, json_body("[1]")),
-            fault_case("more than 1 MiB", end, place, Fault::Padded(1 << 20)),
-            fault_case("without end", end, place, Fault::Endless),
-            fault_case("hanging up", end, place, Fault::HangUp),
+            fault_case("500", AWAY, place, Fault::Status(500)),
+            fault_case("429", AWAY, place, Fault::Status(429)),
+            fault_case("hanging up", AWAY, place, Fault::HangUp),
+            fault_case("404", UNUSABLE, place, Fault::Status(404)),
+            fault_case("a redirect", UNUSABLE, place, elsewhere()),
+            fault_case(
+                "a page",
+                UNUSABLE,
+                place,
+                text("<b>as upstream puts it</b>"),
+            ),
+            fault_case("no JSON", UNUSABLE, place, no_json),
+            fault_case("JSON of another kind", UNUSABLE, place, json_body("[1]")),
+            fault_case("more than 1 MiB", UNUSABLE, place, Fault::Padded(1 << 20)),
+            fault_case("without end", UNUSABLE, place, Fault::Endless),
         ]);
     }
     cases.extend([
         token_case(
             "an access token that is no text",
-            AWAY,
+            UNUSABLE,
             json!({"access_token": 7}),
         ),
         token_case(
             "a token type that nobody knows",
-            AWAY,
+            UNUSABLE,
             json!({"token_type": "dpop"}),
         ),
         token_case(
@@ -494,6 +499,12 @@ fn assert_end(answer: &Answer, end: End, alone: bool, case: &str) {
             );
             assert!(
                 answer.text().contains("role=\"alert\""),
+                "{case}: {}",
+                answer.text()
+            );
+            assert_eq!(
+                answer.text().contains("try again later"),
+                end == AWAY,
                 "{case}: {}",
                 answer.text()
             );
@@ -864,7 +875,7 @@ fn what_takes_too_long_is_given_up_however_it_dawdles() {
 
 #[test]
 fn a_secret_that_does_not_open_keeps_its_provider_listed_and_nobody_gets_there() {
-    let lost = case("a lost secret", AWAY, |_| {});
+    let lost = case("a lost secret", UNUSABLE, |_| {});
     let cases = [lost];
     let mut gatepost = Gatepost::prepare(&[ALLOWED]);
     gatepost.apply(&registered(&cases));
@@ -874,7 +885,7 @@ fn a_secret_that_does_not_open_keeps_its_provider_listed_and_nobody_gets_there()
     gatepost.database.run(damage);
     gatepost.serve();
     let answer = by_button(&gatepost, &mut person_from(&gatepost, 0), "both", "up0");
-    assert_end(&answer, AWAY, false, cases[0].name);
+    assert_end(&answer, UNUSABLE, false, cases[0].name);
     assert_eq!(cases[0].upstream.visits(), 0);
     assert!(
         gatepost

@@ -435,7 +435,8 @@ impl Shared {
         fault: Fault,
     ) -> std::io::Result<()> {
         let reply = match fault {
-            Fault::Status(status) => Reply::error(status, "server_error"),
+            Fault::Status(status @ 500..) => Reply::error(status, "server_error"),
+            Fault::Status(status) => Reply::error(status, "no_word_of_the_standards"),
             Fault::Redirect(status, location) => Reply::redirect(status, location),
             Fault::Body(content_type, body) => Reply {
                 status: 200,

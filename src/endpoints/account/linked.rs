@@ -146,9 +146,12 @@ fn not_arrived(
         UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
             AccountProblem::LinkCancelled
         }
-        UpstreamProblem::Busy
-        | UpstreamProblem::Unavailable(_)
-        | UpstreamProblem::NotBelieved(_) => AccountProblem::ProviderUnavailable,
+        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
+            AccountProblem::ProviderUnavailable
+        }
+        UpstreamProblem::Unusable(_) | UpstreamProblem::NotBelieved(_) => {
+            AccountProblem::ProviderUnusable
+        }
     };
     let mut response = draw(turn, 200, Some(Outcome::Problem(sentence)))?;
     response.note.reason = Some(reason);

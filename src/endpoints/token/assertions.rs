@@ -129,8 +129,9 @@ impl App {
             KeySource::Uri(url) => url,
         };
         let fetch = |asker: Asker<'_>| fetch_key_set(asker, url, deadline);
-        let Some(set) = had(self.key_sets.find(asker, url, deadline, |_| true, fetch))? else {
-            return Ok(Err(AssertionProblem::KeysUnavailable));
+        let set = match had(self.key_sets.find(asker, url, deadline, |_| true, fetch))? {
+            Ok(set) => set,
+            Err(problem) => return Ok(Err(problem)),
         };
         let verified = verify_by(jws, &set, algs);
         if verified != Err(AssertionProblem::Key) {
@@ -143,12 +144,13 @@ impl App {
     }
 }
 
-/// `None` when the set cannot be fetched. The request that tried has logged why.
-fn had(found: Result<Arc<KeySet>, OutboundError>) -> Result<Option<Arc<KeySet>>, Failure> {
+/// Why a set cannot be had, where it cannot. The request that tried has logged the cause.
+fn had(found: Result<Arc<KeySet>, OutboundError>) -> Judged<Arc<KeySet>> {
     match found {
-        Ok(set) => Ok(Some(set)),
+        Ok(set) => Ok(Ok(set)),
         Err(OutboundError::Busy) => Err(Failure::Busy),
-        Err(_) => Ok(None),
+        Err(error) if error.is_passing() => Ok(Err(AssertionProblem::KeysUnavailable)),
+        Err(_) => Ok(Err(AssertionProblem::KeysUnusable)),
     }
 }
 
@@ -162,7 +164,7 @@ pub fn fetch_key_set(
         OutboundRequest::get(url).header("Accept", "application/jwk-set+json, application/json");
     let answer = asker.send(request, deadline)?.require_ok()?;
     let set = answer.json().as_ref().and_then(KeySet::parse);
-    set.ok_or_else(|| OutboundError::Failed(String::from("the answer is no JWK set")))
+    set.ok_or_else(|| OutboundError::Unusable(String::from("the answer is no JWK set")))
 }
 
 /// The claims, if the one key that fits made the signature.

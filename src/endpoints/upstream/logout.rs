@@ -77,7 +77,7 @@ fn take_logout_token(
         }
         // It may be good: the provider may send it again.
         UpstreamProblem::Busy => Failure::Busy,
-        UpstreamProblem::Unavailable(cause) => {
+        UpstreamProblem::Unavailable(cause) | UpstreamProblem::Unusable(cause) => {
             count(app, request);
             let id = &request.id;
             let name = &provider.name;

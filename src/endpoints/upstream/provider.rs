@@ -14,7 +14,9 @@ use crate::outbound::{Asker, Deadline, OutboundAnswer, OutboundError, OutboundRe
 use crate::protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use crate::protocol::token::assertion::AssertionProblem;
 use crate::protocol::upstream::answers::{self, UpstreamTokens};
-use crate::protocol::upstream::claims::{are_wanting, label, mapped, merged, oauth_subject};
+use crate::protocol::upstream::claims::{
+    are_wanting, label, mapped, merged, oauth_subject, with_booleans,
+};
 use crate::protocol::upstream::id_token::{self, ExpectedIdToken, IdTokenFacts, TokenProblem};
 use crate::protocol::upstream::metadata::{self, SecretTransport, UpstreamMetadata};
 use crate::protocol::upstream::round_trip::RoundTrip;
@@ -49,7 +51,7 @@ pub(crate) fn secret<'a>(
     match snapshot.provider_secrets.get(&provider.name) {
         None => Ok(None),
         Some(Some(secret)) => Ok(Some(secret)),
-        Some(None) => Err(UpstreamProblem::unavailable(
+        Some(None) => Err(UpstreamProblem::unusable(
             "its client_secret does not open under the master secret: see `gatepost idp test`",
         )),
     }
@@ -175,7 +177,7 @@ impl<'a> Connection<'a> {
             (Some(_), None) => {
                 let cause =
                     "its token endpoint takes neither client_secret_basic nor client_secret_post";
-                return Err(UpstreamProblem::unavailable(cause));
+                return Err(UpstreamProblem::unusable(cause));
             }
         }
         let mut request = OutboundRequest::post_form(&self.metadata.token_endpoint, &fields);
@@ -224,7 +226,7 @@ impl<'a> Connection<'a> {
         let further = self.further_claims(place, tokens, &claims, &facts.subject)?;
         Ok(Told {
             facts,
-            claims: merged(&claims, further.as_ref()),
+            claims: merged(&with_booleans(claims), further.as_ref()),
             id_token: Some(token.clone()),
         })
     }
@@ -292,13 +294,14 @@ impl<'a> Connection<'a> {
         endpoint: &str,
         tokens: &UpstreamTokens,
     ) -> Result<Map<String, Value>, UpstreamProblem> {
-        self.ask(
+        let claims = self.ask(
             place,
             USERINFO_ENDPOINT,
             "object",
             endpoint,
             &tokens.access_token,
-        )
+        )?;
+        Ok(with_booleans(claims))
     }
 
     /// The answer of an endpoint to an access token. `what` names the endpoint in the cause of a
@@ -357,6 +360,9 @@ impl<'a> Connection<'a> {
             Ok(Err(AssertionProblem::KeysUnavailable)) => Err(UpstreamProblem::unavailable(
                 "the provider's keys (jwks_uri) cannot be had",
             )),
+            Ok(Err(AssertionProblem::KeysUnusable)) => Err(UpstreamProblem::unusable(
+                "the provider's keys (jwks_uri) are no key set",
+            )),
             Ok(Err(problem)) => Err(UpstreamProblem::NotBelieved(format!(
                 "{what}: {}",
                 problem.as_str()
@@ -380,7 +386,7 @@ pub fn fetch_metadata(
         .require_ok()?
         .json()
         .unwrap_or_default();
-    metadata::read(&document, issuer).map_err(OutboundError::Failed)
+    metadata::read(&document, issuer).map_err(OutboundError::Unusable)
 }
 
 pub(crate) fn not_believed(what: &str, problem: TokenProblem) -> UpstreamProblem {
@@ -388,9 +394,10 @@ pub(crate) fn not_believed(what: &str, problem: TokenProblem) -> UpstreamProblem
 }
 
 fn unanswered(what: &str, error: OutboundError) -> UpstreamProblem {
-    if error == OutboundError::Busy {
-        UpstreamProblem::Busy
-    } else {
-        UpstreamProblem::Unavailable(format!("{what}: {error}"))
+    let cause = format!("{what}: {error}");
+    match error {
+        OutboundError::Busy => UpstreamProblem::Busy,
+        _ if error.is_passing() => UpstreamProblem::Unavailable(cause),
+        _ => UpstreamProblem::Unusable(cause),
     }
 }

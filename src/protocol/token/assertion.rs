@@ -37,6 +37,7 @@ named! {
         Algorithm = "alg is not the registered one",
         Key = "no single registered key goes by its kid and alg",
         KeysUnavailable = "the keys cannot be had",
+        KeysUnusable = "where the keys should be is no key set",
         Signature = "the signature does not verify",
         Parties = "iss or sub is not whom it should name",
         Audience = "aud is not this issuer alone",
@@ -237,7 +238,9 @@ pub fn reason_for(problem: AssertionProblem) -> Reason {
         AssertionProblem::Malformed => Reason::MalformedClientAssertion,
         AssertionProblem::Algorithm => Reason::ClientAssertionAlgorithm,
         AssertionProblem::Key => Reason::ClientAssertionKey,
-        AssertionProblem::KeysUnavailable => Reason::ClientKeysUnavailable,
+        AssertionProblem::KeysUnavailable | AssertionProblem::KeysUnusable => {
+            Reason::ClientKeysUnavailable
+        }
         AssertionProblem::Signature => Reason::ClientAssertionSignature,
         AssertionProblem::Parties => Reason::ClientAssertionParties,
         AssertionProblem::Audience => Reason::ClientAssertionAudience,
@@ -392,6 +395,7 @@ mod tests {
             (Problem::Algorithm, Reason::ClientAssertionAlgorithm),
             (Problem::Key, Reason::ClientAssertionKey),
             (Problem::KeysUnavailable, Reason::ClientKeysUnavailable),
+            (Problem::KeysUnusable, Reason::ClientKeysUnavailable),
             (Problem::Signature, Reason::ClientAssertionSignature),
             (Problem::Parties, Reason::ClientAssertionParties),
             (Problem::Audience, Reason::ClientAssertionAudience),

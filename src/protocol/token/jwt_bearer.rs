@@ -80,7 +80,9 @@ pub fn refused(problem: AssertionProblem) -> TokenError {
     invalid_grant(match problem {
         AssertionProblem::Malformed => Reason::UnknownAssertionIssuer,
         AssertionProblem::Algorithm | AssertionProblem::Key => Reason::AssertionKey,
-        AssertionProblem::KeysUnavailable => Reason::AssertionKeysUnavailable,
+        AssertionProblem::KeysUnavailable | AssertionProblem::KeysUnusable => {
+            Reason::AssertionKeysUnavailable
+        }
         AssertionProblem::Signature => Reason::AssertionSignature,
         AssertionProblem::Parties
         | AssertionProblem::Audience
@@ -228,6 +230,7 @@ mod tests {
             (Problem::Algorithm, Reason::AssertionKey),
             (Problem::Key, Reason::AssertionKey),
             (Problem::KeysUnavailable, Reason::AssertionKeysUnavailable),
+            (Problem::KeysUnusable, Reason::AssertionKeysUnavailable),
             (Problem::Signature, Reason::AssertionSignature),
             (Problem::Parties, Reason::AssertionClaims),
             (Problem::Audience, Reason::AssertionClaims),

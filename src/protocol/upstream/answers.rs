@@ -47,10 +47,10 @@ pub fn code(
                 | "consent_required",
             ),
         ) => Err(UpstreamProblem::LoginRequired),
-        (None, Some(other)) => Err(UpstreamProblem::Unavailable(format!(
-            "the provider answered the request with {}",
-            shown(other)
-        ))),
+        (None, Some(other)) => Err(answered_with(
+            other,
+            format!("the provider answered the request with {}", shown(other)),
+        )),
         (Some(_), Some(_)) => not_believed("the answer has a code and an error"),
         (None, None) => not_believed("the answer has neither a code nor an error"),
     }
@@ -115,7 +115,7 @@ pub fn tokens(
     };
     // An error has a body of its own, whatever its status: some answer 200.
     if let Some(error) = members.as_ref().and_then(|members| members.get("error")) {
-        return Err(refused(error.as_str().unwrap_or_default()));
+        return Err(refused(status, error.as_str().unwrap_or_default()));
     }
     check_status(TOKEN_ENDPOINT, status)?;
     match members {
@@ -127,12 +127,18 @@ pub fn tokens(
 const TOKEN_ENDPOINT: &str = "the token endpoint";
 
 fn unfit(what: &str) -> UpstreamProblem {
-    UpstreamProblem::Unavailable(format!("{TOKEN_ENDPOINT}'s {what}"))
+    UpstreamProblem::Unusable(format!("{TOKEN_ENDPOINT}'s {what}"))
 }
 
 fn bearer_tokens(members: &Map<String, Value>) -> Result<UpstreamTokens, UpstreamProblem> {
-    let token_type = text(members, "token_type").unwrap_or_default();
-    if !token_type.eq_ignore_ascii_case("Bearer") {
+    // Some leave it out, and most clients take the token then.
+    let is_bearer_or_unsaid = match members.get("token_type") {
+        None => true,
+        Some(said) => said
+            .as_str()
+            .is_some_and(|said| said.eq_ignore_ascii_case("Bearer")),
+    };
+    if !is_bearer_or_unsaid {
         return Err(unfit("token_type is not Bearer"));
     }
     let access_token = text(members, "access_token")
@@ -164,7 +170,7 @@ pub fn json<T: DeserializeOwned>(
 ) -> Result<T, UpstreamProblem> {
     check_status(endpoint, status)?;
     serde_json::from_slice(body)
-        .map_err(|_| UpstreamProblem::Unavailable(format!("{endpoint}'s answer is no JSON {kind}")))
+        .map_err(|_| UpstreamProblem::Unusable(format!("{endpoint}'s answer is no JSON {kind}")))
 }
 
 fn check_status(endpoint: &str, status: u16) -> Result<(), UpstreamProblem> {
@@ -173,25 +179,46 @@ fn check_status(endpoint: &str, status: u16) -> Result<(), UpstreamProblem> {
         300..=399 => format!("{endpoint} redirects (status {status}), which is not followed"),
         _ => format!("{endpoint} answered with status {status}"),
     };
-    Err(UpstreamProblem::Unavailable(what))
+    Err(match says_to_come_again(status) {
+        true => UpstreamProblem::Unavailable(what),
+        false => UpstreamProblem::Unusable(what),
+    })
+}
+
+/// Whether a status says that the same request may succeed later (RFC 9110 §15.5.9, §15.6; RFC 8470
+/// §5.2; RFC 6585 §4).
+pub fn says_to_come_again(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..=599)
+}
+
+/// The problem that an error code tells of (RFC 6749 §4.1.2.1).
+fn answered_with(error: &str, cause: String) -> UpstreamProblem {
+    match error {
+        "server_error" | "temporarily_unavailable" => UpstreamProblem::Unavailable(cause),
+        _ => UpstreamProblem::Unusable(cause),
+    }
 }
 
 /// A code that is not taken there was not given to us, or was used; every other error is the
 /// registration's fault or theirs.
-fn refused(error: &str) -> UpstreamProblem {
+fn refused(status: u16, error: &str) -> UpstreamProblem {
     let shown = shown(error);
     match error {
         "invalid_grant" | "bad_verification_code" => UpstreamProblem::NotBelieved(format!(
             "the token endpoint does not take the code: {shown}"
         )),
         "invalid_client" | "unauthorized_client" | "incorrect_client_credentials" => {
-            UpstreamProblem::Unavailable(format!(
+            UpstreamProblem::Unusable(format!(
                 "the token endpoint does not take our client_id and client_secret: {shown}"
             ))
         }
-        _ => UpstreamProblem::Unavailable(format!(
-            "the token endpoint answered with the error {shown}"
-        )),
+        _ => {
+            let cause = format!("the token endpoint answered with the error {shown}");
+            match says_to_come_again(status) {
+                true => UpstreamProblem::Unavailable(cause),
+                false => answered_with(error, cause),
+            }
+        }
     }
 }
 
@@ -323,13 +350,53 @@ mod tests {
     #[test]
     fn a_redirect_is_told_as_one() {
         assert_eq!(check_status("the endpoint", 200), Ok(()));
-        for (status, told) in [(302, "redirects (status 302)"), (500, "status 500")] {
-            let Err(UpstreamProblem::Unavailable(cause)) = check_status("the endpoint", status)
-            else {
+        for (status, told) in [(302, "redirects (status 302)"), (404, "status 404")] {
+            let Err(UpstreamProblem::Unusable(cause)) = check_status("the endpoint", status) else {
                 panic!("{status} is fine")
             };
             assert!(cause.contains(told), "{cause}");
             assert_eq!(cause.contains("not followed"), status == 302, "{cause}");
+        }
+    }
+
+    #[test]
+    fn what_passes_by_itself_is_told_from_what_somebody_must_mend() {
+        for status in [408, 425, 429, 500, 502, 503, 504, 599] {
+            assert!(says_to_come_again(status), "{status}");
+            for body in ["<html>", r#"{"error": "slow_down_please"}"#] {
+                let told = tokens(status, None, body.as_bytes());
+                assert!(
+                    matches!(told, Err(UpstreamProblem::Unavailable(_))),
+                    "{status} {told:?}"
+                );
+            }
+        }
+        for status in [201, 204, 301, 400, 401, 403, 404, 405, 410, 415, 451] {
+            assert!(!says_to_come_again(status), "{status}");
+            let told = tokens(status, None, b"<html>");
+            assert!(
+                matches!(told, Err(UpstreamProblem::Unusable(_))),
+                "{status} {told:?}"
+            );
+        }
+        for (error, passes) in [
+            ("server_error", true),
+            ("temporarily_unavailable", true),
+            ("invalid_client", false),
+            ("invalid_request", false),
+            ("unauthorized_client", false),
+            ("invalid_scope", false),
+            ("no_such_word", false),
+        ] {
+            let query = format!("error={error}&state=s");
+            let by_browser = read_code(&query, None, false).unwrap_err();
+            let body = json!({ "error": error }).to_string();
+            let by_endpoint = tokens(400, None, body.as_bytes()).unwrap_err();
+            for problem in [by_browser, by_endpoint] {
+                let is_passing = matches!(problem, UpstreamProblem::Unavailable(_));
+                let is_unusable = matches!(problem, UpstreamProblem::Unusable(_));
+                assert_eq!((is_passing, is_unusable), (passes, !passes), "{problem:?}");
+            }
         }
     }
 
@@ -417,7 +484,7 @@ mod tests {
     fn read(status: u16, content_type: Option<&str>, body: &str) -> String {
         match tokens(status, content_type, body.as_bytes()) {
             Ok(tokens) => tokens.access_token.expose().to_owned(),
-            Err(UpstreamProblem::Unavailable(cause)) => cause,
+            Err(UpstreamProblem::Unavailable(cause) | UpstreamProblem::Unusable(cause)) => cause,
             Err(UpstreamProblem::NotBelieved(cause)) => format!("not believed: {cause}"),
             Err(other) => panic!("{other:?}"),
         }
@@ -446,6 +513,7 @@ mod tests {
                 r#"{"access_token": "at", "token_type": "Bearer"}"#,
                 "at",
             ),
+            (None, r#"{"access_token": "at"}"#, "at"),
             (FORM, as_form, "gho_x"),
             (
                 None,
@@ -519,7 +587,12 @@ mod tests {
             (201, of(json!("at")), "status 201"),
             (
                 200,
-                json!({"access_token": "at"}),
+                json!({"access_token": "at", "token_type": ""}),
+                "token_type is not Bearer",
+            ),
+            (
+                200,
+                json!({"access_token": "at", "token_type": "DPoP"}),
                 "token_type is not Bearer",
             ),
             (
@@ -586,7 +659,7 @@ mod tests {
             let read: Result<Vec<Map<String, Value>>, _> =
                 json("it", "array", status, body.as_bytes());
             assert!(
-                matches!(read, Err(UpstreamProblem::Unavailable(_))),
+                matches!(read, Err(UpstreamProblem::Unusable(_))),
                 "{status} {body}"
             );
         }

@@ -93,6 +93,7 @@ pub fn way_out(
         UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
             AuthorizeErrorCode::TemporarilyUnavailable
         }
+        UpstreamProblem::Unusable(_) => AuthorizeErrorCode::ServerError,
         UpstreamProblem::NotBelieved(_) => return WayOut::Page,
     };
     if has_client && !choices.has_other_than(provider) {
@@ -309,6 +310,10 @@ mod tests {
             (
                 UpstreamProblem::unavailable("no route"),
                 Some(AuthorizeErrorCode::TemporarilyUnavailable),
+            ),
+            (
+                UpstreamProblem::unusable("status 404"),
+                Some(AuthorizeErrorCode::ServerError),
             ),
             // Only the user is told of an answer that does not verify.
             (

@@ -107,6 +107,20 @@ pub fn are_wanting(provider: &IdentityProvider, id_token: &Map<String, Value>) -
     registered.any(|name| !id_token.contains_key(name))
 }
 
+/// The claims of an answer, with the booleans that some providers write as text: Amazon Cognito
+/// does so always.
+pub fn with_booleans(mut claims: Map<String, Value>) -> Map<String, Value> {
+    for (flag, _) in VERIFIED {
+        let said = match claims.get(flag).and_then(Value::as_str) {
+            Some("true") => true,
+            Some("false") => false,
+            Some(_) | None => continue,
+        };
+        claims.insert(flag.to_owned(), Value::from(said));
+    }
+    claims
+}
+
 /// The claims of the ID token, with those that UserInfo adds. Where both have one, the signed one
 /// counts. Whether an address was verified counts only from the source that has the address: the
 /// two may have been read at different times.
@@ -334,6 +348,26 @@ mod tests {
         ] {
             let provider = provider(json!({"scope": "openid profile"}));
             assert_eq!(told(&provider, json!({"locale": locale})), expected);
+        }
+    }
+
+    #[test]
+    fn a_boolean_may_come_as_its_text_and_as_no_other() {
+        for flag in ["email_verified", "phone_number_verified"] {
+            for (sent, read) in [
+                (json!("true"), json!(true)),
+                (json!("false"), json!(false)),
+                (json!(true), json!(true)),
+                (json!("True"), json!("True")),
+                (json!("1"), json!("1")),
+                (json!(1), json!(1)),
+                (json!(" true"), json!(" true")),
+            ] {
+                let mut claims = Map::from_iter([(flag.to_owned(), sent)]);
+                claims.insert(String::from("name"), json!("true"));
+                let told = with_booleans(claims);
+                assert_eq!((&told[flag], &told["name"]), (&read, &json!("true")));
+            }
         }
     }
 

@@ -74,8 +74,12 @@ pub enum UpstreamProblem {
     LoginRequired,
     /// Too many requests wait for other servers already.
     Busy,
-    /// The provider is away, too slow, or cannot answer. The cause is for the log and the operator.
+    /// The provider is away, too slow, or asks to come again. The cause is for the log and the
+    /// operator.
     Unavailable(String),
+    /// The provider's answer cannot be used, and will not be until somebody mends something, there
+    /// or here. The cause is for the log and the operator.
+    Unusable(String),
     /// The answer did not verify. The cause is for the log, the audit and the operator, and holds
     /// no secret.
     NotBelieved(String),
@@ -84,6 +88,10 @@ pub enum UpstreamProblem {
 impl UpstreamProblem {
     pub fn unavailable(cause: &str) -> UpstreamProblem {
         UpstreamProblem::Unavailable(cause.to_owned())
+    }
+
+    pub fn unusable(cause: &str) -> UpstreamProblem {
+        UpstreamProblem::Unusable(cause.to_owned())
     }
 
     pub fn not_believed(cause: &str) -> UpstreamProblem {
@@ -96,13 +104,16 @@ impl UpstreamProblem {
             UpstreamProblem::LoginRequired => Reason::UpstreamLoginRequired,
             UpstreamProblem::Busy => Reason::Overloaded,
             UpstreamProblem::Unavailable(_) => Reason::UpstreamUnavailable,
+            UpstreamProblem::Unusable(_) => Reason::UpstreamUnusable,
             UpstreamProblem::NotBelieved(_) => Reason::UpstreamNotBelieved,
         }
     }
 
     pub fn detail(&self, provider: &str) -> String {
         match self {
-            UpstreamProblem::Unavailable(cause) | UpstreamProblem::NotBelieved(cause) => {
+            UpstreamProblem::Unavailable(cause)
+            | UpstreamProblem::Unusable(cause)
+            | UpstreamProblem::NotBelieved(cause) => {
                 format!("identity provider {provider}: {cause}")
             }
             UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired | UpstreamProblem::Busy => {
