@@ -135,7 +135,7 @@ fn answer(
         )
         .header("Allow", route.allow)
     } else if request.method == Method::Options {
-        preflight()
+        preflight(request)
     } else {
         call(&route.endpoint, config, app, request)
             .unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
@@ -156,29 +156,49 @@ fn call(
     }
 }
 
-fn preflight() -> Response {
+/// Allows the header fields that are asked for: libraries for tracing add some of their own. Whether
+/// a script may ask at all is decided by its origin.
+fn preflight(request: &Request) -> Response {
+    let asked = request.headers.first("access-control-request-headers");
+    let allowed = asked
+        .filter(|names| is_list_of_tokens(names))
+        .unwrap_or("authorization, content-type, dpop");
     Response::empty(204)
         .header("Access-Control-Allow-Methods", "GET, POST")
-        .header(
-            "Access-Control-Allow-Headers",
-            "authorization, content-type, dpop",
-        )
+        .header("Access-Control-Allow-Headers", allowed.to_owned())
         .header("Access-Control-Max-Age", "600")
 }
 
-/// Never with credentials, so cookies stay out of it.
+/// Whether a list names few header fields, each a token (RFC 9110 §5.6.2).
+fn is_list_of_tokens(names: &str) -> bool {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_token = |name: &str| !name.is_empty() && name.bytes().all(is_of_token);
+    let are_few = names.len() <= 1_024 && names.split(',').count() <= 32;
+    are_few
+        && names
+            .split(',')
+            .all(|name| is_token(name.trim_matches([' ', '\t'])))
+}
+
+/// With credentials at the token endpoint alone, which reads no cookie.
 fn share(response: Response, route: &Route<'_>, app: Opened<'_>, request: &Request) -> Response {
     match route.sharing {
         Sharing::Nobody => response,
         Sharing::Everybody => response
             .header("Access-Control-Allow-Origin", "*")
             .header("Access-Control-Expose-Headers", "X-Request-Id"),
-        Sharing::ClientOrigins => {
+        Sharing::ClientOrigins | Sharing::ClientOriginsWithCredentials => {
             let mut response = response.header("Vary", "Origin");
             let Some(origin) = request.headers.first("origin") else {
                 return response;
             };
             if answers::may_share(app, &response.note, origin) {
+                let response = match route.sharing {
+                    Sharing::ClientOriginsWithCredentials => {
+                        response.header("Access-Control-Allow-Credentials", "true")
+                    }
+                    Sharing::Nobody | Sharing::Everybody | Sharing::ClientOrigins => response,
+                };
                 return response
                     .header("Access-Control-Allow-Origin", origin.to_owned())
                     .header(

@@ -31,6 +31,9 @@ pub(super) enum Sharing {
     Nobody,
     Everybody,
     ClientOrigins,
+    /// The same, for scripts that send the cookies they have with each request, too. The endpoint
+    /// reads none.
+    ClientOriginsWithCredentials,
 }
 
 pub(super) enum Endpoint<'a> {
@@ -68,7 +71,7 @@ impl<'a> Route<'a> {
     pub(super) fn find(base_path: &str, path: &'a str) -> Option<Route<'a>> {
         use Audience::{Person, Program, ScimClient};
         use Endpoint::{Named, Plain, Standing};
-        use Sharing::{ClientOrigins, Everybody, Nobody};
+        use Sharing::{ClientOrigins, ClientOriginsWithCredentials, Everybody, Nobody};
         // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
         let is_well_known =
             path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
@@ -103,7 +106,7 @@ impl<'a> Route<'a> {
                 Everybody,
                 Plain(|app, _| discovery::metadata(app)),
             ),
-            metadata::JWKS_PATH => (
+            metadata::JWKS_PATH | metadata::JWKS_JSON_PATH => (
                 "jwks",
                 SHARED,
                 Program,
@@ -135,7 +138,7 @@ impl<'a> Route<'a> {
                 "token",
                 CALLED,
                 Program,
-                ClientOrigins,
+                ClientOriginsWithCredentials,
                 Plain(token::handle),
             ),
             metadata::PUSHED_REQUEST_PATH => (

@@ -208,6 +208,34 @@ for (const proxy of Object.keys(startProxy)) {
       }
     }
 
+    test("a proof that was used is refused when it comes again with the same credentials", async () => {
+      const authorization = `Basic ${Buffer.from(`pipeline:${holder.secret}`).toString("base64")}`;
+      const body = String(new URLSearchParams({ grant_type: "client_credentials", resource: "urn:gatepost:admin" }));
+      const prove = newProver();
+      for (let round = 0; round < 4; round += 1) {
+        const dpop = prove({ htm: "POST", htu: `${behind.issuer}/connect/token` });
+        const statuses = [];
+        for (let time = 0; time < 4; time += 1) {
+          const { status } = await askAt(behind.at, "POST", "/connect/token", { ...form, authorization, dpop }, body);
+          statuses.push(status);
+        }
+        assert.deepEqual(statuses, [200, 400, 400, 400]);
+      }
+    });
+
+    test("a script of another origin hears that it may send what its libraries add", async () => {
+      const asked = "authorization,baggage,dpop,sentry-trace,traceparent,x-requested-with";
+      for (const path of ["token", "par", "userinfo", "revocation", "deviceauthorization"]) {
+        const headers = { origin, "access-control-request-method": "POST", "access-control-request-headers": asked };
+        const answer = await askAt(behind.at, "OPTIONS", `/connect/${path}`, headers);
+        assert.equal(answer.status, 204, path);
+        assert.equal(answer.headers["access-control-allow-headers"], asked, path);
+        assert.equal(answer.headers["access-control-allow-origin"], origin, path);
+        const credentials = path === "token" ? "true" : undefined;
+        assert.equal(answer.headers["access-control-allow-credentials"], credentials, path);
+      }
+    });
+
     test("oidc-client-ts does so in a browser, from another origin", async () => {
       const { page, context, complaints } = await visitor(browser, { ignoreHTTPSErrors: true });
       const answers = [];

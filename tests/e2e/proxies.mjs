@@ -39,8 +39,8 @@ async function startHaproxy({ directory, port, upstreams, certificate }) {
   const file = join(directory, "haproxy.cfg");
   await writeFile(file, changed(shipped, [
     [/bind :443 ssl crt \S+/, `bind 127.0.0.1:${port} ssl crt ${pem}`],
-    [/server login1 \S+/, `server login1 ${upstreams[0]}`],
-    [/server login2 \S+/, `server login2 ${upstreams[1]}`],
+    [/server login1 \S+/g, `server login1 ${upstreams[0]}`],
+    [/server login2 \S+/g, `server login2 ${upstreams[1]}`],
   ]));
   return spawn(haproxyProgram, ["-q", "-db", "-f", file], { stdio: "inherit" });
 }

@@ -1129,7 +1129,7 @@ fn scripts_of_another_origin_may_send_proofs_and_read_nonces() {
         let answer = gatepost.connect().send("OPTIONS", path, &wanted, b"");
         let allowed = answer.header("access-control-allow-headers").unwrap();
         assert!(
-            allowed.split(", ").any(|name| name == "dpop"),
+            allowed.split(',').any(|name| name == "dpop"),
             "{path}: {allowed}"
         );
     }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::flow::{VERIFIER, assert_refused, basic, changed, with_clients};
-use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::flow::{VERIFIER, assert_refused, basic, changed, signed_in, with_clients};
+use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, encode};
 
 const TOKEN: &str = "/connect/token";
@@ -366,24 +366,31 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
         json!({"allowed_cors_origins": ["https://spa.example"]}),
     )];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
+    let answered =
+        |answer: &Answer, origin: Option<&str>, credentials: Option<&str>, case: &str| {
+            assert_eq!(
+                answer.header("access-control-allow-origin"),
+                origin,
+                "{case}"
+            );
+            assert_eq!(
+                answer.header("access-control-allow-credentials"),
+                credentials,
+                "{case}"
+            );
+            assert_eq!(answer.header("vary"), Some("Origin"), "{case}");
+            let exposed = origin.map(|_| "WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id");
+            assert_eq!(
+                answer.header("access-control-expose-headers"),
+                exposed,
+                "{case}"
+            );
+        };
+    let without_credentials =
+        |answer: &Answer, origin: Option<&str>, case: &str| answered(answer, origin, None, case);
+    // keycloak-js always sends its token request with credentials.
     let shared = |answer: &Answer, origin: Option<&str>, case: &str| {
-        assert_eq!(
-            answer.header("access-control-allow-origin"),
-            origin,
-            "{case}"
-        );
-        assert_eq!(
-            answer.header("access-control-allow-credentials"),
-            None,
-            "{case}"
-        );
-        assert_eq!(answer.header("vary"), Some("Origin"), "{case}");
-        let exposed = origin.map(|_| "WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id");
-        assert_eq!(
-            answer.header("access-control-expose-headers"),
-            exposed,
-            "{case}"
-        );
+        answered(answer, origin, origin.map(|_| "true"), case);
     };
     let post =
         |origin: &str, form: &[(&str, &str)]| gatepost.post(TOKEN, &[("Origin", origin)], form);
@@ -448,11 +455,16 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
             ];
             let answer = send(&gatepost, "OPTIONS", path, &headers, b"");
             assert_eq!((answer.status, answer.body.len()), (204, 0), "{path}");
-            shared(&answer, allowed.then_some(origin), path);
+            let origin = allowed.then_some(origin);
+            if path == TOKEN {
+                shared(&answer, origin, path);
+            } else {
+                without_credentials(&answer, origin, path);
+            }
             assert_eq!(answer.header("access-control-max-age"), Some("600"));
             assert_eq!(
                 answer.header("access-control-allow-headers"),
-                Some("authorization, content-type, dpop")
+                Some("authorization,content-type")
             );
             assert!(
                 answer
@@ -469,7 +481,16 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
         &[("Origin", ORIGIN), ("Authorization", "Bearer x")],
         b"",
     );
-    shared(&bad_token, Some(ORIGIN), "userinfo's errors");
+    without_credentials(&bad_token, Some(ORIGIN), "userinfo's errors");
+    for path in [
+        "/connect/par",
+        "/connect/revocation",
+        "/connect/deviceauthorization",
+    ] {
+        let headers = [("Origin", ORIGIN)];
+        let answer = send(&gatepost, "OPTIONS", path, &headers, b"");
+        without_credentials(&answer, Some(ORIGIN), path);
+    }
     for path in [
         "/.well-known/openid-configuration",
         "/.well-known/openid-configuration/jwks",
@@ -503,6 +524,113 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
         let answer = send(&gatepost, "GET", path, &[("Origin", ORIGIN)], b"");
         assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
     }
+}
+
+#[test]
+fn a_script_may_send_whatever_header_fields_its_libraries_add() {
+    let gatepost = Gatepost::start();
+    let allowed = |path: &str, asked: &[(&str, &str)]| {
+        let headers = [
+            &[
+                ("Origin", ORIGIN),
+                ("Access-Control-Request-Method", "POST"),
+            ],
+            asked,
+        ];
+        let answer = send(&gatepost, "OPTIONS", path, &headers.concat(), b"");
+        assert_eq!(answer.status, 204, "{path} {asked:?}");
+        let allowed = answer.headers_named("access-control-allow-headers");
+        assert_eq!(allowed.len(), 1, "{path} {asked:?}");
+        allowed[0].to_owned()
+    };
+    const FIELD: &str = "Access-Control-Request-Headers";
+    let traced = "authorization,baggage,cache-control,sentry-trace,traceparent,x-requested-with";
+    let (most, too_many) = (["x"; 32].join(","), ["x"; 33].join(","));
+    let (longest, too_long) = ("x".repeat(1_024), "x".repeat(1_025));
+    for path in [
+        TOKEN,
+        "/connect/userinfo",
+        "/connect/par",
+        "/connect/revocation",
+        "/.well-known/openid-configuration",
+    ] {
+        for asked in [traced, "x, y ,\tz", most.as_str(), longest.as_str()] {
+            assert_eq!(allowed(path, &[(FIELD, asked)]), asked, "{path}");
+        }
+        let fixed = "authorization, content-type, dpop";
+        assert_eq!(allowed(path, &[]), fixed, "{path}");
+        for asked in [
+            "",
+            "x,,y",
+            "x y",
+            "x:y",
+            "(x)",
+            "x\"",
+            too_many.as_str(),
+            too_long.as_str(),
+        ] {
+            assert_eq!(allowed(path, &[(FIELD, asked)]), fixed, "{path} {asked}");
+        }
+    }
+}
+
+/// Scripts of other origins may send the cookies that a browser has for Gatepost.
+#[test]
+fn cookies_change_nothing_at_the_token_endpoint() {
+    let clients = [(
+        "shell",
+        json!({"grant_types": ["password"], "response_types": [], "redirect_uris": []}),
+    )];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
+    let mut browser = signed_in(&gatepost);
+    browser.get("/login");
+    let cookies = browser.cookie_header();
+    assert!(cookies.split("; ").count() >= 2, "{cookies}");
+    let password = |password: &'static str| {
+        vec![
+            ("grant_type", "password"),
+            ("client_id", "shell"),
+            ("client_secret", CONF1_SECRET),
+            ("username", "alice"),
+            ("password", password),
+            ("scope", "openid"),
+        ]
+    };
+    for (form, status) in [
+        (right(), 200),
+        (password(ALICE_PASSWORD), 200),
+        (password("wrong"), 400),
+        (changed(&right(), &[("grant_type", "nope")]), 400),
+        (changed(&right(), &[("client_secret", "wrong")]), 400),
+        (Vec::new(), 400),
+    ] {
+        let answers = [None, Some(("Cookie", cookies.as_str()))].map(|cookie| {
+            let headers: Vec<_> = [("Origin", ORIGIN)].into_iter().chain(cookie).collect();
+            let answer = gatepost.post(TOKEN, &headers, &form);
+            assert_eq!(answer.status, status, "{form:?}");
+            assert_eq!(answer.header("set-cookie"), None, "{form:?}");
+            without_what_is_new(&answer)
+        });
+        assert_eq!(answers[0], answers[1], "{form:?}");
+    }
+}
+
+/// An answer without its tokens and what names it: these differ each time.
+fn without_what_is_new(answer: &Answer) -> String {
+    let mut body = answer.json();
+    for name in ["access_token", "id_token"] {
+        if let Some(token) = body.get_mut(name) {
+            *token = json!("a token");
+        }
+    }
+    let mut headers: Vec<String> = answer
+        .headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}"))
+        .filter(|line| !line.starts_with("x-request-id") && !line.starts_with("date"))
+        .collect();
+    headers.sort();
+    format!("{} {headers:?} {body}", answer.status)
 }
 
 #[test]

@@ -98,7 +98,12 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
         return Ok(PasswordOutcome::Throttled(wait));
     }
     let user = account.user.as_ref().map(|found| found.user.sub.clone());
-    let known = known_browser::account(app, attempt.request, user.as_ref());
+    // Cookies that come with a client's request say nothing: a script of another origin may have
+    // sent it.
+    let known = match attempt.client {
+        Some(_) => None,
+        None => known_browser::account(app, attempt.request, user.as_ref()),
+    };
     // The counters are looked at again once it is this attempt's turn to hash, and a wrong password
     // is counted before the turn ends: many guesses at once are no way around the limit.
     let turn = app.take_hashing_turn(attempt.request, attempt.client_id(), known)?;
