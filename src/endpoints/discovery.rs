@@ -10,17 +10,23 @@ use crate::pages::frame::home_page;
 /// `/.well-known/openid-configuration` (OpenID Connect Discovery §4) and RFC 8414's place for the
 /// same document, which comes from the tables that validate requests.
 pub fn metadata(app: &App) -> Result<Response, Failure> {
-    Ok(public(Body::Shared(app.discovery_document())))
+    Ok(public(
+        Body::Shared(app.discovery_document()),
+        "public, max-age=3600",
+    ))
 }
 
-/// `/.well-known/openid-configuration/jwks` (RFC 7517 §5)
+/// `/.well-known/openid-configuration/jwks` (RFC 7517 §5). Kept for half a minute alone: Kubernetes'
+/// API server asks again no earlier, and until then refuses all that a new key signs.
 pub fn jwks(app: &App) -> Result<Response, Failure> {
-    Ok(public(Body::Shared(app.jwks_document())))
+    Ok(public(
+        Body::Shared(app.jwks_document()),
+        "public, max-age=30",
+    ))
 }
 
-fn public(body: Body) -> Response {
-    Response::with_body(200, "application/json", body)
-        .header("Cache-Control", "public, max-age=3600")
+fn public(body: Body, cache_control: &'static str) -> Response {
+    Response::with_body(200, "application/json", body).header("Cache-Control", cache_control)
 }
 
 /// The base URL itself.

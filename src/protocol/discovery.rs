@@ -29,6 +29,8 @@ pub const END_SESSION_PATH: &str = "/connect/endsession";
 pub const USERINFO_PATH: &str = "/connect/userinfo";
 pub const CHECK_SESSION_PATH: &str = "/connect/checksession";
 pub const JWKS_PATH: &str = "/.well-known/openid-configuration/jwks";
+/// The same document, where some libraries look without reading the metadata.
+pub const JWKS_JSON_PATH: &str = "/.well-known/jwks.json";
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 /// It comes before the path of the base URL, not after it (RFC 8414 §3.1).
 pub const AUTHORIZATION_SERVER_PATH: &str = "/.well-known/oauth-authorization-server";

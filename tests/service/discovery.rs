@@ -166,9 +166,26 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
         json!(["S256"])
     );
     assert_eq!(metadata["acr_values_supported"], json!(["1", "2", "phr"]));
-    assert!(
-        list("prompt_values_supported").is_superset(&BTreeSet::from(["none", "login", "consent"]))
-    );
+    // pac4j takes the first.
+    let first = &metadata["token_endpoint_auth_methods_supported"][0];
+    assert_eq!(first, "client_secret_basic");
+    // Nimbus, and so Spring, refuses the whole document for a value that it does not know, and for a
+    // locale that is no language tag of RFC 5646.
+    let known = BTreeSet::from(["none", "login", "consent", "select_account", "create"]);
+    let prompts = list("prompt_values_supported");
+    assert!(prompts.is_subset(&known), "{prompts:?}");
+    assert!(prompts.is_superset(&BTreeSet::from(["none", "login", "consent"])));
+    for locale in list("ui_locales_supported") {
+        let mut subtags = locale.split('-');
+        let language = subtags.next().unwrap();
+        let is_language = (2..=3).contains(&language.len())
+            && language.bytes().all(|byte| byte.is_ascii_lowercase());
+        let is_subtag = |subtag: &str| {
+            (2..=8).contains(&subtag.len())
+                && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        assert!(is_language && subtags.all(is_subtag), "{locale}");
+    }
     for (flag, value) in [
         ("authorization_response_iss_parameter_supported", true),
         ("claims_parameter_supported", true),
@@ -278,8 +295,14 @@ fn the_key_set_is_public_and_every_key_has_its_own_name() {
         (answer.status, answer.header("content-type")),
         (200, Some("application/json"))
     );
-    assert_eq!(answer.header("cache-control"), Some("public, max-age=3600"));
+    assert_eq!(answer.header("cache-control"), Some("public, max-age=30"));
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    let by_custom = gatepost.get("/.well-known/jwks.json");
+    assert_eq!(by_custom.body, answer.body);
+    assert_eq!(
+        by_custom.header("cache-control"),
+        answer.header("cache-control")
+    );
     assert_eq!(
         answer
             .json()

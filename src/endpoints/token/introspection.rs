@@ -123,9 +123,8 @@ pub fn revoke_presented(app: &App, request: &Request) -> Result<Response, Failur
     let client_id = &client.client.client_id;
     revoke(app, request, client_id, &parameters)
         .map_err(|failure| failure.about(client_id, None))?;
-    let mut response = Response::empty(200)
-        .header("Cache-Control", "no-store")
-        .header("Pragma", "no-cache");
+    // RFC 7009 §2.2 asks for no content; some libraries cannot read an empty answer.
+    let mut response = answers::json(200, &json!({}));
     response.note.client_id = Some(client_id.to_string());
     Ok(response)
 }

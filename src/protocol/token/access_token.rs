@@ -24,6 +24,10 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 
+/// How far the clock of an API may be behind ours. Most libraries that check a fresh token allow for
+/// no difference, and refuse one whose `nbf` is a second ahead.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(10);
+
 /// The name of an access token: what it stands on, and 96 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Jti {
@@ -123,7 +127,7 @@ impl AccessToken {
             "aud": one_or_many(&self.audience),
             "client_id": self.client_id,
             "iat": self.issued_at.seconds(),
-            "nbf": self.issued_at.seconds(),
+            "nbf": self.issued_at.minus(CLOCK_DIFFERENCE).seconds(),
             "exp": self.expires_at.seconds(),
             "jti": self.jti.to_text(),
             "scope": scope_value(&self.scope, form.scope_claim),

@@ -18,6 +18,8 @@ pub struct IdToken<'a> {
     pub issuer: &'a str,
     pub client_id: &'a ClientId,
     pub user: &'a SignIn,
+    /// Whether it names the session: see `Client::gets_sid`.
+    pub with_sid: bool,
     /// `nonce`, as sent; none in a refreshed one.
     pub nonce: Option<&'a str>,
     /// The access token beside it, for `at_hash`.
@@ -46,7 +48,7 @@ impl IdToken<'_> {
             ("auth_time", json!(user.auth_time.seconds())),
             ("amr", json!(user.amr)),
             ("acr", json!(user.acr)),
-            ("sid", json!(user.sid)),
+            ("sid", json!(user.sid.as_ref().filter(|_| self.with_sid))),
             ("tenant", json!(user.tenant)),
             ("idp", json!(user.identity_provider)),
             ("nonce", json!(self.nonce)),
@@ -108,6 +110,7 @@ mod tests {
             issuer: "https://op.example",
             client_id,
             user,
+            with_sid: true,
             nonce: None,
             access_token: None,
             code: None,

@@ -342,6 +342,18 @@ impl Client {
         }
     }
 
+    /// Whether its ID tokens name the browser's session in `sid`. FAPI 2.0 wants none where no
+    /// sign-out uses it.
+    pub fn gets_sid(&self) -> bool {
+        let signs_out = self.frontchannel_logout.is_some()
+            || self.backchannel_logout.is_some()
+            || !self.post_logout_redirect_uris.is_empty();
+        match self.profile {
+            Some(Profile::Fapi2) => signs_out,
+            None => true,
+        }
+    }
+
     pub fn allows_grant(&self, grant_type: &GrantType) -> bool {
         self.grant_types.contains(grant_type)
     }
@@ -421,6 +433,44 @@ mod tests {
             ("none", None),
         ] {
             assert_eq!(SigningAlgorithm::from_others(name), algorithm, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_fapi_profile_has_a_sid_only_where_a_sign_out_uses_it() {
+        let plain = samples::client();
+        let bank = Client {
+            profile: Some(Profile::Fapi2),
+            post_logout_redirect_uris: Vec::new(),
+            frontchannel_logout: None,
+            backchannel_logout: None,
+            ..samples::client()
+        };
+        let address = LogoutUri {
+            uri: String::from("https://bank.example/out"),
+            session_required: false,
+        };
+        let uris = vec![String::from("https://bank.example/out")];
+        let with_redirect = Client {
+            post_logout_redirect_uris: uris,
+            ..bank.clone()
+        };
+        let with_front = Client {
+            frontchannel_logout: Some(address.clone()),
+            ..bank.clone()
+        };
+        let with_back = Client {
+            backchannel_logout: Some(address),
+            ..bank.clone()
+        };
+        for (client, expected) in [
+            (plain, true),
+            (bank, false),
+            (with_redirect, true),
+            (with_front, true),
+            (with_back, true),
+        ] {
+            assert_eq!(client.gets_sid(), expected, "{client:?}");
         }
     }
 

@@ -74,6 +74,7 @@ fn happy_flow() {
     let tokens = suite.assert_tokens(&suite.first, &answer);
     let id_token = decode_jwt(text(&tokens, "id_token")).1;
     assert_eq!(id_token["nonce"], json!("a-nonce-of-the-suite"));
+    assert_eq!(id_token.get("sid"), None, "no sign-out uses it");
     let access_token = text(&tokens, "access_token");
     assert_eq!(id_token["at_hash"], json!(half_hash("ES256", access_token)));
     let (header, claims) = verified(&suite.op, access_token);

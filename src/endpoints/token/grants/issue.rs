@@ -324,6 +324,7 @@ impl<'a> Issue<'a> {
             issuer: self.app.issuer(),
             client_id: &client.client_id,
             user: user.sign_in,
+            with_sid: client.gets_sid(),
             nonce: user.nonce,
             access_token: beside.access_token.map(SecretText::expose),
             code: beside.code.map(SecretText::expose),
