@@ -17,7 +17,7 @@ use crate::protocol::audit::audit_chain::{AuditRow, EVENTS, Head, heads_in};
 use crate::protocol::audit::audit_verification::{ChainFinding, ChainVerdict, Verification, Wrong};
 use crate::protocol::registration::names::hint;
 use crate::protocol::registration::timestamp;
-use crate::protocol::words::identifiers::Subject;
+use crate::protocol::words::identifiers::{Subject, in_text};
 use crate::protocol::words::instant::Instant;
 use crate::store::audit_events::{self, EventFilter};
 use crate::store::{Store, StoreError, installation, users};
@@ -148,7 +148,7 @@ fn cells(event: &AuditRow) -> Vec<String> {
     vec![
         timestamp::format_to_the_microsecond(event.at),
         event.event.clone(),
-        or_dash(&event.client_id),
+        or_dash(&event.client_id.as_deref().map(in_text)),
         or_dash(&event.sub),
         or_dash(&event.source),
         event.detail.clone(),

@@ -34,7 +34,7 @@ use crate::protocol::words::client::{
     Client, ClientAuthenticationMethod, GrantType, SigningAlgorithm,
 };
 use crate::protocol::words::forwarded::Cidr;
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identifiers::{ClientId, in_text};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::response_type::ResponseType;
 use crate::protocol::words::secret::SecretText;
@@ -131,7 +131,8 @@ pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
             true => Ok(()),
             false => Err(missing(&client_id)),
         })?;
-    output::line(&format!("grants and tokens of {client_id} are over"))
+    let name = in_text(client_id.as_str());
+    output::line(&format!("grants and tokens of {name} are over"))
 }
 
 pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
@@ -157,7 +158,10 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
     if is_replaced {
         input::confirm(
             invocation,
-            &format!("This removes all other secrets of {client_id}."),
+            &format!(
+                "This removes all other secrets of {}.",
+                in_text(client_id.as_str())
+            ),
         )?;
     }
     operator.store.change_registry(|writer| {
@@ -472,20 +476,21 @@ pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let client_id = ClientId::new(invocation.value(0));
     operator.confirmed(named(&operator, &client_id))?;
+    let name = in_text(client_id.as_str());
     input::confirm(
         invocation,
-        &format!("This removes {client_id} for good, with its secrets and consents."),
+        &format!("This removes {name} for good, with its secrets and consents."),
     )?;
     operator.store.change_registry(|writer| {
         present(writer, &client_id)?;
         if let Some(who) = who_names(writer, &client_id)? {
             return Err(Failure::Refused(format!(
-                "{client_id} is still named by {who}: apply that without it first"
+                "{name} is still named by {who}: apply that without it first"
             )));
         }
         Ok(remove_clients(writer, &[&client_id])?)
     })?;
-    output::line(&format!("removed {client_id}; what it was given is over"))
+    output::line(&format!("removed {name}; what it was given is over"))
 }
 
 /// A registration that would be left pointing at nothing.
@@ -501,7 +506,10 @@ fn who_names(
     for other in writer.clients()? {
         let is_other = other.client_id != *client_id;
         if is_other && names(ObjectKind::Client, &parse_own(&other.metadata), client_id) {
-            return Ok(Some(format!("client {}", other.client_id)));
+            return Ok(Some(format!(
+                "client {}",
+                in_text(other.client_id.as_str())
+            )));
         }
     }
     Ok(None)

@@ -28,6 +28,7 @@ use crate::protocol::login::password::SignInWith;
 use crate::protocol::registration::client_checkup;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::words::client::{Client, SigningAlgorithm};
+use crate::protocol::words::identifiers::in_text;
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
 use crate::store::{clients, examination, partitions, signing_keys, users};
@@ -246,10 +247,10 @@ fn proving(operator: &Operator) -> Result<Proving, Failure> {
             continue;
         };
         if client.requires_dpop || client.requires_dpop_nonce {
-            proving.all.push(row.client_id.to_string());
+            proving.all.push(in_text(row.client_id.as_str()));
         }
         if client.requires_dpop_nonce {
-            proving.with_nonce.push(row.client_id.to_string());
+            proving.with_nonce.push(in_text(row.client_id.as_str()));
         }
     }
     Ok(proving)
@@ -296,7 +297,8 @@ fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[Str
             Ok(client) => judge(&client),
             Err(_) => vec![not_served()],
         };
-        all.push((format!("`gatepost client test {}`", row.client_id), found));
+        let name = in_text(row.client_id.as_str());
+        all.push((format!("`gatepost client test {name}`"), found));
     }
     for row in &idp::registered(operator)? {
         let found = match idp::read(row) {

@@ -12,6 +12,7 @@ use crate::config::{ConfigError, cause};
 use crate::protocol::registration::names::is_invisible;
 use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::{DocumentProblem, timestamp};
+use crate::protocol::words::identifiers::in_text;
 use crate::protocol::words::instant::Instant;
 use crate::store::StoreError;
 
@@ -212,6 +213,7 @@ fn holds(value: &Value, word: &str) -> bool {
 
 fn cell(object: &Value, place: &str) -> String {
     match object.pointer(place) {
+        Some(Value::String(text)) if place == "/client_id" => in_text(text),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Bool(is_so)) => String::from(if *is_so { "yes" } else { "no" }),
         Some(Value::Array(all)) => all.len().to_string(),
@@ -267,7 +269,11 @@ pub(super) fn time(instant: Instant) -> String {
 /// What is registered and breaks a rule of today.
 pub(super) fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
     let rules: Vec<String> = problems.iter().map(DocumentProblem::to_string).collect();
-    Failure::Refused(format!("{name} is not served: {}", rules.join("; ")))
+    Failure::Refused(format!(
+        "{} is not served: {}",
+        in_text(name),
+        rules.join("; ")
+    ))
 }
 
 /// Prints what was found about `name`, and behind it what to do with it: `text` for people, the
@@ -288,7 +294,10 @@ pub(super) fn findings(
         line(&(told.join("\n") + text))?;
     }
     match has(findings, Verdict::Broken) {
-        true => Err(Failure::Refused(format!("{name} cannot work as it is"))),
+        true => Err(Failure::Refused(format!(
+            "{} cannot work as it is",
+            in_text(name)
+        ))),
         false => Ok(()),
     }
 }

@@ -19,6 +19,7 @@ use super::serve::function_settings;
 use crate::app::registration::{DocumentOrigin, Registrar, comparison, told};
 use crate::protocol::registration::plan::{FieldChange, Plan, PlanStep, PlannedChange, Verb};
 use crate::protocol::registration::{self, ObjectKind, document as exported};
+use crate::protocol::words::identifiers::in_text;
 use crate::store::Store;
 use crate::store::registry_writer::RegistryWriter;
 
@@ -78,7 +79,10 @@ fn removals(plan: &Plan<'_>) -> Vec<String> {
     for change in &plan.changes {
         if change.verb == Verb::Remove {
             let kind = change.step.kind().as_str();
-            removals.push(format!("{kind} {}", printable(change.step.name())));
+            removals.push(format!(
+                "{kind} {}",
+                in_text(&printable(change.step.name()))
+            ));
         }
     }
     removals
@@ -124,7 +128,7 @@ fn done(change: &PlannedChange<'_>) -> String {
     format!(
         "{done} {} {}\n",
         step.kind().as_str(),
-        step.name().escape_debug()
+        in_text(&printable(step.name()))
     )
 }
 
@@ -308,7 +312,7 @@ fn block(change: &PlannedChange<'_>, plan: &Plan<'_>, colours: bool) -> String {
         lines.push(line(&field, change.verb));
     }
     for (role, clients) in plan.opened_by(change) {
-        let clients: Vec<String> = clients.iter().map(|name| printable(name)).collect();
+        let clients: Vec<String> = clients.iter().map(|name| in_text(name)).collect();
         let clients = clients.join(", ");
         let role = printable(role);
         lines.push(format!("    role {role}: opens {clients} (allowed_roles)"));
@@ -324,7 +328,8 @@ fn title(change: &PlannedChange<'_>, colours: bool) -> String {
         Verb::Remove => ("-", "31"),
     };
     let step = &change.step;
-    let title = format!("{sign} {} {}", step.kind().as_str(), printable(step.name()));
+    let name = in_text(&printable(step.name()));
+    let title = format!("{sign} {} {name}", step.kind().as_str());
     // Users can have the names of others in other tenants.
     let title = match step {
         PlanStep::ChangeUser { subject, .. } | PlanStep::RemoveUser { subject, .. } => {

@@ -14,7 +14,7 @@ use crate::keys::master;
 use crate::keys::sealing::Sealer;
 use crate::protocol::keys::key_schedule::{KeySeasons, current};
 use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::identifiers::{ClientId, Subject, in_text};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretBytes;
 use crate::registry::Sealers;
@@ -68,7 +68,9 @@ impl Sealed {
     fn name(&self) -> String {
         match self {
             Sealed::Key(row, _) => format!("signing key {}", row.kid),
-            Sealed::ClientSecret(client_id, _) => format!("a secret of client {client_id}"),
+            Sealed::ClientSecret(client_id, _) => {
+                format!("a secret of client {}", in_text(client_id.as_str()))
+            }
             Sealed::ResourceSecret(name, _) => format!("a secret of resource {name}"),
             Sealed::ProviderSecret(row, _) => {
                 format!("the client_secret of identity provider {}", row.name)
@@ -372,7 +374,8 @@ fn remedy(one: &Sealed) -> String {
     match one {
         Sealed::Key(..) => String::new(),
         Sealed::ClientSecret(client_id, _) => {
-            format!(": `gatepost client secret {client_id}` makes another")
+            let name = in_text(client_id.as_str());
+            format!(": `gatepost client secret {name}` makes another")
         }
         Sealed::ResourceSecret(..) => String::from(": apply a document that gives it another"),
         Sealed::ProviderSecret(..) => String::from(": apply a document that gives it again"),

@@ -35,7 +35,7 @@ use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
 use crate::protocol::upstream::choices::Choices;
 use crate::protocol::words::acr_values::AcrValues;
 use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::{ClientId, Subject};
+use crate::protocol::words::identifiers::{ClientId, Subject, in_text};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::place::SignInPlace;
@@ -107,10 +107,11 @@ impl Visit {
         let Some(client_id) = self.client_id() else {
             return;
         };
+        let client = in_text(client_id.as_str());
         if let Some(name) = &self.request.acr_values.dropped_identity_provider {
             let name = name.escape_default();
             log::info!(
-                "client {client_id} asked for the identity provider \"{name}\", which it cannot \
+                "client {client} asked for the identity provider \"{name}\", which it cannot \
                  have: ignored"
             );
             app.dropped_identity_providers
@@ -123,7 +124,7 @@ impl Visit {
                 .flat_map(char::escape_default)
                 .collect();
             log::info!(
-                "client {client_id} sent audience \"{audience}\" at authorize: ignored; \
+                "client {client} sent audience \"{audience}\" at authorize: ignored; \
                  resource names an API (RFC 8707)"
             );
         }

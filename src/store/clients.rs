@@ -366,7 +366,8 @@ fn origins_of(metadata: &Value) -> String {
 
 const WEAK_SETTINGS: &str = "
 SELECT w.setting, count(*) AS clients,
-       (array_agg(c.client_id || coalesce(' [' || nullif(concat_ws(', ',
+       (array_agg(CASE WHEN c.client_id LIKE '% %' THEN '\"' || c.client_id || '\"'
+           ELSE c.client_id END || coalesce(' [' || nullif(concat_ws(', ',
            CASE WHEN w.ends THEN 'until ' || (c.metadata->>'legacy_until') END,
            'last used ' || to_char(date '1970-01-01' + f.day, 'YYYY-MM-DD')
        ), '') || ']', '') ORDER BY c.client_id))[1 : :most::int4] AS client_ids

@@ -10,7 +10,7 @@ use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::access_token::{AccessToken, StandsOn};
 use crate::protocol::token::liveness::LivenessFacts;
 use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::TenantName;
+use crate::protocol::words::identifiers::{TenantName, in_text};
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::session::SignIn;
@@ -110,7 +110,7 @@ fn grant(token: &AccessToken, found: &TokenStanding, now: Instant) -> Option<Par
 /// The client, the user, and the session where a token ends with it.
 fn people(token: &AccessToken, found: &TokenStanding) -> Vec<Part> {
     let facts = &found.facts;
-    let client = format!("the client {}", token.client_id);
+    let client = format!("the client {}", in_text(token.client_id.as_str()));
     let events = "client_changed client_removed";
     let mut parts = vec![part(facts.client_enabled, client, events, of_client(token))];
     let Some(user) = &token.user else {

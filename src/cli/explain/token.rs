@@ -30,7 +30,7 @@ use crate::protocol::token::token_request::{
     TokenRequest,
 };
 use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::identifiers::{ClientId, KeyThumbprint, Subject};
+use crate::protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenError};
 use crate::protocol::words::scope::ScopeSet;
@@ -97,7 +97,7 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
             ClientVerdict::Refused(failure) => Err(failure.error.reason),
             ClientVerdict::Authenticated => Ok(Finding::fine(format!(
                 "the client {} is proven",
-                reading.client_id
+                in_text(reading.client_id.as_str())
             ))),
             ClientVerdict::ByAssertion(jws) => client_assertion::judge(app, found.as_ref(), &jws),
         };
@@ -111,7 +111,7 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
         // What nobody has for a name may be a secret in the wrong field.
         let named = match reason == Reason::UnknownClientAtToken {
             true => format!("no such client{}", near(app, &presented.client_id)?),
-            false => presented.client_id.to_string(),
+            false => in_text(presented.client_id.as_str()),
         };
         return Ok((refused(reason, Some(&named)).0, registered));
     };
@@ -376,7 +376,10 @@ fn refresh(
         return unknown("its client is gone");
     };
     if sender.is_some_and(|sender| sender.client.client_id != grant.client_id) {
-        return unknown(&format!("it is one of {}", grant.client_id));
+        return unknown(&format!(
+            "it is one of {}",
+            in_text(grant.client_id.as_str())
+        ));
     }
     let snapshot = app.registry.snapshot();
     let client = &client.client;

@@ -9,7 +9,7 @@ use crate::endpoints::answers;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::admin::AdminSection;
-use crate::protocol::words::identifiers::ClientId;
+use crate::protocol::words::identifiers::{ClientId, in_text};
 use crate::protocol::words::parameters;
 use crate::registry::ExaminedClient;
 use crate::store::applications::{self, UsedClient};
@@ -52,7 +52,10 @@ pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Resp
     let found = found.ok_or_else(not_found)?;
     let _permit = administrator.survey()?;
     let grants = applications::count_grants(&app.store, reach, &client_id)
-        .inspect_err(|error| log::info!("grants of {client_id} were not counted: {error}"))
+        .inspect_err(|error| {
+            let name = in_text(client_id.as_str());
+            log::info!("grants of {name} were not counted: {error}");
+        })
         .ok();
     let around = administrator.chrome(AdminSection::Applications);
     let page = pages::admin::applications::application_page(around, &found, grants, reach);

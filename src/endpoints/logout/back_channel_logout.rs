@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::token::grants::issue;
 use crate::outbound::OutboundRequest;
+use crate::protocol::words::identifiers::in_text;
 use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
 use crate::store::session_clients::{self, CallOutcome, DueCall, MOST_TRIES};
@@ -71,8 +72,8 @@ fn make(app: &App, call: &DueCall) {
     counted.map(|count| count.fetch_add(1, Ordering::Relaxed));
     let outcome = told.unwrap_or_else(|problem| {
         log::warn!(
-            "back-channel logout of client {client_id} failed (try {tries} of \
-                    {MOST_TRIES}): {problem}"
+            "back-channel logout of client {} failed (try {tries} of {MOST_TRIES}): {problem}",
+            in_text(client_id.as_str())
         );
         CallOutcome::Failed
     });

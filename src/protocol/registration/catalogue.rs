@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::protocol::keys::key_set::KeySet;
 use crate::protocol::registration::client_rules::{check_one_key_source, jwks};
 use crate::protocol::registration::names::{
-    STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim, require,
-    token_name,
+    self, STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim,
+    require, token_name,
 };
 use crate::protocol::registration::provider::{acr_map, issuer, protected_url};
 use crate::protocol::registration::walker::{Check, Walker, text};
@@ -178,7 +178,11 @@ pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
         jwks,
         jwks_uri: walker.checked("jwks_uri", protected_url),
         algs,
-        clients: BTreeSet::from_iter(walker.strings("clients", token_name).unwrap_or_default()),
+        clients: BTreeSet::from_iter(
+            walker
+                .strings("clients", names::client_id)
+                .unwrap_or_default(),
+        ),
         scope: scope.as_deref().and_then(ScopeSet::parse),
         tenant: walker.checked("tenant", plain_name).map(TenantName::new),
         subject: walker

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::client_rules;
 use super::metadata_document;
-use super::names::{display_text, own_claim, plain_name, token_name};
+use super::names::{self, display_text, own_claim, plain_name, token_name};
 use super::problem::DocumentProblem;
 use super::profile;
 use super::provider::{issuer, protected_url};
@@ -87,7 +87,7 @@ pub fn exported(metadata: &Value) -> Value {
 /// Reads a client, of a document or stored. Notes contradictions within it. Whether what it names
 /// exists is not judged here.
 pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
-    let client_id = walker.required("client_id", token_name);
+    let client_id = walker.required("client_id", names::client_id);
     let profile = walker.one_of("profile", &Profile::NAMED);
     let credentials = credentials(walker, profile);
     let confidential = credentials.method.is_confidential();
@@ -448,9 +448,14 @@ pub(super) fn token_exchange(
 }
 
 pub(super) fn exchange(walker: &mut Walker<'_, '_>) {
-    for key in ["from_clients", "as_resources", "to_resources"] {
+    let lists: [(_, Check); 3] = [
+        ("from_clients", names::client_id),
+        ("as_resources", token_name),
+        ("to_resources", token_name),
+    ];
+    for (key, check) in lists {
         walker.not_empty(key, "must not be empty");
-        walker.strings(key, token_name);
+        walker.strings(key, check);
     }
 }
 
@@ -469,7 +474,7 @@ pub(super) fn id_jag_entry(walker: &mut Walker<'_, '_>) -> IdJagEntry {
     walker.not_absent("resources", rule);
     IdJagEntry {
         audience: walker.required("audience", issuer),
-        client_id: walker.required("client_id", token_name),
+        client_id: walker.required("client_id", names::client_id),
         resources: walker.strings("resources", token_name).unwrap_or_default(),
         scope: ScopeSet::parse(&scope).unwrap_or_default(),
         allowed_roles: walker.strings_or_all("allowed_roles", display_text),

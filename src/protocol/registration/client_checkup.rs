@@ -14,6 +14,7 @@ use crate::protocol::words::client::{
     AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
     WorkloadIdentity,
 };
+use crate::protocol::words::identifiers::in_text;
 use crate::protocol::words::identity_provider::IdentityProvider;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::redirect_uri::RedirectTarget;
@@ -265,7 +266,7 @@ fn of_workload(entry: &WorkloadIdentity) -> Vec<Finding> {
 }
 
 fn of_secrets(client: &Client, secrets: &[Option<SecretDigest>], now: Instant) -> Vec<Finding> {
-    let id = &client.client_id;
+    let id = in_text(client.client_id.as_str());
     let mut findings = Vec::new();
     let lost = secrets.iter().filter(|secret| secret.is_none()).count();
     if lost > 0 {

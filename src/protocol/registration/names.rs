@@ -25,8 +25,18 @@ pub(super) fn require(holds: bool, rule: &'static str) -> Result<(), &'static st
     if holds { Ok(()) } else { Err(rule) }
 }
 
-/// Names of clients, resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most
-/// 200.
+/// Names of clients (RFC 6749 appendix A.1), at most 200 characters. Text has them in quotes, and a
+/// space at an end would not be seen.
+pub(super) fn client_id(name: &str) -> Result<(), &'static str> {
+    let fits = token_name(&name.replace(' ', "-")).is_ok() && name.trim() == name;
+    require(
+        fits,
+        "must be 1 to 200 printable ASCII characters without \" and \\, and without a space at \
+         either end",
+    )
+}
+
+/// Names of resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most 200.
 pub(super) fn token_name(name: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     let fits = (1..=200).contains(&name.len()) && name.bytes().all(allowed);
@@ -196,6 +206,28 @@ mod tests {
 
     #[test]
     fn names_outside_their_characters_are_refused() {
+        for name in [
+            "",
+            " ",
+            " a",
+            "a ",
+            "a\"b",
+            "a\\b",
+            "é",
+            "a\tb",
+            "a\u{7f}b",
+            &"x".repeat(201),
+        ] {
+            assert!(client_id(name).is_err(), "{name:?}");
+        }
+        for name in [
+            "My shop",
+            "https://shop.example/client",
+            "a~!#'(b",
+            &"x".repeat(200),
+        ] {
+            assert!(client_id(name).is_ok(), "{name:?}");
+        }
         for name in ["", "a b", "a\"", "a\\", "é", "a\n", &"x".repeat(201)] {
             assert!(token_name(name).is_err(), "{name:?}");
         }

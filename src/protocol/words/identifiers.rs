@@ -44,6 +44,14 @@ names! {
     TenantName;
 }
 
+/// A client's name as text for people has it: in quotes where it has a space.
+pub fn in_text(client_id: &str) -> String {
+    match client_id.contains(' ') {
+        true => format!("\"{client_id}\""),
+        false => client_id.to_owned(),
+    }
+}
+
 impl Subject {
     /// base64url of 127 random bits. The first bit is zero, so that the text never begins with `-`,
     /// which a command would take for a flag.
