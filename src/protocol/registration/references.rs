@@ -54,8 +54,27 @@ pub(super) fn check(
     note_clients_that_become_public(document, stored, &mut notes);
 }
 
+/// What the object has of the names of those before it. Its own names are entered.
+pub(super) fn note_taken(
+    kind: ObjectKind,
+    index: usize,
+    item: &Value,
+    first: &mut FirstPlaces,
+) -> Vec<DocumentProblem> {
+    let mut problems = Vec::new();
+    let mut notes = Notes {
+        noted: BTreeSet::new(),
+        problems: &mut problems,
+        comparisons: 0,
+    };
+    let place = format!("{}[{index}]", kind.list());
+    note_same_names(kind, index, item, first, &mut notes);
+    note_rivals(kind, &place, item, &Stored::default(), first, &mut notes);
+    problems
+}
+
 /// Where each name stood first, by kind and member.
-type FirstPlaces = BTreeMap<(ObjectKind, &'static str, String), usize>;
+pub(super) type FirstPlaces = BTreeMap<(ObjectKind, &'static str, String), usize>;
 
 struct Notes<'p> {
     /// Places where something was wrong before. Nothing more is noted there.
@@ -298,8 +317,8 @@ named! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakUse {
     pub setting: WeakSetting,
-    /// The first of the clients' `client_id`s, at most [`NAMED_CLIENTS`]. Behind a `client_id` in
-    /// brackets: until when it may use the setting's legacy flow, and when it last did.
+    /// The first of the clients' names, as text has them, at most [`NAMED_CLIENTS`]. Behind a name
+    /// in brackets: until when it may use the setting's legacy flow, and when it last did.
     pub client_ids: Vec<String>,
     pub clients: u64,
 }

@@ -14,8 +14,10 @@ use super::{Import, ImportedObject, Row, table};
 use crate::protocol::keys::key_set::{self, PRIVATE_MEMBERS};
 use crate::protocol::registration::client::LONGEST_LIFETIME;
 use crate::protocol::registration::client_rules::jwks;
+use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::names::{STANDARD_SCOPES, own_claim, token_name};
 use crate::protocol::registration::timestamp;
+use crate::protocol::words::identifiers::in_text;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 use crate::protocol::words::session::LOCAL;
@@ -180,27 +182,32 @@ fn owner(row: &Row<'_>, columns: &str) -> Result<Option<String>, String> {
 /// Scopes and resources.
 fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
     let mut behind = BTreeMap::<String, BTreeSet<String>>::new();
-    for (list, table, claims) in [
+    for (kind, table, claims) in [
         (
-            "identity_scopes",
+            ObjectKind::IdentityScope,
             "IdentityResources",
             "UserClaims,IdentityResourceClaims,IdentityClaims",
         ),
         (
-            "resources",
+            ObjectKind::Resource,
             "ApiResources",
             "UserClaims,ApiResourceClaims,ApiClaims",
         ),
-        ("resource_scopes", "ApiScopes", "UserClaims,ApiScopeClaims"),
+        (
+            ObjectKind::ResourceScope,
+            "ApiScopes",
+            "UserClaims,ApiScopeClaims",
+        ),
     ] {
+        let is_resource = kind == ObjectKind::Resource;
         for row in dump.rows(table)? {
             let name = row.required("Name")?;
             let mut entry = ImportedObject::default();
             let claims = row.texts(claims, "Type")?;
-            let claims = released(&claims, list == "resources", &name, to);
+            let claims = released(&claims, is_resource, &name, to);
             // Ours are told in ten languages.
-            let is_built_in = list != "resources" && STANDARD_SCOPES.contains(&name.as_str());
-            let is_client = list == "resources" && to.clients.contains(&name);
+            let is_built_in = !is_resource && STANDARD_SCOPES.contains(&name.as_str());
+            let is_client = is_resource && to.clients.contains(&name);
             let is_gone = !row.flag("Enabled", true)?;
             let built_in =
                 format!("is built in, with the claims of the standard; there: {claims:?}");
@@ -216,7 +223,7 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
                     (is_built_in && !is_gone, &built_in),
                 ],
             );
-            if is_built_in && !is_gone && list == "identity_scopes" {
+            if is_built_in && !is_gone && kind == ObjectKind::IdentityScope {
                 to.scopes.insert(name.clone());
             }
             if is_gone || is_built_in || is_client {
@@ -226,14 +233,14 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
                 to.note(&name, format!("left out: its name {rule}"));
                 continue;
             }
-            let members = if list == "resources" {
+            let members = if is_resource {
                 "resource of IdentityServer"
             } else {
                 "scope of IdentityServer"
             };
             row.copy(members, &mut entry)?;
             entry.set("claims", json!(claims));
-            if list == "resources" {
+            if is_resource {
                 secrets(&row, "ApiSecrets,ApiResourceSecrets", &name, &mut entry, to)?;
                 if entry.0.remove("jwks").is_some() {
                     to.note(
@@ -247,9 +254,9 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
                 }
             } else {
                 entry.set("resources", json!(behind.remove(&name).unwrap_or_default()));
-                to.scopes.insert(name);
+                to.scopes.insert(name.clone());
             }
-            to.push(list, entry);
+            to.push(kind, &name, entry);
         }
     }
     for (scope, resources) in behind {
@@ -359,7 +366,7 @@ fn add_key(mut key: Value, keys: &mut Vec<Value>, of: &str, to: &mut Import) {
 }
 
 fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
-    let of = format!("client {}", row.required("ClientId")?);
+    let of = format!("client {}", in_text(&row.required("ClientId")?));
     if !speaks_openid(row) {
         to.note(
             &of,

@@ -17,8 +17,9 @@ use super::known::{is_known, note_unread};
 use super::{DEVICE, Import, ImportedObject, Row, is_clear};
 use crate::protocol::registration::client::LONGEST_LIFETIME;
 use crate::protocol::registration::client_secret::check_own;
-use crate::protocol::registration::names::STANDARD_SCOPES;
+use crate::protocol::registration::names::{self, STANDARD_SCOPES};
 use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::identifiers::in_text;
 use crate::protocol::words::scope::OFFLINE_ACCESS;
 
 /// In every realm.
@@ -45,6 +46,12 @@ fn is_openid(row: &Row<'_>) -> Result<bool, String> {
 
 /// Reads a realm's export.
 pub fn read(realm: &Value) -> Result<Import, String> {
+    if realm.is_array() {
+        return Err(String::from(
+            "it is an array, as of several realms: give one of them, as by \
+             jq '.[0]' FILE | gatepost import keycloak -",
+        ));
+    }
     let realm = Row::of(String::from("realm"), realm)?;
     realm.required("realm")?;
     let mut to = Import {
@@ -71,12 +78,16 @@ pub fn read(realm: &Value) -> Result<Import, String> {
     }
     for row in realm.rows("clients")? {
         let client_id = row.required("clientId")?;
-        let of = format!("client {client_id}");
+        let of = format!("client {}", in_text(&client_id));
         match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
             _ if is_among(ITS_CLIENTS, &client_id) => {
                 to.note(&of, "left out: every realm of Keycloak has it")
             }
             (false, true) => {
+                if let Err(rule) = names::client_id(&client_id) {
+                    to.note(&of, format!("left out: client_id {rule}"));
+                    continue;
+                }
                 let account = account_of.remove(&client_id);
                 note_account(&client_id, account, &mut to)?;
                 let held = roles.of_client(&row, account)?;
@@ -110,7 +121,7 @@ fn note_account(client_id: &str, account: Option<&Row<'_>>, to: &mut Import) -> 
     };
     if has_attributes || !account.texts("groups", "")?.is_empty() {
         to.note(
-            &format!("client {client_id}"),
+            &format!("client {}", in_text(client_id)),
             "its service account has groups or attributes, which its own tokens do not name here. \
              Are there mappers for them, give the client the same as its claims: those are in all \
              its access tokens",
@@ -145,7 +156,7 @@ fn client(
     to: &mut Import,
 ) -> Result<(), String> {
     let client_id = row.required("clientId")?;
-    let of = format!("client {client_id}");
+    let of = format!("client {}", in_text(&client_id));
     let mut members = row.members.clone();
     // An attribute that is called like a member of the client is not that member.
     if let Some(attributes) = row.nested("attributes")? {

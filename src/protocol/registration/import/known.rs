@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::{Import, Row, plain};
+use crate::protocol::words::identifiers::in_text;
 
 /// The keys that they have, in tables. The first line of a table: its title, what one of its
 /// objects is called, and the member with the object's name. Every other line: a key, what its
@@ -86,7 +87,7 @@ pub(super) fn note_unread(
         key => row.members.get(key).and_then(|name| plain("", name).ok()),
     };
     let of = match name {
-        Some(name) => format!("{} {name}", object.called),
+        Some(name) => format!("{} {}", object.called, in_text(&name)),
         None if parent.is_empty() => object.called.to_owned(),
         None => parent.to_owned(),
     };

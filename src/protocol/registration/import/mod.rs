@@ -1,12 +1,13 @@
 //! What another provider has registered, as one of our documents. It is made from a dump of its
-//! tables or from its own export, without I/O. What would open something if it were left out stays
-//! in, and `plan` refuses what our rules refuse.
+//! tables or from its own export, without I/O. `sound` leaves out what our rules refuse. What would
+//! open something if it were left out stays in: `plan` refuses a provider that nobody registered.
 
 mod addresses;
 pub mod identity_server;
 pub mod keycloak;
 mod known;
 mod row;
+mod sound;
 
 #[cfg(test)]
 mod tests;
@@ -18,13 +19,21 @@ use serde_json::{Map, Value, json};
 use self::keycloak::attributes::MappedAttributes;
 use self::row::{Row, is_clear, plain, table};
 use super::client::{of_confidential_client, of_public_client};
+use super::document::ObjectKind;
+use super::names::token_name;
+use super::references::FirstPlaces;
 use super::user::is_possible_claim;
-use crate::protocol::words::scope::OFFLINE_ACCESS;
+use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
+use crate::protocol::words::session::LOCAL;
 
 /// What has been read so far.
 #[derive(Default)]
 pub struct Import {
     lists: Map<String, Value>,
+    /// Where each name stood first in them.
+    first: FirstPlaces,
+    /// Whoever is somebody elsewhere.
+    identities: BTreeSet<String>,
     /// The notes, each with those that it is about.
     notes: BTreeMap<String, NotedObjects>,
     /// Keys that are not read, each with the objects that have it.
@@ -64,13 +73,6 @@ impl Import {
         }
     }
 
-    fn push(&mut self, list: &str, ours: ImportedObject) {
-        let list = self.lists.entry(list).or_insert_with(|| json!([]));
-        if let Some(list) = list.as_array_mut() {
-            list.push(json!(ours.0));
-        }
-    }
-
     /// The document, and what there is to say: how people sign in; a line for each note, of what
     /// was left out or set, and what to do; a line for each key that was not read; and how those
     /// without their second factor get another.
@@ -102,9 +104,10 @@ impl Import {
     }
 
     /// Adds an identity provider, if it has an issuer.
-    fn provider(&mut self, ours: ImportedObject) {
+    fn provider(&mut self, mut ours: ImportedObject) {
         let text = |key: &str| ours.0.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = text("name").unwrap_or_default();
+        let of = format!("identity provider {name}");
         let issuer = text("issuer");
         let notes = [
             (
@@ -113,11 +116,30 @@ impl Import {
             ),
             (text("client_secret").is_none(), "give its client_secret"),
         ];
-        self.note_each(&format!("identity provider {name}"), &notes);
-        if let Some(issuer) = issuer {
-            self.issuers.entry(name).or_insert(issuer);
-            self.push("identity_providers", ours);
+        self.note_each(&of, &notes);
+        if let Some(scope) = text("scope") {
+            ours.set("scope", self.asked_scope(&of, &scope));
         }
+        if let Some(issuer) = issuer
+            && self.push(ObjectKind::IdentityProvider, &of, ours)
+        {
+            self.issuers.entry(name).or_insert(issuer);
+        }
+    }
+
+    /// What a provider is asked for: `openid` in any case, there as here.
+    fn asked_scope(&mut self, of: &str, scope: &str) -> String {
+        let mut names = Vec::new();
+        for name in scope.split_whitespace() {
+            match token_name(name) {
+                Ok(()) => names.push(name),
+                Err(rule) => self.note(of, format!("left out of scope: {name}: it {rule}")),
+            }
+        }
+        if !names.contains(&OPENID) {
+            names.insert(0, OPENID);
+        }
+        names.join(" ")
     }
 
     /// Makes a client of the copied members. It leaves out what our rules refuse, and what the
@@ -185,7 +207,7 @@ impl Import {
         ours.0.insert("grant_types".into(), json!(grants));
         ours.0
             .insert("response_types".into(), json!(response_types));
-        self.push("clients", ours);
+        self.push(ObjectKind::Client, of, ours);
     }
 
     /// Leaves out the redirect URIs that our rules refuse. They may hold secrets, so their numbers
@@ -217,6 +239,8 @@ impl Import {
     /// The flows and grants that the client can have here.
     fn flows(&mut self, of: &str, ours: &mut ImportedObject, public: bool) -> Vec<&'static Flow> {
         let has_uris = ours.0.contains_key("redirect_uris");
+        let providers = ours.0.get("identity_providers").and_then(Value::as_array);
+        let is_local = providers.is_none_or(|names| names.iter().any(|name| name == LOCAL));
         let mut flows = Vec::new();
         for name in ours.take("grant_types") {
             let why_not = match FLOWS.iter().find(|flow| flow.name == name) {
@@ -228,6 +252,9 @@ impl Import {
                 }
                 Some(flow) if flow.name == "client_credentials" && public => {
                     format!("{name} is left out: it has no secret")
+                }
+                Some(flow) if flow.name == "password" && !is_local => {
+                    format!("{name} is left out: its people sign in by providers alone")
                 }
                 Some(flow) => {
                     flows.push(flow);
@@ -337,7 +364,9 @@ fn settle_credentials(ours: &mut ImportedObject, public: bool) {
 }
 
 fn response_types(flows: &[&Flow], ours: &ImportedObject) -> Vec<&'static str> {
-    let via_browser = ours.is("allow_access_tokens_via_browser", true);
+    // A token that comes by the browser is bound to no key.
+    let via_browser = ours.is("allow_access_tokens_via_browser", true)
+        && !ours.is("dpop_bound_access_tokens", true);
     let has_flow = |name: &str| flows.iter().any(|flow| flow.name == name);
     let types = RESPONSE_TYPES
         .iter()
@@ -403,10 +432,11 @@ impl ImportedObject {
 
     /// The claims that a user can have.
     fn into_claims(self, of: &str, to: &mut Import) -> Value {
-        let (kept, lost): (Map<_, _>, Map<_, _>) = self
-            .0
-            .into_iter()
-            .partition(|(name, value)| is_possible_claim(name, value));
+        let (kept, lost): (Map<_, _>, Map<_, _>) = self.0.into_iter().partition(|(name, value)| {
+            // Postgres stores no NUL.
+            let holds_nul = value.to_string().contains("\\u0000");
+            is_possible_claim(name, value) && !holds_nul
+        });
         for name in lost.keys() {
             to.note(
                 of,

@@ -4,6 +4,7 @@ mod access;
 mod closed;
 mod losses;
 mod realm;
+mod refused;
 mod sides;
 mod unread;
 
@@ -16,6 +17,13 @@ use crate::protocol::registration::document::Document;
 use crate::protocol::registration::references::Stored;
 use crate::protocol::registration::walker;
 use crate::protocol::words::instant::Instant;
+
+/// Fails where `apply` would refuse the document.
+fn assert_applicable(document: &Value, stored: &Stored) {
+    let parsed = walker::parse(&document.to_string()).unwrap();
+    let judged = Document::from_json(&parsed, &ClientDefaults::default(), stored);
+    assert!(judged.is_ok(), "{judged:?}");
+}
 
 fn read(dump: Value) -> (Value, Vec<String>) {
     let issuers = [(String::from("Corp"), String::from("https://corp.example"))].into();
@@ -40,12 +48,7 @@ fn client(members: Value) -> (Value, String) {
         ),
         false,
     )]);
-    let judged = Document::from_json(
-        &walker::parse(&document.to_string()).unwrap(),
-        &ClientDefaults::default(),
-        &known,
-    );
-    assert!(judged.is_ok(), "{judged:?}");
+    assert_applicable(&document, &known);
     (document["clients"][0].clone(), notes.join("\n"))
 }
 

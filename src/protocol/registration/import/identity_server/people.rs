@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{claim_name, instant};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::from_base32;
+use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::import::{Import, ImportedObject, Row};
 use crate::protocol::registration::user::is_possible_claim;
 use crate::protocol::token::claims::PREFERRED_USERNAME;
@@ -90,7 +91,7 @@ pub(super) fn user(
     user.set("claims", claims.into_claims(&of, to));
     user.set("password_hash", password_hash);
     user.set("identities", identities(row, &of, to)?);
-    to.push("users", user);
+    to.push(ObjectKind::User, &of, user);
     Ok(())
 }
 

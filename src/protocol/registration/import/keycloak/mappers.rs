@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::super::{Import, ImportedObject, Row, table};
 use super::attributes::typed;
+use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::names::{own_claim, token_name};
 use crate::protocol::token::claims::{built_in_scopes, is_personal};
 
@@ -312,9 +313,10 @@ fn narrow(name: &str, here: &[String], given: &BTreeSet<String>, to: &mut Import
         claims.set(claim, claim.as_str());
     }
     let scope = [("name", json!(name)), ("claims", json!(claims.0))];
-    to.push("identity_scopes", scope.into());
+    let of = format!("scope {name}");
+    to.push(ObjectKind::IdentityScope, &of, scope.into());
     to.note(
-        &format!("scope {name}"),
+        &of,
         "gives fewer claims than the scope of that name here: it is registered with those that it \
          gave in ID tokens or UserInfo",
     );

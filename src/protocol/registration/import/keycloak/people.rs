@@ -7,7 +7,8 @@ use super::roles::Roles;
 use super::{GROUPS, ROLE, is_among};
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
 use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
-use crate::protocol::registration::import::{Import, ImportedObject, Row};
+use crate::protocol::registration::document::ObjectKind;
+use crate::protocol::registration::import::{Import, ImportedObject, Row, is_clear};
 use crate::protocol::registration::user::phc_string;
 use crate::protocol::token::claims::PREFERRED_USERNAME;
 use crate::protocol::words::secret::SecretBytes;
@@ -25,7 +26,6 @@ pub(super) struct Realm<'r> {
 }
 
 pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Result<(), String> {
-    row.required("id")?;
     let of = format!("user {}", row.required("username")?);
     let claims = user_claims(row, realm.roles, &of, to)?;
     let mut user = ImportedObject::default();
@@ -36,7 +36,7 @@ pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Res
     }
     user.set("identities", identities(row, &of, to)?);
     note_actions(row, realm.confirms_addresses, &of, to)?;
-    to.push("users", user);
+    to.push(ObjectKind::User, &of, user);
     Ok(())
 }
 
@@ -65,6 +65,15 @@ fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject
     let mut claims = ImportedObject::default();
     let Some(attributes) = row.nested("attributes")? else {
         return Ok(claims);
+    };
+    let mut members = attributes.members.clone();
+    for value in members.values_mut().filter(|value| value.is_string()) {
+        // Keycloak takes one text for a list of one.
+        *value = json!([value.take()]);
+    }
+    let attributes = Row {
+        members: &members,
+        ..attributes
     };
     for name in attributes.members.keys() {
         if is_vouched(name) || to.attributes.is_taken(name) {
@@ -150,7 +159,13 @@ fn add_credential(
     user: &mut ImportedObject,
     to: &mut Import,
 ) -> Result<(), String> {
-    let kind = credential.required("type")?;
+    let clear = credential.text("value")?.filter(|value| is_clear(value));
+    let kind = match &clear {
+        Some(_) => credential
+            .text("type")?
+            .unwrap_or_else(|| String::from("password")),
+        None => credential.required("type")?,
+    };
     if kind != "password" {
         add_factor(credential, &kind, of, user, to);
         return Ok(());
@@ -162,9 +177,10 @@ fn add_credential(
         );
         return Ok(());
     }
-    match phc(credential) {
-        Some(hash) => user.set("password_hash", hash),
-        None => to.note(
+    match (clear, phc(credential)) {
+        (Some(password), _) => user.set("password", password),
+        (None, Some(hash)) => user.set("password_hash", hash),
+        (None, None) => to.note(
             of,
             "the password is left out: its hash has a form or a cost that is not taken here. \
              Run `gatepost user invite`",
@@ -204,7 +220,7 @@ fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, St
             }
             None => to.note(
                 of,
-                format!("sign-ins by {name} are left out: it has no issuer"),
+                format!("sign-ins by {name} are left out: that provider does not move"),
             ),
         }
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::super::{Import, ImportedObject, Row};
 use super::{ITS_SCOPES, is_among, is_openid, mappers};
+use crate::protocol::registration::document::ObjectKind;
 use crate::protocol::registration::names::{STANDARD_SCOPES, token_name};
 use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 
@@ -57,11 +58,11 @@ fn add_scope(name: String, row: &Row<'_>, of: &str, to: &mut Import) -> Result<(
     if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
         note_places(of, &mapped.access, &mapped.identity, &OF_PEOPLE, to);
         ours.set("claims", mapped.identity.0);
-        to.push("identity_scopes", ours);
+        to.push(ObjectKind::IdentityScope, of, ours);
     } else {
         note_places(of, &mapped.identity, &mapped.access, &OF_API, to);
         ours.set("claims", mapped.access.0);
-        api_scope(ours, mapped.audiences, to);
+        api_scope(of, ours, mapped.audiences, to);
     }
     Ok(())
 }
@@ -111,12 +112,13 @@ fn note_places(
 }
 
 /// Adds a resource scope, and its resources.
-fn api_scope(mut ours: ImportedObject, audiences: BTreeSet<String>, to: &mut Import) {
+fn api_scope(of: &str, mut ours: ImportedObject, audiences: BTreeSet<String>, to: &mut Import) {
     ours.set("resources", json!(audiences));
-    to.push("resource_scopes", ours);
+    to.push(ObjectKind::ResourceScope, of, ours);
     for name in audiences {
         if to.resources.insert(name.clone()) {
-            to.push("resources", [("name", json!(name))].into());
+            let of = format!("resource {name}");
+            to.push(ObjectKind::Resource, &of, [("name", json!(name))].into());
         }
     }
 }
@@ -137,9 +139,11 @@ pub(super) fn of_client(
     without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
     without_asking.extend(add_own(client_id, mapped, to));
     all.extend(without_asking.iter().cloned());
-    all.retain(|name| to.scopes.contains(name));
+    // A scope whose name cannot be one has a line with the client, too.
+    all.retain(|name| to.scopes.contains(name) || token_name(name).is_err());
     all.insert(OPENID.to_owned());
-    without_asking.retain(|name| all.contains(name) && name != OPENID && name != OFFLINE_ACCESS);
+    without_asking
+        .retain(|name| to.scopes.contains(name) && name != OPENID && name != OFFLINE_ACCESS);
     Ok(ClientScopes {
         all,
         without_asking,
@@ -151,12 +155,10 @@ pub(super) fn of_client(
 fn note_its_own(all: &BTreeSet<String>, to: &mut Import) {
     for (name, gave) in WITHOUT_CLAIMS {
         if all.contains(name) && to.scopes.insert(name.to_owned()) {
-            to.note(
-                &format!("scope {name}"),
-                format!("has no claims here. There it gave {gave}"),
-            );
+            let of = format!("scope {name}");
+            to.note(&of, format!("has no claims here. There it gave {gave}"));
             let ours = [("name", json!(name)), ("show_in_discovery", json!(false))];
-            to.push("identity_scopes", ours.into());
+            to.push(ObjectKind::IdentityScope, &of, ours.into());
         }
     }
     for name in all {
@@ -170,25 +172,26 @@ fn note_its_own(all: &BTreeSet<String>, to: &mut Import) {
 fn add_own(client_id: &str, mapped: mappers::Mapped, to: &mut Import) -> Vec<String> {
     let mut names = Vec::new();
     if !mapped.identity.0.is_empty() {
-        let name = free_name(&format!("{client_id}-claims"), to);
+        let name = free_name(client_id, "claims", to);
         let mut ours = hidden(&name, client_id);
         ours.set("claims", mapped.identity.0);
-        to.push("identity_scopes", ours);
+        to.push(ObjectKind::IdentityScope, &format!("scope {name}"), ours);
         names.push(name);
     }
     if !mapped.audiences.is_empty() || !mapped.access.0.is_empty() {
-        let name = free_name(&format!("{client_id}-api"), to);
+        let name = free_name(client_id, "api", to);
         let mut ours = hidden(&name, client_id);
         ours.set("claims", mapped.access.0);
-        api_scope(ours, mapped.audiences, to);
+        api_scope(&format!("scope {name}"), ours, mapped.audiences, to);
         names.push(name);
     }
     names
 }
 
 /// A name that no other scope has.
-fn free_name(name: &str, to: &mut Import) -> String {
-    let mut name = name.split_whitespace().collect::<Vec<_>>().join("-");
+fn free_name(client_id: &str, kind: &str, to: &mut Import) -> String {
+    let beginning: String = client_id.replace(' ', "-").chars().take(150).collect();
+    let mut name = format!("{beginning}-{kind}");
     while !to.scopes.insert(name.clone()) {
         name.push_str("-own");
     }

@@ -4,6 +4,7 @@ use super::*;
 
 pub(super) fn imported(realm: &Value) -> (Value, String) {
     let (document, lines) = keycloak::read(realm).unwrap().finish();
+    assert_applicable(&document, &Stored::default());
     (document, lines.join("\n"))
 }
 

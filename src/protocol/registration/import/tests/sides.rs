@@ -689,7 +689,7 @@ fn a_name_that_cannot_be_a_scope_or_a_resource_is_told_and_takes_no_other_along(
     assert_eq!(document["clients"][0]["scope"], "fine my-app-claims openid");
     let wanted = [
         "scope my scope: left out: a name of a scope must be",
-        "client my app: the audience of mapper api is left out: a name of a resource must be",
+        "client \"my app\": the audience of mapper api is left out: a name of a resource must be",
     ];
     told(&lines, &wanted, &[]);
     let (document, lines) = read(json!({
