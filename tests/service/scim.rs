@@ -989,6 +989,104 @@ fn a_password_that_is_not_taken_keeps_nobody_from_being_disabled() {
     );
 }
 
+#[test]
+fn an_address_is_removed_where_the_request_names_it() {
+    let gatepost = start();
+    let hr = Program::hr(&gatepost);
+    let dana = hr.add(json!({"userName": "dana", "emails": [{"value": "dana@example.com"}]}));
+    let id = text(&dana, "id");
+    let removed = |value: Value| {
+        let answer = hr.patch(
+            id,
+            json!([{"op": "remove", "path": "emails", "value": value}]),
+        );
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json().get("emails").is_none()
+    };
+    assert!(!removed(json!([{"value": "other@example.com"}])));
+    assert!(!removed(
+        json!([{"value": "other@example.com", "primary": true}, {"value": "third@example.com"}])
+    ));
+    assert!(removed(
+        json!([{"value": "other@example.com"}, {"value": "Dana@example.com"}])
+    ));
+}
+
+#[test]
+fn a_role_that_entra_writes_in_json_is_its_name() {
+    let gatepost = start_with_boss();
+    let hr = Program::hr(&gatepost);
+    let role = |name: &str| {
+        let whole = json!({"id": "1", "value": name, "displayName": "A role"});
+        Value::from(whole.to_string())
+    };
+    let roles_of = |answer: &Value| -> Vec<String> {
+        let roles = answer["roles"].as_array().cloned().unwrap_or_default();
+        roles
+            .iter()
+            .map(|role| text(role, "value").to_owned())
+            .collect()
+    };
+    let dana = hr.add(json!({"userName": "dana", "roles": [{"value": role("editor"), "primary": true}, {"value": role("office")}]}));
+    assert_eq!(roles_of(&dana), ["editor"]);
+    let id = text(&dana, "id");
+    let patched = |operation: Value| {
+        let answer = hr.patch(id, json!([operation]));
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.text());
+        roles_of(&answer.json())
+    };
+    let add = |value: Value| json!({"op": "Add", "path": "roles", "value": value});
+    assert_eq!(
+        patched(add(json!([{"value": role("lead")}]))),
+        ["editor", "lead"]
+    );
+    assert_eq!(
+        patched(add(json!([{"value": role("office")}]))),
+        ["editor", "lead"]
+    );
+    let below = json!({"op": "Replace", "path": "roles[primary eq \"True\"].value", "value": role("office")});
+    assert!(patched(below).is_empty());
+    let without_path = json!({"op": "add", "value": {"roles": [{"value": role("editor")}, {"value": role("office")}]}});
+    assert_eq!(patched(without_path), ["editor"]);
+    let removed = json!({"op": "remove", "path": "roles", "value": [{"value": role("editor")}]});
+    assert!(patched(removed).is_empty());
+    let whole = json!({"schemas": [USER], "userName": "dana", "roles": [{"value": role("cook")}, {"value": role("office")}]});
+    let replaced = hr.ask("PUT", &format!("Users/{id}"), &whole);
+    assert_eq!(roles_of(&replaced.json()), ["cook"]);
+    let filtered = format!("roles[value eq {}]", role("cook"));
+    assert!(patched(json!({"op": "remove", "path": filtered})).is_empty());
+    for text in [
+        r#"{"id":"1"}"#,
+        r#"{"value":"{\"value\":\"office\"}"}"#,
+        "{",
+    ] {
+        let roles = json!([{"value": text}]);
+        assert_error(
+            &hr.patch(id, json!([add(roles.clone())])),
+            400,
+            Some("invalidValue"),
+            text,
+        );
+        let new = json!({"schemas": [USER], "userName": "erin", "roles": roles});
+        assert_error(
+            &hr.ask("POST", "Users", &new),
+            400,
+            Some("invalidValue"),
+            text,
+        );
+        assert_error(
+            &hr.ask("PUT", &format!("Users/{id}"), &new),
+            400,
+            Some("invalidValue"),
+            text,
+        );
+    }
+    let sql =
+        "SELECT count(*) FROM users WHERE claims::text LIKE '%office%' AND username <> 'boss'";
+    let row = gatepost.database.client().query_one(sql, &[]).unwrap();
+    assert_eq!(row.get::<_, i64>(0), 0);
+}
+
 /// With boss, who has the role of administrators, and an external id from before.
 fn start_with_boss() -> Gatepost {
     let mut registered = registered();

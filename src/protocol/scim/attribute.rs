@@ -150,7 +150,7 @@ impl UserAttribute {
             Shape::Elements => {
                 let mut values: Vec<Value> = Vec::new();
                 for element in elements(value) {
-                    match self.read_text(value_of(element))? {
+                    match self.read_element(element)? {
                         Some(one) if !values.contains(&one) => values.push(one),
                         Some(_) | None => {}
                     }
@@ -159,6 +159,20 @@ impl UserAttribute {
                 Ok((!values.is_empty()).then_some(Value::Array(values)))
             }
         }
+    }
+
+    /// What is kept of one of several elements. Entra writes the whole role as a text in JSON where
+    /// its name is asked for.
+    pub(super) fn read_element(self, element: &Value) -> Result<Option<Value>, ScimError> {
+        let read = self.read_text(value_of(element))?;
+        let Some(text) = read.as_ref().and_then(text_of_object) else {
+            return Ok(read);
+        };
+        let whole: Value = serde_json::from_str(text).unwrap_or_default();
+        let name = self.read_text(value_of(&whole))?;
+        let name = name.filter(|name| text_of_object(name).is_none());
+        name.map(Some)
+            .ok_or_else(|| self.invalid("must be a name, or an object that has it as value"))
     }
 
     /// A user with very many roles would be a long row in each statement that reads them.
@@ -229,8 +243,14 @@ fn primary_element(value: &Value) -> Option<&Value> {
     elements.iter().find(is_primary).or(elements.first())
 }
 
+/// The text, if it begins as an object in JSON does.
+fn text_of_object(value: &Value) -> Option<&str> {
+    let text = value.as_str()?;
+    text.trim_start().starts_with('{').then_some(text)
+}
+
 /// The `value` of an element; an element that is no object is its own.
-fn value_of(element: &Value) -> &Value {
+pub(super) fn value_of(element: &Value) -> &Value {
     if element.is_object() {
         member(element, "value").unwrap_or(&Value::Null)
     } else {
@@ -250,6 +270,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::protocol::scim::error::ScimType;
 
     #[test]
     fn attributes_are_the_claims_of_the_standard() {
@@ -298,6 +319,33 @@ mod tests {
         let roles = json!([{"value": "cook"}, {"value": "clerk"}, {"value": "cook"}]);
         let read = UserAttribute::Roles.read(&roles);
         assert_eq!(read, Ok(Some(json!(["cook", "clerk"]))));
+    }
+
+    #[test]
+    fn a_role_in_json_is_its_name_and_no_other_object_is_a_role() {
+        let role = |text: &str| UserAttribute::Roles.read(&json!([{"value": text}]));
+        for text in [
+            r#"{"id":"1","value":"editor","displayName":"Editor"}"#,
+            r#" {"Value":"editor"}"#,
+            "editor",
+        ] {
+            assert_eq!(role(text), Ok(Some(json!(["editor"]))), "{text}");
+        }
+        for text in [
+            r#"{"id":"1"}"#,
+            r#"{"value":""}"#,
+            r#"{"value":7}"#,
+            r#"{"value":{"value":"editor"}}"#,
+            r#"{"value":"{\"value\":\"editor\"}"}"#,
+            "{editor}",
+            "{",
+            "\u{a0}{}",
+        ] {
+            let refused = role(text).map_err(|error| error.scim_type);
+            assert_eq!(refused, Err(Some(ScimType::InvalidValue)), "{text}");
+        }
+        let read = UserAttribute::Email.read(&json!([{"value": "{a}@example.com"}]));
+        assert_eq!(read, Ok(Some(json!("{a}@example.com"))));
     }
 
     #[test]

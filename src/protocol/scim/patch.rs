@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::attribute::{Shape, UserAttribute, UserAttributes, elements, member};
+use super::attribute::{Shape, UserAttribute, UserAttributes, elements, member, value_of};
 use super::attribute_path::{Target, target};
 use super::error::{ScimError, ScimType};
 
@@ -134,6 +134,10 @@ fn change(
         (Operation::Add, Shape::Elements) => joined(before, sent),
         // Entra names the values that go.
         (Operation::Remove, Shape::Elements) if sent.is_some() => without(before, sent.as_ref()),
+        // One that is not there stays away.
+        (Operation::Remove, Shape::OneElement) if sent.is_some() && !names(value, before) => {
+            before.cloned()
+        }
         (Operation::Add | Operation::Replace, _) => sent,
         (Operation::Remove, _) => None,
     };
@@ -152,7 +156,8 @@ fn change_element(
     element: &str,
     value: &Value,
 ) -> Result<(), ScimError> {
-    let wanted = Value::from(element);
+    let wanted = attribute.read_element(&Value::from(element))?;
+    let wanted = wanted.unwrap_or_default();
     let before = attributes.get(&attribute);
     let is_there = before.is_some_and(|before| elements(before).contains(&wanted));
     if !is_there {
@@ -195,6 +200,15 @@ fn put(
     Ok(())
 }
 
+/// Whether one of the elements has the value that is there, in whatever case (RFC 7643 §8.7.1).
+fn names(elements_sent: &Value, before: Option<&Value>) -> bool {
+    let before = before.and_then(Value::as_str).unwrap_or_default();
+    let values = elements(elements_sent).iter().map(value_of);
+    values
+        .filter_map(Value::as_str)
+        .any(|value| value.eq_ignore_ascii_case(before))
+}
+
 /// Both, each value once.
 fn joined(before: Option<&Value>, sent: Option<Value>) -> Option<Value> {
     let mut values: Vec<Value> = before.map(elements).unwrap_or_default().to_vec();
@@ -234,7 +248,7 @@ mod tests {
     fn alice() -> UserAttributes {
         attributes(json!({
             "userName": "alice", "active": true, "name": {"givenName": "Alice", "familyName": "Adams"},
-            "emails": [{"value": "alice@example.com"}], "roles": [{"value": "staff"}, {"value": "cook"}],
+            "emails": [{"value": "alice@example.com"}], "phoneNumbers": [{"value": "+49 30 2"}], "roles": [{"value": "staff"}, {"value": "cook"}],
             "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User": {"emailVerified": true},
         }))
     }
@@ -359,6 +373,41 @@ mod tests {
                 json!([{"op": "remove", "path": "roles"}]),
                 UserAttribute::Roles,
                 None,
+            ),
+            (
+                json!([{"op": "remove", "path": "emails", "value": [{"value": "other@example.com"}]}]),
+                UserAttribute::Email,
+                Some(json!("alice@example.com")),
+            ),
+            (
+                json!([{"op": "Remove", "path": "emails", "value": [{"value": "o@example.com", "primary": true}, {"value": "Alice@Example.com"}]}]),
+                UserAttribute::Email,
+                None,
+            ),
+            (
+                json!([{"op": "remove", "path": "emails", "value": []}]),
+                UserAttribute::Email,
+                None,
+            ),
+            (
+                json!([{"op": "remove", "path": "phoneNumbers", "value": {"value": "+49 30 1"}}]),
+                UserAttribute::PhoneNumber,
+                Some(json!("+49 30 2")),
+            ),
+            (
+                json!([{"op": "remove", "path": "roles[value eq \"{\\\"id\\\":\\\"1\\\",\\\"value\\\":\\\"cook\\\"}\"]"}]),
+                UserAttribute::Roles,
+                Some(json!(["staff"])),
+            ),
+            (
+                json!([{"op": "remove", "path": "roles", "value": [{"value": "{\"value\":\"cook\"}"}]}]),
+                UserAttribute::Roles,
+                Some(json!(["staff"])),
+            ),
+            (
+                json!([{"op": "add", "value": {"roles": [{"value": "{\"value\":\"lead\"}"}]}}]),
+                UserAttribute::Roles,
+                Some(json!(["staff", "cook", "lead"])),
             ),
             (
                 json!([{"op": "Replace", "path": "roles", "value": []}]),
