@@ -128,8 +128,13 @@ pub fn page(
     store.list(bound, scim_user)
 }
 
+// Nobody is called by the address of somebody else. Two may have one address.
 const INSERT_SCIM: &str = "
-WITH added AS (
+WITH keys AS (
+    SELECT :tenant::text AS tenant, n.name, n.is_alone
+    FROM (VALUES (:username::text, true), (:address::text, false)) AS n (name, is_alone)
+    WHERE n.name IS NOT NULL
+), {names taken}, added AS (
     INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims,
                        external_id)
     SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
@@ -139,12 +144,14 @@ WITH added AS (
       AND NOT EXISTS (SELECT FROM users n
                       WHERE n.sub = :username::text AND n.username IS NULL
                         AND n.tenant = :tenant::text)
+      AND {names are free}
     RETURNING *, xmin::text AS version
 ), {audited added}, added.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM added CROSS JOIN installation i";
 
 /// Adds a user. Answers them as stored, and what a link for them stands on: a read that followed
-/// could fail when they are there already. `Taken` when the user name is somebody's.
+/// could fail when they are there already. `Taken` when the user name is somebody's, or the address
+/// of somebody that counts.
 pub fn insert(
     store: &Store,
     sub: &Subject,
@@ -161,6 +168,7 @@ pub fn insert(
         password_hash = password_hash.map(SecretText::expose),
         claims = Json(&profile.claims),
         external_id,
+        address = verified_address(&profile.claims),
     );
     let added = store.write_all_audited(bound, events)?;
     let Some(row) = added.first() else {
@@ -197,14 +205,35 @@ pub fn with_sharing<'a>(
     Ok([event].into_iter().chain(told).collect())
 }
 
+/// Whether an address that counts of somebody else in the tenant reads like this name.
+pub fn is_address_of_another(
+    store: &Store,
+    user: &ScimUser,
+    name: &str,
+) -> Result<bool, StoreError> {
+    let tenant = tenant_text(user.profile.tenant.as_ref());
+    let bound = bind!(SHARING, sub = user.subject, tenant, address = name);
+    let other: Option<Subject> = store.find(bound, |row| column(row, "sub"))?;
+    Ok(other.is_some())
+}
+
 const UPDATE_SCIM: &str = "
-WITH before AS (
+WITH keys AS (
+    SELECT u.tenant, n.name, n.is_alone
+    FROM users u CROSS JOIN LATERAL (VALUES
+        (:username::text, true, u.username),
+        (:address::text, false, CASE WHEN u.claims -> 'email_verified' = 'true'
+                                     THEN u.claims ->> 'email' END)
+    ) AS n (name, is_alone, before)
+    WHERE u.sub = :sub::text AND n.name <> coalesce(n.before, '')
+), {names taken}, before AS (
     SELECT u.sub, u.enabled FROM users u
     WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[]) AND u.xmin::text = :version::text
       AND (:password_hash::text IS NULL OR u.strongest_acr = '1')
       AND NOT EXISTS (SELECT FROM users n
                       WHERE n.sub = :username::text AND n.username IS NULL
                         AND n.sub <> u.sub AND n.tenant = u.tenant)
+      AND {names are free}
     FOR UPDATE
 ), changed AS (
     UPDATE users u
@@ -242,6 +271,7 @@ pub fn update(
         external_id = user.external_id,
         password_hash = password_hash.map(SecretText::expose),
         claims = Json(&profile.claims),
+        address = verified_address(&profile.claims),
     );
     let changed = store.write_all_audited(bound, events)?;
     let Some(row) = changed.first() else {

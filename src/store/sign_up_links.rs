@@ -120,15 +120,17 @@ pub struct NewMember<'a> {
 }
 
 // The letter is spent first. Of many at once each waits for the row of the link, and then sees how
-// many uses are left. Of two letters for one address at once the second does nothing: it could not
-// see the account that the first is about to make, so it does not wait for it either.
+// many uses are left. Of two letters for one address at once the second does nothing.
 const JOIN: &str = "
-WITH spent AS (
+WITH keys AS (
+    SELECT l.tenant, :address::text AS name, true AS is_alone
+    FROM sign_up_links l WHERE l.id = :id::bytea
+), {names taken}, spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
     SELECT :day::int4, 'join', :jti_hash::bytea FROM sign_up_links l
     WHERE l.id = :id::bytea AND l.used < l.uses
       AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
-      AND pg_try_advisory_xact_lock(hashtextextended(l.tenant || ' ' || lower(:address::text), 0))
+      AND {names are free}
       AND NOT EXISTS (
         SELECT FROM users n
         WHERE n.sub = :username::text AND n.username IS NULL AND n.tenant = l.tenant)

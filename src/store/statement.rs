@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 14] = [
+const PIECES: [Piece; 16] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -115,6 +115,33 @@ const PIECES: [Piece; 14] = [
              || hashed(a.request_id)) END, \
          a.event, a.client_id, CASE WHEN a.event <> 'chain_opened' THEN of_sub END, \
          CASE WHEN a.event <> 'chain_opened' THEN of_sid END, a.source, a.request_id, a.detail",
+    },
+    // Takes the names that `keys` has (tenant, name, is_alone), so that of two statements at once
+    // that give somebody an address, or call somebody by it, the second finds that it was taken.
+    // Neither sees what the other is about to do, nor what it committed a moment ago. So each
+    // writes a row for the name. The second waits for it, and then sees that it is not the row, or
+    // the absence of one, that there was when it began.
+    Piece {
+        name: "{names taken}",
+        sql: "hashed_keys AS (SELECT DISTINCT sha256(convert_to( \
+             k.tenant || ' ' || lower(normalize(k.name, NFKC)), 'UTF8')) AS hash FROM keys k), \
+         taken_keys AS (INSERT INTO used_assertions AS t (day, issuer, jti_hash) \
+         SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4, 'name', k.hash \
+         FROM hashed_keys k ORDER BY k.hash \
+         ON CONFLICT (day, issuer, jti_hash) DO UPDATE SET taken_at = clock_timestamp() \
+         WHERE t.taken_at = (SELECT s.taken_at FROM used_assertions s \
+             WHERE s.day = t.day AND s.issuer = t.issuer AND s.jti_hash = t.jti_hash) \
+         RETURNING t.jti_hash)",
+    },
+    // Whether all of them were taken, and none that must be alone is the address of another user
+    // than `:sub` that counts.
+    Piece {
+        name: "{names are free}",
+        sql: "(SELECT count(*) FROM taken_keys) = (SELECT count(*) FROM hashed_keys) \
+         AND NOT EXISTS (SELECT FROM keys k JOIN users h ON h.tenant = k.tenant \
+             AND h.claims ? 'email' AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) \
+                 = left(lower(normalize(k.name, NFKC)), 254) COLLATE \"C\" \
+             WHERE k.is_alone AND h.sub <> :sub::text AND {address counts})",
     },
     // Whether the address of the user `h` counts for signing in and for letters: it is verified,
     // and not by the word of a provider alone whose registration does not say `trust_email`. Trust

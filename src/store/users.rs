@@ -303,11 +303,16 @@ pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<()
 }
 
 const SET_PASSWORD: &str = "
-WITH changed AS (
+WITH keys AS (
+    SELECT u.tenant, :verified::text AS name, true AS is_alone FROM users u
+    WHERE u.sub = :sub::text AND :verified::text IS NOT NULL
+), {names taken}, verified AS (
+    SELECT k.name FROM keys k WHERE {names are free}
+), changed AS (
     UPDATE users
     SET password_hash = :password_hash::text, updated_at = clock_timestamp(), epoch = new_epoch(),
-        claims = CASE WHEN :verified::text IS NULL THEN claims
-                      ELSE claims || '{\"email_verified\": true}' END
+        claims = CASE WHEN EXISTS (SELECT FROM verified)
+                      THEN claims || '{\"email_verified\": true}' ELSE claims END
     WHERE sub = :sub::text AND (:verified::text IS NULL OR claims->>'email' = :verified::text)
       AND (:user_epoch::int8 IS NULL
            OR (enabled AND epoch = :user_epoch::int8
@@ -315,13 +320,13 @@ WITH changed AS (
     RETURNING sub
 ), proved AS (
     UPDATE linked_identities l SET verified_email = ''
-    FROM changed WHERE l.sub = changed.sub AND :verified::text IS NOT NULL
+    FROM changed, verified WHERE l.sub = changed.sub
 ), {user called}, {audited changed} FROM changed";
 
 /// Gives a user another password, ends everything that was signed in with the old one, and calls
 /// the clients of their sessions. `false` when there is no such user, or when they no longer have
-/// the epochs given. `verified` is the address that the link came by, which is verified with it: it
-/// must still be theirs.
+/// the epochs given. `verified` is the address that the link came by, which must still be theirs.
+/// It is verified with it, unless it counts as that of another user of the tenant, or comes to.
 pub fn set_password(
     store: &Store,
     sub: &Subject,
@@ -342,20 +347,23 @@ pub fn set_password(
 }
 
 const CHANGE_ADDRESS: &str = "
-WITH {own session}, changed AS (
+WITH {own session}, keys AS (
+    SELECT u.tenant, :new::text AS name, true AS is_alone FROM users u WHERE u.sub = :sub::text
+), {names taken}, changed AS (
     UPDATE users
     SET claims = claims || jsonb_build_object('email', :new::text, 'email_verified', true),
         updated_at = clock_timestamp()
     FROM own
     WHERE users.sub = :sub::text AND enabled AND epoch = :epoch::int8
-      AND claims->>'email' IS NOT DISTINCT FROM :old::text
+      AND claims->>'email' IS NOT DISTINCT FROM :old::text AND {names are free}
     RETURNING users.sub
 ), proved AS (
     UPDATE linked_identities l SET verified_email = '' FROM changed WHERE l.sub = changed.sub
 ), {audited changed} FROM changed";
 
 /// Gives a user another address, which they have shown to be theirs, in a session that lives.
-/// `false` when session, user or address are no longer as they were. Ends nothing.
+/// `false` when session, user or address are no longer as they were, or the new address counts as
+/// that of another user of the tenant. Ends nothing.
 pub fn change_address(
     store: &Store,
     user: &UserRow,

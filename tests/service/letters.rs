@@ -538,6 +538,42 @@ fn a_new_address_counts_once_its_letter_was_answered_by_whoever_asked() {
     assert_eq!(events(&gatepost, "address_changed").len(), 1);
 }
 
+/// Each asked while nobody had it.
+#[test]
+fn an_address_that_two_ask_for_is_the_first_ones_who_confirms_it() {
+    for sign_in_with in ["username", "username,email"] {
+        let mailbox = Mailbox::open();
+        let gatepost = start_with(&mailbox, &[("GATEPOST_SIGN_IN_WITH", sign_in_with)]);
+        let mut alice = signed_in(&gatepost);
+        let mut bob = gatepost.browser();
+        let page = bob.visit(&authorize_path("conf1", RP1, &[]));
+        assert_eq!(sign_in(&mut bob, &page, "bob", BOB_PASSWORD).status, 303);
+        let confirm = |browser: &mut Browser, number: usize, address: &str| {
+            let fields = [("decision", "change_address"), ("new_address", address)];
+            post_account(browser, &fields);
+            let letter = mailbox.letter(number);
+            browser.visit(letter.link())
+        };
+        let of_alice = confirm(&mut alice, 1, "new@example.com");
+        let of_bob = confirm(&mut bob, 2, "New@example.com");
+        let done = send(&mut alice, &of_alice, &[]);
+        assert!(
+            done.text().contains("address was changed"),
+            "{}",
+            done.text()
+        );
+        // The third letter tells Alice's old address.
+        mailbox.letter(3);
+        is_over(&send(&mut bob, &of_bob, &[]), sign_in_with);
+        let shown = gatepost.run_well(&["user", "show", "bob", "--json"], "");
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(shown["claims"]["email"], "bob@example.com");
+        assert_eq!(events(&gatepost, "address_changed").len(), 1);
+        let shared = events(&gatepost, "address_shared");
+        assert!(shared.iter().all(|one| one["by"] != "user"), "{shared:?}");
+    }
+}
+
 #[test]
 fn people_are_told_of_changes_of_their_ways_in() {
     let mailbox = Mailbox::open();

@@ -90,6 +90,7 @@ mod moving_in;
 mod moving_in_compared;
 mod moving_in_people;
 mod new_passwords;
+mod one_address;
 mod own_sessions;
 mod pages;
 mod passkey_alone;

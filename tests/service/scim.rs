@@ -990,6 +990,60 @@ fn a_password_that_is_not_taken_keeps_nobody_from_being_disabled() {
 }
 
 #[test]
+fn nobody_is_called_by_the_address_of_somebody_else() {
+    let mut registered = registered();
+    registered["users"].as_array_mut().unwrap().extend([
+        json!({"sub": "boss-1", "username": "boss", "claims": {"email": "boss@example.com", "email_verified": true, "role": "office"}}),
+        json!({"sub": "eve-1", "username": "eve", "claims": {"email": "eve@example.com"}}),
+        json!({"sub": "acme-1", "username": "amy", "tenant": "acme", "claims": {"email": "amy@example.com", "email_verified": true}}),
+    ]);
+    let settings = [ON[0], ("GATEPOST_ADMIN_ROLE", "office")];
+    let gatepost = Gatepost::start_with(&registered, &settings);
+    let hr = Program::hr(&gatepost);
+    let dana = hr.add(json!({
+        "userName": "dana@corp.example", "emails": [{"value": "dana@example.com"}], OURS: {"emailVerified": true},
+    }));
+    let id = text(&dana, "id");
+    let path = format!("Users/{id}");
+    let whole = |name: &str| json!({"schemas": [USER], "userName": name, "emails": [{"value": "dana@example.com"}]});
+    for name in ["boss@example.com", "BOSS@Example.com", "dana@example.com"] {
+        let added = hr.ask(
+            "POST",
+            "Users",
+            &json!({"schemas": [USER], "userName": name}),
+        );
+        assert_error(&added, 409, Some("uniqueness"), name);
+    }
+    for name in ["boss@example.com", "BOSS@Example.com"] {
+        let replaced = hr.ask("PUT", &path, &whole(name));
+        assert_error(&replaced, 409, Some("uniqueness"), name);
+        let named = json!({"op": "replace", "path": "userName", "value": name});
+        assert_error(&hr.patch(id, json!([named])), 409, Some("uniqueness"), name);
+        let named = json!({"op": "replace", "value": {"userName": name}});
+        assert_error(&hr.patch(id, json!([named])), 409, Some("uniqueness"), name);
+    }
+    assert_eq!(hr.get(&path).json()["userName"], "dana@corp.example");
+    // Their own, one that nobody has, one that does not count, and one of another tenant.
+    for name in [
+        "dana@example.com",
+        "dana@other.example",
+        "eve@example.com",
+        "amy@example.com",
+    ] {
+        let renamed = hr.ask("PUT", &path, &whole(name));
+        assert_eq!(renamed.status, 200, "{name}: {}", renamed.text());
+    }
+    // Who is called so already can be changed.
+    let shared = json!({"email": "amy@example.com", "email_verified": true}).to_string();
+    gatepost.run_well(
+        &["user", "add", "late", "--no-password", "--claims", &shared],
+        "",
+    );
+    let named = json!({"op": "replace", "path": "displayName", "value": "Dana"});
+    assert_eq!(hr.patch(id, json!([named])).status, 200);
+}
+
+#[test]
 fn an_address_is_removed_where_the_request_names_it() {
     let gatepost = start();
     let hr = Program::hr(&gatepost);

@@ -235,6 +235,12 @@ fn change(
             app.store.confirm()?;
             return shown(app, request, &before);
         }
+        let username = after.profile.username.as_deref();
+        if let Some(name) = username.filter(|_| username != before.profile.username.as_deref())
+            && scim_users::is_address_of_another(&app.store, &after, name)?
+        {
+            return Err(or_taken(StoreError::Taken(String::from("email"))));
+        }
         let mut changed = changed_names(&before.attributes(), &after.attributes());
         if hash.is_some() {
             changed.push(UserAttribute::Password.as_str());
@@ -511,7 +517,7 @@ fn or_taken(error: StoreError) -> ScimRefusal {
         StoreError::Taken(_) => ScimRefusal::Scim(ScimError {
             status: 409,
             scim_type: Some(ScimType::Uniqueness),
-            detail: String::from("Somebody of this tenant has this user name."),
+            detail: String::from("Somebody of this tenant has this user name, or this address."),
         }),
         error => ScimRefusal::from(error),
     }
