@@ -2,13 +2,33 @@
 (function () {
   'use strict';
   var P = window.PublicKeyCredential;
-  if (!P || !P.parseRequestOptionsFromJSON || !P.parseCreationOptionsFromJSON) return;
   var waiting = null;
 
-  /* Not toJSON: credentials that password managers put in the browser's place cannot do that. */
+  function show(what, shown) {
+    document.querySelectorAll(what).forEach(function (part) { part.hidden = !shown; });
+  }
+
+  /* Both by hand. Browsers that have passkeys may lack parseRequestOptionsFromJSON and its like (Safari before 18.4,
+     Chrome before 129), and credentials that password managers put in the browser's place cannot do toJSON. */
+  function bytes(base64url) {
+    var text = atob(base64url.replace(/-/g, '+').replace(/_/g, '/'));
+    return Uint8Array.from(text, function (one) { return one.charCodeAt(0); });
+  }
+
   function base64url(buffer) {
-    var bytes = String.fromCharCode.apply(null, new Uint8Array(buffer || []));
-    return btoa(bytes).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+    var text = String.fromCharCode.apply(null, new Uint8Array(buffer || []));
+    return btoa(text).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+  }
+
+  /* What the page asks for, with bytes where JSON has base64url. */
+  function asked(form) {
+    var options = JSON.parse(form.dataset.passkey);
+    options.challenge = bytes(options.challenge);
+    if (options.user) options.user.id = bytes(options.user.id);
+    [options.allowCredentials, options.excludeCredentials].forEach(function (known) {
+      (known || []).forEach(function (one) { one.id = bytes(one.id); });
+    });
+    return options;
   }
 
   function send(form, credential) {
@@ -25,21 +45,29 @@
 
   function ask(form, mediation) {
     if (waiting) waiting.abort();
-    waiting = new AbortController();
-    var options = JSON.parse(form.dataset.passkey);
-    var asked = form.elements.attestation_object
-      ? navigator.credentials.create({ publicKey: P.parseCreationOptionsFromJSON(options), signal: waiting.signal })
-      : navigator.credentials.get({ publicKey: P.parseRequestOptionsFromJSON(options), signal: waiting.signal, mediation: mediation });
-    /* Whoever says no stays on the page. */
-    asked.then(function (credential) { send(form, credential); }, function () {});
+    var own = waiting = new AbortController();
+    var what = { publicKey: asked(form), signal: own.signal };
+    if (mediation) what.mediation = mediation;
+    var answer = form.elements.attestation_object ? navigator.credentials.create(what) : navigator.credentials.get(what);
+    answer.then(function (credential) { send(form, credential); }, function () {
+      /* Whoever says no stays on the page. The field offers passkeys again, which the question had ended. */
+      if (own === waiting && !mediation) offer(form);
+    });
   }
 
-  document.querySelectorAll('[data-needs-passkey]').forEach(function (part) { part.hidden = false; });
-  document.querySelectorAll('[data-without-passkey]').forEach(function (part) { part.hidden = true; });
+  /* Lets the field for the user name offer passkeys, where the browser can. */
+  function offer(form) {
+    waiting = null;
+    if (!document.querySelector('input[autocomplete~="webauthn"]') || !P.isConditionalMediationAvailable) return;
+    P.isConditionalMediationAvailable().then(function (can) { if (can && !waiting) ask(form, 'conditional'); });
+  }
+
+  show('[data-without-script]', false);
+  show('[data-without-passkey]', !P);
+  show('[data-needs-passkey]', P);
+  if (!P) return;
   document.querySelectorAll('form[data-passkey]').forEach(function (form) {
     form.addEventListener('submit', function (event) { event.preventDefault(); ask(form); });
-    if (document.querySelector('input[autocomplete~="webauthn"]') && P.isConditionalMediationAvailable) {
-      P.isConditionalMediationAvailable().then(function (can) { if (can && !waiting) ask(form, 'conditional'); });
-    }
+    offer(form);
   });
 })();

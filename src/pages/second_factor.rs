@@ -68,7 +68,10 @@ pub fn page(
                 (submit(texts.second_factor_confirm))
             }))
         }
-        @if let Some(options) = passkey { (passkey_form(chrome, form, options, !takes_codes)) }
+        @if let Some(options) = passkey {
+            @if !takes_codes { (without_passkey(texts)) }
+            (passkey_form(chrome, form, options, !takes_codes))
+        }
         (declining(texts, form, may_skip))
     };
     card(
@@ -127,6 +130,14 @@ fn by_passkey(form: PageForm<'_>, options: &str, fields: &Markup) -> Markup {
     }
 }
 
+/// What is missing where nothing but a passkey leads on. The script takes away what is not.
+fn without_passkey(texts: &Texts) -> Markup {
+    html! {
+        p data-without-script { (texts.passkey_needs_script) }
+        p data-without-passkey hidden { (texts.passkey_needs_browser) }
+    }
+}
+
 /// A passkey that is to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct NewPasskeyPage<'a> {
@@ -151,6 +162,7 @@ pub fn add_passkey_page(
         h1 { (texts.add_passkey) }
         @if new.is_required { p .lead { (texts.factor_required) } }
         (factor_problem(texts, problem))
+        (without_passkey(texts))
         (by_passkey(form, new.options, &html! {
             (hidden("decision", "add_passkey"))
             (new_passkey_fields(texts))
@@ -172,8 +184,7 @@ pub fn add_passkey_page(
 }
 
 /// Makes the passkey that somebody's link is for. The form posts `form_token`, `name`,
-/// `client_data` and `attestation_object`. Without script, or without passkeys, the page says what
-/// is missing.
+/// `client_data` and `attestation_object`.
 pub fn passkey_link_page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -186,7 +197,7 @@ pub fn passkey_link_page(
         h1 { (texts.set_passkey_title) }
         p .lead { (about(texts.set_password_for, username)) }
         (factor_problem(texts, problem))
-        p data-without-passkey { (texts.passkey_needs_script) }
+        (without_passkey(texts))
         (by_passkey(form, options, &html! {
             (new_passkey_fields(texts))
             (submit(texts.add_passkey))

@@ -337,6 +337,7 @@ texts! {
     last_passkey: Text,
     set_passkey_title: Text,
     passkey_needs_script: Text,
+    passkey_needs_browser: Text,
     passkey_is_set: Text,
     factor_impossible: Text,
     factors_changed: Text,

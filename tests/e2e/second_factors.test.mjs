@@ -132,9 +132,23 @@ describe("second factors", { timeout: 300_000 }, () => {
     const invite = async () => (await operate(directory, ["user", "invite", name, "--passkey"])).trim();
     const scriptless = await visitor(browser, { javaScriptEnabled: false });
     await scriptless.page.goto(await invite());
-    await scriptless.page.getByText("This page needs JavaScript").waitFor();
+    await scriptless.page.getByText("Passkeys need JavaScript").waitFor();
+    assert.equal(await scriptless.page.getByText("cannot use passkeys").isVisible(), false);
     await screenshot(scriptless.page, "passkey-link-without-script");
     await scriptless.context.close();
+    for (const [look, options] of [
+      ["passkey-link-without-passkeys", {}],
+      ["passkey-link-without-passkeys-320-dark", { viewport: { width: 320, height: 640 }, colorScheme: "dark", locale: "pl-PL" }],
+    ]) {
+      const keyless = await visitor(browser, options);
+      await keyless.page.addInitScript(() => delete globalThis.PublicKeyCredential);
+      await keyless.page.goto(await invite());
+      await keyless.page.locator("[data-without-passkey]").waitFor();
+      assert.deepEqual(await keyless.page.locator("main p:visible").count(), 2, "whom it is for, and what is missing");
+      assert.equal(await keyless.page.locator("form:visible").count(), 0);
+      await looked(keyless.page, look);
+      await keyless.context.close();
+    }
     for (const [look, options] of [
       ["passkey-link-320-dark", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
       ["passkey-link-german", { locale: "de-DE" }],
@@ -148,7 +162,9 @@ describe("second factors", { timeout: 300_000 }, () => {
     const { page, context } = await visitor(browser);
     const device = await authenticator(context, page);
     await page.goto(await invite());
-    assert.equal(await page.getByText("This page needs JavaScript").isVisible(), false);
+    for (const text of ["Passkeys need JavaScript", "cannot use passkeys"]) {
+      assert.equal(await page.getByText(text).isVisible(), false, text);
+    }
     await page.getByLabel("Name of this passkey").fill("Laptop");
     await page.getByRole("button", { name: "Add a passkey" }).click();
     await page.getByText("Your passkey is set up. Sign in with it.").waitFor();
@@ -257,6 +273,69 @@ describe("second factors", { timeout: 300_000 }, () => {
     assert.deepEqual(await signedIn(page), { acr: "phr", amr: ["hwk", "user", "mfa"] });
   });
 
+  test("a browser that has passkeys, and nothing that came after them, makes one, by a link too, and signs in", async () => {
+    const { page, context } = someone;
+    // As Safari before 18.4 and Chrome before 129.
+    await page.addInitScript(() => {
+      for (const name of ["parseCreationOptionsFromJSON", "parseRequestOptionsFromJSON", "getClientCapabilities"]) {
+        delete PublicKeyCredential[name];
+      }
+      delete PublicKeyCredential.prototype.toJSON;
+    });
+    const keys = await authenticator(context, page);
+    await withPassword(page);
+    await signedIn(page);
+    await addPasskey(page, "Old tablet");
+    await keepCodes(page);
+    assert.equal(await page.evaluate(() => "parseRequestOptionsFromJSON" in PublicKeyCredential), false);
+    await context.clearCookies();
+    await withPassword(page);
+    await page.getByRole("heading", { name: "Confirm that it is you" }).waitFor();
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    assert.deepEqual(await signedIn(page), { acr: "phr", amr: ["pwd", "hwk", "user", "mfa"] });
+    await context.clearCookies();
+    await beginSignIn(page, dev.demo);
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    assert.deepEqual(await signedIn(page), { acr: "phr", amr: ["hwk", "user", "mfa"] });
+    // It knows whose it is, and makes no second one.
+    await addPasskey(page, "Again");
+    await page.waitForTimeout(500);
+    assert.equal((await keys.credentials()).length, 1);
+
+    await context.clearCookies();
+    const name = `tablet-${process.pid}`;
+    await operate(directory, ["user", "add", name, "--no-password"]);
+    await page.goto((await operate(directory, ["user", "invite", name, "--passkey"])).trim());
+    await page.getByRole("button", { name: "Add a passkey" }).click();
+    await page.getByText("Your passkey is set up. Sign in with it.").waitFor();
+    assert.equal((await keys.credentials()).length, 2);
+  });
+
+  test("who says no to the browser's question is offered passkeys again where the user name is typed", async () => {
+    const { page, context } = someone;
+    await authenticator(context, page, {}, true);
+    // The first offer waits until it is withdrawn, and the question is answered with no.
+    await page.addInitScript(() => {
+      const get = navigator.credentials.get.bind(navigator.credentials);
+      globalThis.asked = [];
+      navigator.credentials.get = (options) => {
+        asked.push(options.mediation ?? "question");
+        if (!options.mediation) return Promise.reject(new DOMException("no", "NotAllowedError"));
+        if (asked.length > 1) return get(options);
+        return new Promise((_, refuse) => options.signal.addEventListener("abort", () => refuse(options.signal.reason)));
+      };
+    });
+    await withPassword(page);
+    await signedIn(page);
+    await addPasskey(page);
+    await keepCodes(page);
+    await context.clearCookies();
+    await beginSignIn(page, dev.demo);
+    await page.waitForFunction(() => asked.length === 1);
+    await page.getByRole("button", { name: "Use a passkey" }).click();
+    assert.deepEqual(await signedIn(page), { acr: "phr", amr: ["hwk", "user", "mfa"] });
+  });
+
   test("each of the three algorithms signs in", async () => {
     for (const alg of [-8, -7, -257]) {
       await operate(directory, ["user", "factors", "alice", "--remove-all"]);
@@ -264,9 +343,9 @@ describe("second factors", { timeout: 300_000 }, () => {
       await authenticator(context, page);
       // As a browser whose authenticator knows this one alone.
       await page.addInitScript((only) => {
-        const parse = PublicKeyCredential.parseCreationOptionsFromJSON.bind(PublicKeyCredential);
-        PublicKeyCredential.parseCreationOptionsFromJSON = (json) =>
-          parse({ ...json, pubKeyCredParams: json.pubKeyCredParams.filter(({ alg }) => alg === only) });
+        const create = navigator.credentials.create.bind(navigator.credentials);
+        navigator.credentials.create = ({ publicKey, signal }) =>
+          create({ publicKey: { ...publicKey, pubKeyCredParams: publicKey.pubKeyCredParams.filter(({ alg }) => alg === only) }, signal });
       }, alg);
       await withPassword(page);
       await signedIn(page);

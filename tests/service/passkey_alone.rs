@@ -80,7 +80,7 @@ fn whoever_is_invited_makes_a_passkey_once_and_signs_in_by_it_alone() {
     let mut browser = gatepost.browser();
     let page = opened(&mut browser, &link);
     assert!(page.text().contains("Set up your passkey") && page.text().contains("carol"));
-    assert!(page.text().contains("This page needs JavaScript"));
+    assert!(page.text().contains("Passkeys need JavaScript"));
     // A page that another browser opened is not this one's.
     let stolen = gatepost.browser().get(&page.action());
     stolen.assert_error_page(400, "GP1810", "in another browser");

@@ -303,7 +303,12 @@ pub fn creation(
         },
         "pubKeyCredParams": algorithms,
         "excludeCredentials": described(known.map(|one| &one.id[..])),
-        "authenticatorSelection": {"residentKey": "required", "userVerification": "required"},
+        "authenticatorSelection": {
+            "residentKey": "required",
+            // The same for browsers that do not know `residentKey` (WebAuthn Level 3 §5.4.4).
+            "requireResidentKey": true,
+            "userVerification": "required",
+        },
         "attestation": "none",
         "challenge": challenge(
             app,
