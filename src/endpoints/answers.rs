@@ -471,8 +471,11 @@ pub fn deliver(
     }
 }
 
+/// The one page whose form goes to another origin. Under `no-referrer`, and under `same-origin`,
+/// browsers post there with `Origin: null`, which applications that check it refuse; under
+/// `strict-origin` they do so from https to http, as on loopback.
 fn form_post_page(markup: Markup, framed_by: Option<&str>) -> Response {
-    let page = html(200, markup).header("Referrer-Policy", "no-referrer");
+    let page = html(200, markup).header("Referrer-Policy", "origin");
     let ancestors = framed_by.unwrap_or("'none'");
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \

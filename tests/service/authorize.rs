@@ -353,7 +353,7 @@ fn a_form_post_page_posts_to_the_registered_uri_and_nowhere_else() {
                 .unwrap()
                 .contains("frame-ancestors 'none'")
         );
-        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(answer.header("referrer-policy"), Some("origin"));
     }
     // Only a client that renews silently awaits its answer in a frame, and only that client may.
     for scope in ["openid", "openid nope"] {
