@@ -63,8 +63,14 @@ pub fn refusal(
     let audience = route
         .as_ref()
         .map_or(Audience::Person, |route| route.audience);
-    let response = refused_early(&Presentation { config, request }, audience, status)
-        .header("X-Content-Type-Options", "nosniff");
+    let presentation = Presentation {
+        config,
+        request,
+        app: None,
+        client_id: None,
+    };
+    let response =
+        refused_early(&presentation, audience, status).header("X-Content-Type-Options", "nosniff");
     count(metrics, route.as_ref(), &response, started);
     if status == 503 {
         response.header("Retry-After", "2")
@@ -119,7 +125,12 @@ fn answer(
     route: Option<&Route<'_>>,
     request: &Request,
 ) -> Response {
-    let presentation = Presentation { config, request };
+    let presentation = Presentation {
+        config,
+        request,
+        app,
+        client_id: None,
+    };
     let Some(route) = route else {
         return answers::no_such_page(&presentation);
     };
@@ -233,6 +244,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
         Failure::RefusedByGrant(refusal) => {
             answers::refused_by_grant(presentation.config, &refusal)
         }
+        Failure::Answered(response) => *response,
         Failure::Throttled {
             reason,
             retry_after,
@@ -284,7 +296,8 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             grant,
             failure,
         } => {
-            let mut response = failed(presentation, audience, *failure);
+            let presentation = presentation.about(Some(&client_id));
+            let mut response = failed(&presentation, audience, *failure);
             response.note.client_id = Some(client_id.to_string());
             response.note.grant = grant;
             response

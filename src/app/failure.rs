@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::http::Response;
 use crate::protocol::authorize::authorize_request::AuthorizeError;
 use crate::protocol::registration::DocumentProblem;
 use crate::protocol::token::extension_grant;
@@ -32,6 +33,8 @@ pub enum Failure {
         reason: Reason,
         retry_after: Duration,
     },
+    /// The answer itself, made where it is known what the person can do.
+    Answered(Box<Response>),
     /// The database cannot be asked right now, or the lane to it is full.
     Unavailable(StoreError),
     /// A revocation could not be stored, whatever the cause: the client must come again, so 503

@@ -17,6 +17,12 @@ use crate::registry::RegisteredClient;
 const MOST_BYTES: usize = 5 * 1_024;
 
 impl App {
+    /// The client, for a page that could do without it.
+    pub fn known_client(&self, client_id: &ClientId) -> Option<Arc<RegisteredClient>> {
+        let registered = self.registry.client(client_id).ok()??;
+        self.described(&registered).ok()
+    }
+
     /// The client with what its metadata document says; as it is registered where it has none.
     pub fn described(
         &self,

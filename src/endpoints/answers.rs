@@ -23,6 +23,7 @@ use crate::protocol::scim::error::ScimError;
 use crate::protocol::token::extension_grant::{Description, GrantRefusal};
 use crate::protocol::token::id_token::error_members;
 use crate::protocol::token::userinfo::BearerFailure;
+use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenError};
 
 /// Pages load our stylesheet and images and nothing else. No `form-action`: a form of ours may end,
@@ -35,6 +36,10 @@ const PAGE_POLICY: &str =
 pub struct Presentation<'a> {
     pub config: &'a Config,
     pub request: &'a Request,
+    /// Knows the clients, once it is there.
+    pub app: Option<&'a App>,
+    /// The client that an error page leads back to, where it is known.
+    pub client_id: Option<&'a ClientId>,
 }
 
 impl<'a> Presentation<'a> {
@@ -42,7 +47,13 @@ impl<'a> Presentation<'a> {
         Presentation {
             config: &app.config,
             request,
+            app: Some(app),
+            client_id: None,
         }
+    }
+
+    pub fn about(self, client_id: Option<&'a ClientId>) -> Presentation<'a> {
+        Presentation { client_id, ..self }
     }
 
     /// What is around a page in the language that `ui_locales`, else the request's own parameter of
@@ -217,7 +228,8 @@ fn explained(config: &Config, sentence: &str, (reason, detail): (Reason, Option<
 }
 
 /// The same with what the log is told beside, in the language of what they sign in for, and with a
-/// way back to the sign-in page.
+/// way back to the sign-in page. Beside it, the page leads back to the application that it is
+/// about.
 pub fn error_page_with(
     presentation: &Presentation<'_>,
     problem: Problem,
@@ -225,20 +237,21 @@ pub fn error_page_with(
     ui_locales: &str,
     sign_in: Option<&str>,
 ) -> Response {
-    // Nothing else on that page leads anywhere, and its address is of no more use.
-    let home = presentation.in_language_of(
-        format!("{}/", presentation.config.base_url.path()),
-        ui_locales,
-    );
-    let home = (problem == Problem::RoundTripOver).then_some(home.as_str());
+    let own = problem.begins_at().map(|page| {
+        let path = presentation.config.base_url.path();
+        presentation.in_language_of(format!("{path}{page}"), ui_locales)
+    });
+    let client = presentation
+        .client_id
+        .and_then(|client_id| presentation.app?.known_client(client_id));
     let sentence = explained(presentation.config, reason.description(), (reason, detail));
     let markup = error::page(
         presentation.chrome(ui_locales),
         problem,
         Some(reason.code()),
         &sentence,
-        sign_in,
-        home,
+        sign_in.or(own.as_deref()),
+        client.as_ref().map(|known| &known.client),
     );
     noted(plain_page(problem.status(), markup), reason)
 }
@@ -423,7 +436,8 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
                 Reason::PushedRequestUsed => Problem::RequestUsed,
                 _ => Problem::BadRequest,
             };
-            let mut response = error_page_with(presentation, problem, told, "", None);
+            let presentation = presentation.about(client_id.as_ref());
+            let mut response = error_page_with(&presentation, problem, told, "", None);
             response.note.client_id = client_id.map(|client_id| client_id.to_string());
             response.note.detail = detail;
             response

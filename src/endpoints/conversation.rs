@@ -125,7 +125,7 @@ fn meet(
     let present = app
         .require_fresh_registry()
         .and_then(|()| PresentSession::find_at(app, request, visit.client_id()))
-        .map_err(|failure| visit.tell_outage(failure))?;
+        .map_err(|failure| visit.noted_failure(visit.tell_outage(failure)))?;
     let turn = Turn {
         app,
         request,
@@ -133,7 +133,9 @@ fn meet(
         present: present.as_ref(),
         someone_else: page == Page::Login && login::says_someone_else(request),
     };
-    go_on(turn, page, take(turn)?)
+    take(turn)
+        .and_then(|taken| go_on(turn, page, taken))
+        .map_err(|failure| visit.noted_failure(failure))
 }
 
 /// Goes on with somebody who is back from an identity provider.
@@ -150,7 +152,9 @@ pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Respons
 }
 
 fn sign_in_from(back: &Back<'_>) -> Result<Response, Failure> {
-    let visit = &Visit::resume(back.app, visit::open_text(back.app, &back.sealed)?)?;
+    let opened = visit::open_text(back.app, &back.sealed)
+        .map_err(|unopened| unopened.answered(back.app, back.request))?;
+    let visit = &Visit::resume(back.app, opened)?;
     // Asked before the session is read: one that was revoked meanwhile is not to go on.
     let identified = back.identify(|provider| visit.choices().offers(&provider.name));
     meet(

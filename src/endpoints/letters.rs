@@ -212,7 +212,8 @@ fn write_resets(
     sealed: &str,
     is_withheld: bool,
 ) -> Result<(), Failure> {
-    let visit = Visit::resume(app, visit::open_text(app, sealed)?)?;
+    let opened = visit::open_text(app, sealed).map_err(|_| visit::invalid())?;
+    let visit = Visit::resume(app, opened)?;
     let tenant = visit.request.acr_values.tenant.as_ref();
     let found = users::find_by_name_or_address(&app.store, tenant, typed.expose())?;
     if is_withheld {

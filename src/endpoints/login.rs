@@ -21,6 +21,7 @@ use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::password::{
     Attempt, PasswordOutcome, attempt, password_in, record_failure,
 };
+use crate::endpoints::visit::expired::EXPIRED;
 use crate::endpoints::visit::{InSession, Proof, Taken, Turn, unknown_action};
 use crate::http::{Request, Response};
 use crate::pages;
@@ -335,7 +336,11 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
         token: &forms::issue(app, Form::Login, &visit.sealed, &browser.value),
     };
     let purpose = turn.purpose();
-    let page = pages::login::page(turn.chrome(), form, purpose, &choices, shown, drawn.problem);
+    let is_expired = says(turn.request, EXPIRED);
+    let problem = drawn
+        .problem
+        .or(is_expired.then_some(LoginProblem::PageExpired));
+    let page = pages::login::page(turn.chrome(), form, purpose, &choices, shown, problem);
     browser.carried_by(&app.config, answers::scripted_page(200, page))
 }
 

@@ -7,7 +7,9 @@
 //! said: [`Taken`]. The core says what the request needs next, and `conversation.rs` which page
 //! that is.
 
+pub mod expired;
 pub mod of_device;
+pub mod opening;
 pub mod own_page;
 
 use std::sync::Arc;
@@ -48,6 +50,8 @@ use crate::store::audit_events::AuditEvent;
 use crate::store::consents::{self, ConsentRow};
 use crate::store::upstream_sessions::Arrival;
 use crate::store::users::{CurrentUser, UserRow};
+
+pub use opening::{Opened, invalid, open, open_text, page_address, seal};
 
 /// A request that may go on, and what it was judged against.
 pub struct Visit {
@@ -282,6 +286,14 @@ impl Visit {
         response
     }
 
+    /// The failure, with the client for its page and its log line.
+    pub fn noted_failure(&self, failure: Failure) -> Failure {
+        match self.client_id() {
+            Some(client_id) => failure.about(client_id, None),
+            None => failure,
+        }
+    }
+
     /// Tells the client that it is refused. Where no client waits for an answer through this
     /// browser, a page tells the user.
     pub fn refuse(&self, refusal: AuthorizeRefusal) -> Failure {
@@ -389,65 +401,6 @@ fn unknown(client_id: &ClientId) -> AuthorizeError {
         },
         detail: None,
     }
-}
-
-/// A request that was sealed, and the seal it came under.
-#[derive(Clone, Debug)]
-pub struct Opened {
-    pub request: SealedRequest,
-    pub sealed: String,
-}
-
-/// Seals a request that came in now. Its seal goes into the addresses of its pages.
-pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
-    let request = SealedRequest {
-        received_at: app.now(),
-        purpose,
-    };
-    Opened {
-        sealed: app.vault.authorize_requests.seal_text("", &request),
-        request,
-    }
-}
-
-/// Opens the request in the address of one of our pages. Refuses a request that we did not seal,
-/// and one that has expired.
-pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
-    let query = Parameters::parse(request.query.as_bytes())?;
-    open_text(
-        app,
-        query.bounded("r", parameters::HANDLE)?.unwrap_or_default(),
-    )
-}
-
-/// Opens a request that did not come in an address.
-pub fn open_text(app: &App, sealed: &str) -> Result<Opened, Failure> {
-    let opened: SealedRequest = app
-        .vault
-        .authorize_requests
-        .open_text("", sealed)
-        .ok_or_else(invalid)?;
-    if app.now()
-        >= opened
-            .received_at
-            .plus(app.config.authorization_request_lifetime)
-    {
-        return Err(Failure::bad_request(Reason::PageExpired));
-    }
-    Ok(Opened {
-        request: opened,
-        sealed: sealed.to_owned(),
-    })
-}
-
-/// The address of one of our pages with a request in it.
-pub fn page_address(app: &App, page: &str, sealed: &str) -> String {
-    format!("{}{page}?r={sealed}", app.config.base_url.path())
-}
-
-/// The address of this page holds no request, or one for another page.
-pub fn invalid() -> Failure {
-    Failure::bad_request(Reason::SealedRequestInvalid)
 }
 
 /// The form asks for what its page does not offer.
@@ -568,7 +521,7 @@ impl<'a, S> Turn<'a, S> {
     }
 
     pub fn presentation(&self) -> Presentation<'a> {
-        Presentation::of(self.app, self.request)
+        Presentation::of(self.app, self.request).about(self.visit.client_id())
     }
 
     pub fn chrome(&self) -> Chrome<'a> {
@@ -695,6 +648,15 @@ impl<'a> InSession<'a> {
     pub fn matches(&self, form: Form, posted: &Parameters) -> bool {
         let browser = Some(&self.present.handle.random);
         forms::matches(self.app, form, &self.visit.sealed, browser, posted)
+    }
+
+    /// Whether the request would go on in this session if its page were opened again, and nobody
+    /// be asked who they are. Not for a device, whose code is held against it first.
+    pub fn goes_on(self) -> Result<bool, Failure> {
+        let turn = self.within(Some(self.present));
+        let interaction = turn.judge(Step::Arrival)?.interaction;
+        let asks = matches!(interaction, Interaction::Login { .. });
+        Ok(!asks && !self.visit.wants_fresh_sign_in() && !self.visit.is_of_device())
     }
 
     /// What ties tickets and challenges to this request and this session.

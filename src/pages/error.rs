@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, button_to, document, help};
-use crate::pages::texts::Texts;
+use crate::pages::frame::{Chrome, back_to, button_to, document, help, web_link};
+use crate::pages::texts::{Text, Texts};
+use crate::protocol::words::client::Client;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
@@ -14,6 +15,10 @@ pub enum Problem {
     RequestExpired,
     /// 400: somebody signed in by this address before.
     RequestUsed,
+    /// 400: a page stood open too long. What it was for begins at the application.
+    PageExpired,
+    /// The same; it begins with the code of a device.
+    DevicePageExpired,
     Forbidden,
     NotFound,
     MethodNotAllowed,
@@ -44,6 +49,8 @@ impl Problem {
             | Problem::NotRegistered
             | Problem::RequestExpired
             | Problem::RequestUsed
+            | Problem::PageExpired
+            | Problem::DevicePageExpired
             | Problem::RoundTripOver
             | Problem::LinkOver
             | Problem::NotBelieved => 400,
@@ -60,6 +67,24 @@ impl Problem {
         }
     }
 
+    /// The page of ours where the person can begin, where nothing else leads on.
+    pub const fn begins_at(self) -> Option<&'static str> {
+        match self {
+            Problem::RoundTripOver => Some("/"),
+            Problem::DevicePageExpired => Some("/device"),
+            _ => None,
+        }
+    }
+
+    /// What the button says that leads to a page of ours.
+    fn way_on(self, texts: &Texts) -> Text {
+        match self {
+            Problem::RoundTripOver => texts.to_start_page,
+            Problem::DevicePageExpired => texts.device_title,
+            _ => texts.to_sign_in_page,
+        }
+    }
+
     /// What happened, and what one can do.
     fn told(self, texts: &Texts) -> (&'static str, String) {
         let (heading, advice) = match self {
@@ -73,6 +98,8 @@ impl Problem {
             Problem::NotRegistered => (texts.bad_request, texts.ask_operator),
             Problem::RequestExpired => (texts.bad_request, texts.request_expired),
             Problem::RequestUsed => (texts.bad_request, texts.request_used),
+            Problem::PageExpired => (texts.page_had_expired, texts.page_had_expired_advice),
+            Problem::DevicePageExpired => (texts.page_had_expired, texts.page_had_expired_here),
             Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
             Problem::NotFound => (texts.not_found, texts.not_found_advice),
             Problem::MethodNotAllowed => {
@@ -93,14 +120,15 @@ impl Problem {
 }
 
 /// `code` is the reason's stable one, as `GP1207`; `description` its fixed public sentence, in
-/// English, for the application's developers. `sign_in` and `home` are ways on.
+/// English, for the application's developers. `way_on` is a page of ours. The page leads to
+/// `client`, too, where that says its address (`client_uri`).
 pub fn page(
     chrome: Chrome<'_>,
     problem: Problem,
     code: Option<&str>,
     description: &str,
-    sign_in: Option<&str>,
-    home: Option<&str>,
+    way_on: Option<&str>,
+    client: Option<&Client>,
 ) -> Markup {
     let texts = chrome.texts;
     let (heading, advice) = problem.told(texts);
@@ -110,11 +138,10 @@ pub fn page(
         html! {
             h1 { (heading) }
             p { (advice) }
-            @if let Some(sign_in) = sign_in {
-                (button_to(sign_in, texts.to_sign_in_page))
-            }
-            @if let Some(home) = home {
-                (button_to(home, texts.to_start_page))
+            @if let Some(address) = way_on { (button_to(address, problem.way_on(texts))) }
+            @if let Some(client) = client
+                && let Some(uri) = client.links.client_uri.as_deref().and_then(web_link) {
+                (back_to(chrome, client, uri))
             }
             (help(chrome))
             (details(chrome, code, description))

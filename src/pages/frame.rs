@@ -306,6 +306,12 @@ pub(crate) fn button_to(address: &str, label: &str) -> Markup {
     html! { div .actions { a .button href=(address) { (label) } } }
 }
 
+/// The way back to an application, at an address that it registered.
+pub(crate) fn back_to(chrome: Chrome<'_>, client: &Client, uri: &str) -> Markup {
+    let label = about(chrome.texts.back_to_client, chrome.name_of(client));
+    html! { div .actions { a .button href=(uri) rel="noreferrer" { (label) } } }
+}
+
 /// A button that looks like a link, about the item with that id.
 pub(crate) fn link_button(decision: &str, id: &str, label: &str) -> Markup {
     html! {

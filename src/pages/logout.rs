@@ -5,7 +5,8 @@ use std::sync::Arc;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, document, document_with, session_changed,
+    Account, Chrome, PageForm, about, about_account, back_to, document, document_with,
+    session_changed,
 };
 use crate::protocol::words::client::Client;
 use crate::registry::RegisteredClient;
@@ -88,11 +89,8 @@ fn way_on(chrome: Chrome<'_>, ended: &SignedOut, back: Option<(&Client, &str)>) 
                 }
             }
         } @else if let Some((client, uri)) = back {
-            @let name = chrome.name_of(client);
-            @if ended.at_once { p { (about(texts.going_back_to, name)) } }
-            div .actions {
-                a .button href=(uri) rel="noreferrer" { (about(texts.back_to_client, name)) }
-            }
+            @if ended.at_once { p { (about(texts.going_back_to, chrome.name_of(client))) } }
+            (back_to(chrome, client, uri))
         }
     }
 }

@@ -295,7 +295,6 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         );
 
         let sign_in = Some("/auth/login?r=x");
-        let home = Some("/auth/");
         add(
             "error",
             error::page(
@@ -304,7 +303,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
                 Some("GP1207"),
                 name,
                 sign_in,
-                home,
+                Some(&client),
             ),
         );
         let fields = [("state", name), (name, "x"), ("code", "C")]

@@ -119,6 +119,7 @@ mod sign_up;
 mod statements_as_modelled;
 mod static_files;
 mod stolen_database;
+mod stood_open;
 mod store_grants;
 mod store_levels;
 mod store_partitions;

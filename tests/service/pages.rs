@@ -384,11 +384,6 @@ fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_
         ),
         ("encoding", asked(&[]) + "&x-secret=%FF", refused),
         (
-            "no request",
-            String::from("/login?ui_locales=fr&x-secret"),
-            refused,
-        ),
-        (
             "broken request",
             String::from("/consent?r=x-secret&ui_locales=fr"),
             refused,

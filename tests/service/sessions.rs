@@ -120,29 +120,6 @@ fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
 }
 
 #[test]
-fn a_page_that_expired_says_so_and_the_way_in_is_open() {
-    let gatepost = Gatepost::start_with_a_clock_of_its_own();
-    let mut browser = gatepost.browser();
-    let login = browser.visit(&conf1(&[]));
-    let account = browser.visit("/account");
-    gatepost.travel(3_600);
-    for page in [&login, &account] {
-        let sent = sign_in(&mut browser, page, "alice", ALICE_PASSWORD);
-        sent.assert_error_page(400, "GP1503", "sent");
-        browser
-            .get(&page.action())
-            .assert_error_page(400, "GP1503", "loaded again");
-    }
-    assert_eq!(gatepost.database.count("sessions"), 0);
-    let login = browser.visit(&conf1(&[]));
-    assert!(
-        sign_in(&mut browser, &login, "alice", ALICE_PASSWORD)
-            .query()
-            .contains_key("code")
-    );
-}
-
-#[test]
 fn a_session_that_ends_while_consent_is_asked_leads_through_the_sign_in_back_to_it() {
     let gatepost = Gatepost::start();
     for end in [

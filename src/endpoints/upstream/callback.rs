@@ -418,7 +418,7 @@ impl Entry<'_> {
         } = self;
         let concerned = Concerned::Provider(&provider.name);
         app.note_failure(FAILED, request, visit.client_id(), concerned, reason);
-        let presentation = Presentation::of(app, request);
+        let presentation = Presentation::of(app, request).about(visit.client_id());
         // Otherwise the provider would let the same person in once more, without a word.
         let sign_in = as_someone_else(visit.page(app, "/login"));
         let ui_locales = visit.ui_locales();

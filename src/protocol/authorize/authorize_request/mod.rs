@@ -221,6 +221,17 @@ pub fn known(parameters: &Parameters) -> Parameters {
     Parameters::from_pairs(parameters.iter().filter(|(name, _)| is_known(name)))
 }
 
+/// Marks, under the seal, a request that has begun anew. Nobody can send it: [`known`] leaves it
+/// out.
+const BEGUN_ANEW: &str = "begun_anew";
+
+/// The same request, to begin anew once its page has expired. `None` where it has begun anew
+/// before.
+pub fn anew(parameters: &Parameters) -> Option<Parameters> {
+    let marked = parameters.iter().chain([(BEGUN_ANEW, "true")]);
+    (!parameters.was_sent(BEGUN_ANEW)).then(|| Parameters::from_pairs(marked))
+}
+
 struct Registered<'a> {
     client: &'a Client,
     catalogue: &'a Catalogue,

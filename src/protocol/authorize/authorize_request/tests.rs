@@ -88,6 +88,18 @@ fn only_known_parameters_are_kept() {
 }
 
 #[test]
+fn a_request_begins_anew_once_as_the_same_and_no_client_can_say_that_it_has() {
+    let asked = asking().with("state", "a b&c").also("begun_anew", "true");
+    let sealed = known(&asked.parameters());
+    let begun = anew(&sealed).unwrap();
+    assert_eq!(anew(&begun), None);
+    // As any build reads it: the mark is a parameter that means nothing to the request itself.
+    let judge = |parameters| validate(parameters, &client(), &catalogue(), RECEIVED_AT);
+    assert_eq!(judge(&begun), judge(&sealed));
+    assert_eq!(known(&begun), sealed);
+}
+
+#[test]
 fn a_request_names_the_legacy_flows_that_it_uses() {
     let allowing_plain = Client {
         allow_plain_pkce: true,
