@@ -38,6 +38,7 @@ use crate::protocol::words::parameters::{self, Parameters};
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
 use crate::store::StoreError;
+use crate::store::users;
 
 const PAGE: &str = "/login";
 /// The page for people who forgot their password.
@@ -118,19 +119,47 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
         }),
         None if of_login => sign_in(turn, &form),
         Some(_) | None if of_login => Err(unknown_action()),
-        Some(_) | None => {
-            let username = form
-                .bounded("username", parameters::USERNAME)
-                .ok()
-                .flatten();
-            let drawn = Drawn {
-                username: username.unwrap_or_default(),
-                ..Drawn::default()
-            };
-            let page = draw(turn, drawn.with(LoginProblem::PageExpired));
-            Ok(Taken::Answer(answers::noted(page, Reason::PageExpired)))
+        Some(_) | None => take_stale(turn, &form, decision),
+    }
+}
+
+/// Takes a form that was not drawn for this browser as it is now: most often, it has signed in in
+/// another tab since. Then the request goes on as if the page were opened again, unless the form
+/// says that somebody else is there.
+fn take_stale(turn: Turn<'_>, form: &Parameters, decision: Option<&str>) -> Result<Taken, Failure> {
+    let username = form.bounded("username", parameters::USERNAME)?;
+    if let Some(signed_in) = turn.in_session()
+        && signed_in.goes_on()?
+    {
+        match decision {
+            None if !turn.someone_else && is_theirs(signed_in, username)? => {
+                return Ok(Taken::Step(Step::Arrival));
+            }
+            // The account that they chose may be another one than is signed in now.
+            Some("continue") => return Ok(Taken::Answer(offer(signed_in, 200, true))),
+            Some(_) | None => {}
         }
     }
+    let drawn = Drawn {
+        username: username.unwrap_or_default(),
+        ..Drawn::default()
+    };
+    let page = draw(turn, drawn.with(LoginProblem::PageExpired));
+    Ok(Taken::Answer(answers::noted(page, Reason::PageExpired)))
+}
+
+/// Whether that is a name of whoever is signed in, or none.
+fn is_theirs(turn: InSession<'_>, username: Option<&str>) -> Result<bool, Failure> {
+    let Some(username) = username else {
+        return Ok(true);
+    };
+    let visit = turn.visit;
+    let tenant = visit.request.acr_values.tenant.as_ref();
+    let by = turn.app.config.sign_in_with;
+    let store = &turn.app.store;
+    let found = users::find_for_sign_in(store, tenant, username, by, visit.client_id())?;
+    let named = found.user.map(|found| found.user.sub);
+    Ok(named.as_ref() == Some(&turn.present.user.sub))
 }
 
 fn sign_in(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
@@ -346,19 +375,27 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
 
 /// The account chooser.
 pub fn choose_account(turn: InSession<'_>) -> Response {
-    offer(turn, 200)
+    offer(turn, 200, false)
 }
 
 /// Tells a person that the application is not open to them; others may use it from here.
 pub fn not_open(turn: InSession<'_>) -> Response {
-    answers::noted(offer(turn, 403), Reason::NotOpenToUser)
+    answers::noted(offer(turn, 403, false), Reason::NotOpenToUser)
 }
 
 /// Offers the present account, unless the application is closed to it.
-fn offer(turn: InSession<'_>, status: u16) -> Response {
+fn offer(turn: InSession<'_>, status: u16, drawn_again: bool) -> Response {
     let page = turn.with_form(PAGE, Form::SelectAccount, |form| {
         let account = turn.present.account();
-        pages::login::chooser_page(turn.chrome(), form, turn.purpose(), account, status == 200)
+        let is_open = status == 200;
+        pages::login::chooser_page(
+            turn.chrome(),
+            form,
+            turn.purpose(),
+            account,
+            is_open,
+            drawn_again,
+        )
     });
     answers::scripted_page(status, page)
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with,
-    done, help, hidden, problem_notice,
+    done, help, hidden, problem_notice, session_changed,
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::{Text, Texts};
@@ -180,6 +180,7 @@ pub fn chooser_page(
     purpose: SignInFor<'_>,
     account: Account<'_>,
     is_open: bool,
+    drawn_again: bool,
 ) -> Markup {
     let texts = chrome.texts;
     let title = if is_open {
@@ -188,6 +189,7 @@ pub fn chooser_page(
         texts.not_open_title
     };
     let chooser = html! {
+        (session_changed(texts, drawn_again))
         p { (about_account(texts.signed_in_here_as, account)) }
         @if !is_open { p { (texts.not_open) } }
         div .actions {
@@ -200,7 +202,8 @@ pub fn chooser_page(
             (cancel(texts))
         }
     };
-    card(chrome, purpose, title, !is_open, &form.of(&chooser))
+    let is_error = !is_open || drawn_again;
+    card(chrome, purpose, title, is_error, &form.of(&chooser))
 }
 
 pub(super) fn card(

@@ -147,11 +147,11 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         application_pages(chrome, &client, name, &mut add);
         add(
             "chooser",
-            login::chooser_page(chrome, FORM, purpose, account, true),
+            login::chooser_page(chrome, FORM, purpose, account, true, true),
         );
         add(
             "closed",
-            login::chooser_page(chrome, FORM, purpose, account, false),
+            login::chooser_page(chrome, FORM, purpose, account, false, false),
         );
 
         let named = Account {

@@ -407,23 +407,27 @@ describe("second factors", { timeout: 300_000 }, () => {
 
   test("two tabs sign in with one passkey, each for its own request", async () => {
     const { page, context } = someone;
-    await authenticator(context, page);
+    const keys = await authenticator(context, page);
     await withPassword(page);
     await signedIn(page);
     await addPasskey(page, "Two tabs");
     await keepCodes(page);
     await context.clearCookies();
     const second = await context.newPage();
+    // Each tab of Chromium has virtual authenticators of its own.
+    const keysOfSecond = await authenticator(context, second);
+    const [credential] = await keys.credentials();
+    await keysOfSecond.send("addCredential", { credential: { ...credential, signCount: 1_000 } });
     await beginSignIn(page, dev.demo);
     await beginSignIn(second, dev.demo);
     await page.bringToFront();
     await page.getByRole("button", { name: "Use a passkey" }).click();
     assert.equal((await signedIn(page)).acr, "phr");
-    // The page was drawn for a browser without a session: whoever comes late signs in again, and is not let in by it.
+    // The page was drawn for a browser without a session: its question counts no more, and it goes on as it would loaded
+    // again.
     await second.bringToFront();
-    await second.getByRole("button", { name: "Use a passkey" }).waitFor();
-    await second.reload();
-    await signedIn(second);
+    await second.getByRole("button", { name: "Use a passkey" }).click();
+    assert.equal((await signedIn(second)).acr, "phr");
     await second.close();
   });
 

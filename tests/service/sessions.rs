@@ -5,6 +5,7 @@
 use crate::support::flow::{authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2};
 use crate::support::http::{Answer, Browser};
+use crate::support::phone::{add_app, send};
 
 fn conf1(changes: &[(&str, &str)]) -> String {
     authorize_path("conf1", RP1, changes)
@@ -68,23 +69,29 @@ fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
             .text()
             .contains("<h1>Your account</h1>")
     );
-    // Sent all the same, their forms sign nobody in by what was drawn before; the page that comes
-    // back does.
-    for (waiting, state) in [(&first, "first"), (&third, "third")] {
-        let again = sign_in(&mut browser, waiting, "alice", ALICE_PASSWORD);
+    // Sent all the same, their forms go on as if they were loaded again: with her own name, in
+    // whatever case, with her address where that is taken, or with none.
+    for name in ["alice", "ALICE", ""] {
+        let answer = sign_in(&mut browser, &first, name, "whatever was typed");
+        assert_eq!(answer.query()["state"], "first", "{name}");
+        let answer = sign_in(&mut browser, &third, name, "whatever was typed");
+        assert!(asks_consent(&browser.follow(answer)), "{name}");
+    }
+    // With another name they sign nobody in by what was drawn before; the page that comes back
+    // does, and keeps the name.
+    for name in ["bob", "nobody", "alice@example.com"] {
+        let again = sign_in(&mut browser, &third, name, BOB_PASSWORD);
         assert!(
             asks_to_sign_in(&again) && again.text().contains("no longer up to date"),
             "{}",
             again.text()
         );
-        let answer = sign_in(&mut browser, &again, "alice", ALICE_PASSWORD);
-        let answer = browser.follow(answer);
-        if state == "first" {
-            assert_eq!(answer.query()["state"], "first");
-        } else {
-            assert!(asks_consent(&answer));
-        }
+        let kept = again.attribute("id=\"username\"", "value");
+        assert_eq!(kept.as_deref(), Some(name));
     }
+    // Nor does the form go on that asks for another account, or for a sign-in of its own.
+    let cancelled = choose(&mut browser, &first, "cancel");
+    assert!(asks_to_sign_in(&cancelled), "{}", cancelled.text());
     assert_eq!(
         gatepost.database.count("sessions"),
         1,
@@ -110,13 +117,70 @@ fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
     // The forms of both pages, sent a second time.
     let again = decide(&mut browser, &consent, "deny", &[], false);
     assert_eq!(again.query()["error"], "access_denied");
-    assert!(asks_to_sign_in(&sign_in(
-        &mut browser,
-        &login,
-        "alice",
-        ALICE_PASSWORD
-    )));
+    let again = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
+    assert_ne!(again.query()["code"], first);
     assert_eq!(gatepost.database.count("sessions"), 1);
+}
+
+#[test]
+fn a_form_that_a_sign_in_elsewhere_made_stale_never_goes_on_as_somebody_else() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
+    let another = choose(&mut browser, &chooser, "another");
+    let fresh = browser.visit(&conf1(&[("prompt", "login")]));
+    let login = browser.visit(&conf1(&[]));
+    assert!(login.query().contains_key("code"));
+    let second = browser.visit(&conf2(&[("prompt", "login")]));
+    sign_in(&mut browser, &second, "bob", BOB_PASSWORD);
+    // It was drawn to sign in as somebody else, or anew: no session is enough.
+    for form in [&another, &fresh] {
+        let token = form.attribute("name=\"form_token\"", "value").unwrap();
+        for name in ["", "bob"] {
+            let mut fields = vec![("form_token", token.as_str()), ("username", name)];
+            if form.text().contains("name=\"someone_else\"") {
+                fields.push(("someone_else", "true"));
+            }
+            let page = browser.post(&form.action(), &fields);
+            assert!(asks_to_sign_in(&page), "{name}: {}", page.text());
+        }
+    }
+    // She chose to go on as Alice; Bob is there now. So the choice is shown once more.
+    let again = choose(&mut browser, &chooser, "continue");
+    let text = again.text();
+    assert!(
+        again.status == 200 && text.contains("changed while this page was open"),
+        "{text}"
+    );
+    assert!(
+        text.contains("<bdi>Bob</bdi>") && !text.contains("Alice"),
+        "{text}"
+    );
+    let answer = choose(&mut browser, &again, "continue");
+    assert!(answer.query().contains_key("code"));
+}
+
+#[test]
+fn a_second_factor_that_a_sign_in_elsewhere_made_superfluous_is_not_asked_for_again() {
+    let gatepost = Gatepost::start();
+    let mut browser = signed_in(&gatepost);
+    let (phone, _) = add_app(&mut browser, 0);
+    let mut browser = gatepost.browser();
+    let [one, other] = ["one", "other"].map(|state| {
+        let page = browser.visit(&conf1(&[("state", state)]));
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
+    });
+    let answer = send(&mut browser, &one, &[("code", &phone.code(0))]);
+    assert_eq!(answer.query()["state"], "one");
+    let answer = send(&mut browser, &other, &[("code", "000000")]);
+    assert_eq!(answer.query()["state"], "other");
+    // Cancelled is cancelled; and what was Alice's does not go on as Bob.
+    let page = send(&mut browser, &other, &[("decision", "cancel")]);
+    assert!(asks_to_sign_in(&page), "{}", page.text());
+    let page = browser.visit(&conf2(&[("prompt", "login")]));
+    sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
+    let page = send(&mut browser, &other, &[("code", &phone.code(1))]);
+    assert!(asks_to_sign_in(&page), "{}", page.text());
 }
 
 #[test]

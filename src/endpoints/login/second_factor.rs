@@ -190,6 +190,12 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
     let ties: Vec<[u8; 32]> = [of_session, of_browser].into_iter().flatten().collect();
     let ticket = posted_ticket(app, &form, &ties)?;
     let decision = form.single("decision")?;
+    if let (None, Some(signed_in)) = (&ticket, in_session)
+        && is_stale_form_of(signed_in, &form, decision)?
+        && signed_in.goes_on()?
+    {
+        return Ok(Taken::Step(Step::Arrival));
+    }
     if decision == Some("passkey") {
         return passkey::prove(turn, ticket.as_ref(), &ties, &form);
     }
@@ -207,15 +213,44 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
     }
 }
 
+/// Whether a form without a ticket that counts was drawn before this browser signed in elsewhere,
+/// and names nobody but who is signed in now. Whoever cancels shall not go on.
+fn is_stale_form_of(
+    turn: InSession<'_>,
+    form: &Parameters,
+    decision: Option<&str>,
+) -> Result<bool, Failure> {
+    let app = turn.app;
+    let browser = cookies::pre_session(&app.config, turn.request);
+    let sealed = &turn.visit.sealed;
+    let is_fresh = forms::matches(app, Form::Login, sealed, browser.as_ref(), form);
+    if is_fresh || decision == Some("cancel") {
+        return Ok(false);
+    }
+    let named = match decision {
+        Some("passkey") => {
+            let id = webauthn::decoded(form, "id", parameters::HANDLE)?;
+            let found = authenticators::find_passkey(&app.store, &id)?;
+            found.map(|(sub, _)| sub)
+        }
+        Some(_) | None => sealed_ticket(app, form)?.map(|ticket| ticket.subject),
+    };
+    Ok(named.is_none_or(|sub| sub == turn.present.user.sub))
+}
+
 /// The ticket in the form that was posted, if it is tied to one of these and in time.
 pub fn posted_ticket(
     app: &App,
     form: &Parameters,
     ties: &[[u8; 32]],
 ) -> Result<Option<Ticket>, Failure> {
-    let text = form.bounded("form_token", parameters::HANDLE)?;
-    let opened = text.and_then(|text| app.vault.second_factors.open_text::<Ticket>(TICKET, text));
+    let opened = sealed_ticket(app, form)?;
     Ok(opened.filter(|ticket| ties.contains(&ticket.tie) && app.now() < ticket.expires_at))
+}
+
+fn sealed_ticket(app: &App, form: &Parameters) -> Result<Option<Ticket>, Failure> {
+    let text = form.bounded("form_token", parameters::HANDLE)?;
+    Ok(text.and_then(|text| app.vault.second_factors.open_text(TICKET, text)))
 }
 
 fn expired() -> Taken {
