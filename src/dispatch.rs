@@ -167,8 +167,8 @@ fn call(
     }
 }
 
-/// Allows the header fields that are asked for: libraries for tracing add some of their own. Whether
-/// a script may ask at all is decided by its origin.
+/// Allows the header fields that are asked for: libraries for tracing add some of their own. The
+/// origin decides whether a script reads the answer.
 fn preflight(request: &Request) -> Response {
     let asked = request.headers.first("access-control-request-headers");
     let allowed = asked

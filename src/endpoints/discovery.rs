@@ -16,8 +16,8 @@ pub fn metadata(app: &App) -> Result<Response, Failure> {
     ))
 }
 
-/// `/.well-known/openid-configuration/jwks` (RFC 7517 §5). Kept for half a minute alone: Kubernetes'
-/// API server asks again no earlier, and until then refuses all that a new key signs.
+/// `/.well-known/openid-configuration/jwks` (RFC 7517 §5). It may be kept for half a minute alone:
+/// Kubernetes' API server asks again no earlier, and refuses until then what a new key signs.
 pub fn jwks(app: &App) -> Result<Response, Failure> {
     Ok(public(
         Body::Shared(app.jwks_document()),

@@ -24,8 +24,8 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::scope::ScopeSet;
 use crate::protocol::words::session::SignIn;
 
-/// How far the clock of an API may be behind ours. Most libraries that check a fresh token allow for
-/// no difference, and refuse one whose `nbf` is a second ahead.
+/// How far the clock of an API may be behind ours. Most libraries allow for no difference, and
+/// refuse a fresh token whose `nbf` is a second ahead.
 const CLOCK_DIFFERENCE: Duration = Duration::from_secs(10);
 
 /// The name of an access token: what it stands on, and 96 random bits.

@@ -506,8 +506,8 @@ reasons! {
     UpstreamUnavailable "GP1724" "The identity provider is not available."
         "Try again later; `gatepost idp test` and the log say what is wrong.";
     UpstreamUnusable "GP1734" "The identity provider's answer cannot be used."
-        "Look into the log, which says what was wrong with it: it stays so until it is mended there \
-            or in the registration here. `gatepost idp test` asks anew.";
+        "Look into the log, which says what was wrong with it. It stays so until it is mended, \
+            there or in the registration here; `gatepost idp test` asks anew.";
     UpstreamNotBelieved "GP1725" "The answer of the identity provider could not be verified."
         "Look into the log, which says what was wrong with it.";
     LinkImpossible "GP1726" "That way of signing in cannot be linked now."
