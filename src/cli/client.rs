@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::input;
-use super::operator::Operator;
+use super::operator::{Operator, await_everywhere};
 use super::output::{self, Failure, time};
 use crate::app::key_keeping::seasons;
 use crate::app::metadata_documents::fetch_metadata_document;
@@ -132,7 +132,9 @@ pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
             false => Err(missing(&client_id)),
         })?;
     let name = in_text(client_id.as_str());
-    output::line(&format!("grants and tokens of {name} are over"))
+    output::line(&format!("grants and tokens of {name} are over"))?;
+    await_everywhere();
+    Ok(())
 }
 
 pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::input::{self, unread};
-use super::operator::Operator;
+use super::operator::{EVERYWHERE, Operator};
 use super::output::{self, Failure, time};
 use super::registry::{bytes_of, called};
 use crate::app::key_keeping::{self, key_of, new_key, times_of, told_times};
@@ -103,8 +103,6 @@ fn algorithms(invocation: &Invocation) -> Result<Vec<SigningAlgorithm>, Failure>
 }
 
 const ERASES: &str = "This erases the private part of the key that signs now.";
-/// Every process reads once a second what is new.
-const EVERYWHERE: Duration = Duration::from_secs(2);
 
 struct Rotation {
     seasons: KeySeasons,

@@ -1,10 +1,11 @@
 //! What most commands stand on: the settings, the database they name, and the keys of its
 //! installation.
 
+use std::thread;
 use std::time::Duration;
 
 use super::arguments::Invocation;
-use super::output::Failure;
+use super::output::{self, Failure};
 use crate::app;
 use crate::config::Config;
 use crate::keys::master::MasterSecret;
@@ -18,6 +19,19 @@ use crate::store::installation::{self, Installation};
 use crate::store::partitions::Horizons;
 use crate::store::signing_keys;
 use crate::store::{DatabaseSettings, Store, StoreError, migrate};
+
+/// Every process reads once a second what is new.
+pub(super) const EVERYWHERE: Duration = Duration::from_secs(2);
+
+/// Waits until every process has heard of a revocation. Until it has, it gives clients tokens that
+/// are revoked already.
+pub(super) fn await_everywhere() {
+    output::note(
+        "Ask for new tokens when this command ends, in 2 seconds. A process that has not heard of \
+         the revocation yet gives tokens that are refused as long as they live.",
+    );
+    thread::sleep(EVERYWHERE);
+}
 
 pub(super) struct Operator {
     pub(super) config: Config,

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
-use super::operator::{Operator, all};
+use super::operator::{Operator, all, await_everywhere};
 use super::output::{self, Failure, time};
 use super::{client, input, user};
 use crate::app::registration::events::audit_event;
@@ -177,5 +177,7 @@ pub(super) fn revoke_everything(invocation: &Invocation) -> Result<(), Failure> 
         Failure::Refused(format!(
             "{error}; not all clients hear of it yet: run the command again"
         ))
-    })
+    })?;
+    await_everywhere();
+    Ok(())
 }

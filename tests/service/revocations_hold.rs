@@ -1,7 +1,8 @@
 //! What was acknowledged as revoked stays so: while others use it, after a server process is
 //! killed, and at a process whose machine has another time.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -263,7 +264,7 @@ fn a_hundred_times(command: &[&str]) {
         let in_flight = CONF1.code(&mut browser, &[]);
         assert_eq!(userinfo(&here, access(&tokens)).status, 200, "{round}");
         assert_eq!(CONF1.introspect(&here, &own)["active"], true, "{round}");
-        here.run_well(command, "");
+        let mut revoking = acknowledged(&here, command);
         assert_eq!(userinfo(&there, access(&tokens)).status, 401, "{round}");
         assert_eq!(CONF1.redeem(&there, &in_flight).status, 400, "{round}");
         assert_eq!(
@@ -287,6 +288,51 @@ fn a_hundred_times(command: &[&str]) {
         // What a process issues by the registration that it holds is dead until it has heard.
         here.settle();
         there.settle();
+        revoking.kill().unwrap();
+        revoking.wait().unwrap();
+    }
+}
+
+/// Runs a command until its first line, which tells what it has done. It may go on.
+fn acknowledged(gatepost: &Gatepost, command: &[&str]) -> Child {
+    let mut running = gatepost
+        .command()
+        .args(command)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let output = running.stdout.as_mut().unwrap();
+    BufReader::new(output).read_line(&mut line).unwrap();
+    assert!(line.contains("over"), "{line:?}");
+    running
+}
+
+#[test]
+fn a_token_that_is_got_once_the_command_has_ended_lives_at_every_process() {
+    let (here, there) = two_processes();
+    for _ in 0..3 {
+        for command in [
+            &["client", "revoke", "conf1"][..],
+            &["revoke", "--everything"],
+        ] {
+            let told = here.run(command, "");
+            let why = String::from_utf8_lossy(&told.stderr).into_owned();
+            assert!(
+                told.status.success() && why.contains("has not heard"),
+                "{why}"
+            );
+            for (process, other) in [(&here, &there), (&there, &here)] {
+                let token = of_client(process);
+                assert_eq!(
+                    CONF1.introspect(other, &token)["active"],
+                    true,
+                    "{command:?}"
+                );
+            }
+        }
     }
 }
 
