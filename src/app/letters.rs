@@ -23,6 +23,9 @@ use crate::protocol::words::web_url::WebUrl;
 const MOST_TAKEN_NAMES: u32 = 10;
 /// Errands and letters that may wait.
 const MOST_WAITING: usize = 1_000;
+/// Errands of sign-ups are taken while fewer wait. The other places are for people who forgot their
+/// password, and for users.
+const MOST_BEFORE_JOIN: usize = MOST_WAITING / 2;
 /// How long after each try that failed comes the next. After the last there is none.
 const PAUSES: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
 /// How long a letter may be under way. Then it is tried again, whatever becomes of this try.
@@ -161,8 +164,12 @@ impl Letters {
 
     /// Takes an errand; `false` when too many wait.
     pub fn enter(&self, errand: Errand, asked: AskedBy) -> bool {
+        let most = match errand {
+            Errand::Join { .. } => MOST_BEFORE_JOIN,
+            _ => MOST_WAITING,
+        };
         let mut line = self.lock();
-        if line.waiting.len() >= MOST_WAITING {
+        if line.waiting.len() >= most {
             return false;
         }
         line.waiting.push_back(WaitingLetter {

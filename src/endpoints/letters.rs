@@ -21,13 +21,14 @@ use crate::pages::language::Language;
 use crate::pages::letters::{LetterFrame, LetterText, ResetAccount};
 use crate::protocol::authorize::authorize_request::Ending;
 use crate::protocol::login::letters::{
-    LetterCounts, MOST_OF_ACCOUNT, MOST_USERS, Withheld, verified_address,
+    LetterCounts, MOST_OF_ACCOUNT, MOST_USERS, SignUpCounts, Withheld, verified_address,
 };
 use crate::protocol::login::mail_link::{
     ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, MailLinkOrigin, PREFIX,
     RESET_LIFETIME, address_hash,
 };
 use crate::protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLink, SignUpId};
+use crate::protocol::words::forwarded;
 use crate::protocol::words::identifiers::Subject;
 use crate::protocol::words::instant::Instant;
 use crate::protocol::words::mail_address::MailAddress;
@@ -270,9 +271,7 @@ fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Re
         log::info!("no letter: the sign-up link is over, or takes no such address");
         return Ok(());
     };
-    // Counted apart from resets: a stranger who asks for an account in somebody's name must not use
-    // up the letters with which that person comes in again.
-    if let Some(why) = count_letter(app, asked, b"sign-up letters to address", to)? {
+    if let Some(why) = count_join(app, asked, &found, to)? {
         withhold(app, asked, None, why);
         return Ok(());
     }
@@ -304,6 +303,40 @@ fn join_text(
     let sealed = app.vault.mail_links.seal_text(JOIN_PREFIX, &link);
     let address = format!("{}/join?l={sealed}", app.issuer());
     Ok(frame.join(&address, link.expires_at))
+}
+
+/// Counts a letter to somebody who signs up, unless it is to be withheld: then it says why.
+fn count_join(
+    app: &App,
+    asked: &AskedBy,
+    link: &SignUpLink,
+    to: &MailAddress,
+) -> Result<Option<Withheld>, StoreError> {
+    let site = Source::of(forwarded::site(asked.source)).bytes();
+    let all = [
+        hourly_bucket(app, &[b"sign-up letters of site", &site]),
+        hourly_bucket(app, &[b"sign-up letters of link", &link.id]),
+        hourly_bucket(app, &[b"sign-up letters"]),
+    ];
+    let counts = sign_in_failures::record(&app.store, &all)?;
+    let [site, of_link, sign_ups] = all.each_ref().map(|of| count_in(&counts, of));
+    let counted = SignUpCounts {
+        site,
+        link: of_link,
+        sign_ups,
+    };
+    let most_overall = app.config.limits.letters_per_hour;
+    let uses_left = u32::try_from(link.uses - link.used).unwrap_or(0);
+    let mut withheld = counted.withheld(most_overall, uses_left);
+    if withheld.is_none() {
+        // An address has its own count for sign-ups: a stranger who asks for an account in
+        // somebody's name must not use up the letters with which that person comes in again.
+        withheld = count_letter(app, asked, b"sign-up letters to address", to)?;
+    }
+    if withheld.is_some() {
+        sign_in_failures::take_back(&app.store, &all, &[])?;
+    }
+    Ok(withheld)
 }
 
 /// Counts a letter to that address, unless it is to be withheld: then it says why.

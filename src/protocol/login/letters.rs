@@ -11,6 +11,12 @@ pub const MOST_OF_SOURCE: u32 = 10;
 pub const MOST_OF_ADDRESS: u32 = 3;
 /// Notices an hour about one account; and letters an hour that it asks for to confirm an address.
 pub const MOST_OF_ACCOUNT: u32 = 10;
+/// Letters an hour that a sign-up link sends for each account that it can still make.
+const LETTERS_PER_USE: u32 = 3;
+/// Letters an hour that a sign-up link may send, however few accounts it can still make.
+const LEAST_OF_LINK: u32 = 10;
+/// Sign-ups get one letter of so many. The others are for people who forgot their password.
+const SIGN_UPS_SHARE: u32 = 3;
 /// Users of one address that one letter names.
 pub const MOST_USERS: usize = 10;
 
@@ -25,6 +31,10 @@ named! {
         Overall = "overall",
         /// One source or address would have had more than a tenth of what was left.
         Share = "share",
+        /// As many as may go out in an hour to people who sign up.
+        SignUps = "sign_ups",
+        /// More than the sign-up link makes accounts of.
+        Link = "link",
         /// Too many letters wait.
         Queue = "queue",
         /// The address is none that we write to.
@@ -54,6 +64,32 @@ impl LetterCounts {
             Some(Withheld::Source)
         } else if self.source > share || self.address > share {
             Some(Withheld::Share)
+        } else {
+            None
+        }
+    }
+}
+
+/// Letters to people who sign up, within the present hour, with the one that is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignUpCounts {
+    /// From the IPv4 address or the IPv6 /48 that asked.
+    pub site: u32,
+    pub link: u32,
+    pub sign_ups: u32,
+}
+
+impl SignUpCounts {
+    /// Why this letter is not sent. Strangers choose the addresses that these letters go to. So
+    /// sign-ups have a share of the hour's letters, and a link sends few more than it has uses.
+    pub fn withheld(self, most_overall: u32, uses_left: u32) -> Option<Withheld> {
+        let most_of_link = uses_left.saturating_mul(LETTERS_PER_USE).max(LEAST_OF_LINK);
+        if self.sign_ups > (most_overall / SIGN_UPS_SHARE).max(1) {
+            Some(Withheld::SignUps)
+        } else if self.link > most_of_link {
+            Some(Withheld::Link)
+        } else if self.site > MOST_OF_SOURCE {
+            Some(Withheld::Source)
         } else {
             None
         }
@@ -102,6 +138,33 @@ mod tests {
         ] {
             let (source, address, overall) = counts;
             assert_eq!(judged(source, address, overall), withheld, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn sign_ups_leave_most_letters_to_others_and_a_link_sends_few_more_than_its_uses() {
+        let judged = |site, link, sign_ups, most_overall, uses_left| {
+            SignUpCounts {
+                site,
+                link,
+                sign_ups,
+            }
+            .withheld(most_overall, uses_left)
+        };
+        for (counts, most_overall, uses_left, withheld) in [
+            ((10, 10, 100), 300, 1, None),
+            ((11, 10, 100), 300, 1, Some(Withheld::Source)),
+            ((1, 11, 100), 300, 1, Some(Withheld::Link)),
+            ((1, 11, 100), 300, 0, Some(Withheld::Link)),
+            ((1, 60, 100), 300, 20, None),
+            ((1, 61, 100), 300, 20, Some(Withheld::Link)),
+            ((1, 1, 101), 300, 20, Some(Withheld::SignUps)),
+            ((1, 1, 1), 1, 1, None),
+            ((1, 1, 2), 5, 1, Some(Withheld::SignUps)),
+        ] {
+            let (site, link, sign_ups) = counts;
+            let found = judged(site, link, sign_ups, most_overall, uses_left);
+            assert_eq!(found, withheld, "{counts:?} {most_overall} {uses_left}");
         }
     }
 

@@ -102,11 +102,21 @@ pub fn source<'a>(
 
 /// What one machine may have all addresses of: an IPv4 address, or an IPv6 /64.
 pub fn network(address: IpAddr) -> IpAddr {
+    block(address, 64)
+}
+
+/// What one organization may have all addresses of: an IPv4 address, or an IPv6 /48.
+pub fn site(address: IpAddr) -> IpAddr {
+    block(address, 48)
+}
+
+/// An IPv4 address as it is, or the first address of the IPv6 block of so many bits.
+fn block(address: IpAddr, bits: u32) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            let mask = u128::MAX << (128 - bits);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
         }
     }
 }
@@ -155,16 +165,18 @@ mod tests {
     }
 
     #[test]
-    fn one_machine_has_one_network() {
-        for (address, expected) in [
-            ("192.0.2.7", "192.0.2.7"),
-            ("::ffff:192.0.2.7", "192.0.2.7"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
-            ("2001:db8:1:2::1", "2001:db8:1:2::"),
-            ("2001:db8:1:3::1", "2001:db8:1:3::"),
+    fn one_machine_has_one_network_and_one_organization_one_site() {
+        for (address, network_expected, site_expected) in [
+            ("192.0.2.7", "192.0.2.7", "192.0.2.7"),
+            ("::ffff:192.0.2.7", "192.0.2.7", "192.0.2.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::", "2001:db8:1::"),
+            ("2001:db8:1:2::1", "2001:db8:1:2::", "2001:db8:1::"),
+            ("2001:db8:1:3::1", "2001:db8:1:3::", "2001:db8:1::"),
+            ("2001:db8:2:3::1", "2001:db8:2:3::", "2001:db8:2::"),
         ] {
-            let network = network(address.parse().unwrap());
-            assert_eq!(network.to_string(), expected, "{address}");
+            let parsed = address.parse().unwrap();
+            assert_eq!(network(parsed).to_string(), network_expected, "{address}");
+            assert_eq!(site(parsed).to_string(), site_expected, "{address}");
         }
     }
 
