@@ -548,10 +548,7 @@ fn a_link_that_fails_there_is_explained_on_the_account_page() {
             json!({"code": null, "error": "login_required"}),
             "did not finish",
         ),
-        (
-            json!({"code": "another code"}),
-            "not available at the moment",
-        ),
+        (json!({"code": "another code"}), "cannot be used"),
     ];
     for (callback, sentence) in cases {
         house.up.plan(|plan| plan.callback = callback.clone());
