@@ -26,7 +26,7 @@ use support::flow::{
     with_clients,
 };
 use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
-use support::http::Browser;
+use support::http::{Browser, ask_alone, free_address};
 use support::mailbox::Mailbox;
 use support::offline::{self, CONF1, CONF2, access, refresh};
 use support::phone::{Phone, send};
@@ -86,6 +86,9 @@ const FIND_PEOPLE: i64 = 2;
 const SHOW_PERSON: i64 = 5;
 /// Session and person; the change; the page.
 const CHANGE_PERSON: i64 = 3 + SHOW_PERSON - 1;
+
+/// The partitions of all tables.
+const READINESS: i64 = 1;
 
 /// How often each is done before it is counted.
 const ROUNDS: i64 = 20;
@@ -1164,4 +1167,30 @@ fn an_administrators_page_costs_a_few_reads_and_a_change_one_commit() {
         (ROUNDS, statements),
         "{cost:#?}"
     );
+}
+
+#[test]
+fn whoever_asks_whether_a_process_is_ready_asks_the_database_once() {
+    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let database = TestDatabase::empty();
+    let role = Role::of(&database);
+    let url = role.url(&database);
+    let admin = free_address();
+    let settings = [
+        ("GATEPOST_DATABASE_URL", url.as_str()),
+        ("GATEPOST_ADMIN_LISTEN", &admin),
+    ];
+    let mut gatepost = Gatepost::prepare_over(database, &settings);
+    gatepost.apply(&document());
+    gatepost.serve();
+    let mut meter = Meter {
+        client: gatepost.database.client(),
+        role: role.0.clone(),
+    };
+    let ready = || assert_eq!(ask_alone(&admin, "GET /readyz").1, "ready\n");
+    ready();
+    meter.await_quiet();
+    let cost = meter.of(ready);
+    let costs = (cost.writes, cost.statements());
+    assert_eq!(costs, (0, ROUNDS * READINESS), "{cost:#?}");
 }

@@ -77,7 +77,7 @@ pub fn keep(
             return Ok(Vec::new());
         }
         // Another process may have done it in between.
-        let keys = writer.signing_keys()?;
+        let keys = writer.reader.signing_keys()?;
         let steps = due(&scheduled(&keys), seasons, now);
         steps
             .iter()

@@ -184,6 +184,8 @@ impl From<StoreError> for LoadError {
             // mend it meanwhile.
             StoreError::Unavailable(_)
             | StoreError::Severed(_)
+            | StoreError::Unacknowledged
+            | StoreError::Cancelled(_)
             | StoreError::OutOfTime
             | StoreError::Busy
             | StoreError::Conflict(_)
@@ -324,9 +326,10 @@ impl App {
         if self.registry.age() > OLDEST_REGISTRY {
             return Standing::NotReady(match self.registry.trouble() {
                 Trouble::Silence => "the database has not answered for 30 seconds",
-                trouble @ (Trouble::ForeignKey | Trouble::Unfit | Trouble::Denial) => {
-                    trouble.words()
-                }
+                trouble @ (Trouble::ForeignKey
+                | Trouble::Unfit
+                | Trouble::Denial
+                | Trouble::Busy) => trouble.words(),
             });
         }
         if self.clock.is_in_doubt() {

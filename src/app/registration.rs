@@ -70,9 +70,33 @@ impl From<RegistrationFailure> for Failure {
 }
 
 impl Registrar<'_> {
-    /// Does `act` with what the document would change, alone among changes. With `prunes` what it
-    /// leaves out is removed, list by list.
+    /// Tells `tell` what the document would change, and at which version of the registry. With
+    /// `prunes` what it leaves out is removed, list by list. That nothing would change is told only
+    /// once a standby has what is there.
     pub fn planned<T, E>(
+        &self,
+        document: Value,
+        prunes: bool,
+        tell: impl FnOnce(&Plan<'_>, i64) -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        E: From<StoreError> + From<RegistrationFailure>,
+    {
+        let judged = Document::judge(&document, &self.config.client_defaults);
+        self.store.read_registry(|reader| {
+            let comparison = comparison::read(self, reader, document, judged, prunes)?;
+            let plan = plan::make(&comparison).map_err(RegistrationFailure::Document)?;
+            if plan.changes.is_empty() {
+                reader.confirm();
+            }
+            tell(&plan, reader.version())
+        })
+    }
+
+    /// Does `act`, which enacts the plan, alone among changes. Afterwards ends the sessions that
+    /// began through an identity while a change took it away. Whoever repeats a change after that
+    /// failed finds it done, so they end where nothing changes, too.
+    pub fn applied<T, E>(
         &self,
         document: Value,
         prunes: bool,
@@ -83,32 +107,16 @@ impl Registrar<'_> {
     {
         // Before the change begins. While it is under way, no other change of the registry can be.
         let judged = Document::judge(&document, &self.config.client_defaults);
-        self.store.change_registry(|writer| {
+        let mut subs = Vec::new();
+        let done = self.store.change_registry(|writer| {
             if let DocumentOrigin::Client(author) = &self.origin {
                 writer.author = Some(author.clone());
             }
-            let comparison = comparison::read(self, writer, document, judged, prunes)?;
+            let reader = &mut writer.reader;
+            let comparison = comparison::read(self, reader, document, judged, prunes)?;
             let plan = plan::make(&comparison).map_err(RegistrationFailure::Document)?;
+            subs.clone_from(&plan.identified);
             act(writer, &plan)
-        })
-    }
-
-    /// The same where `act` enacts the plan. Afterwards ends the sessions that began through an
-    /// identity while a change took it away. Whoever repeats a change after that failed finds it
-    /// done, so they end where nothing changes, too.
-    pub fn applied<T, E>(
-        &self,
-        document: Value,
-        prunes: bool,
-        act: impl FnOnce(&mut RegistryWriter<'_>, &Plan<'_>) -> Result<T, E>,
-    ) -> Result<T, E>
-    where
-        E: From<StoreError> + From<RegistrationFailure>,
-    {
-        let mut subs = Vec::new();
-        let done = self.planned(document, prunes, |writer, plan| {
-            subs = plan.identified.clone();
-            act(writer, plan)
         })?;
         for stray in linked_identities::stray_sessions(self.store, &subs)? {
             self.end_session(&stray)?;
@@ -142,7 +150,7 @@ impl Registrar<'_> {
         advance: impl FnMut(usize),
     ) -> Result<(), RegistrationFailure> {
         enactment::perform(writer, plan, self.sealers, hashing, advance)?;
-        let horizons = app::horizons(self.config, &writer.longest_lifetimes()?);
+        let horizons = app::horizons(self.config, &writer.reader.longest_lifetimes()?);
         writer.make_partitions(&horizons, today)?;
         Ok(())
     }

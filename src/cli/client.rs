@@ -206,7 +206,7 @@ fn put_secret(
 }
 
 fn present(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<ClientRow, Failure> {
-    let found = writer.client(client_id)?;
+    let found = writer.reader.client(client_id)?;
     found.ok_or_else(|| missing(client_id))
 }
 
@@ -500,12 +500,12 @@ fn who_names(
     writer: &mut RegistryWriter<'_>,
     client_id: &ClientId,
 ) -> Result<Option<String>, Failure> {
-    for entry in writer.catalogue()?.entries {
+    for entry in writer.reader.catalogue()?.entries {
         if names(entry.kind, &entry.document, client_id) {
             return Ok(Some(format!("{} {}", entry.kind.as_str(), entry.name)));
         }
     }
-    for other in writer.clients()? {
+    for other in writer.reader.clients()? {
         let is_other = other.client_id != *client_id;
         if is_other && names(ObjectKind::Client, &parse_own(&other.metadata), client_id) {
             return Ok(Some(format!(

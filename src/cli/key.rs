@@ -160,13 +160,14 @@ impl Rotation {
         algorithm: SigningAlgorithm,
         kid: Option<&str>,
     ) -> Result<String, Failure> {
-        let rows = writer.signing_keys()?;
+        let rows = writer.reader.signing_keys()?;
         let scheduled = key_keeping::scheduled(&rows);
         let kid =
             kid.or_else(|| announced(&scheduled, algorithm, self.now).map(|key| key.kid.as_str()));
         let waiting = kid.and_then(|kid| rows.iter().find(|row| row.kid == kid));
         let successor = match waiting {
             Some(key) if !self.at_once => {
+                writer.confirm()?;
                 let kid = &key.kid;
                 let from = time(key.times.activates_at);
                 return Ok(format!(
@@ -305,7 +306,7 @@ fn succeed(
     rotation: &Rotation,
     kid: &str,
 ) -> Result<bool, Failure> {
-    let rows = writer.signing_keys()?;
+    let rows = writer.reader.signing_keys()?;
     let algorithm = find(&rows, kid)?.algorithm;
     let signer = rotation.signer(&rows, algorithm);
     let signs = signer.is_some_and(|signer| signer.kid == kid);
@@ -332,7 +333,7 @@ fn remove(
     kid: &str,
     signed: bool,
 ) -> Result<Option<String>, Failure> {
-    let rows = writer.signing_keys()?;
+    let rows = writer.reader.signing_keys()?;
     let leaked = find(&rows, kid)?;
     writer.remove_signing_key(kid)?;
     let successor = rotation.signer(&rows, leaked.algorithm);
@@ -361,9 +362,10 @@ pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
         input::confirm(invocation, ERASES)?;
     }
     let (operator, mut rotation) = Rotation::open(invocation)?;
-    let (kid, mut line) = operator
+    let taken_in = operator
         .store
-        .change_registry(|writer| take_in(writer, &rotation, &key, kid))?;
+        .change_registry(|writer| take_in(writer, &rotation, &key, kid));
+    let (kid, mut line) = operator.confirmed(taken_in)?;
     if invocation.has("--now") {
         rotation.hasten(&operator)?;
         line = operator
@@ -390,7 +392,7 @@ fn take_in(
     key: &ImportedKey,
     kid: Option<&str>,
 ) -> Result<(String, String), Failure> {
-    let rows = writer.signing_keys()?;
+    let rows = writer.reader.signing_keys()?;
     let row = key_of(
         key.algorithm,
         &key.pkcs8,

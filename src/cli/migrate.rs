@@ -33,7 +33,11 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     operator.store.administer(|client| {
         migrate::alone(client, |client| install(client, invocation, &operator))
     })?;
-    operator.store.administer(migrate::analyze)?;
+    // What an earlier run did is told as done only where it holds for good.
+    operator.store.confirm()?;
+    operator
+        .store
+        .administer(|client| operator.store.committing(client, migrate::analyze))?;
     output::line(&format!("The database is ready for {issuer}."))
 }
 
@@ -42,16 +46,23 @@ fn install(
     invocation: &Invocation,
     operator: &Operator,
 ) -> Result<(), Failure> {
-    for name in migrate::migrate(client)? {
+    let store = &operator.store;
+    for name in store.migrate(client)? {
         output::line(&format!("applied {name}"))?;
     }
     if invocation.has("--rename-issuer") {
         rename_issuer(invocation, operator)?;
     }
     let issuer = operator.config.base_url.as_str();
-    let installed = installation::ensure(client, random::bytes(), issuer).map_err(unless_ours)?;
-    let horizons = operator.horizons(clients::longest_lifetimes(&operator.store)?.value);
-    partitions::make_as_leader(client, &horizons, operator.now()?.day())?;
+    let ensured = store.committing(client, |client| {
+        installation::ensure(client, random::bytes(), issuer)
+    });
+    let installed = ensured.map_err(unless_ours)?;
+    let horizons = operator.horizons(clients::longest_lifetimes(store)?.value);
+    let today = operator.now()?.day();
+    store.committing(client, |client| {
+        partitions::make_as_leader(client, &horizons, today)
+    })?;
     for kid in make_missing_keys(operator, &operator.sealers(&installed)?.signing_keys)? {
         output::line(&format!("made signing key {kid}"))?;
     }
@@ -117,7 +128,7 @@ fn unless_ours(error: StoreError) -> Failure {
 fn make_missing_keys(operator: &Operator, sealer: &Sealer) -> Result<Vec<String>, Failure> {
     let times = key_keeping::seasons(&operator.config).active_at_once(operator.now()?);
     operator.store.change_registry(|writer| {
-        let present = writer.signing_keys()?;
+        let present = writer.reader.signing_keys()?;
         let mut made = Vec::new();
         for algorithm in SigningAlgorithm::ALL {
             if present.iter().any(|key| key.algorithm == algorithm) {

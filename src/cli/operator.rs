@@ -1,8 +1,15 @@
 //! What most commands stand on: the settings, the database they name, and the keys of its
 //! installation.
 
+use std::io::{self, Write};
+use std::process;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::arguments::Invocation;
 use super::output::{self, Failure};
@@ -18,7 +25,7 @@ use crate::store::clients::LongestLifetimes;
 use crate::store::installation::{self, Installation};
 use crate::store::partitions::Horizons;
 use crate::store::signing_keys;
-use crate::store::{DatabaseSettings, Store, StoreError, migrate};
+use crate::store::{DatabaseSettings, Interruption, Store, StoreError, migrate};
 
 /// Every process reads once a second what is new.
 pub(super) const EVERYWHERE: Duration = Duration::from_secs(2);
@@ -51,8 +58,9 @@ impl Operator {
             process: format!("{COMMAND}{}", of_server.process),
             ..of_server
         };
-        let store = Store::open_for_operator(&settings)
+        let store = Store::open_for_operator(&settings, Arc::new(|| end(IN_DOUBT)))
             .map_err(|error| Failure::Configuration(error.to_string()))?;
+        heed_signals(store.clone())?;
         Ok(Operator { config, store })
     }
 
@@ -141,6 +149,37 @@ impl Operator {
     pub(super) fn now(&self) -> Result<Instant, Failure> {
         Ok(installation::read(&self.store)?.now)
     }
+}
+
+/// What the database did not answer although it was cancelled.
+const IN_DOUBT: &str = "the database does not answer: it may be done; repeat it";
+
+/// Cancels what the database does for a command that somebody interrupts: it would go on with it,
+/// and hold its locks, for as long as it waits for a standby. The command tells how that ended.
+fn heed_signals(store: Store) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let heeding = thread::Builder::new().name(String::from("signals"));
+    heeding.spawn(move || {
+        for signal in signals.forever() {
+            match store.interrupt() {
+                Interruption::Idle => {
+                    let _ = emulate_default_handler(signal);
+                }
+                Interruption::Answered => {}
+                Interruption::Undone => end("interrupted: nothing was done"),
+                Interruption::InDoubt => end(IN_DOUBT),
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// Ends the process in the place of the thread that works.
+fn end(told: &str) {
+    log::logger().flush();
+    // Nobody is left to tell when standard error is closed.
+    let _ = writeln!(io::stderr().lock(), "gatepost: {told}");
+    process::exit(1)
 }
 
 /// Every row, or as many as are asked for where no word is; a thousand at a time. `page` reads so

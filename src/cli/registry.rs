@@ -29,7 +29,6 @@ const EXIT_CHANGES: u8 = 3;
 pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
     logging::start_plainly();
     let json = invocation.has("--json");
-    // Within a change that writes nothing, so that no other one comes in between.
     let (text, is_empty) = planned(invocation, |plan| {
         let text = if json {
             output::pretty(&told(plan))?
@@ -132,14 +131,14 @@ fn done(change: &PlannedChange<'_>) -> String {
     )
 }
 
-/// Does `act` with what the document that FILE names would change, alone among changes.
+/// Tells `tell` what the document that FILE names would change.
 fn planned<T>(
     invocation: &Invocation,
-    act: impl FnOnce(&Plan<'_>) -> Result<T, Failure>,
+    tell: impl FnOnce(&Plan<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     with_document(invocation, |_, registrar, document| {
         let prunes = invocation.has("--prune");
-        registrar.planned(document, prunes, |_, plan| act(plan))
+        registrar.planned(document, prunes, |plan, _| tell(plan))
     })
 }
 
@@ -227,12 +226,11 @@ pub(super) fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
 
 pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
-    // Within a change that writes nothing, so that all of it is of one moment.
-    let document = operator.store.change_registry(|writer| {
-        let registered = comparison::registered(writer, None)?;
-        let mut users = comparison::all_users(writer)?;
+    let document = operator.store.read_registry(|reader| {
+        let registered = comparison::registered(reader, None)?;
+        let mut users = comparison::all_users(reader)?;
         if invocation.has("--identities") {
-            comparison::add_identities(writer, &mut users, &[])?;
+            comparison::add_identities(reader, &mut users, &[])?;
         }
         Ok::<_, Failure>(exported::document(&registered, &users))
     })?;

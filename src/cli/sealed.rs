@@ -39,17 +39,17 @@ enum Sealed {
 impl Sealed {
     fn all(writer: &mut RegistryWriter<'_>) -> Result<Vec<Sealed>, StoreError> {
         let mut all = Vec::new();
-        for row in writer.signing_keys()? {
+        for row in writer.reader.signing_keys()? {
             if let Some(wrapped) = row.wrapped_private.clone() {
                 all.push(Sealed::Key(row, wrapped));
             }
         }
-        for row in writer.clients()? {
+        for row in writer.reader.clients()? {
             for secret in row.secrets {
                 all.push(Sealed::ClientSecret(row.client_id.clone(), secret));
             }
         }
-        for mut row in writer.catalogue()?.entries {
+        for mut row in writer.reader.catalogue()?.entries {
             for secret in std::mem::take(&mut row.secrets) {
                 all.push(Sealed::ResourceSecret(row.name.clone(), secret));
             }
@@ -57,7 +57,7 @@ impl Sealed {
                 all.push(Sealed::ProviderSecret(row, sealed));
             }
         }
-        for (sub, row) in writer.sealed_authenticators()? {
+        for (sub, row) in writer.reader.sealed_authenticators()? {
             if let Some(sealed) = row.secret.clone() {
                 all.push(Sealed::Factor(sub, row, sealed));
             }
@@ -253,6 +253,8 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
                 "master_secret_rotated",
                 json!({"sealed_anew": moved}),
             ))?;
+        } else {
+            writer.confirm()?;
         }
         Ok::<_, Failure>((moved, current.saturating_sub(factors)))
     })?;
@@ -354,7 +356,7 @@ fn make_missing_keys(
     seasons: &KeySeasons,
     now: Instant,
 ) -> Result<Vec<String>, Failure> {
-    let scheduled = key_keeping::scheduled(&writer.signing_keys()?);
+    let scheduled = key_keeping::scheduled(&writer.reader.signing_keys()?);
     let mut made = Vec::new();
     for algorithm in SigningAlgorithm::ALL {
         if current(&scheduled, algorithm, now).is_none() {

@@ -150,7 +150,10 @@ pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
     );
     match sign_up_links::end(&operator.store, &id, &event)? {
         true => output::line(&format!("sign-up link {typed} is over")),
-        false => output::line(&format!("sign-up link {typed} was over already")),
+        false => {
+            operator.store.confirm()?;
+            output::line(&format!("sign-up link {typed} was over already"))
+        }
     }
 }
 

@@ -69,7 +69,8 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         strongest_acr: Strength::SignedIn,
     };
     let event = user_event("user_added", &new.sub, told_added(&new));
-    users::insert(&operator.store, &new, &event).map_err(not_added)?;
+    let added = users::insert(&operator.store, &new, &event).map_err(not_added);
+    operator.confirmed(added)?;
     users::tell_of_sharing(&operator.store, &new.sub, "operator", &event)?;
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;

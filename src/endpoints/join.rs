@@ -259,7 +259,10 @@ impl Joining<'_> {
                 Ok(answers::see_other(self.sign_in(link, username)?))
             }
             Ok(false) => used(app, self.presentation),
-            Err(StoreError::Taken(_)) => again(JoinProblem::UsernameTaken),
+            Err(StoreError::Taken(_)) => {
+                app.store.confirm()?;
+                again(JoinProblem::UsernameTaken)
+            }
             Err(error) => Err(error.into()),
         }
     }

@@ -43,10 +43,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// The document, without what is not taken over HTTP: users have SCIM.
 pub fn export(app: &App, request: &Request) -> Result<Response, Failure> {
     answer(app, request, &[READ, WRITE], |_| {
-        // Within a change that writes nothing, so that all of it is of one moment.
         let registered = app
             .store
-            .change_registry(|writer| comparison::registered(writer, None))?;
+            .read_registry(|reader| comparison::registered(reader, None))?;
         let mut exported = document::document(&registered, &BTreeMap::new());
         if let Some(lists) = exported.as_object_mut() {
             lists.remove(ObjectKind::User.list());
@@ -66,8 +65,8 @@ pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
                 return Err(Failure::MistakenDocument(problems));
             }
         }
-        registrar(app, request, token).planned(sent.document, sent.prunes, |writer, plan| {
-            Ok(answered(plan, writer.version()))
+        registrar(app, request, token).planned(sent.document, sent.prunes, |plan, version| {
+            Ok(answered(plan, version))
         })
     })
 }
@@ -91,7 +90,7 @@ pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
             let is_seen = seen.is_none_or(|seen| seen == digest(plan));
             if plan.changes.is_empty() {
                 writer.confirm()?;
-            } else if writer.version() != version || !is_seen {
+            } else if writer.reader.version() != version || !is_seen {
                 return Err(refused(409, Reason::RegistrationMoved));
             } else {
                 let hashing = app.password_hashing();

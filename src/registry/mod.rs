@@ -97,18 +97,18 @@ pub enum Trouble {
     Unfit,
     /// The database answers, and does not do everything.
     Denial,
+    /// No connection to the database was free in time.
+    Busy,
 }
 
 impl Trouble {
     /// What an error says of the database.
     pub fn of(error: &StoreError) -> Trouble {
-        if matches!(error, StoreError::Denied(_)) {
-            return Trouble::Denial;
-        }
-        if error.is_passing() {
-            Trouble::Silence
-        } else {
-            Trouble::Unfit
+        match error {
+            StoreError::Denied(_) => Trouble::Denial,
+            StoreError::Busy | StoreError::OutOfTime => Trouble::Busy,
+            error if error.is_passing() => Trouble::Silence,
+            _ => Trouble::Unfit,
         }
     }
 
@@ -123,6 +123,7 @@ impl Trouble {
                 "the database denied something within the last minute, a write or a right: the log \
                  says what"
             }
+            Trouble::Busy => "every database connection is in use",
             Trouble::Unfit => "what is registered cannot be read: the log says why",
         }
     }

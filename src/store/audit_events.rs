@@ -326,7 +326,7 @@ pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
             removing.batch_execute("SET LOCAL statement_timeout = '30min'")?;
             let bound = bind!(REMOVE_CHAIN, day, chain);
             removed += removing.execute(&bound.text(), bound.values)?;
-            removing.commit()?;
+            store.commit(removing)?;
             after_day = day;
             after_chain = chain;
         }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::registry_writer::RegistryWriter;
+use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
@@ -421,6 +421,15 @@ WITH changed AS (
     SELECT changed.sub, 'totp', '', :secret::bytea, 0 FROM changed
 ), {audited changed} FROM changed";
 
+impl RegistryReader<'_> {
+    /// The sealed secrets of all factors.
+    pub fn sealed_authenticators(&mut self) -> Result<Vec<(Subject, Authenticator)>, StoreError> {
+        self.list(bind!(LIST_SEALED), |row| {
+            Ok((column(row, "sub")?, authenticator(row)?))
+        })
+    }
+}
+
 impl RegistryWriter<'_> {
     /// Gives a new user an app that shows codes.
     pub fn add_app(
@@ -431,13 +440,6 @@ impl RegistryWriter<'_> {
     ) -> Result<(), StoreError> {
         let bound = bind!(ADD_APP, sub, secret = sealed);
         self.audited(bound, slice::from_ref(audit)).map(drop)
-    }
-
-    /// The sealed secrets of all factors.
-    pub fn sealed_authenticators(&mut self) -> Result<Vec<(Subject, Authenticator)>, StoreError> {
-        self.list(bind!(LIST_SEALED), |row| {
-            Ok((column(row, "sub")?, authenticator(row)?))
-        })
     }
 
     /// Seals a factor anew. A change that finds it replaced fails as a whole.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::Store;
 use super::clients::{SecretRow, Versioned, registry_version, secret};
 use super::error::{Objection, StoreError};
-use super::registry_writer::RegistryWriter;
+use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::bind;
 use super::values::{column, read, unreadable};
 use crate::protocol::registration::ObjectKind;
@@ -138,11 +138,13 @@ const ERASE_ENTRY_SECRET: &str = "
 UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp()
 WHERE kind = :kind::text AND name = :name::text";
 
-impl RegistryWriter<'_> {
+impl RegistryReader<'_> {
     pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
         Ok(versioned(&self.read(bind!(LOAD))?)?.value)
     }
+}
 
+impl RegistryWriter<'_> {
     /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret
     /// where there is no other.
     pub fn upsert_entry(&mut self, entry: &CatalogueRow) -> Result<(), StoreError> {

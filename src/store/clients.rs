@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::registry_writer::RegistryWriter;
+use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::{Bound, bind};
 use super::values::{column, id, read};
 use crate::protocol::registration::references::{NAMED_CLIENTS, WeakSetting, WeakUse};
@@ -234,7 +234,7 @@ const REMOVE_RESOURCE_SECRETS: &str = "
 DELETE FROM resource_secrets s USING unnest(:owners::text[], :ids::bytea[]) AS g (resource, id)
 WHERE s.resource = g.resource AND s.id = g.id";
 
-impl RegistryWriter<'_> {
+impl RegistryReader<'_> {
     pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
         Ok(versioned(&self.read(bind!(FIND, client_id))?)?.value)
     }
@@ -247,7 +247,9 @@ impl RegistryWriter<'_> {
     pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes, StoreError> {
         lifetimes(&self.read_one(bind!(LONGEST_LIFETIMES))?)
     }
+}
 
+impl RegistryWriter<'_> {
     /// Registers clients or replaces their registrations: each name with the registration object,
     /// without its secrets, and whether it is enabled. Disabling ends what was issued to it.
     pub fn upsert_clients(

@@ -129,7 +129,7 @@ impl Connection {
         match answer {
             Ok(_) if self.unacknowledged.load(Ordering::SeqCst) => {
                 self.discarded = true;
-                Err(StoreError::unacknowledged())
+                Err(StoreError::Unacknowledged)
             }
             Ok(value) => Ok(value),
             Err(error) => {

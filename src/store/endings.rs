@@ -1,11 +1,12 @@
-//! Confirms an ending that an earlier request committed. (What ends a refresh token is told in
-//! `protocol/token/refresh_token.rs`.) When no standby acknowledges a commit the answer is 503, but
-//! the row is there. A repeated request finds it, writes nothing, and so waits for no standby. To
-//! answer "it is over" then would promise too much: the next primary may never have heard of it. So
-//! Gatepost commits something before it answers, which waits as the ending did.
+//! Confirms what an earlier request committed, most of all an ending. (What ends a refresh token is
+//! told in `protocol/token/refresh_token.rs`.) When no standby acknowledges a commit the answer is
+//! 503, but the row is there. A repeated request finds it, writes nothing, and so waits for no
+//! standby. To answer "it is over" then, or "it is there", would promise too much: the next primary
+//! may never have heard of it. So Gatepost commits something before it answers, which waits as the
+//! first commit did.
 //!
-//! Everything that acknowledges an ending stands here. `tests/hardship/standby.rs` walks all of it
-//! with the standby away.
+//! Everything that acknowledges an ending, or says that a change was made before, stands here.
+//! `tests/hardship/standby.rs` walks all of it with the standby away.
 //!
 //! | who is asked | what ends | what is said where it had ended |
 //! |---|---|---|
@@ -25,7 +26,20 @@
 //! | `user disable` | everything of the user | that it is so already |
 //! | `user unlink`, `user factors --remove` | a link; a factor, and all else | that there is none |
 //! | `user remove`, `client remove`, `key retire` | what stands on it | that there is none |
-//! | `apply` | what it changes | that nothing changes |
+//! | `apply`, `migrate` | what it changes | that nothing changes |
+//!
+//! | who is asked | what was made | what is said where it is there |
+//! |---|---|---|
+//! | SCIM: `POST` | a user | 409: that somebody has the name |
+//! | SCIM: `PUT`, `PATCH`, `DELETE` | what it changes | the user as they are; 404 |
+//! | `/admin/invite` | a user | that the user name is taken |
+//! | `/account/address`, by a form | an address | that the link cannot be used any more |
+//! | `/join`, by a form | an account | the same; that the user name is taken |
+//! | `/account`: `confirm_link` | a link | that it is linked already |
+//! | `/account`, `/login`: a new factor | a factor | that the user changed meanwhile |
+//! | `/admin/plan`, `plan` | what the document says | that nothing would change |
+//! | `user add`, `user link`, `user set`, `user enable` | what it says | that it is there |
+//! | `signup end`, `key rotate`, `key import`, `secret rotate` | what it says | that it was done |
 //!
 //! What names nothing of ours confirms nothing: a token, a session or a link that does not open, or
 //! is another browser's. Neither does a page that is only looked at.
@@ -100,7 +114,7 @@ impl Store {
         })
     }
 
-    /// Confirms an ending that was found done, before the answer says so.
+    /// Confirms what was found done, before the answer says so.
     pub fn confirm(&self) -> Result<(), StoreError> {
         self.write_rows(bind!(CONFIRM)).map(drop)
     }

@@ -25,6 +25,10 @@ pub enum StoreError {
     /// The connection broke, or the server gave up, while a statement was under way: it may or may
     /// not have been done.
     Severed(String),
+    /// Committed here, and lost with this server: its wait for a standby was ended.
+    Unacknowledged,
+    /// Ended before it was done, by a cancel request or a time-out of the server's: nothing was.
+    Cancelled(String),
     /// The request's time is over, or too short for a write. Nothing was sent.
     OutOfTime,
     /// Every place in the lane of database users stayed taken for 250 ms.
@@ -53,13 +57,6 @@ impl StoreError {
         !matches!(self, Taken(_) | Refused(_) | Corrupt(_) | Query(_))
     }
 
-    /// It is committed here, and may be lost with this server.
-    pub(super) fn unacknowledged() -> StoreError {
-        StoreError::Severed(String::from(
-            "the server warned that a standby did not acknowledge",
-        ))
-    }
-
     pub(super) fn no_installation() -> StoreError {
         StoreError::Corrupt(String::from("no installation: run `gatepost migrate`"))
     }
@@ -72,7 +69,13 @@ impl StoreError {
     /// Whether another connection may do better: the statement may or may not have been done, or
     /// this server denied it.
     pub(super) fn is_severed(&self) -> bool {
-        matches!(self, StoreError::Severed(_) | StoreError::Denied(_))
+        matches!(
+            self,
+            StoreError::Severed(_)
+                | StoreError::Denied(_)
+                | StoreError::Unacknowledged
+                | StoreError::Cancelled(_)
+        )
     }
 
     pub(super) fn is_conflict_or_severed(&self) -> bool {
@@ -86,6 +89,13 @@ impl fmt::Display for StoreError {
             StoreError::Unavailable(cause) => write!(formatter, "database unavailable: {cause}"),
             StoreError::Denied(cause) => write!(formatter, "denied by the database: {cause}"),
             StoreError::Severed(cause) => write!(formatter, "database connection lost: {cause}"),
+            StoreError::Unacknowledged => formatter.write_str(
+                "done on this database; no standby has it, so it is gone if another takes over: \
+                 repeat it once one is back",
+            ),
+            StoreError::Cancelled(cause) => {
+                write!(formatter, "cancelled ({cause}): nothing was done")
+            }
             StoreError::OutOfTime => {
                 formatter.write_str("no time is left to wait for the database")
             }
@@ -183,7 +193,10 @@ fn classify(error: &DbError) -> StoreError {
     if let Some(words) = denial(code.code()) {
         return StoreError::Denied(format!("{words}, {}", condition(error)));
     }
-    if ends_connection(code) || *code == SqlState::QUERY_CANCELED {
+    if *code == SqlState::QUERY_CANCELED {
+        return StoreError::Cancelled(condition(error));
+    }
+    if ends_connection(code) {
         return StoreError::Severed(condition(error));
     }
     StoreError::Query(condition(error))

@@ -81,6 +81,7 @@ pub fn examine(store: &Store, connections: u32) -> Result<Examined, StoreError> 
             });
         }
         let round_trip = median_round_trip(client)?;
+        store.confirm()?;
         // The way there says nothing about the disk.
         let shortest = shortest_commit(client)?
             .saturating_sub(round_trip)

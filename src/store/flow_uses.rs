@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Store;
 use super::error::StoreError;
-use super::registry_writer::RegistryWriter;
+use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::column;
 use crate::protocol::words::instant::Day;
@@ -42,7 +42,7 @@ pub fn note(store: &Store, uses: &BTreeMap<FlowUse, Day>) -> Result<(), StoreErr
 
 const LIST: &str = "SELECT client_id, flow, day FROM flow_uses";
 
-impl RegistryWriter<'_> {
+impl RegistryReader<'_> {
     pub fn flow_uses(&mut self) -> Result<BTreeMap<FlowUse, Day>, StoreError> {
         let mut uses = BTreeMap::new();
         for row in self.read(bind!(LIST))? {

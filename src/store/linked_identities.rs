@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::registry_writer::RegistryWriter;
+use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::session_clients::call_late;
 use super::session_endings::with_endings;
 use super::statement::{Bound, bind};
@@ -175,6 +175,7 @@ pub fn link(
         }
     );
     let taken = store.find(owner, |row| column(row, "sub"))?;
+    store.confirm()?;
     Ok(taken.map_or(Linked::Nothing, Linked::Taken))
 }
 
@@ -287,7 +288,7 @@ SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
 JOIN unnest(:issuers::text[], :subjects::text[]) AS given (issuer, subject)
   ON l.issuer = given.issuer AND l.upstream_subject = given.subject";
 
-impl RegistryWriter<'_> {
+impl RegistryReader<'_> {
     /// All identities of these users, and these identities themselves, each with whose it is.
     pub fn identities(
         &mut self,
@@ -310,7 +311,9 @@ impl RegistryWriter<'_> {
         }
         Ok(owners)
     }
+}
 
+impl RegistryWriter<'_> {
     /// As [`link`]; `Taken` where it is somebody's.
     pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
         let added = new.insertion(None, |bound| self.audited(bound, slice::from_ref(audit)))?;
@@ -324,7 +327,7 @@ impl RegistryWriter<'_> {
     /// [`stray_sessions`] finds.
     pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
         let through: Vec<Sid> =
-            link.sessions(|bound| self.list(bound, |row| column(row, "sid")))?;
+            link.sessions(|bound| self.reader.list(bound, |row| column(row, "sid")))?;
         let events = with_endings(audit, &through);
         link.removal(None, |bound| self.audited(bound, &events))
             .map(drop)

@@ -123,6 +123,21 @@ pub fn apply(
     client: &mut Client,
     migrations: &[Migration],
 ) -> Result<Vec<&'static str>, StoreError> {
+    apply_by(client, migrations, |level| Ok(level.commit()?))
+}
+
+impl Store {
+    /// As [`migrate`], each commit watched.
+    pub fn migrate(&self, client: &mut Client) -> Result<Vec<&'static str>, StoreError> {
+        apply_by(client, MIGRATIONS, |level| self.commit(level))
+    }
+}
+
+fn apply_by(
+    client: &mut Client,
+    migrations: &[Migration],
+    commit: impl Fn(Transaction<'_>) -> Result<(), StoreError>,
+) -> Result<Vec<&'static str>, StoreError> {
     alone(client, |client| {
         // The look is taken back: a level that fails leaves nothing.
         let missing = missing(&mut client.transaction()?, migrations)?;
@@ -136,7 +151,7 @@ pub fn apply(
                 transaction.batch_execute(statement)?;
             }
             record(&mut transaction, migration)?;
-            transaction.commit()?;
+            commit(transaction)?;
         }
         Ok(missing.iter().map(|migration| migration.name).collect())
     })

@@ -51,3 +51,4 @@ pub use connection::PROOF_OF_LIFE;
 pub use error::{AWAY_TARGET, Objection, StoreError};
 pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store};
 pub use statement::written_out;
+pub use watchdog::Interruption;

@@ -142,16 +142,17 @@ impl Range {
 }
 
 const LIST: &str = "
-SELECT c.relname::text AS name, i.inhparent IS NOT NULL AS attached,
+SELECT p.relname::text AS parent, c.relname::text AS name, i.inhparent IS NOT NULL AS attached,
        coalesce(i.inhdetachpending, false) AS detaching
 FROM pg_class p
 JOIN pg_class c
   ON c.relnamespace = p.relnamespace AND c.relkind = 'r'
      AND c.relname ~ ('^' || p.relname || '_[0-9]+_[0-9]+$')
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = p.oid
-WHERE p.oid = to_regclass(:table::text)";
+WHERE p.oid IN (SELECT to_regclass(name) FROM unnest(:tables::text[]) AS name)";
 
 struct Partition {
+    parent: String,
     name: String,
     range: Range,
     attached: bool,
@@ -160,11 +161,11 @@ struct Partition {
 
 fn partition(row: &Row) -> Result<Partition, StoreError> {
     let name: String = column(row, "name")?;
-    read!(row, Partition { attached, detaching; range: Range::of(&name)?, name })
+    read!(row, Partition { parent, attached, detaching; range: Range::of(&name)?, name })
 }
 
 fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>, StoreError> {
-    let bound = bind!(LIST, table = table.name);
+    let bound = bind!(LIST, tables = &[table.name][..]);
     client
         .query(&bound.text(), bound.values)?
         .iter()
@@ -172,24 +173,22 @@ fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>
         .collect()
 }
 
-fn ranges(partitions: &[Partition]) -> Vec<Range> {
+fn ranges(partitions: &[Partition], table: &Table) -> Vec<Range> {
     partitions
         .iter()
-        .filter(|partition| partition.attached)
+        .filter(|partition| partition.attached && partition.parent == table.name)
         .map(|partition| partition.range)
         .collect()
 }
 
 /// Whether every table has at least one width of room beyond what can be written today; otherwise
-/// not ready.
+/// not ready. Asks once for all tables: whoever asks for the state of a process waits for this.
 pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool, StoreError> {
-    for table in horizons.tables() {
-        let present: Vec<Partition> = store.list(bind!(LIST, table = table.name), partition)?;
-        if !table.is_ahead(&ranges(&present), today) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let tables = horizons.tables();
+    let names = tables.map(|table| table.name);
+    let present: Vec<Partition> = store.list(bind!(LIST, tables = &names[..]), partition)?;
+    let is_ahead = |table: &Table| table.is_ahead(&ranges(&present, table), today);
+    Ok(tables.iter().all(is_ahead))
 }
 
 /// Makes what is missing, for a caller who leads. The caller's transaction, if any, holds it all.
@@ -200,7 +199,7 @@ pub fn make_missing(
 ) -> Result<Vec<String>, StoreError> {
     let mut made = Vec::new();
     for table in horizons.tables() {
-        let present = ranges(&list(client, &table)?);
+        let present = ranges(&list(client, &table)?, &table);
         for range in table.missing(&present, today) {
             let mut transaction = client.transaction()?;
             transaction.batch_execute(&make_sql(&table, range))?;
@@ -227,7 +226,7 @@ pub fn make_as_leader(
 impl RegistryWriter<'_> {
     /// Whether this process leads until the end of the change; `false` while another one does.
     pub fn leads(&mut self) -> Result<bool, StoreError> {
-        Ok(self.transaction.query_opt(LEAD, &[])?.is_some())
+        Ok(self.reader.transaction.query_opt(LEAD, &[])?.is_some())
     }
 
     /// Makes room for lifetimes that this change lengthens, within it. Waits for a maintenance that
@@ -238,8 +237,8 @@ impl RegistryWriter<'_> {
         today: Day,
     ) -> Result<Vec<String>, StoreError> {
         self.wrote = true;
-        self.transaction.query_one(LEAD_PATIENTLY, &[])?;
-        make_missing(&mut self.transaction, horizons, today)
+        self.reader.transaction.query_one(LEAD_PATIENTLY, &[])?;
+        make_missing(&mut self.reader.transaction, horizons, today)
     }
 }
 
@@ -263,6 +262,9 @@ const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
 /// doubt nothing is dropped: what a clock that jumped ahead takes for over may be needed.
 pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained, StoreError> {
     let is_in_doubt = store.clock().is_in_doubt();
+    // Where no standby answers, the commits that follow would wait for one, and whoever applies a
+    // document would wait for them.
+    store.confirm()?;
     store.administer(|leading| {
         let mut leadership = leading.transaction()?;
         if leadership.query_opt(LEAD, &[])?.is_none() {
@@ -283,7 +285,8 @@ pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Mainta
                 drop_over(&mut worker, &table, today, &mut maintained)?;
             }
         }
-        leadership.commit()?;
+        // It has locked a row and written nothing: taken back, it waits for no standby.
+        leadership.rollback()?;
         Ok(maintained)
     })
 }

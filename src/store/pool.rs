@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use postgres::{Client, Row};
+use postgres::{CancelToken, Client, Row, Transaction};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
@@ -22,7 +22,7 @@ use super::endings::Confirmed;
 use super::error::StoreError;
 use super::statement::Bound;
 use super::supply::{CHECK_OUT_PATIENCE, Supplies};
-use super::watchdog::Watchdog;
+use super::watchdog::{A_YEAR, Interruption, Watchdog};
 use crate::clock::Clock;
 use crate::deadline::{self, GiveUp};
 use crate::permits::{self, Permit, Permits};
@@ -77,6 +77,8 @@ struct Inner {
     confirmed: Confirmed,
     /// What the server answered that it does not do, and when last.
     denied: Mutex<BTreeMap<String, Instant>>,
+    /// Ends a command that the database does not answer although it was cancelled.
+    give_up: Option<GiveUp>,
 }
 
 /// How many requests may do what at once.
@@ -93,19 +95,24 @@ impl Store {
     /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without
     /// its database.
     pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
-        Store::open_placed(settings, &SERVING_OPTIONS)
+        Store::open_placed(settings, &SERVING_OPTIONS, None)
     }
 
-    /// The same for a command of an operator, which may take longer than a request.
-    pub fn open_for_operator(settings: &DatabaseSettings) -> Result<Store, StoreError> {
+    /// The same for a command of an operator, which may take longer than a request. `give_up` ends
+    /// one that the database does not answer although it was cancelled.
+    pub fn open_for_operator(
+        settings: &DatabaseSettings,
+        give_up: GiveUp,
+    ) -> Result<Store, StoreError> {
         // The server takes the last of two settings of one name.
         let options = [&SERVING_OPTIONS[..], &OPERATOR_OPTIONS].concat();
-        Store::open_placed(settings, &options)
+        Store::open_placed(settings, &options, Some(give_up))
     }
 
     fn open_placed(
         settings: &DatabaseSettings,
         options: &[(&str, &str)],
+        give_up: Option<GiveUp>,
     ) -> Result<Store, StoreError> {
         let lane = settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1);
         let for_writes = |all: usize| (all - KEPT_FOR_READS.max(all / 4).min(all / 2)).max(1);
@@ -115,7 +122,7 @@ impl Store {
             writing: for_writes(settings.connections as usize),
         };
         let idle = settings.connections.min(2);
-        Store::open_with(settings, options, idle, places)
+        Store::open_with(settings, options, idle, places, give_up)
     }
 
     /// The same for functions that operators write: each call has one second, a quarter of the
@@ -132,7 +139,7 @@ impl Store {
             writers: lane,
             writing: lane,
         };
-        Store::open_with(&settings, &FUNCTION_OPTIONS, 0, places)
+        Store::open_with(&settings, &FUNCTION_OPTIONS, 0, places, None)
     }
 
     fn open_with(
@@ -140,6 +147,7 @@ impl Store {
         options: &[(&str, &str)],
         idle: u32,
         places: Places,
+        give_up: Option<GiveUp>,
     ) -> Result<Store, StoreError> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let tls = connecting::tls(url.root_certificates.as_deref())?;
@@ -182,6 +190,7 @@ impl Store {
             chains,
             confirmed: Confirmed::default(),
             denied: Mutex::default(),
+            give_up,
         })))
     }
 
@@ -223,10 +232,53 @@ impl Store {
     ) -> Result<T, E> {
         let (answer, unacknowledged) = self.aside(&ADMINISTRATIVE_OPTIONS, work)?;
         if unacknowledged.load(Ordering::SeqCst) {
-            Err(StoreError::unacknowledged().into())
+            Err(StoreError::Unacknowledged.into())
         } else {
             Ok(answer)
         }
+    }
+
+    /// Commits. Nobody watches the work of a command, or the upkeep of a server, which may be long;
+    /// its commit is watched. It may wait for a standby that is lost, and what it has locked keeps
+    /// others waiting meanwhile.
+    pub(super) fn commit(&self, transaction: Transaction<'_>) -> Result<(), StoreError> {
+        self.watched(transaction.cancel_token(), || Ok(transaction.commit()?))
+    }
+
+    /// The same of what commits by itself.
+    pub fn committing<T>(
+        &self,
+        client: &mut Client,
+        work: impl FnOnce(&mut Client) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.watched(client.cancel_token(), || work(client))
+    }
+
+    fn watched<T>(
+        &self,
+        token: CancelToken,
+        commit: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        // A request is watched as a whole.
+        if deadline::current().is_some() {
+            return commit();
+        }
+        let cancelled = Arc::<AtomicBool>::default();
+        let request = self.request_at(Instant::now());
+        let watchdog = &self.0.watchdog;
+        let watched = watchdog.watch(token, Arc::clone(&cancelled), Arc::default(), request)?;
+        let done = commit()?;
+        drop(watched);
+        // Its wait was ended, which looks like success.
+        if cancelled.load(Ordering::SeqCst) {
+            return Err(StoreError::Unacknowledged);
+        }
+        Ok(done)
+    }
+
+    /// Cancels whatever this process waits for, and sends nothing more from then on.
+    pub fn interrupt(&self) -> Interruption {
+        self.0.watchdog.interrupt()
     }
 
     /// Works on a connection of its own, watched where a request waits for it.
@@ -236,13 +288,14 @@ impl Store {
         work: impl FnOnce(&mut Client) -> Result<T, E>,
     ) -> Result<(T, Unacknowledged), E> {
         let begun = Instant::now();
-        let request = request_at(begun);
+        let request = deadline::current().map(|(left, give_up)| (begun + left, give_up));
         let (mut client, unacknowledged) = self.connect(options)?;
-        let watched = request.map(|request| {
-            let token = client.cancel_token();
-            let watchdog = &self.0.watchdog;
-            watchdog.watch(token, Arc::default(), Arc::default(), Some(request))
-        });
+        let token = client.cancel_token();
+        let watchdog = &self.0.watchdog;
+        let watched = match request {
+            Some(_) => watchdog.watch(token, Arc::default(), Arc::default(), request)?,
+            None => watchdog.note(token)?,
+        };
         let answer = work(&mut client);
         drop(watched);
         deadline::spend(begun.elapsed());
@@ -407,7 +460,7 @@ impl Store {
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
-        let answer = self.in_lane(request_at(begun), least, work);
+        let answer = self.in_lane(self.request_at(begun), least, work);
         deadline::spend(begun.elapsed());
         answer
     }
@@ -452,7 +505,7 @@ impl Store {
             Arc::clone(&connection.cancelled),
             Arc::clone(&connection.is_retired),
             request,
-        );
+        )?;
         let answer = work(&mut connection);
         drop(watched);
         connection.last_used = Instant::now();
@@ -466,15 +519,17 @@ impl Store {
         answer
     }
 
+    /// When the request's time is over, and how it is told. A command has as long as it takes.
+    fn request_at(&self, begun: Instant) -> Option<(Instant, GiveUp)> {
+        let of_command = || Some((A_YEAR, self.0.give_up.clone()?));
+        let request = deadline::current().or_else(of_command);
+        request.map(|(left, give_up)| (begun + left, give_up))
+    }
+
     fn connect(&self, options: &[(&str, &str)]) -> Result<(Client, Unacknowledged), StoreError> {
         let config = self.0.url.config(options);
         connect(config, self.0.tls.clone(), |_| Ok(()))
     }
-}
-
-/// When the request's time is over, and how it is told.
-fn request_at(begun: Instant) -> Option<(Instant, GiveUp)> {
-    deadline::current().map(|(left, give_up)| (begun + left, give_up))
 }
 
 fn take(

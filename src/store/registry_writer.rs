@@ -1,15 +1,17 @@
 //! Changes to the registry: everything of one `apply` in one transaction, together with the version
-//! bump that makes every process read anew, and with its audit events.
+//! bump that makes every process read anew, and with its audit events. Whoever only reads it does
+//! so in a transaction that takes no lock.
 
 use std::time::{Duration, Instant};
 
-use postgres::{Client, Row, Transaction};
+use postgres::{Client, IsolationLevel, Row, Transaction};
 
 use super::Store;
 use super::audit_chain::{Chain, Together};
 use super::audit_event::{AuditEvent, EventAuthor};
 use super::endings::CONFIRM;
 use super::error::StoreError;
+use super::installation;
 use super::pool::LEAST_FOR_A_WRITE;
 use super::statement::{Bound, bind};
 use super::values::column;
@@ -29,16 +31,25 @@ UPDATE installation SET registry_version = registry_version + step FROM drawn
 RETURNING registry_version - step AS version, registry_version AS version_afterwards,
           clock_timestamp() AS now";
 
+/// What is registered, in one transaction: that of a change, or one that only reads.
+pub struct RegistryReader<'a> {
+    pub(super) transaction: Transaction<'a>,
+    version: i64,
+    /// Whether the users that are found stay as they are until the end.
+    pub(super) holds_users: bool,
+    /// Sends nothing from then on: the time of the request that it is for is over.
+    send_before: Option<Instant>,
+    is_to_be_confirmed: bool,
+}
+
 /// A change under way. Dropped without having written, or after an error, it leaves nothing behind.
 pub struct RegistryWriter<'a> {
-    pub(super) transaction: Transaction<'a>,
+    pub reader: RegistryReader<'a>,
+    store: &'a Store,
     chain: Chain,
-    version: i64,
     version_if_written: i64,
     /// Who makes the change, if it is a client.
     pub author: Option<EventAuthor>,
-    /// Sends nothing from then on: the time of the request that it is for is over.
-    send_before: Option<Instant>,
     pub(super) wrote: bool,
     pub(super) revoked_users: Vec<Subject>,
     pub(super) revoked_clients: Vec<ClientId>,
@@ -52,8 +63,7 @@ impl Store {
         &self,
         change: impl FnOnce(&mut RegistryWriter<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let send_before = deadline::current()
-            .map(|(left, _)| Instant::now() + left.saturating_sub(LEAST_FOR_A_WRITE));
+        let send_before = send_before(LEAST_FOR_A_WRITE);
         let (answer, chain) = self.administer(|client| {
             let mut writer = self.begin_change(client, send_before)?;
             let answer = change(&mut writer)?;
@@ -65,8 +75,26 @@ impl Store {
         Ok(answer)
     }
 
-    fn begin_change<'a>(
+    /// Reads what is registered, all of it as of one moment. Takes no lock: nobody who changes it
+    /// meanwhile waits for this, or is waited for.
+    pub fn read_registry<T, E: From<StoreError>>(
         &self,
+        read: impl FnOnce(&mut RegistryReader<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let send_before = send_before(Duration::ZERO);
+        self.administer(|client| {
+            let mut reader = begin_reading(client, send_before)?;
+            let answer = read(&mut reader)?;
+            if reader.is_to_be_confirmed {
+                drop(reader);
+                self.committing(client, |client| Ok(client.query(CONFIRM, &[])?))?;
+            }
+            Ok(answer)
+        })
+    }
+
+    fn begin_change<'a>(
+        &'a self,
         client: &'a mut Client,
         send_before: Option<Instant>,
     ) -> Result<RegistryWriter<'a>, StoreError> {
@@ -82,16 +110,85 @@ impl Store {
         })?;
         self.clock().adjust(column(&alone, "now")?, Duration::ZERO);
         Ok(RegistryWriter {
-            transaction,
+            reader: RegistryReader {
+                transaction,
+                version: column(&alone, "version")?,
+                holds_users: true,
+                send_before,
+                is_to_be_confirmed: false,
+            },
+            store: self,
             chain: self.chains().begin_tentatively(),
-            version: column(&alone, "version")?,
             version_if_written: column(&alone, "version_afterwards")?,
             author: None,
-            send_before,
             wrote: false,
             revoked_users: Vec::new(),
             revoked_clients: Vec::new(),
         })
+    }
+}
+
+/// When the request that this thread serves, if it serves one, has only so much time left.
+fn send_before(least: Duration) -> Option<Instant> {
+    deadline::current().map(|(left, _)| Instant::now() + left.saturating_sub(least))
+}
+
+fn begin_reading(
+    client: &mut Client,
+    send_before: Option<Instant>,
+) -> Result<RegistryReader<'_>, StoreError> {
+    let of_one_moment = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true);
+    let mut transaction = of_one_moment.start()?;
+    let found = transaction
+        .query_opt(installation::READ, &[])?
+        .ok_or_else(StoreError::no_installation)?;
+    Ok(RegistryReader {
+        transaction,
+        version: column(&found, "registry_version")?,
+        holds_users: false,
+        send_before,
+        is_to_be_confirmed: false,
+    })
+}
+
+impl RegistryReader<'_> {
+    /// The version that was found.
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// Has confirmed what was read, on the same connection and once it is read: a standby has it
+    /// before the answer says that it stands.
+    pub fn confirm(&mut self) {
+        self.is_to_be_confirmed = true;
+    }
+
+    pub(super) fn require_time(&self) -> Result<(), StoreError> {
+        match self.send_before {
+            Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(super) fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+        self.require_time()?;
+        Ok(self.transaction.query(&bound.text(), bound.values)?)
+    }
+
+    pub(super) fn list<T, L: FromIterator<T>>(
+        &mut self,
+        bound: Bound<'_>,
+        of: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<L, StoreError> {
+        self.read(bound)?.iter().map(of).collect()
+    }
+
+    pub(super) fn read_one(&mut self, bound: Bound<'_>) -> Result<Row, StoreError> {
+        self.require_time()?;
+        Ok(self.transaction.query_one(&bound.text(), bound.values)?)
     }
 }
 
@@ -104,7 +201,7 @@ impl RegistryWriter<'_> {
     /// For a change that finds its work done: where commits wait for standbys it commits all the
     /// same, and waits.
     pub fn confirm(&mut self) -> Result<(), StoreError> {
-        self.wrote |= column::<bool>(&self.read_one(bind!(CONFIRM))?, "waits")?;
+        self.wrote |= column::<bool>(&self.reader.read_one(bind!(CONFIRM))?, "waits")?;
         Ok(())
     }
 
@@ -129,53 +226,24 @@ impl RegistryWriter<'_> {
         Ok(rows)
     }
 
-    /// The version that this change found.
-    pub fn version(&self) -> i64 {
-        self.version
-    }
-
     /// The version that is in force when this change is done.
     pub fn version_afterwards(&self) -> i64 {
         match self.wrote {
             true => self.version_if_written,
-            false => self.version,
+            false => self.reader.version,
         }
-    }
-
-    fn require_time(&self) -> Result<(), StoreError> {
-        match self.send_before {
-            Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    pub(super) fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
-        self.require_time()?;
-        Ok(self.transaction.query(&bound.text(), bound.values)?)
-    }
-
-    pub(super) fn list<T, L: FromIterator<T>>(
-        &mut self,
-        bound: Bound<'_>,
-        of: impl Fn(&Row) -> Result<T, StoreError>,
-    ) -> Result<L, StoreError> {
-        self.read(bound)?.iter().map(of).collect()
-    }
-
-    pub(super) fn read_one(&mut self, bound: Bound<'_>) -> Result<Row, StoreError> {
-        self.require_time()?;
-        Ok(self.transaction.query_one(&bound.text(), bound.values)?)
     }
 
     pub(super) fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
-        self.read(bound)
+        self.reader.read(bound)
     }
 
     pub(super) fn execute(&mut self, bound: Bound<'_>) -> Result<u64, StoreError> {
         self.wrote = true;
-        self.require_time()?;
-        Ok(self.transaction.execute(&bound.text(), bound.values)?)
+        self.reader.require_time()?;
+        let transaction = &mut self.reader.transaction;
+        Ok(transaction.execute(&bound.text(), bound.values)?)
     }
 
     /// Commits what it wrote, and answers the chain of its events; `None` where it wrote nothing.
@@ -187,8 +255,8 @@ impl RegistryWriter<'_> {
         if !self.revoked_users.is_empty() || !self.revoked_clients.is_empty() {
             self.call_clients()?;
         }
-        self.require_time()?;
-        self.transaction.commit()?;
+        self.reader.require_time()?;
+        self.store.commit(self.reader.transaction)?;
         Ok(Some(self.chain))
     }
 
@@ -198,9 +266,7 @@ impl RegistryWriter<'_> {
             subs = self.revoked_users,
             client_ids = self.revoked_clients
         );
-        Ok(self
-            .transaction
-            .execute(&bound.text(), bound.values)
-            .map(drop)?)
+        let transaction = &mut self.reader.transaction;
+        Ok(transaction.execute(&bound.text(), bound.values).map(drop)?)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Store;
 use super::clients::{Versioned, registry_version};
 use super::error::StoreError;
-use super::registry_writer::RegistryWriter;
+use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::bind;
 use super::values::{column, read, unreadable};
 use crate::protocol::keys::key_schedule::{KeyTimes, ScheduledKey};
@@ -93,12 +93,14 @@ WHERE kid = :kid::text";
 
 const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = :kid::text";
 
-impl RegistryWriter<'_> {
+impl RegistryReader<'_> {
     /// Reads every key as it stands within this change, oldest first.
     pub fn signing_keys(&mut self) -> Result<Vec<SigningKeyRow>, StoreError> {
         Ok(versioned(&self.read(bind!(LOAD))?)?.value)
     }
+}
 
+impl RegistryWriter<'_> {
     pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
         let bound = bind!(
             INSERT_KEY,

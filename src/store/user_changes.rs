@@ -8,7 +8,7 @@ use postgres::types::Json;
 
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::registry_writer::RegistryWriter;
+use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::bind;
 use super::users::{self, UserRow};
 use super::values::{column, read, tenant_text};
@@ -85,27 +85,14 @@ WHERE s.sub = ANY(:names::text[])";
 const TENANTS_OF_OTHERS: &str =
     "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL(:subs::text[])";
 
-impl RegistryWriter<'_> {
+impl RegistryReader<'_> {
     pub fn user(&mut self, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
         let rows = self.read(bind!(users::FIND, sub))?;
         rows.first().map(users::user).transpose()
     }
 
-    /// Reads a user by canonical name within a tenant, or one without a name by subject, who then
-    /// stays so until this change is done.
-    pub fn user_by_name(
-        &mut self,
-        tenant: Option<&TenantName>,
-        username: &str,
-    ) -> Result<Option<UserRow>, StoreError> {
-        let tenant = tenant_text(tenant);
-        let rows = self.read(bind!(FIND_USER_BY_NAME, tenant, username))?;
-        rows.first().map(users::user).transpose()
-    }
-
-    /// Everybody whom one of the descriptions fits, by name or by subject. Until this change is
-    /// done nobody else changes them: what it makes of them overwrites nothing that was not
-    /// compared.
+    /// Everybody whom one of the descriptions fits, by name or by subject. Until a change is done
+    /// nobody else changes them: what it makes of them overwrites nothing that was not compared.
     pub fn find_users(&mut self, described: &[UserEntry]) -> Result<Vec<FoundUser>, StoreError> {
         let mut subs = Vec::new();
         let mut tenants = Vec::new();
@@ -115,7 +102,14 @@ impl RegistryWriter<'_> {
             tenants.push(tenant_text(user.tenant.as_ref()));
             usernames.push(user.username.as_deref());
         }
-        self.list(bind!(FIND_USERS, subs, tenants, usernames), found)
+        let bound = bind!(FIND_USERS, subs, tenants, usernames);
+        let mut text = bound.text();
+        if !self.holds_users {
+            text = text.replace("FOR NO KEY UPDATE OF u", "");
+        }
+        self.require_time()?;
+        let rows = self.transaction.query(&text, bound.values)?;
+        rows.iter().map(found).collect()
     }
 
     pub fn users(&mut self) -> Result<Vec<UserRow>, StoreError> {
@@ -137,6 +131,28 @@ impl RegistryWriter<'_> {
     pub fn tenants_of_others(&mut self, subjects: &[&str]) -> Result<BTreeSet<String>, StoreError> {
         let bound = bind!(TENANTS_OF_OTHERS, subs = subjects);
         self.list(bound, |row| column(row, "tenant"))
+    }
+
+    /// Another user of the tenant who has the same verified address.
+    pub fn find_sharing(&mut self, sub: &Subject) -> Result<Option<Subject>, StoreError> {
+        let rows = self.read(bind!(users::FIND_SHARING, sub))?;
+        rows.first().map(|row| column(row, "sub")).transpose()
+    }
+}
+
+impl RegistryWriter<'_> {
+    /// Reads a user by canonical name within a tenant, or one without a name by subject, who then
+    /// stays so until this change is done.
+    pub fn user_by_name(
+        &mut self,
+        tenant: Option<&TenantName>,
+        username: &str,
+    ) -> Result<Option<UserRow>, StoreError> {
+        let tenant = tenant_text(tenant);
+        let rows = self
+            .reader
+            .read(bind!(FIND_USER_BY_NAME, tenant, username))?;
+        rows.first().map(users::user).transpose()
     }
 
     /// Adds a user, with the event that says so. `Taken` as by [`users::insert`].
@@ -165,12 +181,6 @@ impl RegistryWriter<'_> {
             self.revoked_users.push(user.sub.clone());
         }
         Ok(true)
-    }
-
-    /// Another user of the tenant who has the same verified address.
-    pub fn find_sharing(&mut self, sub: &Subject) -> Result<Option<Subject>, StoreError> {
-        let rows = self.read(bind!(users::FIND_SHARING, sub))?;
-        rows.first().map(|row| column(row, "sub")).transpose()
     }
 
     /// Removes a user with their consents; the subject is never given again. `false` when there was

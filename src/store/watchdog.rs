@@ -12,6 +12,7 @@ use postgres::CancelToken;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connecting::START_UP;
+use super::error::StoreError;
 use crate::deadline::{self, GiveUp, StandIn};
 use crate::permits::{self, HeldPermits};
 
@@ -22,6 +23,8 @@ const CANCELS_AT_ONCE: usize = 8;
 const GRACE: Duration = Duration::from_secs(1);
 /// What every statement is given, so that a healthy one is not cancelled.
 const LEAST: Duration = Duration::from_millis(250);
+/// How long a command may take that nobody interrupts.
+pub(super) const A_YEAR: Duration = Duration::from_secs(31_536_000);
 
 /// Knows what runs on every checked-out connection. Ends with its owner.
 pub(super) struct Watchdog(Arc<Shared>);
@@ -31,6 +34,7 @@ struct Shared {
     next: AtomicU64,
     cancels: AtomicUsize,
     stuck: AtomicBool,
+    is_interrupted: AtomicBool,
     cancel_after: Duration,
     stuck_after: Duration,
     /// Statements that may be abandoned at once: each keeps a thread and a connection beside those
@@ -55,6 +59,8 @@ struct Running {
     is_retired: Arc<AtomicBool>,
     is_abandoned: bool,
     is_stood_in_for: bool,
+    /// Whether it commits, as far as this program knows.
+    may_commit: bool,
 }
 
 impl Running {
@@ -76,6 +82,19 @@ impl Running {
     }
 }
 
+/// How it ended when all that ran was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// Nothing ran.
+    Idle,
+    /// All has its answer.
+    Answered,
+    /// What goes on has not begun to commit, and will not.
+    Undone,
+    /// The database does not answer: what was to be committed may be.
+    InDoubt,
+}
+
 /// Stands for one check-out; gone when dropped.
 pub(super) struct Watched<'a> {
     shared: &'a Shared,
@@ -94,6 +113,7 @@ impl Watchdog {
             next: AtomicU64::new(0),
             cancels: AtomicUsize::new(0),
             stuck: AtomicBool::new(false),
+            is_interrupted: AtomicBool::new(false),
             cancel_after,
             stuck_after,
             most_abandoned,
@@ -120,8 +140,28 @@ impl Watchdog {
         cancelled: Arc<AtomicBool>,
         is_retired: Arc<AtomicBool>,
         request: Option<(Instant, GiveUp)>,
-    ) -> Watched<'_> {
-        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
+    ) -> Result<Watched<'_>, StoreError> {
+        self.begin(self.entry(token, cancelled, is_retired, request))
+    }
+
+    /// Notes that this thread works on a connection, for as long as that takes. It is cancelled
+    /// where somebody interrupts this process.
+    pub(super) fn note(&self, token: CancelToken) -> Result<Watched<'_>, StoreError> {
+        self.begin(Running {
+            cancel_after: A_YEAR,
+            give_up_after: A_YEAR,
+            may_commit: false,
+            ..self.entry(token, Arc::default(), Arc::default(), None)
+        })
+    }
+
+    fn entry(
+        &self,
+        token: CancelToken,
+        cancelled: Arc<AtomicBool>,
+        is_retired: Arc<AtomicBool>,
+        request: Option<(Instant, GiveUp)>,
+    ) -> Running {
         let started = Instant::now();
         let left = match &request {
             Some((deadline, _)) => deadline.saturating_duration_since(started),
@@ -134,7 +174,7 @@ impl Watchdog {
             .min(left.saturating_sub(GRACE).max(LEAST));
         let give_up_after = left.min(cancel_after + GRACE);
         let give_up = request.map(|(_, give_up)| give_up);
-        let entry = Running {
+        Running {
             started,
             cancel_after,
             give_up_after,
@@ -146,11 +186,54 @@ impl Watchdog {
             is_retired,
             is_abandoned: false,
             is_stood_in_for: false,
-        };
-        self.0.running().insert(number, entry);
-        Watched {
+            may_commit: true,
+        }
+    }
+
+    /// Nothing begins once this process is interrupted.
+    fn begin(&self, entry: Running) -> Result<Watched<'_>, StoreError> {
+        let mut running = self.0.running();
+        if self.0.is_interrupted.load(Ordering::SeqCst) {
+            return Err(StoreError::Cancelled(String::from("interrupted")));
+        }
+        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
+        running.insert(number, entry);
+        Ok(Watched {
             shared: &self.0,
             number,
+        })
+    }
+
+    /// Cancels all that runs, and lets nothing more begin. Whoever waits for it has a moment to get
+    /// their answer.
+    pub(super) fn interrupt(&self) -> Interruption {
+        let mut tokens = Vec::new();
+        let running = self.0.running();
+        self.0.is_interrupted.store(true, Ordering::SeqCst);
+        for entry in running.values() {
+            entry.cancelled.store(true, Ordering::SeqCst);
+            tokens.push(entry.token.clone());
+        }
+        drop(running);
+        if tokens.is_empty() {
+            return Interruption::Idle;
+        }
+        // Where one request does not arrive, the others would not either.
+        let all = tokens.into_iter();
+        let _arrived = all
+            .take_while(|token| reaches(token.clone(), self.0.tls.clone()))
+            .count();
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until && !self.0.running().is_empty() {
+            std::thread::sleep(ROUND);
+        }
+        let running = self.0.running();
+        if running.is_empty() {
+            Interruption::Answered
+        } else if running.values().any(|entry| entry.may_commit) {
+            Interruption::InDoubt
+        } else {
+            Interruption::Undone
         }
     }
 
@@ -169,7 +252,7 @@ impl Shared {
     fn tell_stuck(&self, running: &HashMap<u64, Running>) {
         let is_stuck = running
             .values()
-            .any(|entry| entry.has_run_for(self.stuck_after));
+            .any(|entry| entry.has_run_for(self.stuck_after.max(entry.cancel_after)));
         if self.stuck.swap(is_stuck, Ordering::SeqCst) == is_stuck {
             return;
         }

@@ -1,12 +1,15 @@
 //! A database that answers and does not do everything: rights and tables are missing, nothing can
 //! be written, its clock went back. Whoever asks is told to come again, the operator what it is.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::thread::scope;
+use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
 
 use crate::support::cluster::Cluster;
-use crate::support::flow::{authorize_path, basic, code, redeem, signed_in, text};
+use crate::support::flow::{authorize_path, basic, code, redeem, signed_in, text, userinfo};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, ask_alone, free_address};
 use crate::support::jwt::verified;
@@ -19,6 +22,53 @@ const ROLE: &str = "not_the_owner";
 
 fn readyz(admin: &str) -> String {
     ask_alone(admin, "GET /readyz").1
+}
+
+#[test]
+fn a_process_whose_connections_are_all_in_use_is_degraded_and_says_so() {
+    let admin = free_address();
+    let settings = [
+        ("GATEPOST_ADMIN_LISTEN", admin.as_str()),
+        ("GATEPOST_WORKERS", "8"),
+    ];
+    let gatepost = Gatepost::start_with(&document(), &settings);
+    let token = redeemed(&gatepost);
+    await_that("it is ready", SOON, || readyz(&admin) == "ready\n");
+    let mut other = gatepost.database.client();
+    let mut locking = other.transaction().unwrap();
+    locking
+        .batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+        .unwrap();
+    let until = Instant::now() + Duration::from_secs(8);
+    let told = scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                while Instant::now() < until {
+                    drop(userinfo(&gatepost, &token));
+                }
+            });
+        }
+        let mut told = BTreeSet::new();
+        while Instant::now() < until {
+            let asked = Instant::now();
+            let (head, said) = ask_alone(&admin, "GET /readyz");
+            assert!(head.starts_with("HTTP/1.1 200 "), "{head}: {said}");
+            assert!(asked.elapsed() < Duration::from_secs(4), "{said}");
+            told.insert(said);
+        }
+        told
+    });
+    locking.rollback().unwrap();
+    let busy = "degraded: every database connection is in use\n";
+    assert!(told.contains(busy), "{told:?}");
+    await_that("it is ready again", SOON, || readyz(&admin) == "ready\n");
+}
+
+/// An access token of Alice's.
+fn redeemed(gatepost: &Gatepost) -> String {
+    let path = authorize_path("conf1", RP1, &[]);
+    let code = code(&mut signed_in(gatepost), &path);
+    text(&redeem(gatepost, &code).json(), "access_token").to_owned()
 }
 
 fn assert_come_again(answer: &Answer, case: &str) {

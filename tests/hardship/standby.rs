@@ -1,6 +1,6 @@
-//! Commits wait for a standby that is away. An ending is then answered with 503, and its row is
-//! there all the same: whoever sends it again must not be told that it is over, for the next
-//! primary may never hear of it.
+//! Commits wait for a standby that is away. An ending, or any other change, is then answered with
+//! 503, and its row is there all the same: whoever sends it again must not be told that it is over,
+//! or there, for the next primary may never hear of it.
 
 use std::process::{Child, Stdio};
 use std::thread::{scope, sleep};
@@ -8,14 +8,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::Cluster;
-use crate::support::flow::{signed_in, text};
+use gatepost::protocol::words::instant::Day;
+use gatepost::store::{StoreError, partitions};
+
+use crate::support::cluster::{Cluster, signal};
+use crate::support::flow::{sign_in, signed_in, text, with_clients};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser, encode};
+use crate::support::mailbox::Mailbox;
 use crate::support::offline::{self, CONF1, CONF2, Party, access, refresh};
 use crate::support::phone::{self, Phone};
-use crate::support::postgres::TestDatabase;
+use crate::support::postgres::{HORIZONS, TestDatabase};
+use crate::support::scim::{self, Program};
 use crate::support::traveller::Traveller;
 use crate::support::waiting::{SOON, await_that};
 
@@ -448,6 +453,322 @@ fn assert_it_waits_in_vain_when_changed_meanwhile(
     gatepost.database.meanwhile(&change, waits);
 }
 
+/// What an operator registers for the programs and the administrator who make things below.
+fn with_programs() -> Value {
+    let mut registered = scim::registered();
+    let push = |registered: &mut Value, list: &str, entry: Value| {
+        registered[list].as_array_mut().unwrap().push(entry);
+    };
+    push(
+        &mut registered,
+        "resources",
+        json!({"name": "urn:gatepost:admin"}),
+    );
+    for scope in ["registration.read", "registration.write"] {
+        let scope = json!({"name": scope, "resources": ["urn:gatepost:admin"]});
+        push(&mut registered, "resource_scopes", scope);
+    }
+    let boss = json!({
+        "username": "boss", "password": OWN_PASSWORD, "totp": BOSS_KEY,
+        "claims": {"role": "office"},
+    });
+    push(&mut registered, "users", boss);
+    let pipeline = json!({
+        "client_name": "Pipeline", "grant_types": ["client_credentials"], "response_types": [],
+        "redirect_uris": [], "scope": "registration.read registration.write",
+    });
+    with_clients(registered, &[("pipeline", pipeline)])
+}
+
+const BOSS_KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
+
+/// A form of a page, sent from the browser that it was drawn for.
+fn page_form<'a>(
+    name: &'static str,
+    mut browser: Browser,
+    page: &Answer,
+    fields: &[(&str, &str)],
+    acknowledged: (u16, &'static str),
+) -> Ending<'a> {
+    let address = page.action();
+    let token = page.fields().remove("form_token").unwrap();
+    let mut form = vec![(String::from("form_token"), token)];
+    form.extend(
+        fields
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string())),
+    );
+    let send = move || {
+        let fields = form
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        browser.post(&address, &fields.collect::<Vec<_>>())
+    };
+    Ending {
+        name,
+        send: Box::new(send),
+        acknowledged,
+        is_remembered: false,
+    }
+}
+
+const GONE: (u16, &str) = (400, "cannot be used any more");
+
+/// Everything that says of something that it is there already, each of something of its own: the
+/// second table of `src/store/endings.rs`.
+fn makings<'a>(house: &'a House, mailbox: &Mailbox) -> Vec<Ending<'a>> {
+    let gatepost = &house.gatepost;
+    let hr = Program::hr(gatepost);
+    let new = json!({"schemas": [scim::USER], "userName": "by.scim"});
+    let own = scim::token_of(gatepost, "pipeline", "registration.read registration.write");
+    let plan = json!({"tenants": [{"name": "unsaved"}]});
+
+    let mut boss = gatepost.browser();
+    let page = boss.visit("/admin");
+    let asked = sign_in(&mut boss, &page, "boss", OWN_PASSWORD);
+    let code = Phone::with_key(BOSS_KEY.to_owned(), 0).code(0);
+    assert_eq!(
+        phone::send(&mut boss, &asked, &[("code", &code)]).status,
+        303
+    );
+    let invite = boss.get("/admin/invite");
+    let invited = [
+        ("username", "newt"),
+        ("name", "Newt New"),
+        ("address", "newt@example.com"),
+    ];
+
+    let mut alice = signed_in(gatepost);
+    let account = alice.get("/account");
+    let token = account.attribute("name=\"form_token\"", "value").unwrap();
+    let asked = [
+        ("form_token", token.as_str()),
+        ("decision", "change_address"),
+        ("new_address", "new@example.com"),
+    ];
+    assert_eq!(alice.post("/account", &asked).status, 200);
+    let address = alice.visit(mailbox.letter(1).link());
+
+    let link = gatepost.run_well(&["signup", "make", "--uses", "5", "--for", "14d"], "");
+    let mut joining = gatepost.browser();
+    let asking = joining.visit(link.trim());
+    let token = asking.fields().remove("form_token").unwrap();
+    let asked = [
+        ("form_token", token.as_str()),
+        ("address", "joined@example.com"),
+    ];
+    assert_eq!(joining.post(&asking.action(), &asked).status, 200);
+    let join = joining.visit(mailbox.letter(2).link());
+    let joined = [
+        ("username", "joined"),
+        ("new_password", OWN_PASSWORD),
+        ("new_password_again", OWN_PASSWORD),
+    ];
+
+    let mut linking = house.signed_in("bob", BOB_PASSWORD);
+    let callback = house.at_the_gate(&mut linking, "other");
+    let question = linking.get(&callback);
+    vec![
+        Ending {
+            name: "a user over SCIM",
+            send: Box::new(move || hr.ask("POST", "Users", &new)),
+            acknowledged: (409, "uniqueness"),
+            is_remembered: false,
+        },
+        Ending {
+            name: "a plan",
+            send: Box::new(move || {
+                let authorization = format!("Bearer {own}");
+                let headers = [
+                    ("Authorization", authorization.as_str()),
+                    ("Content-Type", "application/json"),
+                ];
+                let body = plan.to_string();
+                gatepost
+                    .connect()
+                    .send("POST", "/admin/plan", &headers, body.as_bytes())
+            }),
+            acknowledged: (200, "\"changes\":[]"),
+            is_remembered: false,
+        },
+        page_form(
+            "an invitation",
+            boss,
+            &invite,
+            &invited,
+            (200, "This user name is taken."),
+        ),
+        page_form("an address", alice, &address, &[], GONE),
+        page_form(
+            "an account by a sign-up link",
+            joining,
+            &join,
+            &joined,
+            GONE,
+        ),
+        Ending {
+            name: "an account elsewhere",
+            send: Box::new(move || house.confirm(&mut linking, &question)),
+            acknowledged: (200, "role=\"status\""),
+            is_remembered: false,
+        },
+    ]
+}
+
+#[test]
+fn what_is_there_already_is_told_only_once_a_standby_has_it() {
+    let cluster = Cluster::start();
+    let mailbox = Mailbox::open();
+    let database = TestDatabase::empty_in(cluster.url.clone());
+    let on = [
+        ("GATEPOST_ADMIN_ROLE", "office"),
+        ("GATEPOST_ADMIN_API", "on"),
+        ("GATEPOST_SCIM", "on"),
+    ];
+    let settings = [&mailbox.settings()[..], &on].concat();
+    let house = House::start_over(database, with_programs(), &json!({}), &settings);
+    let gatepost = &house.gatepost;
+    let mut makings = makings(&house, &mailbox);
+    let unsaved = gatepost.private_file("unsaved", r#"{"tenants": [{"name": "unsaved"}]}"#);
+
+    let _back_at_last = BackAtLast(&cluster);
+    cluster.await_a_standby(true);
+    // Done here, and told to nobody. Others change what is registered afterwards, all the same.
+    let mut applying = begun(gatepost, &["apply", unsaved.to_str().unwrap()]);
+    await_that("it waits for a standby", SOON, || waiting(gatepost) == 1);
+    signal("INT", &[applying.id()]);
+    assert_eq!(applying.wait().unwrap().code(), Some(1));
+    for_each(&mut makings, |making| {
+        making.assert_it_waits_in_vain("sent once")
+    });
+    for_each(&mut makings, |making| {
+        making.assert_it_waits_in_vain("sent again")
+    });
+    // A page that is only looked at waits for nobody, nor does a plan that would change something.
+    let began = Instant::now();
+    let other = gatepost.private_file("other", r#"{"tenants": [{"name": "other"}]}"#);
+    let planned = gatepost.run(&["plan", other.to_str().unwrap()], "");
+    assert_eq!(planned.status.code(), Some(3), "{planned:?}");
+    gatepost.run_well(&["export"], "");
+    assert!(began.elapsed() < WAITED * 2, "{:?}", began.elapsed());
+
+    cluster.await_a_standby(false);
+    for_each(&mut makings, |making| {
+        making.assert_it_is_acknowledged("standby back")
+    });
+    cluster.await_a_standby(true);
+    for_each(&mut makings, |making| {
+        making.assert_it_waits_in_vain("another time")
+    });
+}
+
+/// Backends of an installation that wait for a standby.
+fn waiting(gatepost: &Gatepost) -> i64 {
+    let sql = "SELECT count(*) FROM pg_stat_activity
+               WHERE wait_event = 'SyncRep' AND application_name = $1";
+    let database = &gatepost.database;
+    let row = database.client().query_one(sql, &[&database.schema]);
+    row.unwrap().get(0)
+}
+
+/// How a command ended, and what it said.
+fn ended(command: Child) -> (Option<i32>, String) {
+    let output = command.wait_with_output().unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[test]
+fn a_command_ends_its_wait_for_a_standby_and_tells_how() {
+    let cluster = Cluster::start();
+    let gatepost = Gatepost::prepare_over(TestDatabase::empty_in(cluster.url.clone()), &[]);
+    gatepost.apply(&offline::document());
+    let database = &gatepost.database;
+    let store = database.store();
+    let _back_at_last = BackAtLast(&cluster);
+    cluster.await_a_standby(true);
+    let done = (Some(1), "done on this database; no standby has it");
+    let assert_told = |command: Child, (code, words): (Option<i32>, &str), case: &str| {
+        let (ended_with, said) = ended(command);
+        assert!(ended_with == code && said.contains(words), "{case}: {said}");
+        await_that("nothing waits any more", SOON, || waiting(&gatepost) == 0);
+    };
+
+    // Half a minute after its commit.
+    let began = Instant::now();
+    assert_told(begun(&gatepost, &["user", "disable", "bob"]), done, "late");
+    let took = began.elapsed();
+    assert!((29..40).contains(&took.as_secs()), "{took:?}");
+    assert_eq!(enabled(&gatepost, "bob"), false, "it is done here");
+
+    // As soon as it is interrupted; then nobody holds the registry's lock.
+    for (signal_name, command) in [("INT", "enable"), ("TERM", "disable")] {
+        let waiting_command = begun(&gatepost, &["user", command, "bob"]);
+        await_that("it waits for a standby", SOON, || waiting(&gatepost) == 1);
+        let began = Instant::now();
+        signal(signal_name, &[waiting_command.id()]);
+        assert_told(waiting_command, done, signal_name);
+        assert!(began.elapsed() < WAITED * 2, "{:?}", began.elapsed());
+        assert_eq!(enabled(&gatepost, "bob"), command == "enable");
+    }
+
+    // Before its commit.
+    let mut other = database.client();
+    let backend: i32 = other
+        .query_one("SELECT pg_backend_pid()", &[])
+        .unwrap()
+        .get(0);
+    let mut changing = other.transaction().unwrap();
+    changing
+        .batch_execute("SELECT FROM users FOR UPDATE")
+        .unwrap();
+    let early = begun(&gatepost, &["user", "enable", "bob"]);
+    await_that("it waits for a row", SOON, || {
+        !database.waiting_behind(backend).is_empty()
+    });
+    signal("INT", &[early.id()]);
+    assert_told(early, (Some(1), "nothing was done"), "early");
+    changing.rollback().unwrap();
+    assert_eq!(enabled(&gatepost, "bob"), false);
+
+    // A server's upkeep leaves the lead to whoever applies a document.
+    let began = Instant::now();
+    let today = database.today();
+    let kept = partitions::maintain(&store, &HORIZONS, Day(today.0 + 60));
+    assert_eq!(kept.unwrap_err(), StoreError::Unacknowledged);
+    assert!(began.elapsed() < WAITED * 3, "{:?}", began.elapsed());
+    database.run("SELECT FROM leader FOR UPDATE NOWAIT; ROLLBACK");
+
+    // Without an answer.
+    let lost = begun(&gatepost, &["user", "enable", "bob"]);
+    await_that("it waits for a standby", SOON, || waiting(&gatepost) == 1);
+    let frozen = cluster.freeze();
+    signal("TERM", &[lost.id()]);
+    let (code, said) = ended(lost);
+    drop(frozen);
+    assert!(code == Some(1) && said.contains("may be done"), "{said}");
+}
+
+fn enabled(gatepost: &Gatepost, username: &str) -> bool {
+    let sql = "SELECT enabled FROM users WHERE username = $1";
+    let row = gatepost.database.client().query_one(sql, &[&username]);
+    row.unwrap().get(0)
+}
+
+#[test]
+fn a_change_that_takes_long_before_its_commit_is_not_cut() {
+    let gatepost = Gatepost::prepare(&[]);
+    gatepost.database.run(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN PERFORM pg_sleep(35); RETURN NEW; END';
+         CREATE TRIGGER slow BEFORE INSERT ON catalogue_entries
+         FOR EACH ROW EXECUTE FUNCTION slow()",
+    );
+    gatepost.apply(&json!({"tenants": [{"name": "acme"}]}));
+}
+
 fn begun(gatepost: &Gatepost, arguments: &[&str]) -> Child {
     let mut command = gatepost.command();
     command
@@ -462,7 +783,9 @@ fn begun(gatepost: &Gatepost, arguments: &[&str]) -> Child {
 #[test]
 fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
     let cluster = Cluster::start();
-    let mut gatepost = Gatepost::prepare_over(TestDatabase::empty_in(cluster.url.clone()), &[]);
+    let mailbox = Mailbox::open();
+    let database = TestDatabase::empty_in(cluster.url.clone());
+    let mut gatepost = Gatepost::prepare_over(database, &mailbox.settings());
     gatepost.apply(&offline::document());
     gatepost.serve();
     CONF1.tokens(&gatepost, &mut signed_in(&gatepost), OFFLINE);
@@ -478,7 +801,16 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
         .iter()
         .for_each(|command| drop(gatepost.run_well(command, "")));
     let as_it_is = gatepost.private_file("as-it-is", &gatepost.run_well(&["export"], ""));
-    let missing: [&[&str]; 5] = [
+    gatepost.run_well(&["signup", "make", "--uses", "5", "--for", "14d"], "");
+    let listed: Value =
+        serde_json::from_str(&gatepost.run_well(&["signup", "list", "--json"], "")).unwrap();
+    let link_id = text(&listed[0], "id");
+    gatepost.run_well(&["signup", "end", link_id], "");
+    let missing: [&[&str]; 9] = [
+        &["migrate"],
+        &["plan", as_it_is.to_str().unwrap()],
+        &["user", "add", "alice", "--no-password"],
+        &["signup", "end", link_id],
         &[
             "user",
             "unlink",

@@ -148,7 +148,7 @@ fn a_statement_that_hangs_is_cancelled_by_the_watchdog() {
     lock.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
         .unwrap();
     let error = find(&store).unwrap_err();
-    assert_eq!(error, StoreError::Severed(String::from("SQLSTATE 57014")));
+    assert_eq!(error, StoreError::Cancelled(String::from("SQLSTATE 57014")));
     lock.rollback().unwrap();
     // What was cancelled is not used again, so no late cancel request hits somebody else.
     for _ in 0..50 {

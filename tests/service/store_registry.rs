@@ -98,7 +98,9 @@ fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing(
         Err(StoreError::Refused(String::from("contradiction")))
     });
     assert!(failed.is_err());
-    store.change_registry(|writer| writer.clients()).unwrap();
+    store
+        .change_registry(|writer| writer.reader.clients())
+        .unwrap();
     assert_eq!(
         (
             version(&database),
@@ -128,7 +130,7 @@ fn changes_happen_one_after_the_other() {
 fn add_a_client(store: &Store) -> i64 {
     store
         .change_registry(|writer| {
-            let name = ClientId::new(format!("client {}", writer.clients()?.len()));
+            let name = ClientId::new(format!("client {}", writer.reader.clients()?.len()));
             writer.upsert_clients(&[(&name, &json!({}), true)])?;
             Ok::<_, StoreError>(writer.version_afterwards())
         })
@@ -250,7 +252,7 @@ fn longest_lifetimes_are_those_registered() {
                 &json!({"refresh_token_lifetime": 5, "access_token_lifetime": 60}),
                 true,
             )])?;
-            writer.longest_lifetimes()
+            writer.reader.longest_lifetimes()
         })
         .unwrap();
     let seconds =

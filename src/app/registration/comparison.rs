@@ -32,7 +32,7 @@ use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::{SecretBytes, SecretText};
 use crate::store::catalogue::{FoundFunction, look_up_function};
 use crate::store::clients::SecretRow;
-use crate::store::registry_writer::RegistryWriter;
+use crate::store::registry_writer::RegistryReader;
 use crate::store::users::UserRow;
 use crate::store::{Store, StoreError};
 
@@ -40,7 +40,7 @@ use crate::store::{Store, StoreError};
 /// secrets. With `prunes` also names what is left out.
 pub(super) fn read(
     registrar: &Registrar<'_>,
-    writer: &mut RegistryWriter<'_>,
+    reader: &mut RegistryReader<'_>,
     value: Value,
     judged: JudgedDocument,
     prunes: bool,
@@ -50,7 +50,7 @@ pub(super) fn read(
     } else {
         Pruning::default()
     };
-    let registered = registered(writer, Some(&registrar.sealers.client_secrets))?;
+    let registered = registered(reader, Some(&registrar.sealers.client_secrets))?;
     let mut stored = registered.names(&pruning);
     // Names that need no registration and can have none.
     stored.compiled_in_grants = registrar
@@ -77,7 +77,7 @@ pub(super) fn read(
     let given = gather(&document, &registrar.origin, &mut problems);
     if problems.is_empty() {
         drop((value, stored));
-        let comparison = comparison(registrar, writer, pruning, registered, document, given)?;
+        let comparison = comparison(registrar, reader, pruning, registered, document, given)?;
         let mut unfit = unfit_passwords(registrar, &comparison);
         comparison.document.name_problems(&mut unfit);
         return if unfit.is_empty() {
@@ -89,7 +89,7 @@ pub(super) fn read(
     // An item that is no object has no place among those that were read.
     let users = value.get("users").and_then(Value::as_array);
     if users.map_or(0, Vec::len) == document.users.len() {
-        let comparison = comparison(registrar, writer, pruning, registered, document, given)?;
+        let comparison = comparison(registrar, reader, pruning, registered, document, given)?;
         problems.extend(plan::conflicts(&comparison));
         problems.extend(unfit_passwords(registrar, &comparison));
     }
@@ -109,20 +109,20 @@ fn unfit_passwords(registrar: &Registrar<'_>, comparison: &Comparison) -> Vec<Do
 /// The same with the users that it is about.
 fn comparison(
     registrar: &Registrar<'_>,
-    writer: &mut RegistryWriter<'_>,
+    reader: &mut RegistryReader<'_>,
     pruning: Pruning,
     registered: RegisteredObjects,
     document: Document,
     given: Vec<GivenSecrets>,
 ) -> Result<Comparison, RegistrationFailure> {
-    let users = users_of(writer, &registrar.origin, &document, &pruning)?;
+    let users = users_of(reader, &registrar.origin, &document, &pruning)?;
     Ok(Comparison {
         document: users.settled(document),
         users,
         given,
         registered,
         pruning,
-        flow_uses: writer.flow_uses()?,
+        flow_uses: reader.flow_uses()?,
         administration: registrar.config.administration.clone(),
         own_hash: app::cost(registrar.config).beginning(),
     })
@@ -167,11 +167,11 @@ fn check_functions(
 
 /// Catalogue and clients, with their secrets opened where there is what opens them.
 pub fn registered(
-    writer: &mut RegistryWriter<'_>,
+    reader: &mut RegistryReader<'_>,
     sealer: Option<&Sealer>,
 ) -> Result<RegisteredObjects, StoreError> {
     let mut objects = BTreeMap::new();
-    for row in writer.catalogue()?.entries {
+    for row in reader.catalogue()?.entries {
         let object = RegisteredObject {
             client_secret: opened_text(row.sealed_secret.as_ref(), sealer),
             secrets: stored_secrets(&row.secrets, sealer),
@@ -179,7 +179,7 @@ pub fn registered(
         };
         objects.insert((row.kind, row.name), object);
     }
-    for row in writer.clients()? {
+    for row in reader.clients()? {
         let object = RegisteredObject {
             client_secret: None,
             secrets: stored_secrets(&row.secrets, sealer),
@@ -205,7 +205,7 @@ fn stored_secrets(rows: &[SecretRow], sealer: Option<&Sealer>) -> Vec<StoredSecr
 }
 
 fn users_of(
-    writer: &mut RegistryWriter<'_>,
+    reader: &mut RegistryReader<'_>,
     origin: &DocumentOrigin<'_>,
     document: &Document,
     pruning: &Pruning,
@@ -214,28 +214,28 @@ fn users_of(
         named: vec![None; document.users.len()],
         ..RegisteredUsers::default()
     };
-    for found in writer.find_users(&document.users)? {
+    for found in reader.find_users(&document.users)? {
         if let Some(named) = users.named.get_mut(found.index).filter(|_| found.by_name) {
             *named = Some(found.user.sub.clone());
         }
         users.users.extend([registered_user(found.user)]);
     }
     if pruning.covers(ObjectKind::User) {
-        users.users = all_users(writer)?;
+        users.users = all_users(reader)?;
     }
     if document.users.iter().any(|user| user.identities.is_some()) {
         let given = document
             .users
             .iter()
             .flat_map(|user| user.identities.iter().flatten());
-        users.owners = add_identities(writer, &mut users.users, &given.collect::<Vec<_>>())?;
+        users.owners = add_identities(reader, &mut users.users, &given.collect::<Vec<_>>())?;
     }
     let given: Vec<&str> = document
         .users
         .iter()
         .filter_map(|user| user.subject.as_ref().map(Subject::as_str))
         .collect();
-    users.removed = writer.removed_subjects(&given)?;
+    users.removed = reader.removed_subjects(&given)?;
     let clients = document
         .entries
         .iter()
@@ -245,29 +245,29 @@ fn users_of(
     let client_ids: Vec<&str> = client_ids.filter(|name| !name.contains('\0')).collect();
     // It would tell a reader which of the names that they guess are those of users.
     if !matches!(origin, DocumentOrigin::Reader) {
-        users.of_clients = writer.subjects_among(&client_ids)?;
+        users.of_clients = reader.subjects_among(&client_ids)?;
     }
     if pruning.covers(ObjectKind::Tenant) {
         let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
-        users.tenants_of_others = writer.tenants_of_others(&known)?;
+        users.tenants_of_others = reader.tenants_of_others(&known)?;
     }
     Ok(users)
 }
 
 pub fn all_users(
-    writer: &mut RegistryWriter<'_>,
+    reader: &mut RegistryReader<'_>,
 ) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
-    Ok(writer.users()?.into_iter().map(registered_user).collect())
+    Ok(reader.users()?.into_iter().map(registered_user).collect())
 }
 
 /// Reads who these users are elsewhere; answers whose the identities are, theirs and the `given`
 /// ones.
 pub fn add_identities(
-    writer: &mut RegistryWriter<'_>,
+    reader: &mut RegistryReader<'_>,
     users: &mut BTreeMap<Subject, UserEntry>,
     given: &[&Identity],
 ) -> Result<Owners, StoreError> {
-    let owners = writer.identities(&users.keys().collect::<Vec<_>>(), given)?;
+    let owners = reader.identities(&users.keys().collect::<Vec<_>>(), given)?;
     for user in users.values_mut() {
         user.identities = Some(BTreeSet::new());
     }

@@ -256,7 +256,7 @@ pub fn tell_of_sharing(
     if user.claims.get("email_verified") != Some(&Value::Bool(true)) {
         return Ok(());
     }
-    if let Some(other) = writer.find_sharing(&user.sub)? {
+    if let Some(other) = writer.reader.find_sharing(&user.sub)? {
         let detail = json!({"by": "operator", "with": other});
         writer.audit(&user_event("address_shared", &user.sub, detail))?;
     }
@@ -345,7 +345,7 @@ pub fn remove_user(
     writer: &mut RegistryWriter<'_>,
     subject: &Subject,
 ) -> Result<(), RegistrationFailure> {
-    let Some(old) = writer.user(subject)? else {
+    let Some(old) = writer.reader.user(subject)? else {
         return Ok(());
     };
     writer.remove_user(subject)?;

@@ -190,6 +190,7 @@ fn set_claims(
     let verified = verified.map(|value| (String::from("email_verified"), Some(value)));
     let changes = put_claims(&mut user, wanted.into_iter().chain(verified));
     if changes.is_empty() {
+        writer.confirm()?;
         return Ok(format!("{} has these claims already", user.designation()));
     }
     let fields: Vec<Value> = changes.iter().map(told_field).collect();

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::password_link::over;
+use super::password_link::{over, used};
 use super::{Change, address, draw_again};
 use crate::app::App;
 use crate::app::failure::Failure;
@@ -112,12 +112,12 @@ fn confirm(
         someone_else: false,
     };
     let user = present.user.clone().into_core();
-    if !link.stands(&user, present.row.epochs.installation, app.now()) {
-        return Ok(over(presentation));
-    }
-    match request.method {
-        Method::Post => take(turn, sealed, link),
-        _ => Ok(ask(turn, sealed, link)),
+    let stands = link.stands(&user, present.row.epochs.installation, app.now());
+    match (stands, request.method) {
+        (true, Method::Post) => take(turn, sealed, link),
+        (true, _) => Ok(ask(turn, sealed, link)),
+        (false, Method::Post) => used(app, presentation),
+        (false, _) => Ok(over(presentation)),
     }
 }
 
@@ -166,8 +166,7 @@ fn take(turn: InSession<'_>, sealed: &str, link: &AddressLink) -> Result<Respons
         return Ok(ask(turn, sealed, link));
     }
     if !change_address(turn, link)? {
-        app.store.confirm()?;
-        return Ok(over(turn.presentation()));
+        return used(app, turn.presentation());
     }
     draw_again(turn, Outcome::AddressChanged)
 }

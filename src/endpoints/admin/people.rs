@@ -109,6 +109,8 @@ fn take_invitation(administrator: &Administrator<'_>) -> Result<Response, Failur
     match add(administrator, typed, by_letter) {
         Ok(subject) => welcome(administrator, &subject),
         Err(Failure::Unavailable(StoreError::Taken(_))) => {
+            // By the same invitation, maybe, of which no standby heard.
+            app.store.confirm()?;
             Ok(draw(administrator, typed, Some(JoinProblem::UsernameTaken)))
         }
         Err(failure) => Err(failure),

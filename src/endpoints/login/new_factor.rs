@@ -233,6 +233,7 @@ fn add(
         Err(error) => return Err(error.into()),
     };
     if !added {
+        app.store.confirm()?;
         return Ok(Added::Problem(FactorProblem::Impossible));
     }
     let presentation = turn.presentation();

@@ -115,7 +115,7 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     let external_id = text(&wanted, UserAttribute::ExternalId);
     let hash = hash.as_ref();
     let added = scim_users::insert(&app.store, &subject, &profile, external_id, hash, &events);
-    let (user, found) = added.map_err(or_taken)?;
+    let (user, found) = added.map_err(|error| taken(app, error))?;
     let mut resource = user.show(&location(app, &subject), &projection);
     if let Some(to) = &to {
         let hash = address_hash(&found.user.claims);
@@ -239,7 +239,7 @@ fn change(
         if let Some(name) = username.filter(|_| username != before.profile.username.as_deref())
             && scim_users::is_address_of_another(&app.store, &after, name)?
         {
-            return Err(or_taken(StoreError::Taken(String::from("email"))));
+            return Err(taken(app, StoreError::Taken(String::from("email"))));
         }
         let mut changed = changed_names(&before.attributes(), &after.attributes());
         if hash.is_some() {
@@ -253,7 +253,7 @@ fn change(
         };
         let reach = admission.reach();
         let written = scim_users::update(&app.store, &reach, &after, hash.as_ref(), &events);
-        if let Some(user) = written.map_err(or_taken)? {
+        if let Some(user) = written.map_err(|error| taken(app, error))? {
             tell_old_address(app, request, &before, &after);
             return shown(app, request, &user);
         }
@@ -512,15 +512,20 @@ pub(super) fn location(app: &App, subject: &Subject) -> String {
     address(app, &format!("Users/{id}"))
 }
 
-fn or_taken(error: StoreError) -> ScimRefusal {
-    match error {
-        StoreError::Taken(_) => ScimRefusal::Scim(ScimError {
-            status: 409,
-            scim_type: Some(ScimType::Uniqueness),
-            detail: String::from("Somebody of this tenant has this user name, or this address."),
-        }),
-        error => ScimRefusal::from(error),
+/// Whoever sends it again after a 503 may be who has the name: that is told only where it holds for
+/// good.
+fn taken(app: &App, error: StoreError) -> ScimRefusal {
+    if !matches!(error, StoreError::Taken(_)) {
+        return ScimRefusal::from(error);
     }
+    if let Err(unconfirmed) = app.store.confirm() {
+        return ScimRefusal::from(unconfirmed);
+    }
+    ScimRefusal::Scim(ScimError {
+        status: 409,
+        scim_type: Some(ScimType::Uniqueness),
+        detail: String::from("Somebody of this tenant has this user name, or this address."),
+    })
 }
 
 fn unknown() -> ScimError {
