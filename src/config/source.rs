@@ -116,10 +116,13 @@ impl Source {
             .map(|(name, text)| (*name, text.as_str()))
     }
 
-    /// The path of a systemd credential, where this process was given one of that name.
+    /// The path of a systemd credential, where this process was given one of that name. One that
+    /// cannot be looked at counts as given: whoever reads it says why it cannot be read.
     pub fn credential(&self, name: &str) -> Option<PathBuf> {
         let path = self.credentials_directory.as_ref()?.join(name);
-        path.exists().then_some(path)
+        let is_missing =
+            std::fs::metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        (!is_missing).then_some(path)
     }
 
     fn take_environment(&mut self) -> Vec<Problem> {
@@ -180,18 +183,28 @@ pub fn environment_secret(name: &str) -> Option<SecretText> {
     std::env::var(name).ok().map(SecretText::new)
 }
 
-/// Reads the lines. Comments begin with `#`; a value may stand in single quotes (taken as it is) or
-/// in double quotes (where `\"` and `\\` stand for `"` and `\`). The error names the line, never
-/// its text: it may hold a secret.
+/// Reads the lines. Comments begin with `#` or `;`; a value may stand in single quotes (taken as it
+/// is) or in double quotes (where `\"` and `\\` stand for `"` and `\`). systemd reads the same file
+/// for the service: what it would take otherwise is refused. The error names the line, never its
+/// text: it may hold a secret.
 pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+        let line = line.trim_matches([' ', '\t', '\r']);
+        let is_comment = line.starts_with(['#', ';']);
+        let is_odd = line.ends_with('\\') || line.contains('\r');
+        if line.is_empty() || is_comment && !is_odd {
             continue;
         }
-        match parse_line(line) {
+        let parsed = match is_comment {
+            true => Err(
+                "must have no backslash at the end of a comment, and no carriage return in it: \
+                 systemd, which reads this file for the service, goes on otherwise there",
+            ),
+            false => parse_line(line),
+        };
+        match parsed {
             Ok((name, _)) if pairs.iter().any(|(seen, _)| *seen == name) => {
                 problems.push(Problem::new(
                     format!("line {}", index + 1),
@@ -206,6 +219,9 @@ pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
 }
 
 fn parse_line(line: &str) -> Result<(String, String), &'static str> {
+    if line.starts_with('\u{feff}') {
+        return Err("must not begin with a byte order mark: save the file without one");
+    }
     let (name, value) = line.split_once('=').ok_or("must be NAME=value")?;
     let name_is_plain = !name.is_empty()
         && name
@@ -214,7 +230,8 @@ fn parse_line(line: &str) -> Result<(String, String), &'static str> {
     if !name_is_plain {
         return Err("must begin with a variable's name, followed by = without spaces");
     }
-    Ok((name.to_owned(), parse_value(value.trim())?))
+    let value = value.trim_start_matches([' ', '\t', '\r']);
+    Ok((name.to_owned(), parse_value(value)?))
 }
 
 fn parse_value(value: &str) -> Result<String, &'static str> {
@@ -227,7 +244,11 @@ fn parse_value(value: &str) -> Result<String, &'static str> {
             .ok_or("must end its single-quoted value with the closing quote");
     }
     let Some(rest) = value.strip_prefix('"') else {
-        return Ok(value.to_owned());
+        let is_plain = !value.contains(['\\', '\r']) && value.trim() == value;
+        return is_plain.then(|| value.to_owned()).ok_or(
+            "must put its value into single quotes: without them systemd, which reads this file \
+             for the service, takes its backslashes, carriage returns or blanks otherwise",
+        );
     };
     unescape(rest).ok_or(
         "must end its double-quoted value with the closing quote; only \\\" and \\\\ are escapes",
@@ -276,6 +297,44 @@ mod tests {
         assert_eq!(pairs, expected);
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].name, "line 4");
+    }
+
+    /// What systemd's own reader makes of such lines, a program of it says:
+    /// `user-environment-generators/30-systemd-environment-d-generator`.
+    #[test]
+    fn what_systemd_would_take_otherwise_is_refused() {
+        for line in [
+            "A=hunter\\2",
+            "A=hunter2\\",
+            "A=\\",
+            "A=\u{a0}hunter2",
+            "A=hunter2\u{2003}",
+            "A=hunter2\u{c}",
+            "A=hunter\rB=2",
+            "\u{a0}A=hunter2",
+            "# hunter2 \\",
+            "; hunter2\\",
+            "# hun\rB=ter2",
+            "\u{feff}A=hunter2",
+        ] {
+            let (pairs, problems) = parse(&format!("{line}\nC=1"));
+            assert_eq!(pairs, [(String::from("C"), String::from("1"))], "{line:?}");
+            assert_eq!(problems[0].name, "line 1", "{line:?}");
+            assert!(!format!("{problems:?}").contains("hun"), "{line:?}");
+        }
+        for (line, value) in [
+            ("A='North\\South'", "North\\South"),
+            ("A=\"North\\\\South\"", "North\\South"),
+            ("A='\u{a0}x\u{a0}'", "\u{a0}x\u{a0}"),
+            ("A='x\ry'", "x\ry"),
+            ("\t A= x\t \r", "x"),
+            ("; a comment\nA=1", "1"),
+            ("  # C:\\dir here\nA=1", "1"),
+        ] {
+            let (pairs, problems) = parse(line);
+            assert_eq!(pairs, [(String::from("A"), value.to_owned())], "{line:?}");
+            assert!(problems.is_empty(), "{line:?}: {problems:?}");
+        }
     }
 
     #[test]
