@@ -17,6 +17,7 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, AsSendBody, Body, Error, Timeout};
 
+use crate::http::tls_words;
 use crate::protocol::registration::timestamp;
 use crate::protocol::upstream::answers::says_to_come_again;
 use crate::protocol::upstream::outbound_address::may_be_dialled;
@@ -257,35 +258,10 @@ fn words(error: &Error) -> String {
             day(not_after.as_secs())
         );
     }
-    let known = [
-        (
-            "Connection refused",
-            "nobody listens at that address and port",
-        ),
-        (
-            "CaUsedAsEndEntity",
-            "the server's certificate is an authority's own (CA:TRUE), which no server may show",
-        ),
-        ("Expired", "the server's certificate has ended: renew it"),
-        (
-            "not valid for name",
-            "the server's certificate is for other names",
-        ),
-        (
-            "not valid yet",
-            "the server's certificate is not good yet, or this machine's clock is slow",
-        ),
-        (
-            "InvalidContentType",
-            "the server does not speak TLS at that port",
-        ),
-    ];
-    for (technical, words) in known {
-        if text.contains(technical) {
-            return words.to_owned();
-        }
+    if text.contains("Connection refused") {
+        return String::from("nobody listens at that address and port");
     }
-    text.to_owned()
+    tls_words(text).unwrap_or(text).to_owned()
 }
 
 /// The day as people write it.

@@ -2,6 +2,7 @@
 //! waits for one without a bound, and of several hosts only those that answer are connected to. TLS
 //! always verifies chain and name.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -21,7 +22,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::error::{StoreError, WAIT_FOR_STANDBY, while_connecting};
+use super::error::{StoreError, WAIT_FOR_STANDBY, not_reached, while_connecting};
 
 pub(super) const START_UP: Duration = Duration::from_secs(5);
 /// After how long the next host is tried, too: a check-out from the pool waits for both.
@@ -51,53 +52,94 @@ pub(super) fn connect(
     check: impl Fn(&mut Client) -> Result<(), postgres::Error> + Send + Sync + 'static,
 ) -> Result<(Client, Unacknowledged), StoreError> {
     let deadline = Instant::now() + START_UP;
-    let everywhere = place(&config);
     // The notice callback belongs to one connection, so each has a manager of its own.
     let begin = Arc::new(move |config: Config| {
         let mut client = PostgresConnectionManager::new(config, tls.clone()).connect()?;
         check(&mut client).map(|()| client)
     });
-    let mut hosts: Vec<_> = answering(config)
-        .into_iter()
-        .map(|config| (stuck(&name(&config)), config))
-        .collect();
-    hosts.sort_by_key(|(stuck, _)| *stuck > 0);
-    let silence = if hosts.is_empty() {
-        "no host answers"
-    } else {
-        "it takes connections and does not answer"
-    };
-    let mut answer = Err(StoreError::Unavailable(format!("{everywhere}: {silence}")));
+    let mut hosts = hosts(config);
+    hosts.sort_by_key(|host| stuck(&name(&host.config)) > 0);
+    let mut connected = None;
     let (tell, told) = mpsc::channel();
     let mut started = Vec::new();
-    for (stuck, config) in hosts {
-        if answer.is_ok() {
-            break;
+    for place in 0..hosts.len() {
+        let Some(host) = hosts.get(place).filter(|host| host.answers) else {
+            continue;
+        };
+        let name = name(&host.config);
+        if stuck(&name) < STUCK_AT_ONCE {
+            let config = host.config.clone();
+            started.push((name, start(place, config, Arc::clone(&begin), tell.clone())));
+            if let Ok(begun) = told.recv_timeout(HESITATION) {
+                connected = begun.or_note(&mut hosts);
+            }
         }
-        if stuck < STUCK_AT_ONCE {
-            let host = name(&config);
-            started.push((host, start(config, Arc::clone(&begin), tell.clone())));
-            answer = told.recv_timeout(HESITATION).unwrap_or(answer);
+        if connected.is_some() {
+            break;
         }
     }
     drop(tell);
-    while answer.is_err()
+    while connected.is_none()
         && let Ok(begun) = told.recv_timeout(deadline.saturating_duration_since(Instant::now()))
     {
-        answer = begun;
+        connected = begun.or_note(&mut hosts);
     }
     STUCK
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .extend(started);
-    answer
+    connected.ok_or_else(|| StoreError::Unavailable(causes(hosts)))
 }
 
-type Begun = Result<(Client, Unacknowledged), StoreError>;
+/// One of the hosts that the setting names.
+struct ServerHost {
+    /// Its place in the setting.
+    index: usize,
+    /// With this host alone.
+    config: Config,
+    answers: bool,
+    /// Why it does not do. `None`: nothing has come of it yet.
+    cause: Option<String>,
+}
+
+/// Why each host does not do, in the order of the setting: the log tells the same causes once.
+fn causes(mut hosts: Vec<ServerHost>) -> String {
+    hosts.sort_by_key(|host| host.index);
+    let mut told = Vec::new();
+    for host in &hosts {
+        let silence = "it takes connections and does not answer";
+        let cause = host.cause.as_deref().unwrap_or(silence);
+        told.push(format!("{}: {cause}", place(&host.config)));
+    }
+    told.join("; ")
+}
+
+/// What came of a start.
+struct Begun {
+    /// The place of its host among those that are tried.
+    place: usize,
+    outcome: Result<(Client, Unacknowledged), String>,
+}
+
+impl Begun {
+    /// The connection; or else its host is given the cause.
+    fn or_note(self, hosts: &mut [ServerHost]) -> Option<(Client, Unacknowledged)> {
+        match self.outcome {
+            Ok(connected) => Some(connected),
+            Err(cause) => {
+                if let Some(host) = hosts.get_mut(self.place) {
+                    host.cause = Some(cause);
+                }
+                None
+            }
+        }
+    }
+}
 
 /// Begins in a thread of its own, which tells what came of it. The reference that this answers is
 /// dead once that thread has ended.
 fn start(
+    place: usize,
     mut config: Config,
     begin: Arc<impl Fn(Config) -> Result<Client, postgres::Error> + Send + Sync + 'static>,
     tell: Sender<Begun>,
@@ -109,16 +151,12 @@ fn start(
     let _starting = thread::Builder::new()
         .name(String::from("store-connect"))
         .spawn(move || {
-            let place = place(&config);
-            let begun = match begin(config) {
+            let outcome = match begin(config) {
                 Ok(client) => Ok((client, unacknowledged)),
-                Err(error) => Err(StoreError::Unavailable(format!(
-                    "{place}: {}",
-                    while_connecting(&error)
-                ))),
+                Err(error) => Err(while_connecting(&error)),
             };
             drop(alive);
-            drop(tell.send(begun));
+            drop(tell.send(Begun { place, outcome }));
         });
     started
 }
@@ -165,32 +203,50 @@ fn name(config: &Config) -> String {
     )
 }
 
-/// The hosts that answer, in their order, each in a configuration of its own. One alone is not
-/// asked.
-fn answering(config: Config) -> Vec<Config> {
-    if config.get_hosts().len() < 2 {
-        return vec![config];
+/// The hosts in their order, each asked whether it answers. One alone is not asked.
+fn hosts(config: Config) -> Vec<ServerHost> {
+    let count = config.get_hosts().len();
+    if count < 2 {
+        return vec![ServerHost {
+            index: 0,
+            config,
+            answers: true,
+            cause: None,
+        }];
     }
     let told = ask_each(&config);
     let mut deadline = Instant::now() + CONNECT + ANSWER;
-    let mut answered = Vec::new();
+    let mut answers = HashMap::new();
     // Until each has said something, or time is over.
-    while let Ok(answer) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-        if let Some(answer) = answer {
-            answered.push(answer);
+    while let Ok(asked) = told.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        if asked.answer.is_ok() {
             deadline = deadline.min(Instant::now() + ANSWER);
         }
+        answers.insert(asked.index, asked.answer);
     }
-    answered.sort_unstable_by_key(|(index, _)| *index);
-    answered
-        .into_iter()
-        .filter_map(|(index, address)| alone(&config, index, address))
-        .collect()
+    let judged = |index| {
+        let silent = Err(io::ErrorKind::TimedOut.into());
+        let answer = answers.remove(&index).unwrap_or(silent);
+        let address = answer.as_ref().copied().unwrap_or_default();
+        Some(ServerHost {
+            index,
+            config: alone(&config, index, address)?,
+            answers: answer.is_ok(),
+            cause: answer.err().map(|error| not_reached(&error)),
+        })
+    };
+    (0..count).filter_map(judged).collect()
 }
 
-/// Asks each host in a thread of its own. One that answers is told by its place among them, with
-/// the address; of one that does not, `None` is told.
-fn ask_each(config: &Config) -> Receiver<Option<(usize, Option<SocketAddr>)>> {
+/// What a host that was asked answered.
+struct Asked {
+    index: usize,
+    /// The address at which it did; a Unix socket has none.
+    answer: io::Result<Option<SocketAddr>>,
+}
+
+/// Asks each host in a thread of its own.
+fn ask_each(config: &Config) -> Receiver<Asked> {
     let (tell, told) = mpsc::channel();
     for (index, host) in config.get_hosts().iter().cloned().enumerate() {
         let tell = tell.clone();
@@ -203,8 +259,8 @@ fn ask_each(config: &Config) -> Receiver<Option<(usize, Option<SocketAddr>)>> {
         let _asking = thread::Builder::new()
             .name(String::from("store-ask"))
             .spawn(move || {
-                let answered = ask(&host, address, port).ok();
-                let _heard = tell.send(answered.map(|address| (index, address)));
+                let answer = ask(&host, address, port);
+                let _heard = tell.send(Asked { index, answer });
             });
     }
     told
@@ -225,11 +281,14 @@ fn ask(host: &Host, address: Option<SocketAddr>, port: u16) -> io::Result<Option
         Some(address) => vec![address],
         None => (name.as_str(), port).to_socket_addrs()?.collect(),
     };
-    addresses
-        .into_iter()
-        .find(|address| ask_at(address).is_ok())
-        .map(Some)
-        .ok_or(io::ErrorKind::TimedOut.into())
+    let mut failed = io::ErrorKind::TimedOut.into();
+    for address in addresses {
+        match ask_at(&address) {
+            Ok(()) => return Ok(Some(address)),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 fn ask_at(address: &SocketAddr) -> io::Result<()> {
@@ -296,11 +355,13 @@ fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<C
 /// there is no such file.
 pub(super) fn tls(root_certificates: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|_| StoreError::Refused(String::from("TLS: no protocol version in common")))?
         .with_root_certificates(roots(root_certificates)?)
         .with_no_client_auth();
+    // Postgres 17 wants it where TLS begins at once (`sslnegotiation=direct`).
+    config.alpn_protocols = vec![b"postgresql".to_vec()];
     Ok(MakeRustlsConnect::new(config))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use postgres::Config;
-use postgres::config::{Host, SslMode, TargetSessionAttrs};
+use postgres::config::{Host, SslMode, SslNegotiation, TargetSessionAttrs};
 
 use super::error::StoreError;
 use crate::protocol::registration::names::hint;
@@ -104,7 +104,16 @@ impl DatabaseUrl {
             split_key_values(text)?
         };
         let mut config: Config = rest.parse().map_err(|error| refused(&fault(&error)))?;
-        config.ssl_mode(ssl_mode(named(&pairs, "sslmode"), &config)?);
+        let is_direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
+        config.ssl_mode(match named(&pairs, "sslmode") {
+            None if is_direct => SslMode::Require,
+            Some("disable" | "prefer") if is_direct => {
+                return Err(refused(
+                    "sslnegotiation=direct goes with sslmode=require, verify-ca or verify-full",
+                ));
+            }
+            named => ssl_mode(named, &config)?,
+        });
         fill_in(&mut config, |key| named(&pairs, key).is_some());
         Ok(DatabaseUrl {
             config,
@@ -130,10 +139,23 @@ impl DatabaseUrl {
 const PARAMETERS: &str = "user password dbname options application_name sslmode sslrootcert host \
                           hostaddr port connect_timeout tcp_user_timeout keepalives \
                           keepalives_idle keepalives_interval keepalives_retries \
-                          target_session_attrs channel_binding";
+                          target_session_attrs channel_binding sslnegotiation";
 
-/// Names a parameter by the known one it is most like: what stands there may be the rest of a
-/// password.
+/// Those of libpq, and of what else is given URLs: Prisma, SQLAlchemy, Go, hosts of databases.
+const FOREIGN: &str = "client_encoding connection_limit fallback_application_name \
+                       gssdelegation gssencmode gsslib krbsrvname load_balance_hosts \
+                       max_protocol_version min_protocol_version oauth_client_id \
+                       oauth_client_secret oauth_issuer oauth_scope passfile pgbouncer \
+                       pool_max_conns pool_min_conns pool_mode pool_size pool_timeout \
+                       prepared_statements replication require_auth requirepeer schema \
+                       scram_client_key scram_server_key search_path service servicefile \
+                       socket_timeout ssl ssl_max_protocol_version ssl_min_protocol_version \
+                       sslaccept sslcert sslcertmode sslcompression sslcrl sslcrldir \
+                       sslidentity sslkey sslkeylogfile sslpassword sslsni statement_cache_size \
+                       statement_timeout supa timezone";
+
+/// Names a parameter where it is known, and else by the known one it is most like: what stands
+/// there may be the rest of a password.
 fn fault(error: &postgres::Error) -> String {
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     if let Some(known) = cause.strip_prefix("invalid value for option ") {
@@ -142,7 +164,11 @@ fn fault(error: &postgres::Error) -> String {
     let Some(unknown) = cause.strip_prefix("unknown option ") else {
         return String::from("it is neither a URL nor a key/value string");
     };
-    let near = hint(unknown.trim_matches('`'), PARAMETERS.split(' '));
+    let unknown = unknown.trim_matches('`');
+    if let Some(foreign) = FOREIGN.split(' ').find(|foreign| *foreign == unknown) {
+        return format!("{foreign} is a parameter of other software: leave it out");
+    }
+    let near = hint(unknown, PARAMETERS.split(' '));
     format!("a parameter of it is unknown{near}")
 }
 

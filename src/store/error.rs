@@ -7,6 +7,8 @@ use std::io::{self, ErrorKind};
 
 use postgres::error::{DbError, SqlState};
 
+use crate::http::tls_words;
+
 /// The target of the log lines that say why the database is away.
 pub const AWAY_TARGET: &str = "gatepost::store::away";
 
@@ -211,7 +213,10 @@ pub(super) fn loses_statements(code: &SqlState) -> bool {
 fn denial(sqlstate: &str) -> Option<&'static str> {
     match sqlstate {
         "25006" => Some("the database is read-only, a standby or set so"),
-        "42501" => Some("the role may not do that"),
+        "42501" => Some(
+            "the role may not do that: make it the owner of the database, and of its schema and \
+             tables where others made them",
+        ),
         "3F000" => Some("no schema of search_path is there"),
         "42P01" => Some("a table is missing from the schemas of search_path"),
         "53100" => Some("its disk is full"),
@@ -272,6 +277,9 @@ fn transport_cause(error: &postgres::Error) -> String {
     // What it is about is told by the crate's own fixed texts alone.
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     if error.to_string() == "error performing TLS handshake" {
+        if let Some(words) = tls_words(&cause) {
+            return format!("TLS: {words}");
+        }
         // The library's one word for it.
         let cause = cause.replace(
             "UnknownIssuer",
@@ -282,15 +290,27 @@ fn transport_cause(error: &postgres::Error) -> String {
     if cause == "password missing" {
         return String::from("it asks for a password, and the URL has none");
     }
-    if let Some(why) = cause.strip_prefix("failed to lookup address information") {
-        return format!("DNS{why}");
+    if cause == "server did not use channel binding" {
+        return String::from(
+            "channel_binding=require, and there is none: it needs a password by SCRAM over TLS, \
+             and a certificate that is signed with RSA or ECDSA, not with Ed25519",
+        );
     }
     let source = error.source();
-    String::from(match source.and_then(|source| source.downcast_ref()) {
-        Some(source) => io_cause(source),
-        None if error.is_closed() => "connection closed",
-        None => "connection failed",
-    })
+    match source.and_then(|source| source.downcast_ref()) {
+        Some(source) => not_reached(source),
+        None if error.is_closed() => String::from("connection closed"),
+        None => String::from("connection failed"),
+    }
+}
+
+/// Why a host did not answer.
+pub(super) fn not_reached(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.strip_prefix("failed to lookup address information") {
+        Some(why) => format!("DNS{why}"),
+        None => String::from(io_cause(error)),
+    }
 }
 
 #[allow(
@@ -301,8 +321,8 @@ fn io_cause(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::ConnectionRefused => "connection refused: start Postgres there",
         ErrorKind::NotFound => "socket not found: start Postgres on this machine",
-        // The postgres crate's own way to say that none of the hosts was fit.
-        ErrorKind::PermissionDenied if error.raw_os_error().is_none() => "no host takes writes",
+        // The postgres crate's own way to say that the host was not fit.
+        ErrorKind::PermissionDenied if error.raw_os_error().is_none() => "it takes no writes",
         ErrorKind::PermissionDenied => "permission denied",
         ErrorKind::TimedOut => "timed out",
         _ => "connection broken",
