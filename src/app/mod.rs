@@ -213,6 +213,7 @@ impl App {
             )));
         };
         installation::check_issuer(&installation, config.base_url.as_str())?;
+        installation::check_lowering(&installation)?;
         let derived = master.derive(&installation.id, config.base_url.as_str());
         let clock = Arc::clone(store.clock());
         let defaults = config.client_defaults.clone();

@@ -31,7 +31,7 @@ use crate::protocol::words::client::{Client, SigningAlgorithm};
 use crate::protocol::words::identifiers::in_text;
 use crate::protocol::words::instant::Instant;
 use crate::registry::Sealers;
-use crate::store::{clients, examination, partitions, signing_keys, users};
+use crate::store::{clients, examination, installation, partitions, signing_keys, users};
 
 /// So many metadata documents are fetched: each may take seconds.
 const MOST_DOCUMENTS: usize = 5;
@@ -178,6 +178,7 @@ fn installed(
     }
     examination::keeps_statements(&operator.store)?;
     let (operator, installation) = Operator::open_installed(invocation)?;
+    installation::check_lowering(&installation)?;
     let store = &operator.store;
     let now = operator.now()?;
     let horizons = operator.horizons(clients::longest_lifetimes(store)?.value);

@@ -2,36 +2,47 @@
 //! signing keys.
 
 use postgres::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::key_keeping::{self, new_key};
-use crate::app::registration::events::audit_event;
+use crate::app::registration::events::{audit_event, told_field, user_event};
 use crate::keys::random;
 use crate::keys::sealing::Sealer;
+use crate::protocol::registration::plan::FieldChange;
 use crate::protocol::words::client::SigningAlgorithm;
+use crate::protocol::words::identifiers::Subject;
 use crate::registry::Sealers;
+use crate::store::installation::{self, Installation};
 use crate::store::migrate::{self, MIGRATIONS, Rehearsed};
-use crate::store::{StoreError, clients, installation, partitions};
+use crate::store::registry_writer::RegistryWriter;
+use crate::store::user_changes::Clash;
+use crate::store::users::UserRow;
+use crate::store::{StoreError, clients, partitions};
 
 use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
 use super::output::{self, Failure};
 use super::sealed::reseal;
+use super::user::{judged, not_added};
 
 pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--check") {
         rehearse(&Operator::open(invocation)?)?;
-        Operator::open_installed(invocation)?;
+        let (_, installed) = Operator::open_installed(invocation)?;
+        installation::check_lowering(&installed)?;
         return output::line("The database fits this program.");
     }
     let operator = Operator::open(invocation)?;
     // Before anything is written: without the secret the keys could not be wrapped.
     operator.master_secret()?;
+    let renamings = renamings(invocation)?;
     let issuer = operator.config.base_url.as_str();
     // All of it alone: of several that begin at once, the others find everything made.
     operator.store.administer(|client| {
-        migrate::alone(client, |client| install(client, invocation, &operator))
+        migrate::alone(client, |client| {
+            install(client, invocation, &operator, &renamings)
+        })
     })?;
     // What an earlier run did is told as done only where it holds for good.
     operator.store.confirm()?;
@@ -45,6 +56,7 @@ fn install(
     client: &mut Client,
     invocation: &Invocation,
     operator: &Operator,
+    renamings: &[Renaming],
 ) -> Result<(), Failure> {
     let store = &operator.store;
     for name in store.migrate(client)? {
@@ -58,6 +70,7 @@ fn install(
         installation::ensure(client, random::bytes(), issuer)
     });
     let installed = ensured.map_err(unless_ours)?;
+    key_names(operator, &installed, renamings)?;
     let horizons = operator.horizons(clients::longest_lifetimes(store)?.value);
     let today = operator.now()?.day();
     store.committing(client, |client| {
@@ -113,6 +126,93 @@ fn rename_issuer(invocation: &Invocation, operator: &Operator) -> Result<(), Fai
         "renamed {} to {issuer}; every code and token that was out is over",
         found.issuer
     ))
+}
+
+/// What `--rename` asks for.
+struct Renaming {
+    sub: Subject,
+    username: Option<String>,
+}
+
+fn renamings(invocation: &Invocation) -> Result<Vec<Renaming>, Failure> {
+    let mut renamings = Vec::new();
+    for text in invocation.every("--rename") {
+        let Some((sub, username)) = text.split_once('=') else {
+            return Err(Failure::usage("write --rename SUB=NAME"));
+        };
+        let entry = judged(&json!({"username": username}))?;
+        renamings.push(Renaming {
+            sub: Subject::new(sub),
+            username: entry.username,
+        });
+    }
+    Ok(renamings)
+}
+
+/// Where the database turns capitals into other small letters than before, user names and addresses
+/// get other keys: all of them, or none where two names would get the same one.
+fn key_names(
+    operator: &Operator,
+    installed: &Installation,
+    renamings: &[Renaming],
+) -> Result<(), Failure> {
+    if installed.lowers_as_before == Some(true) {
+        return match renamings {
+            [] => Ok(()),
+            [..] => Err(Failure::refused(
+                "--rename is for names that became one in a restored database, and here none did",
+            )),
+        };
+    }
+    let changed = operator.store.change_registry(|writer| {
+        // A restore has made the indexes. Otherwise the database itself has changed below them.
+        if installed.lowers_as_before == Some(false) {
+            writer.index_users()?;
+        }
+        for renaming in renamings {
+            rename(writer, renaming)?;
+        }
+        let clashes = writer.reader.clashes()?;
+        if clashes.is_empty() {
+            return Ok(writer.key_names()?);
+        }
+        let told: String = clashes.iter().map(told_clash).collect();
+        Err(Failure::Refused(format!(
+            "{told}nothing was changed: name one of them otherwise, by \
+             `gatepost migrate --rename SUB=NAME`"
+        )))
+    })?;
+    match changed {
+        0 => Ok(()),
+        count => output::line(&format!("made the keys of {count} user names anew")),
+    }
+}
+
+fn rename(writer: &mut RegistryWriter<'_>, renaming: &Renaming) -> Result<(), Failure> {
+    let Renaming { sub, username } = renaming;
+    let missing = || Failure::Refused(format!("--rename: there is no user with sub {sub}"));
+    let before = writer.reader.user(sub)?.ok_or_else(missing)?;
+    let change = FieldChange {
+        key: String::from("username"),
+        before: before.username.map(Value::from),
+        after: username.clone().map(Value::from),
+    };
+    let renamed = UserRow {
+        username: username.clone(),
+        password_hash: None,
+        ..before
+    };
+    writer.update_user(&renamed).map_err(not_added)?;
+    let detail = json!({"fields": [told_field(&change)]});
+    Ok(writer.audit(&user_event("user_changed", sub, detail))?)
+}
+
+fn told_clash(clash: &Clash) -> String {
+    let mut told = Vec::new();
+    for (sub, username) in clash.subs.iter().zip(&clash.usernames) {
+        told.push(format!("{sub} ({})", username.escape_debug()));
+    }
+    format!("these have one user name here: {}\n", told.join(", "))
 }
 
 /// A database of another issuer is a matter of settings.

@@ -75,6 +75,9 @@ impl Operator {
             found.ok_or_else(|| Failure::refused("no installation: run `gatepost migrate`"))?;
         installation::check_issuer(&found, operator.config.base_url.as_str())
             .map_err(|moved| Failure::Configuration(moved.to_string()))?;
+        if names_people(invocation) {
+            installation::check_lowering(&found)?;
+        }
         operator
             .store
             .clock()
@@ -180,6 +183,16 @@ fn end(told: &str) {
     // Nobody is left to tell when standard error is closed.
     let _ = writeln!(io::stderr().lock(), "gatepost: {told}");
     process::exit(1)
+}
+
+/// Whether the command changes people, or finds somebody by name.
+fn names_people(invocation: &Invocation) -> bool {
+    let command = invocation.command.name;
+    match command {
+        "user list" => false,
+        "plan" | "apply" => true,
+        _ => command.starts_with("user ") || invocation.has("--user"),
+    }
 }
 
 /// Every row, or as many as are asked for where no word is; a thousand at a time. `page` reads so

@@ -88,7 +88,7 @@ pub(super) fn is_tenant(entries: &[CatalogueRow], tenant: &TenantName) -> bool {
     names.any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
 }
 
-fn not_added(error: StoreError) -> Failure {
+pub(super) fn not_added(error: StoreError) -> Failure {
     let StoreError::Taken(constraint) = &error else {
         return Failure::from(error);
     };
@@ -116,7 +116,7 @@ fn check_mail(
 }
 
 /// By the rules of a document.
-fn judged(described: &Value) -> Result<UserEntry, Failure> {
+pub(super) fn judged(described: &Value) -> Result<UserEntry, Failure> {
     registration::stored(described, "", registration::user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))

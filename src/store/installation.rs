@@ -31,6 +31,9 @@ pub struct Installation {
     pub id: [u8; 16],
     /// `GATEPOST_BASE_URL` at the first `migrate`.
     pub issuer: String,
+    /// Whether the database makes the small letters that the keys of user names were made of;
+    /// `None` before that was compared.
+    pub lowers_as_before: Option<bool>,
 }
 
 const EPOCH: &str = "SELECT epoch FROM installation";
@@ -56,7 +59,8 @@ pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
     })
 }
 
-const FIND: &str = "SELECT id, issuer FROM installation";
+const FIND: &str = "
+SELECT id, issuer, lowered = {lowered} AS lowers_as_before FROM installation";
 
 /// Reads the issuer of this database; `None` before the first `migrate`.
 pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
@@ -64,7 +68,7 @@ pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
 }
 
 const CREATE: &str = "
-INSERT INTO installation (id, issuer) VALUES (:id::bytea, :issuer::text)
+INSERT INTO installation (id, issuer, lowered) VALUES (:id::bytea, :issuer::text, {lowered})
 ON CONFLICT (only_row) DO NOTHING";
 
 /// Makes the row where there is none; answers the row that stands. Refused when that one has
@@ -76,7 +80,7 @@ pub fn ensure(
 ) -> Result<Installation, StoreError> {
     let created = bind!(CREATE, id = &new_id[..], issuer);
     client.execute(&created.text(), created.values)?;
-    let found = installation(&client.query_one(FIND, &[])?)?;
+    let found = installation(&client.query_one(&bind!(FIND).text(), &[])?)?;
     check_issuer(&found, issuer)?;
     Ok(found)
 }
@@ -92,6 +96,21 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
     )))
 }
 
+/// User names and addresses are looked up in small letters. Under another locale provider some are
+/// not found, and would be given to others.
+pub fn check_lowering(installation: &Installation) -> Result<(), StoreError> {
+    if installation.lowers_as_before == Some(true) {
+        return Ok(());
+    }
+    Err(StoreError::Refused(String::from(
+        "this database turns capitals into other small letters than the one that its user names \
+         were kept in, as after a restore under another locale provider: run `gatepost migrate`, \
+         which makes the keys of all names anew",
+    )))
+}
+
+const KEEP_LOWERED: &str = "UPDATE installation SET lowered = {lowered}";
+
 const RENAME: &str = "UPDATE installation SET issuer = :issuer::text";
 
 impl RegistryWriter<'_> {
@@ -99,6 +118,11 @@ impl RegistryWriter<'_> {
     /// transaction.
     pub fn rename_issuer(&mut self, issuer: &str) -> Result<(), StoreError> {
         self.execute(bind!(RENAME, issuer)).map(drop)
+    }
+
+    /// From then on this database counts as the one that the keys of user names were made in.
+    pub fn keep_lowered(&mut self) -> Result<(), StoreError> {
+        self.execute(bind!(KEEP_LOWERED)).map(drop)
     }
 }
 
@@ -122,7 +146,7 @@ pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), St
 }
 
 fn installation(row: &Row) -> Result<Installation, StoreError> {
-    read!(row, Installation { issuer; id: id(row, "id")? })
+    read!(row, Installation { issuer, lowers_as_before; id: id(row, "id")? })
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -69,6 +69,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "0009_keys_of_grants.sql",
         sql: include_str!("../../sql/0009_keys_of_grants.sql"),
     },
+    Migration {
+        level: 10,
+        name: "0010_lowered.sql",
+        sql: include_str!("../../sql/0010_lowered.sql"),
+    },
 ];
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
@@ -98,8 +103,10 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 )";
 
-const FITNESS: &str =
-    "SELECT current_setting('server_encoding') = 'UTF8' AND lower('IÀÉΣЖ') = 'iàéσж' AS fit";
+const ENCODING: &str = "SELECT current_setting('server_encoding') = 'UTF8' AS fit";
+
+/// Asked of a database in UTF-8 alone: another one cannot read it.
+const FITNESS: &str = "SELECT lower('IÀÉΣЖ') = 'iàéσж' AS fit";
 
 const INSERT: &str =
     "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ($1, $2, $3, $4)";
@@ -375,8 +382,9 @@ fn missing<'a>(
 /// User names are told apart by `lower(normalize(.., NFKC))`, which a C or Turkish locale would do
 /// differently.
 fn check_fitness(transaction: &mut Transaction<'_>) -> Result<(), StoreError> {
-    let fit: bool = column(&transaction.query_one(FITNESS, &[])?, "fit")?;
-    if fit {
+    if column(&transaction.query_one(ENCODING, &[])?, "fit")?
+        && column(&transaction.query_one(FITNESS, &[])?, "fit")?
+    {
         return Ok(());
     }
     Err(StoreError::Refused(String::from(
@@ -491,6 +499,7 @@ mod tests {
         "fb63d35eb9d072dfd9825a2263ab1adc9229cb5343e8b1894155a6305a38d97a",
         "edf71d8ce918a01d6028c1b3c82ded0332327dd1b0018d7a20e0b4732367d691",
         "8a72e981442ff4d8854cb088f3732a72cfd39da1c7a6da343c64b38062537a22",
+        "144b712b214cf8120489a077980e5bfcb7413579ad783744ebc5d7ac819c0a51",
     ];
 
     #[test]

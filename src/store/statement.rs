@@ -52,7 +52,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 16] = [
+const PIECES: [Piece; 17] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -181,6 +181,11 @@ const PIECES: [Piece; 16] = [
         sql: "u.sub = :sub::text AND u.xmin::text = :version::text \
          AND u.tenant = ANY(:reach::text[]) AND u.sub <> :admin::text \
          AND coalesce(to_jsonb(:given_roles::text[]) @> (u.claims -> 'role'), true)",
+    },
+    // A text that locale providers and languages make different small letters of.
+    Piece {
+        name: "{lowered}",
+        sql: "lower(normalize('ΣΑΣ İSMAİL ẞ Ì', NFKC))",
     },
     // Has the clients called of all sessions of the user `:sub`.
     Piece {

@@ -47,6 +47,28 @@ WITH removed AS (
 )
 INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING";
 
+/// Users of one tenant whose names are the same in this database.
+#[derive(Clone, Debug)]
+pub struct Clash {
+    pub subs: Vec<Subject>,
+    pub usernames: Vec<String>,
+}
+
+const CLASHES: &str = "
+SELECT array_agg(u.sub ORDER BY u.sub) AS subs, array_agg(u.username ORDER BY u.sub) AS usernames
+FROM users u WHERE u.username IS NOT NULL
+GROUP BY u.tenant, lower(normalize(u.username, NFKC)) HAVING count(*) > 1
+ORDER BY subs LIMIT 100";
+
+// First to what nobody else has: a key that one gives up may become another's.
+const FREE_KEYS: &str = "
+UPDATE users SET username_key = ' ' || sub
+WHERE username_key <> lower(normalize(username, NFKC))";
+
+const KEY_NAMES: &str = "
+UPDATE users SET username_key = lower(normalize(username, NFKC))
+WHERE username_key <> lower(normalize(username, NFKC))";
+
 #[derive(Clone, Debug)]
 pub struct FoundUser {
     /// Which description, from 0.
@@ -89,6 +111,14 @@ impl RegistryReader<'_> {
     pub fn user(&mut self, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
         let rows = self.read(bind!(users::FIND, sub))?;
         rows.first().map(users::user).transpose()
+    }
+
+    /// Who would have one key, as this database turns capitals into small letters; the first
+    /// hundred of them. Reads all users, however long that takes.
+    pub fn clashes(&mut self) -> Result<Vec<Clash>, StoreError> {
+        self.transaction
+            .batch_execute("SET LOCAL statement_timeout = 0")?;
+        self.list(bind!(CLASHES), |row| read!(row, Clash { subs, usernames; }))
     }
 
     /// Everybody whom one of the descriptions fits, by name or by subject. Until a change is done
@@ -181,6 +211,23 @@ impl RegistryWriter<'_> {
             self.revoked_users.push(user.sub.clone());
         }
         Ok(true)
+    }
+
+    /// Makes the keys of all user names anew; answers how many changed.
+    pub fn key_names(&mut self) -> Result<u64, StoreError> {
+        self.execute(bind!(FREE_KEYS))?;
+        let changed = self.execute(bind!(KEY_NAMES))?;
+        self.keep_lowered()?;
+        Ok(changed)
+    }
+
+    /// Makes the indexes of users anew, among them that of addresses, which keeps them in small
+    /// letters. Nobody can use them meanwhile.
+    pub fn index_users(&mut self) -> Result<(), StoreError> {
+        Ok(self
+            .reader
+            .transaction
+            .batch_execute("REINDEX TABLE users")?)
     }
 
     /// Removes a user with their consents; the subject is never given again. `false` when there was

@@ -105,6 +105,7 @@ mod refresh_token;
 mod registration_over_http;
 mod resources;
 mod restored;
+mod restored_elsewhere;
 mod revocation;
 mod revocations_hold;
 mod rows_read;

@@ -44,7 +44,11 @@ fn run(command: &mut Command, input: &str) -> String {
 
 /// The database as it is now, in another schema.
 fn restored(from: &TestDatabase) -> TestDatabase {
-    let copy = TestDatabase::empty();
+    restored_into(TestDatabase::empty(), from)
+}
+
+/// The database as it is now, in place of an empty schema.
+pub fn restored_into(copy: TestDatabase, from: &TestDatabase) -> TestDatabase {
     let dump = run(
         Command::new("pg_dump").args(["-n", &from.schema, "-d", &from.url]),
         "",

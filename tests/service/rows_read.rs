@@ -105,14 +105,15 @@ const ELSEWHERE: &str = "
     clients::REMOVE_CLIENT_SECRETS clients::REMOVE_RESOURCE_SECRETS clients::REVOKE_CLIENT
     clients::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
     examination::COMMIT examination::EXAMINE flow_uses::LIST flow_uses::NOTE installation::CREATE installation::FIND
-    installation::RENAME installation::REVOKE_EVERYTHING installation::SIZES
+    installation::KEEP_LOWERED installation::RENAME installation::REVOKE_EVERYTHING installation::SIZES
     linked_identities::OWNERS linked_identities::STRAY_SESSIONS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
     migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
     partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP
     registry_writer::CALL_CLIENTS session_clients::CALL_REVOKED sign_in_failures::CLEAN
     sign_up_links::END sign_up_links::INSERT sign_up_links::LIST
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
-    signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS
+    signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS user_changes::CLASHES
+    user_changes::FREE_KEYS user_changes::KEY_NAMES
     user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
     user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_PBKDF2";

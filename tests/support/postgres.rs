@@ -58,6 +58,27 @@ impl TestDatabase {
         }
     }
 
+    /// An empty schema in a database of its own, where ICU makes small letters of capitals.
+    pub fn empty_under_icu() -> TestDatabase {
+        let name = new_name();
+        connect(&cluster())
+            .batch_execute(&format!(
+                "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' \
+                 LOCALE_PROVIDER icu ICU_LOCALE 'und'"
+            ))
+            .unwrap();
+        let around = in_database(&name);
+        connect(&around)
+            .batch_execute(&format!("CREATE SCHEMA {name}"))
+            .unwrap();
+        TestDatabase {
+            url: with_options(&around, &name, ""),
+            schema: name,
+            around,
+            is_whole: true,
+        }
+    }
+
     /// A database as `gatepost migrate` leaves it for that issuer.
     pub fn ready(issuer: &str) -> TestDatabase {
         let schema = new_name();
