@@ -12,7 +12,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::client_token::{self, ClientToken};
 use crate::http::{Method, Request, Response};
-use crate::protocol::scim::error::ScimError;
+use crate::protocol::scim::error::{ScimError, ScimType};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::protocol::words::scope::ScopeSet;
@@ -22,6 +22,9 @@ use crate::store::StoreError;
 const RESOURCE: &str = "urn:gatepost:scim";
 pub const READ: &str = "scim.read";
 pub const WRITE: &str = "scim.write";
+
+/// Objects and arrays within each other, in a body.
+const DEEPEST: usize = 8;
 
 const LIST_RESPONSE: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
 
@@ -217,4 +220,51 @@ fn address(app: &App, path: &str) -> String {
 
 fn not_found() -> Failure {
     Failure::refused(404, TokenErrorCode::InvalidRequest, Reason::NotFound)
+}
+
+fn body(request: &Request) -> Result<Value, ScimError> {
+    let media_type = request.media_type();
+    let is_json = ["application/scim+json", "application/json"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(media_type));
+    if !is_json {
+        return Err(ScimError::plain(
+            415,
+            "The content type must be application/scim+json.",
+        ));
+    }
+    match serde_json::from_slice(&request.body) {
+        Ok(value) if is_shallow(&value, DEEPEST) => Ok(value),
+        Ok(_) | Err(_) => {
+            let rule = "the body must be JSON, at most 8 levels deep";
+            Err(ScimError::bad_request(ScimType::InvalidSyntax, rule))
+        }
+    }
+}
+
+fn is_shallow(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else {
+        return false;
+    };
+    match value {
+        Value::Array(elements) => elements.iter().all(|element| is_shallow(element, below)),
+        Value::Object(members) => members.values().all(|member| is_shallow(member, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// Whoever sends it again after a 503 may be who has the name: that is told only where it holds for
+/// good.
+fn taken(app: &App, error: StoreError) -> ScimRefusal {
+    if !matches!(error, StoreError::Taken(_)) {
+        return ScimRefusal::from(error);
+    }
+    if let Err(unconfirmed) = app.store.confirm() {
+        return ScimRefusal::from(unconfirmed);
+    }
+    ScimRefusal::Scim(ScimError {
+        status: 409,
+        scim_type: Some(ScimType::Uniqueness),
+        detail: String::from("Somebody of this tenant has this user name, or this address."),
+    })
 }

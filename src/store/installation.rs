@@ -43,7 +43,7 @@ pub fn epoch(store: &Store) -> Result<i64, StoreError> {
     column(&store.one(bind!(EPOCH))?, "epoch")
 }
 
-pub(super) const READ: &str = "SELECT registry_version, clock_timestamp() AS now FROM installation";
+const READ: &str = "SELECT registry_version, clock_timestamp() AS now FROM installation";
 
 pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
     let (row, asked, took) = store.read(|connection| {

@@ -11,7 +11,6 @@ use super::audit_chain::{Chain, Together};
 use super::audit_event::{AuditEvent, EventAuthor};
 use super::endings::CONFIRM;
 use super::error::StoreError;
-use super::installation;
 use super::pool::LEAST_FOR_A_WRITE;
 use super::statement::{Bound, bind};
 use super::values::column;
@@ -30,6 +29,8 @@ WITH drawn AS (SELECT 1 + floor(random() * 1073741824)::int8 AS step)
 UPDATE installation SET registry_version = registry_version + step FROM drawn
 RETURNING registry_version - step AS version, registry_version AS version_afterwards,
           clock_timestamp() AS now";
+
+const VERSION: &str = "SELECT registry_version FROM installation";
 
 /// What is registered, in one transaction: that of a change, or one that only reads.
 pub struct RegistryReader<'a> {
@@ -143,7 +144,7 @@ fn begin_reading(
         .read_only(true);
     let mut transaction = of_one_moment.start()?;
     let found = transaction
-        .query_opt(installation::READ, &[])?
+        .query_opt(VERSION, &[])?
         .ok_or_else(StoreError::no_installation)?;
     Ok(RegistryReader {
         transaction,

@@ -108,7 +108,7 @@ const ELSEWHERE: &str = "
     installation::KEEP_LOWERED installation::RENAME installation::REVOKE_EVERYTHING installation::SIZES
     linked_identities::OWNERS linked_identities::STRAY_SESSIONS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
     migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
-    partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP
+    partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP registry_writer::VERSION
     registry_writer::CALL_CLIENTS session_clients::CALL_REVOKED sign_in_failures::CLEAN
     sign_up_links::END sign_up_links::INSERT sign_up_links::LIST
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY

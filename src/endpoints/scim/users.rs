@@ -4,7 +4,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use serde_json::{Map, Value, json};
 
 use super::list::ListRequest;
-use super::{Admission, ScimRefusal, address};
+use super::{Admission, ScimRefusal, address, body, taken};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
@@ -20,7 +20,7 @@ use crate::protocol::login::password::PasswordFlaw;
 use crate::protocol::login::password_link::{PREFIX, PasswordLink, PasswordLinkOrigin};
 use crate::protocol::registration::timestamp;
 use crate::protocol::scim::attribute::{GATEPOST_SCHEMA, UserAttribute, UserAttributes};
-use crate::protocol::scim::error::{ScimError, ScimType};
+use crate::protocol::scim::error::ScimError;
 use crate::protocol::scim::patch::patched;
 use crate::protocol::scim::projection::Projection;
 use crate::protocol::scim::resource::{self, ScimProfile, ScimUser, text};
@@ -37,8 +37,6 @@ use crate::store::users::CurrentUser;
 const SET_PASSWORD: &str = "scim.password";
 /// How often a change is tried again that another one came before.
 const TRIES: u32 = 3;
-/// Objects and arrays within each other, in a body.
-const DEEPEST: usize = 8;
 
 /// `/Users`
 pub(super) fn handle_all(
@@ -426,37 +424,6 @@ fn new_password(
     Ok(Some(turn.hash(&SecretText::new(password))?))
 }
 
-fn body(request: &Request) -> Result<Value, ScimError> {
-    let media_type = request.media_type();
-    let is_json = ["application/scim+json", "application/json"]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(media_type));
-    if !is_json {
-        return Err(ScimError::plain(
-            415,
-            "The content type must be application/scim+json.",
-        ));
-    }
-    match serde_json::from_slice(&request.body) {
-        Ok(value) if is_shallow(&value, DEEPEST) => Ok(value),
-        Ok(_) | Err(_) => {
-            let rule = "the body must be JSON, at most 8 levels deep";
-            Err(ScimError::bad_request(ScimType::InvalidSyntax, rule))
-        }
-    }
-}
-
-fn is_shallow(value: &Value, levels: usize) -> bool {
-    let Some(below) = levels.checked_sub(1) else {
-        return false;
-    };
-    match value {
-        Value::Array(elements) => elements.iter().all(|element| is_shallow(element, below)),
-        Value::Object(members) => members.values().all(|member| is_shallow(member, below)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-    }
-}
-
 pub(super) fn single<'a>(
     query: &'a Parameters,
     name: &str,
@@ -510,22 +477,6 @@ fn with_address(app: &App, response: Response, user: &ScimUser) -> Response {
 pub(super) fn location(app: &App, subject: &Subject) -> String {
     let id = utf8_percent_encode(subject.as_str(), NON_ALPHANUMERIC);
     address(app, &format!("Users/{id}"))
-}
-
-/// Whoever sends it again after a 503 may be who has the name: that is told only where it holds for
-/// good.
-fn taken(app: &App, error: StoreError) -> ScimRefusal {
-    if !matches!(error, StoreError::Taken(_)) {
-        return ScimRefusal::from(error);
-    }
-    if let Err(unconfirmed) = app.store.confirm() {
-        return ScimRefusal::from(unconfirmed);
-    }
-    ScimRefusal::Scim(ScimError {
-        status: 409,
-        scim_type: Some(ScimType::Uniqueness),
-        detail: String::from("Somebody of this tenant has this user name, or this address."),
-    })
 }
 
 fn unknown() -> ScimError {
