@@ -21,7 +21,7 @@ use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::password::{
     Attempt, PasswordOutcome, attempt, password_in, record_failure,
 };
-use crate::endpoints::visit::expired::EXPIRED;
+use crate::endpoints::visit::expired::{EXPIRED, SOMEONE_ELSE};
 use crate::endpoints::visit::{InSession, Proof, Taken, Turn, unknown_action};
 use crate::http::{Request, Response};
 use crate::pages;
@@ -46,7 +46,6 @@ pub const FORGOTTEN: &str = "/login/forgotten";
 /// The audit event of a sign-in that failed at an identity provider.
 pub const EXTERNAL_SIGN_IN_FAILED: &str = "external_sign_in_failed";
 /// The field, and the parameter of the address.
-const SOMEONE_ELSE: &str = "someone_else";
 /// The parameter of the address: they come from the link by which they set their password.
 const PASSWORD_SET: &str = "password_set";
 /// The same for a passkey.
@@ -132,7 +131,7 @@ fn take_stale(turn: Turn<'_>, form: &Parameters, decision: Option<&str>) -> Resu
         && signed_in.goes_on()?
     {
         match decision {
-            None if !turn.someone_else && is_theirs(signed_in, username)? => {
+            None if names_no_other(signed_in, form, username)? => {
                 return Ok(Taken::Step(Step::Arrival));
             }
             // The account that they chose may be another one than is signed in now.
@@ -148,8 +147,16 @@ fn take_stale(turn: Turn<'_>, form: &Parameters, decision: Option<&str>) -> Resu
     Ok(Taken::Answer(answers::noted(page, Reason::PageExpired)))
 }
 
-/// Whether that is a name of whoever is signed in, or none.
-fn is_theirs(turn: InSession<'_>, username: Option<&str>) -> Result<bool, Failure> {
+/// Whether the form asks for nobody but whoever is signed in: it names them or nobody, no identity
+/// provider, and is not that of another account.
+fn names_no_other(
+    turn: InSession<'_>,
+    form: &Parameters,
+    username: Option<&str>,
+) -> Result<bool, Failure> {
+    if turn.someone_else || form.single("identity_provider")?.is_some() {
+        return Ok(false);
+    }
     let Some(username) = username else {
         return Ok(true);
     };

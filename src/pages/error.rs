@@ -19,6 +19,8 @@ pub enum Problem {
     PageExpired,
     /// The same; it begins with the code of a device.
     DevicePageExpired,
+    /// The same; no application asked for the sign-out.
+    LogoutPageExpired,
     Forbidden,
     NotFound,
     MethodNotAllowed,
@@ -51,6 +53,7 @@ impl Problem {
             | Problem::RequestUsed
             | Problem::PageExpired
             | Problem::DevicePageExpired
+            | Problem::LogoutPageExpired
             | Problem::RoundTripOver
             | Problem::LinkOver
             | Problem::NotBelieved => 400,
@@ -72,6 +75,7 @@ impl Problem {
         match self {
             Problem::RoundTripOver => Some("/"),
             Problem::DevicePageExpired => Some("/device"),
+            Problem::LogoutPageExpired => Some("/logout"),
             _ => None,
         }
     }
@@ -81,6 +85,7 @@ impl Problem {
         match self {
             Problem::RoundTripOver => texts.to_start_page,
             Problem::DevicePageExpired => texts.device_title,
+            Problem::LogoutPageExpired => texts.sign_out,
             _ => texts.to_sign_in_page,
         }
     }
@@ -99,7 +104,9 @@ impl Problem {
             Problem::RequestExpired => (texts.bad_request, texts.request_expired),
             Problem::RequestUsed => (texts.bad_request, texts.request_used),
             Problem::PageExpired => (texts.page_had_expired, texts.page_had_expired_advice),
-            Problem::DevicePageExpired => (texts.page_had_expired, texts.page_had_expired_here),
+            Problem::DevicePageExpired | Problem::LogoutPageExpired => {
+                (texts.page_had_expired, texts.page_had_expired_here)
+            }
             Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
             Problem::NotFound => (texts.not_found, texts.not_found_advice),
             Problem::MethodNotAllowed => {

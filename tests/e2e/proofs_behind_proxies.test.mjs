@@ -215,8 +215,9 @@ for (const proxy of Object.keys(startProxy)) {
       for (let round = 0; round < 4; round += 1) {
         const dpop = prove({ htm: "POST", htu: `${behind.issuer}/connect/token` });
         const statuses = [];
-        for (let time = 0; time < 4; time += 1) {
-          const { status } = await askAt(behind.at, "POST", "/connect/token", { ...form, authorization, dpop }, body);
+        for (const scheme of ["Basic", "basic", "BASIC", "Basic "]) {
+          const headers = { ...form, authorization: authorization.replace("Basic", scheme), dpop };
+          const { status } = await askAt(behind.at, "POST", "/connect/token", headers, body);
           statuses.push(status);
         }
         assert.deepEqual(statuses, [200, 400, 400, 400]);

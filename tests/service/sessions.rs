@@ -2,8 +2,12 @@
 //! leads somewhere sensible, and nothing goes round in circles. `Browser::follow` fails a test
 //! after ten redirects.
 
-use crate::support::flow::{authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in};
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2};
+use serde_json::json;
+
+use crate::support::flow::{
+    authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in, with_clients,
+};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::phone::{add_app, send};
 
@@ -180,6 +184,43 @@ fn a_second_factor_that_a_sign_in_elsewhere_made_superfluous_is_not_asked_for_ag
     let page = browser.visit(&conf2(&[("prompt", "login")]));
     sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
     let page = send(&mut browser, &other, &[("code", &phone.code(1))]);
+    assert!(asks_to_sign_in(&page), "{}", page.text());
+}
+
+/// The form by which somebody adds their first factor names nobody.
+#[test]
+fn a_new_factor_that_was_asked_for_before_somebody_else_signed_in_is_asked_for_no_more() {
+    let strong = [("strong", json!({"minimum_acr": "2"}))];
+    let gatepost = Gatepost::start_with(&with_clients(document(), &strong), &[]);
+    let mut browser = gatepost.browser();
+    let login = browser.visit(&authorize_path("strong", RP1, &[]));
+    let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
+    let enrolment = browser.follow(answer);
+    assert!(
+        enrolment.text().contains("name=\"code\""),
+        "{}",
+        enrolment.text()
+    );
+    let page = browser.visit(&conf1(&[("prompt", "login")]));
+    sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
+    for fields in [&[("code", "000000")][..], &[("decision", "continue")]] {
+        let page = send(&mut browser, &enrolment, fields);
+        assert_eq!(page.header("location"), None, "{fields:?}");
+        assert!(asks_to_sign_in(&page), "{fields:?}: {}", page.text());
+    }
+}
+
+/// A button of an identity provider is pressed by somebody who wants to go there.
+#[test]
+fn a_stale_button_of_a_provider_does_not_go_on_as_whoever_is_signed_in() {
+    let gatepost = Gatepost::start();
+    let mut browser = gatepost.browser();
+    let stale = browser.visit(&conf1(&[]));
+    let page = browser.visit(&conf1(&[]));
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+    let token = stale.attribute("name=\"form_token\"", "value").unwrap();
+    let fields = [("form_token", token.as_str()), ("identity_provider", "up")];
+    let page = browser.post(&stale.action(), &fields);
     assert!(asks_to_sign_in(&page), "{}", page.text());
 }
 

@@ -8,7 +8,9 @@ use crate::support::flow::{
     authorize_path, basic, challenge, code, decode_jwt, issued, redeem, sign_in, signed_in, text,
     with_clients,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{
+    ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
+};
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::postgres::TestDatabase;
@@ -120,6 +122,26 @@ fn whoever_signed_in_meanwhile_goes_on_and_prompt_login_asks_all_the_same() {
     assert_eq!(answer.query()["state"], "plain");
     let page = browser.visit(&fresh.action());
     assert!(page.text().contains("name=\"password\""), "{}", page.text());
+    // Whoever typed a name, or wanted another account, does not go on as Alice.
+    let as_another = format!("{}&someone_else=true", plain.action());
+    for answer in [
+        sign_in(&mut browser, &plain, "bob", BOB_PASSWORD),
+        browser.get(&as_another),
+    ] {
+        let page = browser.follow(answer);
+        assert!(page.text().contains("name=\"password\""), "{}", page.text());
+    }
+}
+
+#[test]
+fn a_sign_out_that_no_application_asked_for_begins_here() {
+    let gatepost = Gatepost::start_with_a_clock_of_its_own();
+    let mut browser = signed_in(&gatepost);
+    let question = browser.visit("/connect/endsession");
+    gatepost.travel(HOUR);
+    let over = browser.get(&question.action());
+    over.assert_error_page(400, "GP1503", "no application");
+    assert!(over.text().contains("href=\"/logout\""), "{}", over.text());
 }
 
 #[test]

@@ -235,7 +235,8 @@ fn is_stale_form_of(
         }
         Some(_) | None => sealed_ticket(app, form)?.map(|ticket| ticket.subject),
     };
-    Ok(named.is_none_or(|sub| sub == turn.present.user.sub))
+    // A form that names nobody may be of whoever was signed in before.
+    Ok(named.is_some_and(|sub| sub == turn.present.user.sub))
 }
 
 /// The ticket in the form that was posted, if it is tied to one of these and in time.

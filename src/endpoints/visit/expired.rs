@@ -12,10 +12,13 @@ use crate::pages::error::Problem;
 use crate::protocol::authorize::authorize_request::{anew, client_id};
 use crate::protocol::authorize::pushed_request::PushedRequest;
 use crate::protocol::sealed_request::{SealedPurpose, SealedRequest};
+use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 
 /// The parameter of the sign-in page's address: they come from a page that stood open too long.
 pub const EXPIRED: &str = "expired";
+/// The parameter by which the sign-in page asks who it is, whoever is signed in.
+pub const SOMEONE_ELSE: &str = "someone_else";
 /// How long after a client's request came it may begin anew.
 const BEGINS_ANEW_WITHIN: Duration = Duration::from_secs(86_400);
 
@@ -58,6 +61,9 @@ fn lead_on(app: &App, presentation: Presentation<'_>, expired: &SealedRequest) -
         | SealedPurpose::Pushed(PushedRequest { parameters, .. }) => {
             (Problem::PageExpired, client_id(parameters).ok())
         }
+        SealedPurpose::Logout(asked) if asked.client_id.is_none() => {
+            (Problem::LogoutPageExpired, None)
+        }
         SealedPurpose::Logout(asked) => (Problem::PageExpired, asked.client_id.clone()),
         SealedPurpose::Device(_) => (Problem::DevicePageExpired, None),
         _ => (Problem::PageExpired, None),
@@ -67,7 +73,10 @@ fn lead_on(app: &App, presentation: Presentation<'_>, expired: &SealedRequest) -
     match begun_anew(app, expired).filter(|_| !has_home) {
         Some(sealed) => {
             let address = page_address(app, "/login", &sealed);
-            let address = format!("{address}&{EXPIRED}=true");
+            let mut address = format!("{address}&{EXPIRED}=true");
+            if names_somebody(presentation.request) {
+                address = format!("{address}&{SOMEONE_ELSE}=true");
+            }
             answers::see_other(presentation.in_its_language(address))
         }
         None => {
@@ -75,6 +84,17 @@ fn lead_on(app: &App, presentation: Presentation<'_>, expired: &SealedRequest) -
             answers::error_page(&presentation, problem, Reason::PageExpired)
         }
     }
+}
+
+/// Whether the old page, or its form, was about somebody: a name was typed, or it asked for another
+/// account. Then nobody goes on as whoever has signed in meanwhile.
+fn names_somebody(request: &Request) -> bool {
+    let says = |text: &[u8], name: &str| {
+        let parameters = Parameters::parse(text).unwrap_or_default();
+        parameters.single(name).is_ok_and(|said| said.is_some())
+    };
+    let [query, form] = [request.query.as_bytes(), request.body.as_slice()];
+    says(query, SOMEONE_ELSE) || says(form, SOMEONE_ELSE) || says(form, "username")
 }
 
 /// The request of a client, sealed as one that came now: once, and not too late.

@@ -91,16 +91,62 @@ impl From<&str> for LocalizedText {
     }
 }
 
-/// Whether this looks like a BCP 47 tag (RFC 5646 §2.1): enough to catch a typing error.
+/// Whether this is a well-formed BCP 47 tag (RFC 5646 §2.1): a language of two or three letters,
+/// then the other subtags, each kind in its place. Old tags without a language are none.
 pub fn is_language_tag(tag: &str) -> bool {
     let mut subtags = tag.split('-');
     let is_language = |subtag: &str| {
-        (2..=3).contains(&subtag.len()) && subtag.as_bytes().iter().all(u8::is_ascii_alphabetic)
+        matches!(subtag.len(), 2 | 3) && subtag.bytes().all(|b| b.is_ascii_alphabetic())
     };
-    let is_subtag = |subtag: &str| {
-        (1..=8).contains(&subtag.len()) && subtag.as_bytes().iter().all(u8::is_ascii_alphanumeric)
-    };
-    tag.len() <= 35 && subtags.next().is_some_and(is_language) && subtags.all(is_subtag)
+    if tag.len() > 35 || !subtags.next().is_some_and(is_language) {
+        return false;
+    }
+    let mut before = SubtagKind::Language;
+    for subtag in subtags {
+        let Some(kind) = SubtagKind::after(before, subtag) else {
+            return false;
+        };
+        before = kind;
+    }
+    before != SubtagKind::Singleton
+}
+
+/// In the order in which a tag has them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum SubtagKind {
+    Language,
+    ExtendedLanguage,
+    Script,
+    Region,
+    Variant,
+    /// One letter or digit, behind which something must stand.
+    Singleton,
+    OfSingleton,
+}
+
+impl SubtagKind {
+    /// What a subtag is behind one of that kind; `None` where it can be nothing.
+    fn after(before: SubtagKind, subtag: &str) -> Option<SubtagKind> {
+        let bytes = subtag.as_bytes();
+        let is_word = bytes.iter().all(u8::is_ascii_alphanumeric);
+        let is_letters = bytes.iter().all(u8::is_ascii_alphabetic);
+        let begins_with_digit = bytes.first().is_some_and(u8::is_ascii_digit);
+        let kind = match bytes.len() {
+            1..=8 if !is_word => return None,
+            1 if before == SubtagKind::Singleton => return None,
+            1 => return Some(SubtagKind::Singleton),
+            2..=8 if before >= SubtagKind::Singleton => return Some(SubtagKind::OfSingleton),
+            3 if is_letters => SubtagKind::ExtendedLanguage,
+            4 if is_letters => SubtagKind::Script,
+            2 if is_letters => SubtagKind::Region,
+            3 if bytes.iter().all(u8::is_ascii_digit) => SubtagKind::Region,
+            5..=8 => SubtagKind::Variant,
+            4 if begins_with_digit => SubtagKind::Variant,
+            _ => return None,
+        };
+        let may_repeat = matches!(kind, SubtagKind::ExtendedLanguage | SubtagKind::Variant);
+        (before < kind || before == kind && may_repeat).then_some(kind)
+    }
 }
 
 #[cfg(test)]
@@ -129,7 +175,19 @@ mod tests {
 
     #[test]
     fn a_typing_error_is_no_language_tag() {
-        for tag in ["de", "pt-BR", "zh-Hans", "sgn-x-y1", "de-1996", "mul"] {
+        for tag in [
+            "de",
+            "pt-BR",
+            "zh-Hans",
+            "zh-cmn-Hans-CN",
+            "es-419",
+            "de-CH-1996",
+            "sl-rozaj-biske",
+            "de-u-co-phonebk",
+            "sgn-x-y1",
+            "de-1996",
+            "mul",
+        ] {
             assert!(is_language_tag(tag), "{tag}");
         }
         let long = "de-abcdefgh-abcdefgh-abcdefgh-abcdefg";
@@ -143,6 +201,15 @@ mod tests {
             "de-abcdefghi",
             long,
             "de--ch",
+            "de-D",
+            "de-x",
+            "de-u-x",
+            "en-US-1",
+            "en-US-US",
+            "en-US-Latn",
+            "en-Latn-Latn",
+            "de-1996-DE",
+            "de-abc1",
         ] {
             assert!(!is_language_tag(tag), "{tag}");
         }
