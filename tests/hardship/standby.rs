@@ -701,7 +701,7 @@ fn a_command_ends_its_wait_for_a_standby_and_tells_how() {
     assert_told(begun(&gatepost, &["user", "disable", "bob"]), done, "late");
     let took = began.elapsed();
     assert!((29..40).contains(&took.as_secs()), "{took:?}");
-    assert_eq!(enabled(&gatepost, "bob"), false, "it is done here");
+    assert!(!enabled(&gatepost, "bob"), "it is done here");
 
     // As soon as it is interrupted; then nobody holds the registry's lock.
     for (signal_name, command) in [("INT", "enable"), ("TERM", "disable")] {
@@ -731,7 +731,7 @@ fn a_command_ends_its_wait_for_a_standby_and_tells_how() {
     signal("INT", &[early.id()]);
     assert_told(early, (Some(1), "nothing was done"), "early");
     changing.rollback().unwrap();
-    assert_eq!(enabled(&gatepost, "bob"), false);
+    assert!(!enabled(&gatepost, "bob"));
 
     // A server's upkeep leaves the lead to whoever applies a document.
     let began = Instant::now();
