@@ -35,7 +35,7 @@ fn sub(name: &str) -> &'static str {
 
 /// That registration from a libc database, in an ICU database.
 fn moved(registered: &Value) -> Gatepost {
-    moved_from(&[registered.clone()])
+    moved_from(std::slice::from_ref(registered))
 }
 
 /// The same of several, applied one after the other.
