@@ -134,14 +134,14 @@ const PIECES: [Piece; 17] = [
          RETURNING t.jti_hash)",
     },
     // Whether all of them were taken, and none that must be alone is the address of another user
-    // than `:sub` that counts.
+    // than `:sub` who may sign in, and that counts.
     Piece {
         name: "{names are free}",
         sql: "(SELECT count(*) FROM taken_keys) = (SELECT count(*) FROM hashed_keys) \
          AND NOT EXISTS (SELECT FROM keys k JOIN users h ON h.tenant = k.tenant \
              AND h.claims ? 'email' AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) \
                  = left(lower(normalize(k.name, NFKC)), 254) COLLATE \"C\" \
-             WHERE k.is_alone AND h.sub <> :sub::text AND {address counts})",
+             WHERE k.is_alone AND h.sub <> :sub::text AND h.enabled AND {address counts})",
     },
     // Whether the address of the user `h` counts for signing in and for letters: it is verified,
     // and not by the word of a provider alone whose registration does not say `trust_email`. Trust

@@ -1109,6 +1109,20 @@ fn a_role_that_entra_writes_in_json_is_its_name() {
     assert_eq!(roles_of(&replaced.json()), ["cook"]);
     let filtered = format!("roles[value eq {}]", role("cook"));
     assert!(patched(json!({"op": "remove", "path": filtered})).is_empty());
+    // What the build before stored goes, too.
+    for op in [
+        json!({"op": "remove", "path": "roles", "value": [{"value": role("cook")}]}),
+        json!({"op": "remove", "path": "roles", "value": [{"value": "cook"}]}),
+    ] {
+        let stored = json!({"role": [role("cook"), "guest"]}).to_string();
+        let sql = format!("UPDATE users SET claims = claims || '{stored}' WHERE username = 'dana'");
+        gatepost.database.run(&sql);
+        let shown = hr.ask("GET", &format!("Users/{id}"), &json!({}));
+        assert_eq!(roles_of(&shown.json()), ["cook", "guest"]);
+        assert_eq!(patched(op), ["guest"]);
+    }
+    let none_left = json!({"op": "remove", "path": "roles"});
+    assert!(patched(none_left).is_empty());
     for text in [
         r#"{"id":"1"}"#,
         r#"{"value":"{\"value\":\"office\"}"}"#,

@@ -324,7 +324,12 @@ fn claim_shown(attribute: UserAttribute, claim: Option<&Value>) -> Option<Value>
         // All of them, even those that are more than may be sent: a change works on what is there.
         Shape::Elements => {
             let is_text = |one: &&Value| one.as_str().is_some_and(|text| !text.is_empty());
-            let all: Vec<Value> = elements(claim).iter().filter(is_text).cloned().collect();
+            // One that was stored as Entra sent it is read as what is sent now, so that it can go.
+            let read = |one: &Value| {
+                let read = attribute.read_element(one).ok().flatten();
+                read.unwrap_or_else(|| one.clone())
+            };
+            let all: Vec<Value> = elements(claim).iter().filter(is_text).map(read).collect();
             (!all.is_empty()).then_some(Value::Array(all))
         }
         Shape::Text | Shape::OneElement if claim.is_string() => {
