@@ -128,6 +128,12 @@ fn what_is_unknown_or_foreign_answers_alike_and_stays_as_it_is() {
     let code = CONF1.code(&mut browser, &[]);
     let gone = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let known = post(&gatepost, CONF1, &[("token", refresh(&gone))]);
+    // Some libraries read every answer as JSON.
+    let answered = (known.status, known.header("content-type"), known.text());
+    assert_eq!(
+        answered,
+        (200, Some("application/json"), String::from("{}"))
+    );
     let damaged = format!("{}A", refresh(&tokens));
     for (party, token) in [
         (CONF2, access(&tokens)),

@@ -195,17 +195,10 @@ impl Party {
             "/connect/revocation",
             &[("token", token)],
         );
-        // Some libraries read every answer as JSON.
-        assert_eq!(
-            (
-                answer.status,
-                answer.header("content-type"),
-                answer.text().as_str()
-            ),
-            (200, Some("application/json"), "{}"),
-            "{}",
-            answer.text()
-        );
+        // The build before, from which an upgrade begins, answers with nothing.
+        let body = answer.text();
+        assert_eq!(answer.status, 200, "{body}");
+        assert!(["{}", ""].contains(&body.as_str()), "{body}");
     }
 
     /// Introspects a token.
