@@ -186,7 +186,8 @@ WHERE h.tenant = :tenant::text AND h.sub <> :sub::text AND h.claims ? 'email'
 
 /// The event of a change, and one more where the change gives a user a verified address that
 /// somebody else of the tenant has: it signs in neither of them any more. This looks before the
-/// change, so that one statement writes it all: two who get an address at once are not told of.
+/// change, so that one statement writes it all. Of two who get an address at once the second is
+/// refused; where it tries again, this looks again.
 pub fn with_sharing<'a>(
     store: &Store,
     profile: &ScimProfile,

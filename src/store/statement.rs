@@ -119,14 +119,16 @@ const PIECES: [Piece; 17] = [
     // Takes the names that `keys` has (tenant, name, is_alone), so that of two statements at once
     // that give somebody an address, or call somebody by it, the second finds that it was taken.
     // Neither sees what the other is about to do, nor what it committed a moment ago. So each
-    // writes a row for the name. The second waits for it, and then sees that it is not the row, or
-    // the absence of one, that there was when it began.
+    // writes a row for the name, among the used assertions: of an issuer that no client can be, as
+    // it ends with a space. The second waits for it, and then sees that it is not the row, or the
+    // absence of one, that there was when it began. (Two that begin on different days of UTC write
+    // two rows.)
     Piece {
         name: "{names taken}",
         sql: "hashed_keys AS (SELECT DISTINCT sha256(convert_to( \
              k.tenant || ' ' || lower(normalize(k.name, NFKC)), 'UTF8')) AS hash FROM keys k), \
          taken_keys AS (INSERT INTO used_assertions AS t (day, issuer, jti_hash) \
-         SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4, 'name', k.hash \
+         SELECT floor(extract(epoch FROM clock_timestamp()) / 86400)::int4, 'name ', k.hash \
          FROM hashed_keys k ORDER BY k.hash \
          ON CONFLICT (day, issuer, jti_hash) DO UPDATE SET taken_at = clock_timestamp() \
          WHERE t.taken_at = (SELECT s.taken_at FROM used_assertions s \
