@@ -112,11 +112,15 @@ describe("what a client asks for", { timeout: 300_000 }, () => {
     await page.goto(authorization(dev).url);
     const whole = page.url();
     const changed = whole.slice(0, -12) + (whole.at(-12) === "A" ? "B" : "A") + whole.slice(-11);
-    for (const address of [whole.slice(0, -9), changed, `${dev.provider}/login`, `${dev.provider}/consent?r=x`]) {
+    for (const address of [whole.slice(0, -9), changed, `${dev.provider}/login?r=x`, `${dev.provider}/consent?r=x`]) {
       const response = await page.goto(address);
       assert.equal(response.status(), 400, address);
       await clearError(page);
     }
+    // A bookmark of the sign-in page leads to where one can begin: the account page's sign-in.
+    const bookmarked = await page.goto(`${dev.provider}/login`);
+    assert.equal(bookmarked.status(), 200);
+    assert.match(page.url(), /\/login\?r=/);
     const nowhere = await page.goto(`${dev.provider}/nothing-here`);
     assert.equal(nowhere.status(), 404);
     await clearError(page);
