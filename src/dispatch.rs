@@ -20,6 +20,7 @@ use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerStats};
 use crate::pages::error::Problem;
 use crate::protocol::scim::error::ScimError;
+use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
 
@@ -382,8 +383,8 @@ fn told(
 }
 
 /// Logs one line about a request: what was asked, by whom as far as we know, and the outcome. It
-/// has nothing from a query or a body, and the path only in escaped form. The record has the fields
-/// one by one, too, for logs in JSON.
+/// has no value from a query or a body, and the path only in escaped form. The record has the
+/// fields one by one, too, for logs in JSON.
 fn log_request(request: &Request, response: &Response, started: Instant) {
     if !log::log_enabled!(target: "gatepost::request", Level::Info) {
         return;
@@ -392,7 +393,10 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
         .note
         .reason
         .map(|reason| format!("{} {}", reason.description(), reason.remedy()));
-    let named = named(&response.note, why.as_deref());
+    let mut named = named(&response.note, why.as_deref());
+    if response.note.reason == Some(Reason::RepeatedParameter) && response.note.detail.is_none() {
+        named.push(("detail", Cow::Owned(repeated(request))));
+    }
     let method = request.method.as_str();
     let source = request.source;
     let path = escaped(&request.path, 200);
@@ -424,6 +428,17 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
             .args(format_args!("{line}"))
             .build(),
     );
+}
+
+/// The names of parameters that were sent more than once, in the query or in the body.
+fn repeated(request: &Request) -> String {
+    let mut names = Vec::new();
+    for sent in [request.query.as_bytes(), &request.body] {
+        if let Ok(parameters) = Parameters::parse(sent) {
+            names.extend(parameters.repeated().into_iter().map(str::to_owned));
+        }
+    }
+    names.join(" ")
 }
 
 /// What an answer notes, with the names that the log has for it.

@@ -229,9 +229,7 @@ pub fn authorization_request(
                 (refusal.reason, refusal.detail, answer)
             }
         };
-        let near = detail
-            .as_deref()
-            .map(|detail| format!("{detail}{}", nearest(reason, detail, &parameters, client)));
+        let near = named_with_nearest(reason, detail.as_deref(), &parameters, client);
         findings.push(Finding::broken(format!(
             "{} The answer is {answer}",
             told(reason, near.as_deref())
@@ -382,6 +380,21 @@ fn told_registration(client: &Client, catalogue: &Catalogue) -> [(&'static str, 
         ("code_challenge", String::from(binding)),
         ("resource", resources.join(" ")),
     ]
+}
+
+/// What it is about, with what is near it.
+fn named_with_nearest(
+    reason: Reason,
+    detail: Option<&str>,
+    parameters: &Parameters,
+    client: &Client,
+) -> Option<String> {
+    if reason == Reason::RepeatedParameter {
+        return Some(Vec::from_iter(parameters.repeated()).join(" "));
+    }
+    let detail = detail?;
+    let nearest = nearest(reason, detail, parameters, client);
+    Some(format!("{detail}{nearest}"))
 }
 
 /// What is registered most like what was sent, and where they part.

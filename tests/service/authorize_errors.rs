@@ -60,6 +60,8 @@ fn repeated_parameters_are_refused_where_they_can_still_be_told_apart() {
             path
         };
         gatepost.get(&path).assert_error_page(400, "GP1002", name);
+        let told = format!("detail=\"{name}\"");
+        gatepost.await_log(&told, |log| log.contains(&told));
     }
     for name in [
         "scope",

@@ -566,3 +566,16 @@ fn codes_and_requests_are_found_and_tokens_kept_off_the_command_line() {
         assert!(String::from_utf8_lossy(&output.stderr).contains(rule));
     }
 }
+
+#[test]
+fn a_parameter_that_was_sent_twice_is_named() {
+    let gatepost = Gatepost::prepare(&[]);
+    gatepost.apply(&document());
+    let path = authorize_path("conf1", RP1, &[("nonce", "a"), ("nonce", "b")]);
+    let told = gatepost.run(&["explain", &format!("{}{path}", gatepost.base_url)], "");
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(
+        told.contains("GP1002") && told.contains("(nonce)"),
+        "{told}"
+    );
+}

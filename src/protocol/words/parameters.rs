@@ -1,6 +1,8 @@
 //! `application/x-www-form-urlencoded`, read strictly. Names are case-sensitive, an empty value
 //! counts as absent, a repeated one is an error (RFC 6749 §3.1, §3.2).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::words::reason::Reason;
@@ -72,6 +74,19 @@ impl Parameters {
             .iter()
             .filter(move |(key, _)| key == name)
             .map(|(_, value)| value.as_str())
+    }
+
+    /// The names that were sent more than once, each once; what cannot be one of ours is left out.
+    pub fn repeated(&self) -> BTreeSet<&str> {
+        let is_possible = |name: &str| {
+            let mut letters = name.bytes();
+            name.len() <= 64 && letters.all(|one| one.is_ascii_lowercase() || one == b'_')
+        };
+        let mut seen = BTreeSet::new();
+        self.iter()
+            .map(|(name, _)| name)
+            .filter(|name| !seen.insert(*name) && is_possible(name))
+            .collect()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
