@@ -390,6 +390,21 @@ mod tests {
     }
 
     #[test]
+    fn tls_that_begins_at_once_is_never_left_out() {
+        for text in [
+            "postgres://localhost/g?sslnegotiation=direct",
+            "host=/run/pg sslnegotiation=direct user=u",
+            "postgres://db.example/g?sslnegotiation=direct&sslmode=verify-full",
+        ] {
+            assert_eq!(parse(text).get_ssl_mode(), SslMode::Require, "{text}");
+        }
+        for mode in ["disable", "prefer"] {
+            let text = format!("postgres://localhost/g?sslnegotiation=direct&sslmode={mode}");
+            assert!(DatabaseUrl::parse(&text).is_err(), "{mode}");
+        }
+    }
+
+    #[test]
     fn settings_of_the_url_come_after_ours() {
         let config = parse("postgres://localhost/g?options=-c%20statement_timeout%3D9");
         let options = config.get_options().unwrap();
@@ -461,6 +476,18 @@ mod tests {
             (
                 "postgres://u@h/d?zzzz=require",
                 "a parameter of it is unknown",
+            ),
+            (
+                "postgres://u@h/d?pgbouncer=true",
+                "pgbouncer is a parameter of other software: leave it out",
+            ),
+            (
+                "host=h schema=public",
+                "schema is a parameter of other software: leave it out",
+            ),
+            (
+                "postgres://u@h/d?sslnegotiatio=direct",
+                "a parameter of it is unknown; the nearest is \"sslnegotiation\"",
             ),
             ("postgres://u@h:x/d", "no such value of `port`"),
             ("host=h port=x", "no such value of `port`"),

@@ -2,11 +2,17 @@
 //! be written, its clock went back. Whoever asks is told to come again, the operator what it is.
 
 use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::thread::scope;
+use std::sync::Arc;
+use std::thread::{scope, spawn};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::support::cluster::Cluster;
 use crate::support::flow::{authorize_path, basic, code, redeem, signed_in, text, userinfo};
@@ -271,4 +277,214 @@ fn a_database_is_believed_by_a_certificate_of_its_own_name() {
         let taken = said(&verifying(mode, &ca));
         assert!(taken.contains("is ready"), "{mode}: {taken}");
     }
+}
+
+#[test]
+fn what_a_certificate_of_the_database_lacks_is_said_in_words() {
+    let cluster = Cluster::start();
+    let database = TestDatabase::empty_in(cluster.url.clone());
+    let schema = database.url.replacen("127.0.0.1", "localhost", 1);
+    let mut gatepost = Gatepost::unprepared(database, &[]);
+    let keys = Keys::make();
+    let localhost = "-addext subjectAltName=DNS:localhost";
+    let own = "req -x509 -nodes -days 2 -subj /CN=localhost";
+    let elliptic = "-newkey ec -pkeyopt ec_paramgen_curve:P-256";
+    for (name, how) in [
+        ("authority", format!("{elliptic} {localhost}")),
+        (
+            "nameless",
+            format!("{elliptic} -addext basicConstraints=CA:FALSE"),
+        ),
+        (
+            "own",
+            format!("{elliptic} {localhost} -addext basicConstraints=CA:FALSE"),
+        ),
+        (
+            "edwards",
+            format!("-newkey ed25519 {localhost} -addext basicConstraints=CA:FALSE"),
+        ),
+    ] {
+        keys.openssl(&format!("{own} {how} -keyout {name}.key -out {name}.pem"));
+    }
+    let mut said = |name: &str, url: &str, more: &str| {
+        let certificate = keys.file(&format!("{name}.pem"));
+        let url = format!(
+            "{url}&sslmode=verify-full&sslrootcert={}{more}",
+            certificate.display()
+        );
+        gatepost.set("GATEPOST_DATABASE_URL", &url);
+        let output = gatepost.run(&["migrate"], "");
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for (name, told) in [
+        ("authority", "CA:TRUE"),
+        ("nameless", "subjectAltName"),
+        ("own", "is ready"),
+        ("edwards", "is ready"),
+    ] {
+        let (pem, key) = (format!("{name}.pem"), format!("{name}.key"));
+        cluster.restart_with(&keys.file(&pem), &keys.file(&key));
+        let answer = said(name, &schema, "");
+        assert!(
+            answer.contains(told) && !answer.contains("CaUsed"),
+            "{name}: {answer}"
+        );
+    }
+    // By a password: only then does the one end prove to the other what TLS they see.
+    let rules = keys.file("rules");
+    std::fs::write(
+        &rules,
+        "hostssl all lettered all scram-sha-256\nhost all all all trust\n",
+    )
+    .unwrap();
+    let mut client = Client::connect(&cluster.url, NoTls).unwrap();
+    for sql in [
+        String::from("CREATE ROLE lettered SUPERUSER LOGIN PASSWORD 'known'"),
+        format!("ALTER SYSTEM SET hba_file = '{}'", rules.display()),
+    ] {
+        client.batch_execute(&sql).unwrap();
+    }
+    drop(client);
+    let lettered = schema.replacen("postgres@", "lettered:known@", 1);
+    for (name, binding, told) in [
+        ("edwards", "prefer", "is ready"),
+        ("edwards", "require", "Ed25519"),
+        ("own", "require", "is ready"),
+    ] {
+        let (pem, key) = (format!("{name}.pem"), format!("{name}.key"));
+        cluster.restart_with(&keys.file(&pem), &keys.file(&key));
+        let answer = said(name, &lettered, &format!("&channel_binding={binding}"));
+        assert!(answer.contains(told), "{name} {binding}: {answer}");
+    }
+}
+
+/// What takes TLS from the first byte, from those alone who ask for `postgresql` by ALPN, as
+/// Postgres 17 does, and hands on to an older one. Answers its port.
+fn tls_at_once(keys: &Keys, postgres: u16) -> u16 {
+    let certificates = CertificateDer::pem_file_iter(keys.file("right.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(keys.file("right.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(certificates.map(Result::unwrap).collect(), key)
+        .unwrap();
+    config.alpn_protocols = vec![b"postgresql".to_vec()];
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, config) = (stream.unwrap(), Arc::clone(&config));
+            spawn(move || hand_on(stream, config, postgres));
+        }
+    });
+    port
+}
+
+fn hand_on(mut stream: TcpStream, config: Arc<ServerConfig>, postgres: u16) {
+    let mut connection = ServerConnection::new(config).unwrap();
+    if connection.complete_io(&mut stream).is_err()
+        || connection.alpn_protocol() != Some(b"postgresql")
+    {
+        return;
+    }
+    let mut plain = TcpStream::connect(("127.0.0.1", postgres)).unwrap();
+    for one in [&stream, &plain] {
+        one.set_read_timeout(Some(Duration::from_millis(2)))
+            .unwrap();
+    }
+    let mut secured = StreamOwned::new(connection, stream);
+    while pass_on(&mut secured, &mut plain) && pass_on(&mut plain, &mut secured) {}
+}
+
+/// Whether the one end is still there.
+fn pass_on(from: &mut impl Read, to: &mut impl Write) -> bool {
+    let mut buffer = [0; 16_384];
+    match from.read(&mut buffer) {
+        Ok(0) => false,
+        Ok(length) => to
+            .write_all(&buffer[..length])
+            .and_then(|()| to.flush())
+            .is_ok(),
+        Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    }
+}
+
+#[test]
+fn tls_that_begins_at_once_is_spoken_also_on_this_machine() {
+    let database = TestDatabase::empty();
+    let config: postgres::Config = database.url.parse().unwrap();
+    let keys = Keys::make();
+    let port = tls_at_once(&keys, config.get_ports()[0]);
+    let mut url = database.url_through("localhost", port, "");
+    url.push_str(&format!("&sslrootcert={}", keys.file("ca.pem").display()));
+    let mut gatepost = Gatepost::unprepared(database, &[]);
+    for (more, told) in [
+        ("&sslnegotiation=direct", "is ready"),
+        (
+            "&sslnegotiation=direct&sslmode=prefer",
+            "goes with sslmode=require",
+        ),
+        ("", "database unavailable"),
+    ] {
+        gatepost.set("GATEPOST_DATABASE_URL", &format!("{url}{more}"));
+        let output = gatepost.run(&["migrate"], "");
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(said.contains(told), "{more}: {said}");
+    }
+}
+
+#[test]
+fn of_several_hosts_each_is_named_with_its_own_cause() {
+    let database = TestDatabase::empty();
+    let config: postgres::Config = database.url.parse().unwrap();
+    let port = config.get_ports()[0];
+    let mut gatepost = Gatepost::unprepared(database, &[]);
+    for hosts in ["127.0.0.1:PORT,127.0.0.1:1", "127.0.0.1:1,127.0.0.1:PORT"] {
+        let hosts = hosts.replace("PORT", &port.to_string());
+        gatepost.set(
+            "GATEPOST_DATABASE_URL",
+            &format!("postgres://nobody:hunter2@{hosts}/none"),
+        );
+        let output = gatepost.run(&["user", "list"], "");
+        let said = String::from_utf8(output.stderr).unwrap();
+        for told in [
+            format!("127.0.0.1:{port}, database none, role nobody: it refuses the role"),
+            String::from("127.0.0.1:1, database none, role nobody: connection refused"),
+        ] {
+            assert!(said.contains(&told), "{hosts}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_a_first_set_up_runs_into_is_named() {
+    let latin = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'";
+    let gatepost = Gatepost::unprepared(TestDatabase::empty_created(latin), &[]);
+    for command in ["migrate", "doctor"] {
+        let output = gatepost.run(&[command], "");
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(
+            said.contains("ENCODING 'UTF8'") && !said.contains("22P05"),
+            "{said}"
+        );
+    }
+    let database = TestDatabase::empty();
+    let role = format!("{}_guest", database.schema);
+    database.run(&format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {} TO {role}",
+        database.schema
+    ));
+    let url = database.url.replacen("postgres@", &format!("{role}@"), 1);
+    let mut gatepost = Gatepost::unprepared(database, &[]);
+    gatepost.set("GATEPOST_DATABASE_URL", &url);
+    let output = gatepost.run(&["migrate"], "");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let schema = &gatepost.database.schema;
+    gatepost.database.run(&format!(
+        "REVOKE ALL ON SCHEMA {schema} FROM {role}; DROP ROLE {role}"
+    ));
+    assert!(said.contains("make it the owner"), "{said}");
 }

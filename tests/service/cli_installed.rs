@@ -255,3 +255,28 @@ fn the_server_and_each_of_its_processes_read_it() {
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
 }
+
+/// systemd 252 gives a sandboxed unit's credentials to `ExecStartPre=` and `ExecStart=` alone: to
+/// what else the unit runs their directory is closed.
+#[test]
+fn a_credential_that_cannot_be_read_is_named_with_the_cause() {
+    let machine = Machine::set_up("");
+    let credentials = machine.installation.directory.join("credentials");
+    fs::create_dir(&credentials).unwrap();
+    mode(&credentials, 0o000);
+    let starter = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+    let mut command = machine.command_by(&starter, &["user", "list"]);
+    command
+        .env("GATEPOST_BASE_URL", ISSUER)
+        .env("CREDENTIALS_DIRECTORY", &credentials);
+    let told = answer(command, "");
+    mode(&credentials, 0o700);
+    let file = credentials.join("gatepost-database-url");
+    assert_eq!(told.code, 78, "{told:?}");
+    assert!(
+        told.stderr.contains(file.to_str().unwrap())
+            && told.stderr.contains("Permission denied")
+            && !told.stderr.contains("is required"),
+        "{told:?}"
+    );
+}

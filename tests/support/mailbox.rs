@@ -201,7 +201,8 @@ impl Keys {
         self.folder.join(name)
     }
 
-    fn openssl(&self, line: &str) {
+    /// Runs it among the files.
+    pub fn openssl(&self, line: &str) {
         let done = Command::new("openssl")
             .args(line.split_whitespace())
             .current_dir(Path::new(&self.folder))

@@ -60,12 +60,14 @@ impl TestDatabase {
 
     /// An empty schema in a database of its own, where ICU makes small letters of capitals.
     pub fn empty_under_icu() -> TestDatabase {
+        TestDatabase::empty_created("ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'und'")
+    }
+
+    /// An empty schema in a database of its own that is created so.
+    pub fn empty_created(how: &str) -> TestDatabase {
         let name = new_name();
         connect(&cluster())
-            .batch_execute(&format!(
-                "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' \
-                 LOCALE_PROVIDER icu ICU_LOCALE 'und'"
-            ))
+            .batch_execute(&format!("CREATE DATABASE {name} TEMPLATE template0 {how}"))
             .unwrap();
         let around = in_database(&name);
         connect(&around)

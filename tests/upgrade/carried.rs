@@ -29,9 +29,10 @@ pub(crate) type Carried = Box<dyn FnOnce(&World)>;
 /// Begins it, for the user of that name.
 pub(crate) type Begin = fn(&World, &str) -> Carried;
 
-pub(crate) const ALL: [(&str, Begin); 29] = [
+pub(crate) const ALL: [(&str, Begin); 30] = [
     ("session", session),
     ("remembered session", remembered_session),
+    ("ΣΑΣ İsmail", sign_in_by_a_name_with_capitals),
     ("sign-in page", sign_in_page),
     ("sign-in page after a wrong password", sign_in_page_again),
     ("second-factor page", second_factor_page),
@@ -144,6 +145,15 @@ fn session(world: &World, user: &str) -> Carried {
                 .text()
                 .contains("<h1>Your account</h1>")
         );
+    })
+}
+
+/// What the database makes of its letters is kept by the new build.
+fn sign_in_by_a_name_with_capitals(_: &World, user: &str) -> Carried {
+    let user = user.to_owned();
+    Box::new(move |world| {
+        assert!(signs_in(world, &user, ALICE_PASSWORD), "{user}");
+        assert!(signs_in(world, &user.replace('Σ', "σ"), ALICE_PASSWORD));
     })
 }
 
