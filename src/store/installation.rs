@@ -60,7 +60,8 @@ pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
 }
 
 const FIND: &str = "
-SELECT id, issuer, lowered = {lowered} AS lowers_as_before FROM installation";
+SELECT i.id, i.issuer, l.lowered = {lowered} AS lowers_as_before
+FROM installation i LEFT JOIN lowering l ON true";
 
 /// Reads the issuer of this database; `None` before the first `migrate`.
 pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
@@ -68,8 +69,11 @@ pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
 }
 
 const CREATE: &str = "
-INSERT INTO installation (id, issuer, lowered) VALUES (:id::bytea, :issuer::text, {lowered})
-ON CONFLICT (only_row) DO NOTHING";
+WITH made AS (
+    INSERT INTO installation (id, issuer) VALUES (:id::bytea, :issuer::text)
+    ON CONFLICT (only_row) DO NOTHING RETURNING id
+)
+INSERT INTO lowering (lowered) SELECT {lowered} FROM made";
 
 /// Makes the row where there is none; answers the row that stands. Refused when that one has
 /// another issuer: tokens, codes and wrapped keys are bound to it.
@@ -109,7 +113,9 @@ pub fn check_lowering(installation: &Installation) -> Result<(), StoreError> {
     )))
 }
 
-const KEEP_LOWERED: &str = "UPDATE installation SET lowered = {lowered}";
+const KEEP_LOWERED: &str = "
+INSERT INTO lowering (lowered) VALUES ({lowered})
+ON CONFLICT (only_row) DO UPDATE SET lowered = excluded.lowered";
 
 const RENAME: &str = "UPDATE installation SET issuer = :issuer::text";
 

@@ -71,8 +71,8 @@ pub const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         level: 10,
-        name: "0010_lowered.sql",
-        sql: include_str!("../../sql/0010_lowered.sql"),
+        name: "0010_lowering.sql",
+        sql: include_str!("../../sql/0010_lowering.sql"),
     },
 ];
 
@@ -499,7 +499,7 @@ mod tests {
         "fb63d35eb9d072dfd9825a2263ab1adc9229cb5343e8b1894155a6305a38d97a",
         "edf71d8ce918a01d6028c1b3c82ded0332327dd1b0018d7a20e0b4732367d691",
         "8a72e981442ff4d8854cb088f3732a72cfd39da1c7a6da343c64b38062537a22",
-        "144b712b214cf8120489a077980e5bfcb7413579ad783744ebc5d7ac819c0a51",
+        "6ee554316e5d874593f3f21ba7b780f475811c85984d97650e0d92d17bd2a08e",
     ];
 
     #[test]

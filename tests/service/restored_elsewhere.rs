@@ -125,9 +125,7 @@ fn nobody_is_served_or_changed_until_migrate_has_made_the_keys_of_all_names_anew
 #[test]
 fn a_database_of_a_build_that_kept_nothing_is_keyed_anew_too() {
     let gatepost = moved(&registered(&["ΣΑΣ"]));
-    gatepost
-        .database
-        .run("UPDATE installation SET lowered = NULL");
+    gatepost.database.run("DELETE FROM lowering");
     assert_ends(
         &gatepost,
         &["user", "show", "ΣΑΣ"],
