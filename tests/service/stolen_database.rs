@@ -443,7 +443,10 @@ impl<'a> Thief<'a> {
 
     fn is_sealed_request(&mut self, value: &str) -> bool {
         let path = format!("/login?{}", encode(&[("r", value)]));
-        self.connection.send("GET", &path, &[], b"").status != 400
+        let answer = self.connection.send("GET", &path, &[], b"");
+        // Without a request the page leads to the account page.
+        let leads_away = value.is_empty() && answer.header("location") == Some("/account");
+        answer.status != 400 && !leads_away
     }
 
     fn is_code(&mut self, value: &str) -> bool {
