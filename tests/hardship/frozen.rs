@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::serving::{OverAtLast, kill, send_signal};
+use crate::serving::{kill, send_signal};
 use crate::support::cluster::{Cluster, Standby};
 use crate::support::flow::{authorize_path, code, redeem, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
@@ -17,7 +17,7 @@ use crate::support::http::{Answer, Browser, Connection};
 use crate::support::offline::{CONF1, access};
 use crate::support::phone::{Phone, send};
 use crate::support::postgres::TestDatabase;
-use crate::support::waiting::{SOON, await_that, until_served};
+use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
 
 /// Five seconds are promised; the rest is for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(7);

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::serving::OverAtLast;
 use crate::support::flow::{authorize_path, code, redeem, signed_in, userinfo};
 use crate::support::gatepost::{Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
 use crate::support::proxy::Proxy;
-use crate::support::waiting::await_that;
+use crate::support::waiting::{OverAtLast, await_that};
 
 /// Nobody waits longer for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -22,7 +22,7 @@ use crate::support::http::{Answer, Browser};
 use crate::support::jwt::published_keys;
 use crate::support::postgres::TestDatabase;
 use crate::support::proxy::Proxy;
-use crate::support::waiting::await_that;
+use crate::support::waiting::{OverAtLast, await_that};
 
 /// The same person with the same browser at another process.
 fn at(gatepost: &Gatepost, browser: &Browser) -> Browser {
@@ -211,6 +211,7 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
             });
         }
         scope.spawn(|| {
+            let _over_at_last = OverAtLast(&rotated);
             a.run_well(&["key", "rotate", "--now"], "");
             a.settle();
             b.settle();
@@ -218,7 +219,6 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
             a.run_well(&["key", "retire", &token(&a)], "");
             a.settle();
             b.settle();
-            rotated.store(true, Ordering::SeqCst);
         });
     });
     assert!(seen.into_inner() >= 20);

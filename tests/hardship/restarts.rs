@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, Scope, available_parallelism, scope, sleep};
 use std::time::{Duration, Instant};
 
-use crate::serving::{OverAtLast, kill, send_signal};
+use crate::serving::{kill, send_signal};
 use crate::support::flow::signed_in;
 use crate::support::gatepost::Gatepost;
 use crate::support::offline::{CONF1, access};
-use crate::support::waiting::await_that;
+use crate::support::waiting::{OverAtLast, await_that};
 
 /// Whatever is waited for, on a machine that is busy with other things.
 const SOON: Duration = Duration::from_secs(40);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Socket, Type};
 
 use crate::serving::{Service, Wire, connect};
-use crate::support::waiting::await_that;
+use crate::support::waiting::{OverAtLast, await_that};
 
 const GOOD: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -215,6 +215,7 @@ fn those_that_read_nothing_do_not_hold_up_the_port_of_another() {
         .for_each(|stream| stream.write_all(css.repeat(300).as_bytes()).unwrap());
     let is_over = AtomicBool::new(false);
     let took = scope(|scope| {
+        let _over_at_last = OverAtLast(&is_over);
         // They go on asking, so that each of them is looked at again and again.
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
@@ -234,7 +235,6 @@ fn those_that_read_nothing_do_not_hold_up_the_port_of_another() {
                 &[400],
             );
         }
-        is_over.store(true, Ordering::SeqCst);
         begun.elapsed()
     });
     assert!(took < Duration::from_secs(2), "{took:?}");

@@ -18,6 +18,7 @@ use gatepost::protocol::words::forwarded::Cidr;
 use gatepost::server::{ServerSettings, ServerStats, run};
 
 use crate::serving::{Wire, connect, wait_for};
+use crate::support::waiting::OverAtLast;
 
 #[test]
 fn server_process() {
@@ -323,8 +324,9 @@ fn nobody_is_cut_off_where_a_process_ends_whatever_else_it_opens_meanwhile() {
                     }
                 });
             }
+            let at_last = OverAtLast(&is_over);
             wait_for(&mut process.child);
-            is_over.store(true, Ordering::SeqCst);
+            drop(at_last);
             sleep(Duration::from_millis(100));
             queue.set_nonblocking(true).unwrap();
             // The process knocks at its own socket, too, and says nothing.

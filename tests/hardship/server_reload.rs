@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::serving::{Notices, OverAtLast, kill, serve_for_a_while, wait_for};
+use crate::serving::{Notices, kill, serve_for_a_while, wait_for};
 use crate::support::gatepost::{Gatepost, MASTER_SECRET, document};
 use crate::support::http::Connection;
 use crate::support::postgres::TestDatabase;
+use crate::support::waiting::OverAtLast;
 
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 const SOON: Duration = Duration::from_secs(20);

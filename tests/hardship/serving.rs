@@ -8,7 +8,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
@@ -205,15 +204,6 @@ pub fn kill(pid: u32) {
 /// The supervisor learns that a process is open with one of its beats, and tells nobody.
 pub fn serve_for_a_while() {
     sleep(Duration::from_secs(3));
-}
-
-/// Says that all is over when it is dropped: also when a test fails, the load comes to its end.
-pub struct OverAtLast<'a>(pub &'a AtomicBool);
-
-impl Drop for OverAtLast<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }
 
 /// What systemd is told, read as it comes: who tells is held up where nobody reads.

@@ -14,7 +14,7 @@ use crate::support::http::{Answer, Browser, ask_alone, free_address, free_port};
 use crate::support::signer::{Signer, now};
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{Fault, Place, Signature, Upstream};
-use crate::support::waiting::await_that;
+use crate::support::waiting::{OverAtLast, await_that};
 
 const ALLOWED: (&str, &str) = ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128");
 /// What every upstream of these tests says in its errors, and nobody else.
@@ -791,6 +791,7 @@ fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
                 }
             });
         }
+        let at_last = OverAtLast(&over);
         hanging.await_held(18);
         // Long enough for the supervisor to lose patience with a process that does not answer.
         for number in 0..20 {
@@ -804,7 +805,7 @@ fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
             assert_local_sign_in_works(&gatepost);
             sleep(Duration::from_millis(300));
         }
-        over.store(true, Ordering::SeqCst);
+        drop(at_last);
         hanging.let_go();
     });
     assert_eq!(

@@ -13,7 +13,7 @@ use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
 use crate::support::offline::{CONF1, CONF2, Party, access, assert_error, document, refresh};
-use crate::support::waiting::{SOON, await_that, until_served};
+use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
@@ -30,8 +30,14 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
                 scope.spawn(move || {
                     let mut connection = server.connect();
                     let (mut lived, mut refused) = (0, 0);
-                    while !done.load(Ordering::SeqCst) || refused == 0 {
+                    let mut revoked_at = Instant::now();
+                    while !done.load(Ordering::SeqCst)
+                        || refused == 0 && revoked_at.elapsed() < SOON
+                    {
                         let after = acknowledged.load(Ordering::SeqCst);
+                        if !after {
+                            revoked_at = Instant::now();
+                        }
                         let answer = connection.send(
                             "GET",
                             "/connect/userinfo",
@@ -49,11 +55,12 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
                 })
             })
             .collect();
+        let at_last = OverAtLast(&done);
         thread::sleep(Duration::from_millis(200));
         revoke();
         acknowledged.store(true, Ordering::SeqCst);
         thread::sleep(Duration::from_millis(200));
-        done.store(true, Ordering::SeqCst);
+        drop(at_last);
         let seen: Vec<(i32, i32)> = users.into_iter().map(|user| user.join().unwrap()).collect();
         assert!(
             seen.iter().any(|(lived, _)| *lived > 0),
@@ -67,12 +74,7 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
 fn revoke(party: Party, gatepost: &Gatepost, token: &str) {
     let form = [("token", token)];
     let answer = until_served(|| party.post(&mut gatepost.connect(), "/connect/revocation", &form));
-    assert_eq!(
-        (answer.status, answer.body.len()),
-        (200, 0),
-        "{}",
-        answer.text()
-    );
+    assert_eq!((answer.status, answer.text().as_str()), (200, "{}"));
 }
 
 fn assert_dead(gatepost: &Gatepost, tokens: &Value) {
@@ -213,13 +215,13 @@ fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
 }
 
 #[test]
-fn a_thousand_withdrawals_end_what_was_given_before_and_nothing_that_was_given_after() {
+fn two_hundred_withdrawals_end_what_was_given_before_and_nothing_that_was_given_after() {
     let (here, there) = two_processes();
     let mut browser = signed_in(&here);
     let mut elsewhere = at(&there, &browser);
     let page = browser.get("/account");
     let mut tokens = CONF1.tokens(&there, &mut elsewhere, OFFLINE);
-    for round in 0..1_000 {
+    for round in 0..200 {
         let in_flight = CONF1.code(&mut elsewhere, &[]);
         let withdrawn = post(
             &mut browser,
@@ -250,13 +252,13 @@ fn of_client(gatepost: &Gatepost) -> String {
     access(&answer.json()).to_owned()
 }
 
-/// A hundred times the command at one process; what was issued before at the other is dead, and
+/// Thirty times the command at one process; what was issued before at the other is dead, and
 /// what is issued after lives.
-fn a_hundred_times(command: &[&str]) {
+fn thirty_times(command: &[&str]) {
     let (here, there) = two_processes();
     let mut browser = signed_in(&there);
     let ends_sessions = command[0] != "client";
-    for round in 0..100 {
+    for round in 0..30 {
         let (tokens, own) = (
             CONF1.tokens(&there, &mut browser, OFFLINE),
             of_client(&there),
@@ -345,7 +347,7 @@ fn a_token_that_is_got_once_the_command_has_ended_lives_at_every_process() {
 }
 
 #[test]
-fn a_hundred_revocations_of_each_kind_end_what_was_given_before_and_nothing_that_was_given_after() {
+fn thirty_revocations_of_each_kind_end_what_was_given_before_and_nothing_that_was_given_after() {
     let commands = [
         &["user", "revoke", "alice"][..],
         &["client", "revoke", "conf1"],
@@ -353,7 +355,7 @@ fn a_hundred_revocations_of_each_kind_end_what_was_given_before_and_nothing_that
     ];
     thread::scope(|scope| {
         for command in commands {
-            scope.spawn(|| a_hundred_times(command));
+            scope.spawn(|| thirty_times(command));
         }
     });
 }

@@ -1,5 +1,6 @@
 //! Waiting for what comes about by itself, and asking again where one was turned away.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -27,4 +28,13 @@ pub fn until_served(mut ask: impl FnMut() -> Answer) -> Answer {
         answer = record::without(&mut ask);
     }
     answer
+}
+
+/// Says that all is over when it is dropped: also when a test fails, the load comes to its end.
+pub struct OverAtLast<'a>(pub &'a AtomicBool);
+
+impl Drop for OverAtLast<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
