@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, sign_in};
-use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::waiting::{SOON, await_that, until_served};
 
@@ -246,8 +246,8 @@ fn the_cookie_of_a_known_browser_says_nothing_and_goes_with_what_the_build_befor
             303,
             "{cookie}"
         );
-        // A form that was drawn before is tied to the new value no longer.
-        let stale = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
+        // A form that was drawn before is tied to the new value no longer: it is nobody else's turn.
+        let stale = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
         assert!(
             stale.text().contains("no longer up to date"),
             "{}",
