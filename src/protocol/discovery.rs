@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::protocol::authorize::pkce::CodeChallengeMethod;
-use crate::protocol::login::passkey;
-use crate::protocol::token::claims::present;
-use crate::protocol::token::dpop_proof;
-use crate::protocol::token::id_jag::{GRANT_PROFILE, ID_JAG_TYPE};
-use crate::protocol::words::acr_values;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::{GrantType, SigningAlgorithm};
-use crate::protocol::words::response_type::{ResponseMode, ResponseType};
-use crate::protocol::words::scope::ScopeKind;
-use crate::protocol::words::strength::Strength;
+use crate::authorize::pkce::CodeChallengeMethod;
+use crate::login::passkey;
+use crate::token::claims::present;
+use crate::token::dpop_proof;
+use crate::token::id_jag::{GRANT_PROFILE, ID_JAG_TYPE};
+use crate::words::acr_values;
+use crate::words::catalogue::Catalogue;
+use crate::words::client::{GrantType, SigningAlgorithm};
+use crate::words::response_type::{ResponseMode, ResponseType};
+use crate::words::scope::ScopeKind;
+use crate::words::strength::Strength;
 
 /// Below the base URL's own path.
 pub const AUTHORIZE_PATH: &str = "/connect/authorize";
@@ -185,8 +185,8 @@ pub fn document(provider: &Provider<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::token::token_request::SERVED_GRANT_TYPES;
-    use crate::protocol::words::samples::{catalogue, registered_scope};
+    use crate::token::token_request::SERVED_GRANT_TYPES;
+    use crate::words::samples::{catalogue, registered_scope};
 
     fn provider(catalogue: &Catalogue) -> Provider<'_> {
         Provider {

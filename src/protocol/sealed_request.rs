@@ -3,16 +3,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::authorize::pushed_request::PushedRequest;
-use crate::protocol::device::device_code::UserCode;
-use crate::protocol::login::mail_link::{AddressLink, MailLink};
-use crate::protocol::login::password_link::{PasskeyLink, PasswordLink};
-use crate::protocol::login::sign_up::{JoinLink, SignUpId};
-use crate::protocol::logout::end_session::{EndSessionRequest, UpstreamReturn};
-use crate::protocol::upstream::account::LinkOffer;
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::parameters::Parameters;
+use crate::authorize::pushed_request::PushedRequest;
+use crate::device::device_code::UserCode;
+use crate::login::mail_link::{AddressLink, MailLink};
+use crate::login::password_link::{PasskeyLink, PasswordLink};
+use crate::login::sign_up::{JoinLink, SignUpId};
+use crate::logout::end_session::{EndSessionRequest, UpstreamReturn};
+use crate::upstream::account::LinkOffer;
+use crate::words::identifiers::Subject;
+use crate::words::instant::Instant;
+use crate::words::parameters::Parameters;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedRequest {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::words::identifiers;
-use crate::protocol::words::instant::{Day, Instant};
+use crate::words::identifiers;
+use crate::words::instant::{Day, Instant};
 
 pub type Hash = [u8; 32];
 

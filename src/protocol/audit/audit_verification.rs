@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::audit_chain::{AuditRow, Hash, Head, NO_HASH};
-use crate::protocol::words::instant::{Day, Instant};
+use crate::words::instant::{Day, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::protocol::words::identifiers::{ClientId, Subject};
-use crate::protocol::words::instant::Instant;
+use crate::words::identifiers::{ClientId, Subject};
+use crate::words::instant::Instant;
 
 /// How many failures from one source are told one by one in a minute.
 pub const TOLD_PER_MINUTE: u32 = 10;

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::pkce::{self, CodeChallengeDigest};
-use crate::protocol::token::grant::Grant;
-use crate::protocol::token::liveness::check_registration;
-use crate::protocol::token::token_request::{AuthorizationCodeRequest, PresentedVerifier};
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::KeyThumbprint;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::response_type::ResponseType;
+use crate::token::grant::Grant;
+use crate::token::liveness::check_registration;
+use crate::token::token_request::{AuthorizationCodeRequest, PresentedVerifier};
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::identifiers::KeyThumbprint;
+use crate::words::instant::Instant;
+use crate::words::reason::Reason;
+use crate::words::response_type::ResponseType;
 
 /// Codes begin with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpc_";
@@ -123,12 +123,10 @@ fn verify_challenge(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::identifiers::ClientId;
+    use crate::words::identifiers::ClientId;
 
-    use crate::protocol::words::samples::{
-        self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code,
-    };
-    use crate::protocol::words::secret::SecretText;
+    use crate::words::samples::{self, NOW, REDIRECT_URI, VERIFIER, authorization_code as code};
+    use crate::words::secret::SecretText;
 
     fn sent(code_verifier: &str) -> PresentedVerifier {
         PresentedVerifier::Sent(SecretText::new(code_verifier))

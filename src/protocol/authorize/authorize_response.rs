@@ -5,11 +5,11 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::protocol::words::reason::AuthorizeErrorCode;
-use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::response_type::ResponseMode;
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::secret::SecretText;
+use crate::words::reason::AuthorizeErrorCode;
+use crate::words::redirect_uri::RedirectTarget;
+use crate::words::response_type::ResponseMode;
+use crate::words::scope::ScopeSet;
+use crate::words::secret::SecretText;
 
 /// All characters but the unreserved ones of RFC 3986 §2.3. A space becomes `%20`, which every
 /// decoder understands; not all understand `+`.
@@ -160,7 +160,7 @@ mod tests {
 
     use super::super::authorize_request::fixtures::public_client;
     use super::*;
-    use crate::protocol::words::parameters::Parameters;
+    use crate::words::parameters::Parameters;
 
     fn target(uri: &str) -> RedirectTarget {
         RedirectTarget::match_registered(uri, &public_client(&[uri])).unwrap()

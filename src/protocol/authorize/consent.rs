@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::protocol::token::grant::Grant;
-use crate::protocol::token::refresh_token;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::scope::ScopeSet;
+use crate::token::grant::Grant;
+use crate::token::refresh_token;
+use crate::words::client::Client;
+use crate::words::identifiers::ClientId;
+use crate::words::instant::Instant;
+use crate::words::scope::ScopeSet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consent {
@@ -151,7 +151,7 @@ mod tests {
         use std::time::Duration;
 
         use super::super::*;
-        use crate::protocol::words::samples::{self, NOW, scope};
+        use crate::words::samples::{self, NOW, scope};
 
         const HOUR: Duration = Duration::from_secs(3_600);
 

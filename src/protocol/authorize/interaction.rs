@@ -14,16 +14,16 @@ use serde_json::Value;
 
 use super::authorize_request::{AuthorizeRefusal, AuthorizeRequest, Ending};
 use super::consent::Consent;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::place::SignInPlace;
-use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
-use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::scope::{OPENID, ScopeSet};
-use crate::protocol::words::session::{LOCAL, Session};
-use crate::protocol::words::strength::{Strength, reaches};
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::identifiers::Subject;
+use crate::words::instant::Instant;
+use crate::words::place::SignInPlace;
+use crate::words::reason::{AuthorizeErrorCode, Reason};
+use crate::words::redirect_uri::RedirectTarget;
+use crate::words::scope::{OPENID, ScopeSet};
+use crate::words::session::{LOCAL, Session};
+use crate::words::strength::{Strength, reaches};
 
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {

@@ -7,10 +7,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::words::named::named;
-use crate::protocol::words::parameters;
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::secret::SecretText;
+use crate::words::named::named;
+use crate::words::parameters;
+use crate::words::reason::Reason;
+use crate::words::secret::SecretText;
 
 /// Characters of 32 bytes in base64url.
 const S256_LENGTH: usize = 43;

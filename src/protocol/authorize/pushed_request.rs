@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::Reason;
+use crate::words::identifiers::ClientId;
+use crate::words::instant::Instant;
+use crate::words::parameters::Parameters;
+use crate::words::reason::Reason;
 
 /// RFC 9126 §2.2
 pub const REQUEST_URI: &str = "urn:ietf:params:oauth:request_uri:";
@@ -67,7 +67,7 @@ pub fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples::NOW;
+    use crate::words::samples::NOW;
 
     fn pushed() -> PushedRequest {
         PushedRequest {

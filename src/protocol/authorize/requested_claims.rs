@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::ScopeKind;
-use crate::protocol::words::strength::{Strength, reaches};
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::identifiers::Subject;
+use crate::words::reason::Reason;
+use crate::words::scope::ScopeKind;
+use crate::words::strength::{Strength, reaches};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestedClaims {

@@ -4,17 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::token::audience::{
-    narrow, requested_scope, with_default_scope, with_registered_names,
-};
-use crate::protocol::token::token_request::{resources, scope};
-use crate::protocol::words::acr_values::AcrValues;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::ScopeSet;
+use crate::token::audience::{narrow, requested_scope, with_default_scope, with_registered_names};
+use crate::token::token_request::{resources, scope};
+use crate::words::acr_values::AcrValues;
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::response_type::ResponseType;
+use crate::words::scope::ScopeSet;
 
 /// Secret scanners find device codes by it.
 pub const PREFIX: &str = "gpd_";
@@ -167,8 +165,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::words::samples::{self, registered_scope};
-    use crate::protocol::words::scope::ScopeKind;
+    use crate::words::samples::{self, registered_scope};
+    use crate::words::scope::ScopeKind;
 
     #[test]
     fn what_was_asked_for_counts_while_client_and_catalogue_have_it() {

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::protocol::words::client::{AccessTokenTyp, SigningAlgorithm};
-use crate::protocol::words::identifiers::KeyThumbprint;
+use crate::words::client::{AccessTokenTyp, SigningAlgorithm};
+use crate::words::identifiers::KeyThumbprint;
 
 /// The `typ` of an ID token. An access token may have it, too, where its client is registered so.
 /// The two differ by `client_id`: every access token has it, and no ID token.

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::instant::Instant;
+use crate::words::client::SigningAlgorithm;
+use crate::words::instant::Instant;
 
 /// How long a private key is kept after another key has begun to sign. A process whose clock is
 /// behind still signs with it.

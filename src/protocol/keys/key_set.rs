@@ -4,8 +4,8 @@
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use serde_json::{Map, Value};
 
-use crate::protocol::keys::jwt::PublicKey;
-use crate::protocol::words::client::SigningAlgorithm;
+use crate::keys::jwt::PublicKey;
+use crate::words::client::SigningAlgorithm;
 
 /// A set with more is a mistake.
 const MOST_KEYS: usize = 100;
@@ -188,7 +188,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::samples;
+    use crate::words::samples;
 
     fn rsa(bits: usize) -> Value {
         let n = vec![0xff; bits / 8];

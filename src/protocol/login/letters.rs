@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::protocol::words::named::named;
+use crate::words::named::named;
 
 /// Letters an hour that somebody at one source may ask for.
 pub const MOST_OF_SOURCE: u32 = 10;

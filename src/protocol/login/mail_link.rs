@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::login::letters::stored_address;
-use crate::protocol::words::identifiers::{Sid, Subject};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::{Session, User};
+use crate::login::letters::stored_address;
+use crate::words::identifiers::{Sid, Subject};
+use crate::words::instant::Instant;
+use crate::words::session::{Session, User};
 
 /// Links to set a password begin with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpm_";
@@ -139,7 +139,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::samples::{self, NOW};
+    use crate::words::samples::{self, NOW};
 
     fn alice() -> User {
         User {

@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::cbor::{Item, read};
-use crate::protocol::keys::jwt::PublicKey;
-use crate::protocol::keys::key_set;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::Reason;
+use crate::keys::jwt::PublicKey;
+use crate::keys::key_set;
+use crate::words::instant::Instant;
+use crate::words::reason::Reason;
 
 /// COSE algorithms that are asked for, in this order: EdDSA, ES256, RS256.
 pub const ALGORITHMS: [i64; 3] = [-8, -7, -257];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::words::instant::Instant;
+use crate::words::instant::Instant;
 
 /// In bytes.
 pub const LONGEST_PASSWORD: usize = 1_024;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::protocol::login::mail_link::address_and_roles_hash;
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::User;
+use crate::login::mail_link::address_and_roles_hash;
+use crate::words::identifiers::Subject;
+use crate::words::instant::Instant;
+use crate::words::session::User;
 
 /// Links begin with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpl_";
@@ -75,7 +75,7 @@ pub struct PasskeyLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples::{self, NOW};
+    use crate::words::samples::{self, NOW};
 
     #[test]
     fn an_administrators_link_is_over_with_other_factors_roles_or_address() {

@@ -9,7 +9,7 @@ use aws_lc_rs::pbkdf2::{
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 
-use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::words::secret::{SecretBytes, SecretText};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pbkdf2Hash {

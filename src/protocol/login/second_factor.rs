@@ -8,11 +8,11 @@ use aws_lc_rs::hmac::{HMAC_SHA1_FOR_LEGACY_USE_ONLY, Key, sign};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::named::named;
-use crate::protocol::words::secret::SecretBytes;
-use crate::protocol::words::strength::Strength;
+use crate::words::identifiers::Subject;
+use crate::words::instant::Instant;
+use crate::words::named::named;
+use crate::words::secret::SecretBytes;
+use crate::words::strength::Strength;
 
 /// How long a user may take from one factor to the next.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(300);

@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::mail_address::MailAddress;
+use crate::words::instant::Instant;
+use crate::words::mail_address::MailAddress;
 
 /// Sign-up links begin with this, so that secret scanners find them.
 pub const PREFIX: &str = "gpj_";

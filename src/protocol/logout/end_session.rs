@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::authorize::authorize_response::with_query;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::Session;
+use crate::authorize::authorize_response::with_query;
+use crate::words::client::Client;
+use crate::words::identifiers::{self, ClientId, Sid, Subject};
+use crate::words::instant::Instant;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::Reason;
+use crate::words::redirect_uri::RedirectTarget;
+use crate::words::secret::SecretText;
+use crate::words::session::Session;
 
 /// How many seconds the page with the applications' frames stays before it goes on.
 pub const FRAMES_SECONDS: u32 = 2;
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    use crate::protocol::words::samples::session;
+    use crate::words::samples::session;
 
     const DONE: &str = "https://rp1.example/done?a=b";
 
@@ -283,7 +283,7 @@ mod tests {
     fn the_way_back_is_one_that_the_client_registered_with_the_state() {
         let client = Client {
             post_logout_redirect_uris: vec![DONE.to_owned()],
-            ..crate::protocol::words::samples::client()
+            ..crate::words::samples::client()
         };
         let way_back = |sent: Option<&str>, state: Option<&str>| {
             let request = EndSessionRequest {
@@ -313,7 +313,7 @@ mod tests {
             front_channel_address("https://rp1.example/out?x=1", "https://op.example", &sid),
             "https://rp1.example/out?x=1&iss=https%3A%2F%2Fop.example&sid=a%20b"
         );
-        let now = crate::protocol::words::samples::NOW;
+        let now = crate::words::samples::NOW;
         let token = super::claims(
             "https://op.example",
             &ClientId::new("web"),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::words::identifiers::TenantName;
-use crate::protocol::words::strength::Strength;
+use crate::words::identifiers::TenantName;
+use crate::words::strength::Strength;
 
 const ROLE: &str = "role";
 

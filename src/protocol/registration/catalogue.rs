@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::protocol::keys::key_set::KeySet;
-use crate::protocol::registration::client_rules::{check_one_key_source, jwks};
-use crate::protocol::registration::names::{
+use crate::keys::key_set::KeySet;
+use crate::registration::client_rules::{check_one_key_source, jwks};
+use crate::registration::names::{
     self, STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim,
     require, token_name,
 };
-use crate::protocol::registration::provider::{acr_map, issuer, protected_url};
-use crate::protocol::registration::walker::{Check, Walker, text};
-use crate::protocol::words::catalogue::{
+use crate::registration::provider::{acr_map, issuer, protected_url};
+use crate::registration::walker::{Check, Walker, text};
+use crate::words::catalogue::{
     AssertionIssuer, AssertionSubject, RegisteredResource, RegisteredScope, RegisteredTenant,
     SqlGrant,
 };
-use crate::protocol::words::client::{GrantType, SigningAlgorithm};
-use crate::protocol::words::identifiers::TenantName;
-use crate::protocol::words::scope::{ScopeKind, ScopeSet};
+use crate::words::client::{GrantType, SigningAlgorithm};
+use crate::words::identifiers::TenantName;
+use crate::words::scope::{ScopeKind, ScopeSet};
 
 /// Reads one of `tenants`, of a document or stored, like every function here.
 pub fn tenant(walker: &mut Walker<'_, '_>) -> RegisteredTenant {

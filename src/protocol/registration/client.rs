@@ -13,21 +13,21 @@ use super::profile;
 use super::provider::{issuer, protected_url};
 use super::timestamp;
 use super::walker::{Check, Walker, text};
-use crate::protocol::registration::catalogue::scope_names;
-use crate::protocol::registration::client_rules::{ClientDefaults, jwks};
-use crate::protocol::words::client::{
+use crate::registration::catalogue::scope_names;
+use crate::registration::client_rules::{ClientDefaults, jwks};
+use crate::words::client::{
     AccessTokenTyp, AccessTokenType, ApplicationType, Client, ClientAuthenticationMethod,
     ClientLinks, GrantType, IdJagEntry, Lifetimes, LogoutUri, Profile, RefreshTokenUsage,
     SigningAlgorithm, WorkloadIdentity,
 };
-use crate::protocol::words::identifiers::{ClientId, TenantName};
-use crate::protocol::words::instant::Day;
-use crate::protocol::words::legacy_flow::LEGACY_UNTIL;
-use crate::protocol::words::redirect_uri;
-use crate::protocol::words::response_type::{ResponseMode, ResponseType};
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::strength::Strength;
-use crate::protocol::words::web_url::{WebUrl, check_host_name};
+use crate::words::identifiers::{ClientId, TenantName};
+use crate::words::instant::Day;
+use crate::words::legacy_flow::LEGACY_UNTIL;
+use crate::words::redirect_uri;
+use crate::words::response_type::{ResponseMode, ResponseType};
+use crate::words::scope::ScopeSet;
+use crate::words::strength::Strength;
+use crate::words::web_url::{WebUrl, check_host_name};
 
 /// The longest lifetime of anything that ends: ten years.
 pub const LONGEST_LIFETIME: u64 = 315_360_000;

@@ -3,24 +3,24 @@
 
 use std::time::Duration;
 
-use crate::protocol::authorize::authorize_request::check_kinds;
-use crate::protocol::authorize::interaction::always_asks;
-use crate::protocol::registration::grade::Graded;
-use crate::protocol::registration::problem::Finding;
-use crate::protocol::token::audience::granted_scope;
-use crate::protocol::token::client_secret::SecretDigest;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::{
+use crate::authorize::authorize_request::check_kinds;
+use crate::authorize::interaction::always_asks;
+use crate::registration::grade::Graded;
+use crate::registration::problem::Finding;
+use crate::token::audience::granted_scope;
+use crate::token::client_secret::SecretDigest;
+use crate::words::catalogue::Catalogue;
+use crate::words::client::{
     AccessTokenType, Client, ClientAuthenticationMethod, CodeBinding, GrantType, SigningAlgorithm,
     WorkloadIdentity,
 };
-use crate::protocol::words::identifiers::in_text;
-use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
-use crate::protocol::words::session::LOCAL;
+use crate::words::identifiers::in_text;
+use crate::words::identity_provider::IdentityProvider;
+use crate::words::instant::Instant;
+use crate::words::redirect_uri::RedirectTarget;
+use crate::words::response_type::ResponseType;
+use crate::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
+use crate::words::session::LOCAL;
 
 /// A secret that ends within this time is mentioned.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
@@ -416,12 +416,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::protocol::registration;
-    use crate::protocol::registration::client_rules::ClientDefaults;
-    use crate::protocol::registration::problem::Verdict;
-    use crate::protocol::token::client_secret::DigestAlgorithm;
-    use crate::protocol::words::samples::{self, NOW};
-    use crate::protocol::words::secret::SecretBytes;
+    use crate::registration;
+    use crate::registration::client_rules::ClientDefaults;
+    use crate::registration::problem::Verdict;
+    use crate::token::client_secret::DigestAlgorithm;
+    use crate::words::samples::{self, NOW};
+    use crate::words::secret::SecretBytes;
 
     fn client(adjust: &Value) -> Client {
         let mut metadata = json!({"client_id": "web", "confidential": true, "scope": "openid", "redirect_uris": ["https://a.example/cb"]});

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::protocol::keys::key_set::{KeySet, read};
-use crate::protocol::registration::problem::{Contradiction, DocumentProblem};
-use crate::protocol::registration::profile;
-use crate::protocol::registration::walker::Walker;
-use crate::protocol::words::client::{
+use crate::keys::key_set::{KeySet, read};
+use crate::registration::problem::{Contradiction, DocumentProblem};
+use crate::registration::profile;
+use crate::registration::walker::Walker;
+use crate::words::client::{
     AccessTokenTyp, AccessTokenType, Client, ClientAuthenticationMethod, GrantType,
     RefreshTokenUsage,
 };
-use crate::protocol::words::response_type::{ResponseMode, ResponseType};
-use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
-use crate::protocol::words::session::LOCAL;
-use crate::protocol::words::strength::Strength;
+use crate::words::response_type::{ResponseMode, ResponseType};
+use crate::words::scope::{OFFLINE_ACCESS, OPENID};
+use crate::words::session::LOCAL;
+use crate::words::strength::Strength;
 
 /// Entries of `federated`.
 const MOST_WORKLOADS: usize = 20;

@@ -9,9 +9,9 @@ use super::names::{display_text, require};
 use super::problem::DocumentProblem;
 use super::timestamp;
 use super::walker::{Check, Walker};
-use crate::protocol::words::identifiers;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::words::identifiers;
+use crate::words::instant::Instant;
+use crate::words::secret::{SecretBytes, SecretText};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredSecret {

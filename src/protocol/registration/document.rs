@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::protocol::registration::client::{self, CONFIDENTIAL};
-use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::client_secret::{self, RegisteredSecret, SecretSource};
-use crate::protocol::registration::plan::RegisteredObjects;
-use crate::protocol::registration::problem::DocumentProblem;
-use crate::protocol::registration::references::{self, Stored};
-use crate::protocol::registration::user::{self, UserEntry};
-use crate::protocol::registration::walker::{Walker, parse_own};
-use crate::protocol::registration::{catalogue, provider};
-use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::registration::client::{self, CONFIDENTIAL};
+use crate::registration::client_rules::ClientDefaults;
+use crate::registration::client_secret::{self, RegisteredSecret, SecretSource};
+use crate::registration::plan::RegisteredObjects;
+use crate::registration::problem::DocumentProblem;
+use crate::registration::references::{self, Stored};
+use crate::registration::user::{self, UserEntry};
+use crate::registration::walker::{Walker, parse_own};
+use crate::registration::{catalogue, provider};
+use crate::words::identifiers::{Subject, TenantName};
 
 /// Members with secrets: they are stored apart from their object.
 const SECRETS: [&str; 2] = ["secrets", "client_secret"];

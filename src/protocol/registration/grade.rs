@@ -4,10 +4,10 @@
 use super::problem::Finding;
 use super::profile::wanted_by_fapi2;
 use super::timestamp;
-use crate::protocol::words::client::{Client, Profile};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::legacy_flow::LegacyFlow;
-use crate::protocol::words::named::named;
+use crate::words::client::{Client, Profile};
+use crate::words::instant::Instant;
+use crate::words::legacy_flow::LegacyFlow;
+use crate::words::named::named;
 
 named! {
     pub enum Grade {
@@ -86,10 +86,10 @@ fn instead(flow: LegacyFlow) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::client::{ClientAuthenticationMethod, GrantType};
-    use crate::protocol::words::instant::Day;
-    use crate::protocol::words::response_type::ResponseType;
-    use crate::protocol::words::samples::{NOW, client};
+    use crate::words::client::{ClientAuthenticationMethod, GrantType};
+    use crate::words::instant::Day;
+    use crate::words::response_type::ResponseType;
+    use crate::words::samples::{NOW, client};
 
     fn wanted(client: &Client) -> (Grade, Vec<String>) {
         let Graded { grade, wanted } = Graded::of(client, NOW);

@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::keys::key_set::{KeySet, PRIVATE_MEMBERS};
-use crate::protocol::registration::names::is_invisible;
-use crate::protocol::registration::problem::Contradiction;
-use crate::protocol::registration::profile;
-use crate::protocol::registration::walker::Walker;
-use crate::protocol::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::redirect_uri::check_registered;
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::OFFLINE_ACCESS;
-use crate::protocol::words::web_url::{WebUrl, check_document_url};
+use crate::keys::key_set::{KeySet, PRIVATE_MEMBERS};
+use crate::registration::names::is_invisible;
+use crate::registration::problem::Contradiction;
+use crate::registration::profile;
+use crate::registration::walker::Walker;
+use crate::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
+use crate::words::reason::Reason;
+use crate::words::redirect_uri::check_registered;
+use crate::words::response_type::ResponseType;
+use crate::words::scope::OFFLINE_ACCESS;
+use crate::words::web_url::{WebUrl, check_document_url};
 
 /// Members of `redirect_uris`.
 const MOST_REDIRECT_URIS: usize = 20;

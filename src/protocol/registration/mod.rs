@@ -34,7 +34,7 @@ pub use problem::{DocumentProblem, MOST_MISTAKES};
 use serde_json::Value;
 use walker::Walker;
 
-pub use crate::protocol::registration::document::ObjectKind;
+pub use crate::registration::document::ObjectKind;
 
 /// Reads what is stored, with the reader of its kind. `path` is put before the places of problems.
 /// What would be refused in a document is refused here, too.

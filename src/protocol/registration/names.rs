@@ -1,7 +1,7 @@
 //! What names may be made of.
 
-use crate::protocol::registration::problem::shown;
-use crate::protocol::token::claims::is_reserved;
+use crate::registration::problem::shown;
+use crate::token::claims::is_reserved;
 
 /// The scope of whoever may apply documents over HTTP.
 pub const REGISTRATION_WRITE: &str = "registration.write";

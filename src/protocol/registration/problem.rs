@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::protocol::words::named::named;
+use crate::words::named::named;
 
 /// Mistakes of a document that are told one by one. Once there are so many, names that nobody has
 /// are looked for no further: to say what each is near to takes time.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::problem::Contradiction;
 use super::walker::Walker;
-use crate::protocol::words::client::{
+use crate::words::client::{
     ApplicationType, Client, ClientAuthenticationMethod, GrantType, Profile, RefreshTokenUsage,
     SigningAlgorithm,
 };
-use crate::protocol::words::response_type::ResponseType;
+use crate::words::response_type::ResponseType;
 
 /// FAPI 2.0 §5.3.2.1
 const LONGEST_CODE: Duration = Duration::from_secs(60);

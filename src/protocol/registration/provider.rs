@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::names::{own_claim, plain_name, require};
 use super::problem::DocumentProblem;
 use super::walker::{Walker, text};
-use crate::protocol::discovery::CONFIGURATION_PATH;
-use crate::protocol::registration::catalogue::{display_name, scope_names};
-use crate::protocol::words::identifiers::TenantName;
-use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::session::LOCAL;
-use crate::protocol::words::web_url::WebUrl;
+use crate::discovery::CONFIGURATION_PATH;
+use crate::registration::catalogue::{display_name, scope_names};
+use crate::words::identifiers::TenantName;
+use crate::words::identity_provider::{IdentityProvider, ProviderKind};
+use crate::words::scope::ScopeSet;
+use crate::words::session::LOCAL;
+use crate::words::web_url::WebUrl;
 
 const MOST_CLAIMS: usize = 64;
 const OAUTH_KEYS: [&str; 5] = [

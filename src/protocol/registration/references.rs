@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::protocol::registration::client::CONFIDENTIAL;
-use crate::protocol::registration::document::{Document, ObjectKind};
-use crate::protocol::registration::names::{MEMBERSHIP_SCOPES, STANDARD_SCOPES, not_registered};
-use crate::protocol::registration::problem::{DocumentProblem, MOST_MISTAKES};
-use crate::protocol::registration::walker::parse_own;
-use crate::protocol::words::client::GrantType;
-use crate::protocol::words::named::named;
-use crate::protocol::words::session::LOCAL;
+use crate::registration::client::CONFIDENTIAL;
+use crate::registration::document::{Document, ObjectKind};
+use crate::registration::names::{MEMBERSHIP_SCOPES, STANDARD_SCOPES, not_registered};
+use crate::registration::problem::{DocumentProblem, MOST_MISTAKES};
+use crate::registration::walker::parse_own;
+use crate::words::client::GrantType;
+use crate::words::named::named;
+use crate::words::session::LOCAL;
 
 static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
 

@@ -3,14 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::protocol::registration::problem::Finding;
-use crate::protocol::token::audience::resources_behind;
-use crate::protocol::token::claims::{
-    ClaimSources, PREFERRED_USERNAME, identity_claims, resource_claims,
-};
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::scope::OPENID;
+use crate::registration::problem::Finding;
+use crate::token::audience::resources_behind;
+use crate::token::claims::{ClaimSources, PREFERRED_USERNAME, identity_claims, resource_claims};
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::scope::OPENID;
 
 /// The key by which an ID token has the claims of scopes.
 pub const IN_ID_TOKEN: &str = "always_include_user_claims_in_id_token";

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::protocol::words::instant::{Day, Instant};
+use crate::words::instant::{Day, Instant};
 
 /// Reads `2027-01-31T23:59:59Z` or with a numeric offset. Fractions of a second are dropped; leap
 /// seconds refused.

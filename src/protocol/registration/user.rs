@@ -5,17 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::protocol::login::password::{
-    self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD,
-};
-use crate::protocol::login::pbkdf2::Pbkdf2Hash;
-use crate::protocol::login::second_factor::from_base32;
-use crate::protocol::registration::names::{is_invisible, own_claim, plain_name, require};
-use crate::protocol::registration::walker::Walker;
-use crate::protocol::token::jwt_bearer::is_possible_subject;
-use crate::protocol::words::claim_shape::is_locale;
-use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::login::password::{self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD};
+use crate::login::pbkdf2::Pbkdf2Hash;
+use crate::login::second_factor::from_base32;
+use crate::registration::names::{is_invisible, own_claim, plain_name, require};
+use crate::registration::walker::Walker;
+use crate::token::jwt_bearer::is_possible_subject;
+use crate::words::claim_shape::is_locale;
+use crate::words::identifiers::{Subject, TenantName};
+use crate::words::secret::{SecretBytes, SecretText};
 
 /// One user, of a document or registered: then with a subject, and a hash where there is a
 /// password.

@@ -11,10 +11,10 @@ use std::time::Duration;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::protocol::registration::names::hint;
-use crate::protocol::registration::problem::{DocumentProblem, MOST_MISTAKES, shown};
-use crate::protocol::registration::timestamp;
-use crate::protocol::words::scope::{LocalizedText, is_language_tag};
+use crate::registration::names::hint;
+use crate::registration::problem::{DocumentProblem, MOST_MISTAKES, shown};
+use crate::registration::timestamp;
+use crate::words::scope::{LocalizedText, is_language_tag};
 
 /// For how many unknown keys of an object the nearest known one is looked for, which takes a while.
 const MOST_HINTS: usize = 100;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::error::ScimError;
-use crate::protocol::words::named::named;
+use crate::words::named::named;
 
 pub const USER_SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
 pub const ENTERPRISE_SCHEMA: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
@@ -270,7 +270,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::scim::error::ScimType;
+    use crate::scim::error::ScimType;
 
     #[test]
     fn attributes_are_the_claims_of_the_standard() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::protocol::words::named::named;
+use crate::words::named::named;
 
 named! {
     /// `scimType` (RFC 7644 §3.12, table 9; the last two by RFC 9865 §2.1.3).

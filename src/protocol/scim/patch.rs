@@ -237,7 +237,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::scim::resource;
+    use crate::scim::resource;
 
     fn attributes(resource: Value) -> UserAttributes {
         let mut resource = resource;

@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 use super::attribute::{Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member};
 use super::error::{ScimError, ScimType};
 use super::projection::Projection;
-use crate::protocol::registration::user::{check_claim, check_username};
-use crate::protocol::registration::{timestamp, verified_address};
-use crate::protocol::token::claims::PREFERRED_USERNAME;
-use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::instant::Instant;
+use crate::registration::user::{check_claim, check_username};
+use crate::registration::{timestamp, verified_address};
+use crate::token::claims::PREFERRED_USERNAME;
+use crate::words::identifiers::{Subject, TenantName};
+use crate::words::instant::Instant;
 
 const PHONE_VERIFIED: &str = "phone_number_verified";
 

@@ -16,13 +16,11 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::delegation::Delegation;
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{
-    ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName,
-};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::session::SignIn;
+use crate::words::epochs::Epochs;
+use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName};
+use crate::words::instant::Instant;
+use crate::words::scope::ScopeSet;
+use crate::words::session::SignIn;
 
 /// How far the clock of an API may be behind ours. Most libraries allow for no difference, and
 /// refuse a fresh token whose `nbf` is a second ahead.

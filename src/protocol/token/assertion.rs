@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::keys::jwt::{PublicKey, UnverifiedJws};
-use crate::protocol::keys::key_set::{KeyChoice, KeySet};
-use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::named::named;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::Reason;
+use crate::keys::jwt::{PublicKey, UnverifiedJws};
+use crate::keys::key_set::{KeyChoice, KeySet};
+use crate::words::client::SigningAlgorithm;
+use crate::words::identifiers::ClientId;
+use crate::words::instant::Instant;
+use crate::words::named::named;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::Reason;
 
 /// RFC 7523 §2.2
 pub const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -256,7 +256,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::samples::{self, NOW};
+    use crate::words::samples::{self, NOW};
 
     const ISSUER: &str = "https://login.example.com";
     const TOKEN_URL: &str = "https://login.example.com/connect/token";
@@ -449,8 +449,8 @@ mod tests {
         use serde_json::{Value, json};
 
         use super::super::*;
-        use crate::protocol::keys::jwt::{assemble, signing_input};
-        use crate::protocol::words::client::SigningAlgorithm;
+        use crate::keys::jwt::{assemble, signing_input};
+        use crate::words::client::SigningAlgorithm;
 
         fn assertion(typ: &str, sub: Value) -> String {
             let claims = json!({ "sub": sub });

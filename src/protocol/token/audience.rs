@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
+use crate::words::catalogue::Catalogue;
+use crate::words::client::{Client, GrantType};
+use crate::words::parameters::Parameters;
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::response_type::ResponseType;
+use crate::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrowed {
@@ -267,8 +267,8 @@ pub fn with_default_scope(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::catalogue::RegisteredResource;
-    use crate::protocol::words::samples::{catalogue, client, scope};
+    use crate::words::catalogue::RegisteredResource;
+    use crate::words::samples::{catalogue, client, scope};
 
     const ISSUER: &str = "https://op.example/idp";
     const ORDERS: &str = "https://orders.example.com/";

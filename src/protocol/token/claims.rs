@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::protocol::words::catalogue::{Catalogue, RegisteredScope};
-use crate::protocol::words::claim_shape::{self, PROFILE};
-use crate::protocol::words::client::Client;
-use crate::protocol::words::scope::{LocalizedText, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
-use crate::protocol::words::session::User;
+use crate::words::catalogue::{Catalogue, RegisteredScope};
+use crate::words::claim_shape::{self, PROFILE};
+use crate::words::client::Client;
+use crate::words::scope::{LocalizedText, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
+use crate::words::session::User;
 
 /// Claims that the `claims` parameter asked for (OpenID Connect Core §5.5) and that the
 /// registration allows.
@@ -350,8 +350,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::identifiers::TenantName;
-    use crate::protocol::words::samples::{self, catalogue, scope, user};
+    use crate::words::identifiers::TenantName;
+    use crate::words::samples::{self, catalogue, scope, user};
 
     fn names(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()

@@ -4,15 +4,15 @@
 //! the keys and verifies it.
 
 use super::client_secret::{SecretDigest, matches_any};
-use crate::protocol::keys::jwt::UnverifiedJws;
-use crate::protocol::token::assertion;
-use crate::protocol::token::client_secret::{self, BasicCredentials};
-use crate::protocol::words::client::{Client, ClientAuthenticationMethod};
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::secret::SecretText;
+use crate::keys::jwt::UnverifiedJws;
+use crate::token::assertion;
+use crate::token::client_secret::{self, BasicCredentials};
+use crate::words::client::{Client, ClientAuthenticationMethod};
+use crate::words::identifiers::ClientId;
+use crate::words::instant::Instant;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::secret::SecretText;
 
 /// RFC 7617 §2
 pub const CHALLENGE: &str = "Basic realm=\"gatepost\"";

@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::secret::{SecretBytes, SecretText};
+use crate::words::identifiers::ClientId;
+use crate::words::instant::Instant;
+use crate::words::parameters::{self, Parameters};
+use crate::words::secret::{SecretBytes, SecretText};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestAlgorithm {

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::access_token::{AccessToken, Jti};
 use super::audience::Narrowed;
 use super::claims::present;
-use crate::protocol::words::identifiers::{ClientId, Subject};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::SignIn;
+use crate::words::identifiers::{ClientId, Subject};
+use crate::words::instant::Instant;
+use crate::words::session::SignIn;
 
 /// The most actors in a token, and so the most exchanges in a row.
 pub const DEEPEST: usize = 4;
@@ -152,7 +152,7 @@ impl TokenOrigin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples;
+    use crate::words::samples;
 
     pub(crate) fn delegation() -> Delegation {
         let token = samples::access_token();

@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::assertion::numeric_date;
-use crate::protocol::keys::jwt::{PublicKey, UnverifiedJws};
-use crate::protocol::keys::key_set;
-use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::identifiers::KeyThumbprint;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::{Reason, TokenErrorCode};
+use crate::keys::jwt::{PublicKey, UnverifiedJws};
+use crate::keys::key_set;
+use crate::words::client::SigningAlgorithm;
+use crate::words::identifiers::KeyThumbprint;
+use crate::words::instant::Instant;
+use crate::words::reason::{Reason, TokenErrorCode};
 
 /// In metadata and challenges.
 pub const ALGORITHMS: [&str; 3] = ["ES256", "EdDSA", SigningAlgorithm::ED25519];
@@ -217,7 +217,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::samples::DPOP_PROOF;
+    use crate::words::samples::DPOP_PROOF;
 
     const EXAMPLE_AT: i64 = 1_562_262_616;
     const EXPECTED: ExpectedProof<'static> = ExpectedProof {

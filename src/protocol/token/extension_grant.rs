@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 
 use super::claims::is_reserved;
 use super::delegation::Exchanged;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::claim_shape;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::place::SignInPlace;
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{ScopeKind, ScopeSet};
-use crate::protocol::words::session::{LOCAL, User};
-use crate::protocol::words::strength::Strength;
+use crate::words::catalogue::Catalogue;
+use crate::words::claim_shape;
+use crate::words::client::Client;
+use crate::words::epochs::Epochs;
+use crate::words::identifiers::{Subject, TenantName};
+use crate::words::instant::Instant;
+use crate::words::place::SignInPlace;
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::scope::{ScopeKind, ScopeSet};
+use crate::words::session::{LOCAL, User};
+use crate::words::strength::Strength;
 
 /// The most bytes of claims and further members together, as compact JSON.
 pub const LONGEST_ADDITIONS: usize = 2_048;
@@ -159,7 +159,7 @@ pub struct ProposalCircumstances<'a> {
     pub catalogue: &'a Catalogue,
     /// The scopes that the request names, if any.
     pub requested: Option<&'a ScopeSet>,
-    /// What [`requested_scope`](crate::protocol::token::audience::requested_scope) made of these.
+    /// What [`requested_scope`](crate::token::audience::requested_scope) made of these.
     pub asked: &'a ScopeSet,
     /// The tenant of the request, or of the client's registration.
     pub tenant: Option<&'a TenantName>,
@@ -298,9 +298,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::token::audience::requested_scope;
-    use crate::protocol::words::client::GrantType;
-    use crate::protocol::words::samples::{self, alice, catalogue, scope};
+    use crate::token::audience::requested_scope;
+    use crate::words::client::GrantType;
+    use crate::words::samples::{self, alice, catalogue, scope};
 
     fn client() -> Client {
         let mut client = samples::client();

@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::extension_grant::{Description, GrantAnswer, GrantRefusal, Proposal};
-use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::ScopeSet;
+use crate::words::client::{Client, GrantType};
+use crate::words::identifiers::Subject;
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::scope::ScopeSet;
 
 const MEMBERS: [&str; 6] = [
     "subject",
@@ -122,7 +122,7 @@ fn object(members: &Map<String, Value>, name: &str) -> Result<Map<String, Value>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples::{self, scope};
+    use crate::words::samples::{self, scope};
 
     #[test]
     fn an_answer_proposes_what_it_names_and_null_is_as_if_it_were_left_out() {
@@ -218,7 +218,7 @@ mod tests {
         let client = Client {
             jwks: Some(json!({"keys": []})),
             jwks_uri: Some(String::from("https://rp1.example/jwks")),
-            tenants: Some([crate::protocol::words::identifiers::TenantName::new("acme")].into()),
+            tenants: Some([crate::words::identifiers::TenantName::new("acme")].into()),
             ..samples::client()
         };
         let told = Value::Object(client_metadata(&client));

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::access_token::{AccessToken, Jti, StandsOn, json_text};
 use super::claims::ClaimNames;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{ClientId, GrantId, KeyThumbprint};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
-use crate::protocol::words::session::SignIn;
+use crate::words::client::Client;
+use crate::words::epochs::Epochs;
+use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint};
+use crate::words::instant::Instant;
+use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::words::session::SignIn;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {

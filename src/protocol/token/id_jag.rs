@@ -16,15 +16,15 @@ use super::extension_grant::Proposal;
 use super::jwt_bearer::{invalid_grant, of_issuer};
 use super::liveness::{self, LivenessFacts, check_registration, consent_has_lapsed};
 use super::token_request::ExtensionRequest;
-use crate::protocol::keys::jwt::UnverifiedJws;
-use crate::protocol::words::catalogue::{AssertionIssuer, Catalogue};
-use crate::protocol::words::client::{Client, IdJagEntry, allows_role};
-use crate::protocol::words::identifiers::KeyThumbprint;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{OPENID, ScopeSet};
-use crate::protocol::words::session::{SignIn, User};
-use crate::protocol::words::strength::Strength;
+use crate::keys::jwt::UnverifiedJws;
+use crate::words::catalogue::{AssertionIssuer, Catalogue};
+use crate::words::client::{Client, IdJagEntry, allows_role};
+use crate::words::identifiers::KeyThumbprint;
+use crate::words::instant::Instant;
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::scope::{OPENID, ScopeSet};
+use crate::words::session::{SignIn, User};
+use crate::words::strength::Strength;
 
 pub const ID_JAG_TYPE: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
@@ -236,10 +236,10 @@ mod tests {
     use super::super::liveness::SessionFacts;
     use super::super::token_request::TokenRequest;
     use super::*;
-    use crate::protocol::token::access_token::{Jti, StandsOn};
-    use crate::protocol::words::client::GrantType;
-    use crate::protocol::words::parameters::Parameters;
-    use crate::protocol::words::samples::{self, EPOCHS, NOW, scope};
+    use crate::token::access_token::{Jti, StandsOn};
+    use crate::words::client::GrantType;
+    use crate::words::parameters::Parameters;
+    use crate::words::samples::{self, EPOCHS, NOW, scope};
 
     const CHAT: &str = "https://auth.chat.example";
     const MCP: &str = "https://mcp.chat.example";
@@ -419,7 +419,7 @@ mod tests {
         ));
         assert_eq!(shown(&token, &samples::client()), unregistered);
         let public = Client {
-            authentication: crate::protocol::words::client::ClientAuthenticationMethod::None,
+            authentication: crate::words::client::ClientAuthenticationMethod::None,
             ..wiki()
         };
         assert_eq!(shown(&token, &public), unregistered);
@@ -442,8 +442,8 @@ mod tests {
 
     #[test]
     fn the_id_jag_of_another_server_is_for_this_client_and_one_resource() {
-        use crate::protocol::words::catalogue::AssertionSubject;
-        use crate::protocol::words::client::SigningAlgorithm;
+        use crate::words::catalogue::AssertionSubject;
+        use crate::words::client::SigningAlgorithm;
 
         const ORDERS: &str = "https://orders.example.com/";
         let issuer = AssertionIssuer {
@@ -528,7 +528,7 @@ mod tests {
             assert_eq!(reason, Reason::IdJagNotTaken, "{changes}");
         }
         let public = Client {
-            authentication: crate::protocol::words::client::ClientAuthenticationMethod::None,
+            authentication: crate::words::client::ClientAuthenticationMethod::None,
             ..samples::client()
         };
         let reason = refused(json!({}), None, &public);

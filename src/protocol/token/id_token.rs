@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::keys::jwt::half_hash;
-use crate::protocol::token::claims::Object;
-use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::SignIn;
+use crate::keys::jwt::half_hash;
+use crate::token::claims::Object;
+use crate::words::client::SigningAlgorithm;
+use crate::words::identifiers::ClientId;
+use crate::words::instant::Instant;
+use crate::words::scope::ScopeSet;
+use crate::words::secret::SecretText;
+use crate::words::session::SignIn;
 
 #[derive(Clone, Debug)]
 pub struct IdToken<'a> {
@@ -103,7 +103,7 @@ pub fn error_members(error: &str, description: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples::{self, NOW};
+    use crate::words::samples::{self, NOW};
 
     fn id_token<'a>(client_id: &'a ClientId, user: &'a SignIn) -> IdToken<'a> {
         IdToken {

@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::access_token::{AccessToken, JwtForm, ScopeClaim};
 use super::claims;
-use crate::protocol::token::grant::Grant;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::User;
+use crate::token::grant::Grant;
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::identifiers::ClientId;
+use crate::words::instant::Instant;
+use crate::words::session::User;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller<'a> {
@@ -89,7 +89,7 @@ pub fn refresh_token_response(grant: &Grant, ends_at: Instant) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples::{self, scope};
+    use crate::words::samples::{self, scope};
 
     const ORDERS: &str = "https://orders.example.com/";
 
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_answer_keeps_back_what_is_between_us_and_the_client() {
-        use crate::protocol::token::delegation::{Actor, Delegation, TokenOrigin};
+        use crate::token::delegation::{Actor, Delegation, TokenOrigin};
 
         let mut token = token("openid orders.read", &[ORDERS]);
         token.delegation = Some(Delegation {

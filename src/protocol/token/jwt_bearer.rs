@@ -3,13 +3,13 @@
 
 use super::assertion::{AssertionProblem, is_grant_assertion_typ, is_type};
 use super::token_request::ExtensionRequest;
-use crate::protocol::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
-use crate::protocol::words::catalogue::{AssertionIssuer, Catalogue};
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::parameters;
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
+use crate::words::catalogue::{AssertionIssuer, Catalogue};
+use crate::words::client::Client;
+use crate::words::identifiers::ClientId;
+use crate::words::parameters;
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 
 /// Reads the assertion and finds its registered issuer, if this client may use assertions of that
 /// issuer. Nothing is verified yet.
@@ -104,11 +104,11 @@ mod tests {
 
     use super::super::token_request::TokenRequest;
     use super::*;
-    use crate::protocol::keys::jwt::{assemble, signing_input};
-    use crate::protocol::words::catalogue::AssertionSubject;
-    use crate::protocol::words::client::{GrantType, SigningAlgorithm};
-    use crate::protocol::words::parameters::Parameters;
-    use crate::protocol::words::samples::{NOW, client, scope};
+    use crate::keys::jwt::{assemble, signing_input};
+    use crate::words::catalogue::AssertionSubject;
+    use crate::words::client::{GrantType, SigningAlgorithm};
+    use crate::words::parameters::Parameters;
+    use crate::words::samples::{NOW, client, scope};
 
     const ISSUER: &str = "https://idp.example";
 

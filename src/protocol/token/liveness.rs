@@ -11,14 +11,14 @@
 //! [`check_registration`]. A test of `what_ends_what` holds both to one table.
 
 use super::access_token::{AccessToken, StandsOn};
-use crate::protocol::words::acr_values::tenant_stands;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::session::{SignIn, User};
+use crate::words::acr_values::tenant_stands;
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::epochs::Epochs;
+use crate::words::instant::Instant;
+use crate::words::reason::Reason;
+use crate::words::scope::ScopeSet;
+use crate::words::session::{SignIn, User};
 
 /// What the database says about everything a token stands on; one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,11 +152,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::protocol::token::access_token::Jti;
-    use crate::protocol::token::delegation::Delegation;
-    use crate::protocol::words::identifiers::Subject;
-    use crate::protocol::words::samples::{self, EPOCHS, NOW};
-    use crate::protocol::words::strength::Strength;
+    use crate::token::access_token::Jti;
+    use crate::token::delegation::Delegation;
+    use crate::words::identifiers::Subject;
+    use crate::words::samples::{self, EPOCHS, NOW};
+    use crate::words::strength::Strength;
 
     const LATER: Instant = Instant::from_seconds(NOW.seconds() + 60);
 

@@ -101,17 +101,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::audience::{Narrowed, narrow_granted};
 use super::liveness::{self, LivenessFacts, check_registration, consent_has_lapsed};
 use super::token_request::RefreshTokenRequest;
-use crate::protocol::token::grant::Grant;
-use crate::protocol::words::acr_values::tenant_stands;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::identifiers::{GrantId, KeyThumbprint, TenantName};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{OFFLINE_ACCESS, ScopeSet};
-use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::User;
-use crate::protocol::words::strength::Strength;
+use crate::token::grant::Grant;
+use crate::words::acr_values::tenant_stands;
+use crate::words::catalogue::Catalogue;
+use crate::words::client::{Client, GrantType};
+use crate::words::identifiers::{GrantId, KeyThumbprint, TenantName};
+use crate::words::instant::Instant;
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
+use crate::words::secret::SecretText;
+use crate::words::session::User;
+use crate::words::strength::Strength;
 
 /// Secret scanners find refresh tokens by it.
 pub const PREFIX: &str = "gpr_";
@@ -372,8 +372,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::words::client::ClientAuthenticationMethod;
-    use crate::protocol::words::samples::{self, NOW, scope};
+    use crate::words::client::ClientAuthenticationMethod;
+    use crate::words::samples::{self, NOW, scope};
 
     const ISSUER: &str = "https://op.example";
     const ORDERS: &str = "https://orders.example.com/";
@@ -544,7 +544,7 @@ mod tests {
     fn what_was_withdrawn_since_ends_it() {
         let now = NOW.plus(HOUR);
         let of_other = Grant {
-            client_id: crate::protocol::words::identifiers::ClientId::new("other"),
+            client_id: crate::words::identifiers::ClientId::new("other"),
             ..grant()
         };
         assert_eq!(refused(&of_other, 3, now), Reason::UnknownRefreshToken);
@@ -582,12 +582,7 @@ mod tests {
             Reason::GrantNoLongerStands
         );
         let mut client = samples::client();
-        client.tenants = Some(
-            [crate::protocol::words::identifiers::TenantName::new(
-                "other",
-            )]
-            .into(),
-        );
+        client.tenants = Some([crate::words::identifiers::TenantName::new("other")].into());
         let handle = RefreshHandle {
             grant: grant().id,
             generation: 3,
@@ -728,8 +723,8 @@ mod tests {
 
     #[test]
     fn a_token_stands_while_it_is_the_current_one_and_all_beneath_it_does() {
-        use crate::protocol::token::liveness::GrantFacts;
-        use crate::protocol::words::samples::EPOCHS;
+        use crate::token::liveness::GrantFacts;
+        use crate::words::samples::EPOCHS;
 
         let refreshing = Client {
             grant_types: [GrantType::RefreshToken].into(),
@@ -905,7 +900,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_written_is_read(day in any::<i32>(), random in any::<[u8; 16]>(), generation in 0..=i32::MAX, tag in any::<[u8; 32]>()) {
-            let grant = GrantId { day: crate::protocol::words::instant::Day(day), random };
+            let grant = GrantId { day: crate::words::instant::Day(day), random };
             let handle = RefreshHandle { grant, generation };
             prop_assert_eq!(RefreshHandle::parse(handle.to_text(&tag).expose()), Some((handle, tag)));
         }

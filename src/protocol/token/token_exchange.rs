@@ -9,12 +9,12 @@ use super::audience::{Narrowed, aimed, is_target, resources_behind};
 use super::delegation::{Actor, DEEPEST, Delegation, Exchanged, TokenOrigin};
 use super::extension_grant::MAY_ACT;
 use super::token_request::ExtensionRequest;
-use crate::protocol::words::acr_values::tenant_stands;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
-use crate::protocol::words::secret::SecretText;
+use crate::words::acr_values::tenant_stands;
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::scope::{OFFLINE_ACCESS, OPENID};
+use crate::words::secret::SecretText;
 
 /// RFC 8693 §3
 pub const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";

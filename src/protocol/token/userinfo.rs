@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::token::access_token::AccessToken;
-use crate::protocol::token::claims;
-use crate::protocol::token::dpop_proof::{self, DpopProof};
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::KeyThumbprint;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::OPENID;
-use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::User;
+use crate::token::access_token::AccessToken;
+use crate::token::claims;
+use crate::token::dpop_proof::{self, DpopProof};
+use crate::words::catalogue::Catalogue;
+use crate::words::client::Client;
+use crate::words::identifiers::KeyThumbprint;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::Reason;
+use crate::words::scope::OPENID;
+use crate::words::secret::SecretText;
+use crate::words::session::User;
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
@@ -264,7 +264,7 @@ fn is_too_long(token: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::words::samples::{self, scope};
+    use crate::words::samples::{self, scope};
 
     #[test]
     fn a_dead_token_is_invalid_even_without_openid() {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::token::assertion::{SKEW, numeric_date, single};
-use crate::protocol::words::client::WorkloadIdentity;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::reason::Reason;
+use crate::token::assertion::{SKEW, numeric_date, single};
+use crate::words::client::WorkloadIdentity;
+use crate::words::instant::Instant;
+use crate::words::reason::Reason;
 
 /// Characters of an issuer or a subject. What is cut off is told by dots.
 const LONGEST_SHOWN: usize = 200;
@@ -129,7 +129,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::words::samples::NOW;
+    use crate::words::samples::NOW;
 
     const OURS: &str = "https://login.example.com";
     const ISSUER: &str = "https://token.actions.githubusercontent.com";

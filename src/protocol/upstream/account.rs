@@ -12,10 +12,10 @@ use super::super::registration::administration::Administration;
 use super::super::registration::names::is_invisible;
 use super::super::registration::user::is_possible_claim;
 use super::super::registration::verified_address;
-use crate::protocol::words::identifiers::{Sid, TenantName};
-use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::User;
+use crate::words::identifiers::{Sid, TenantName};
+use crate::words::identity_provider::IdentityProvider;
+use crate::words::instant::Instant;
+use crate::words::session::User;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -217,8 +217,8 @@ mod tests {
 
     use super::super::super::registration::provider;
     use super::*;
-    use crate::protocol::words::samples;
-    use crate::protocol::words::strength::Strength;
+    use crate::words::samples;
+    use crate::words::strength::Strength;
 
     fn registered(more: Value) -> IdentityProvider {
         let document =

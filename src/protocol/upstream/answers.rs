@@ -9,9 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{UpstreamProblem, shown};
-use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::secret::SecretText;
+use crate::words::identity_provider::IdentityProvider;
+use crate::words::parameters::{self, Parameters};
+use crate::words::secret::SecretText;
 
 /// What is read of it; everything but `state`, which finds the round trip.
 const READ: [&str; 5] = ["code", "error", "error_description", "iss", "state"];
@@ -285,7 +285,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::authorize::authorize_request::fixtures::identity_provider;
+    use crate::authorize::authorize_request::fixtures::identity_provider;
 
     const ISSUER: Option<&str> = Some("https://up.example");
 

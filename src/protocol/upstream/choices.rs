@@ -7,12 +7,12 @@
 //! into the log.
 
 use super::UpstreamProblem;
-use crate::protocol::authorize::authorize_request::AuthorizeRefusal;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::place::SignInPlace;
-use crate::protocol::words::reason::AuthorizeErrorCode;
-use crate::protocol::words::session::LOCAL;
+use crate::authorize::authorize_request::AuthorizeRefusal;
+use crate::words::catalogue::Catalogue;
+use crate::words::identity_provider::IdentityProvider;
+use crate::words::place::SignInPlace;
+use crate::words::reason::AuthorizeErrorCode;
+use crate::words::session::LOCAL;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
@@ -106,13 +106,13 @@ pub fn way_out(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::authorize::authorize_request::fixtures::{
+    use crate::authorize::authorize_request::fixtures::{
         catalogue_with_tenants, client, identity_provider,
     };
-    use crate::protocol::words::client::Client;
-    use crate::protocol::words::identifiers::TenantName;
-    use crate::protocol::words::samples::session;
-    use crate::protocol::words::session::Session;
+    use crate::words::client::Client;
+    use crate::words::identifiers::TenantName;
+    use crate::words::samples::session;
+    use crate::words::session::Session;
 
     fn choices(password: bool, providers: &[&str]) -> Choices {
         Choices {

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::super::registration::names::display_text;
 use super::is_identifier;
-use crate::protocol::token::claims::is_reserved;
-use crate::protocol::words::claim_shape::{PROFILE, shaped};
-use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
-use crate::protocol::words::strength::Strength;
+use crate::token::claims::is_reserved;
+use crate::words::claim_shape::{PROFILE, shaped};
+use crate::words::identity_provider::{IdentityProvider, ProviderKind};
+use crate::words::strength::Strength;
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.
 const LONGEST_VALUE: usize = 8_192;
@@ -317,7 +317,7 @@ mod tests {
 
     use super::super::super::registration::provider;
     use super::*;
-    use crate::protocol::words::samples::changed;
+    use crate::words::samples::changed;
 
     fn provider(changes: Value) -> IdentityProvider {
         let document = json!({"name": "corp", "issuer": "https://up.example", "client_id": "gatepost", "scope": "openid"});

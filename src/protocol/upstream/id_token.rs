@@ -5,13 +5,13 @@
 use serde_json::{Map, Value};
 
 use super::{OLDEST, SKEW, identifier};
-use crate::protocol::keys::jwt::half_hash;
-use crate::protocol::logout::end_session::EVENT;
-use crate::protocol::token::assertion::{is_type, numeric_date};
-use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::named::named;
-use crate::protocol::words::secret::SecretText;
+use crate::keys::jwt::half_hash;
+use crate::logout::end_session::EVENT;
+use crate::token::assertion::{is_type, numeric_date};
+use crate::words::client::SigningAlgorithm;
+use crate::words::instant::Instant;
+use crate::words::named::named;
+use crate::words::secret::SecretText;
 
 /// How many `amr` values are kept, and how long each may be. They travel in codes, whose length is
 /// bounded.
@@ -259,8 +259,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::keys::jwt::{ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
-    use crate::protocol::words::samples::{NOW, changed};
+    use crate::keys::jwt::{ID_TOKEN_TYP, LOGOUT_TOKEN_TYP};
+    use crate::words::samples::{NOW, changed};
 
     const ISSUER: &str = "https://up.example";
 

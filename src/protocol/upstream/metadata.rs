@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use super::super::discovery::{CONFIGURATION_PATH, endpoint_url};
 use super::round_trip::PromptValues;
 use super::shown;
-use crate::protocol::keys::key_set::KeySet;
-use crate::protocol::registration::problem::Finding;
-use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::web_url::WebUrl;
+use crate::keys::key_set::KeySet;
+use crate::registration::problem::Finding;
+use crate::words::client::SigningAlgorithm;
+use crate::words::identity_provider::IdentityProvider;
+use crate::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamMetadata {
@@ -412,8 +412,8 @@ mod tests {
 
     use super::super::super::registration::provider;
     use super::*;
-    use crate::protocol::registration::problem::Verdict;
-    use crate::protocol::words::samples::{self, changed};
+    use crate::registration::problem::Verdict;
+    use crate::words::samples::{self, changed};
 
     const ISSUER: &str = "https://login.example.com/realms/corp";
 

@@ -15,8 +15,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::discovery::endpoint_url;
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::secret::SecretText;
+use crate::words::reason::Reason;
+use crate::words::secret::SecretText;
 use id_token::IdTokenFacts;
 
 /// Who somebody is at a provider. With the provider's `authority`, the subject is the key of their

@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::protocol::words::forwarded::Cidr;
+use crate::words::forwarded::Cidr;
 
 /// IPv4 blocks that are not part of the open internet (IANA's special-purpose registry, RFC 6890).
 const SPECIAL_IPV4: [Cidr; 15] = [

@@ -10,13 +10,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
-use crate::protocol::authorize::authorize_response::with_query;
-use crate::protocol::words::identifiers::Sid;
-use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::strength::reaches;
+use crate::authorize::authorize_request::{AuthorizeRequest, Ending};
+use crate::authorize::authorize_response::with_query;
+use crate::words::identifiers::Sid;
+use crate::words::identity_provider::{IdentityProvider, ProviderKind};
+use crate::words::instant::Instant;
+use crate::words::secret::SecretText;
+use crate::words::strength::reaches;
 
 /// How long a user may be away.
 pub const LIFETIME: Duration = Duration::from_secs(600);
@@ -221,9 +221,9 @@ mod tests {
 
     use super::super::super::registration::provider;
     use super::*;
-    use crate::protocol::authorize::authorize_request::fixtures::asking;
-    use crate::protocol::words::parameters::Parameters;
-    use crate::protocol::words::samples::{changed, round_trip};
+    use crate::authorize::authorize_request::fixtures::asking;
+    use crate::words::parameters::Parameters;
+    use crate::words::samples::{changed, round_trip};
 
     #[test]
     fn ten_minutes_are_the_limit() {

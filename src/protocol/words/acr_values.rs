@@ -150,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::authorize::authorize_request::fixtures::{catalogue_with_tenants, client};
+    use crate::authorize::authorize_request::fixtures::{catalogue_with_tenants, client};
 
     fn acme() -> Option<TenantName> {
         Some(TenantName::new("acme"))

@@ -11,9 +11,9 @@ use super::instant::Day;
 use super::named::named;
 use super::response_type::ResponseType;
 use super::scope::ScopeSet;
-use crate::protocol::words::response_type::ResponseMode;
-use crate::protocol::words::scope::LocalizedText;
-use crate::protocol::words::strength::Strength;
+use crate::words::response_type::ResponseMode;
+use crate::words::scope::LocalizedText;
+use crate::words::strength::Strength;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {

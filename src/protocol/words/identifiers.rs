@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::words::instant::Day;
+use crate::words::instant::Day;
 
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(

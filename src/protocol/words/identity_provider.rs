@@ -67,8 +67,8 @@ impl IdentityProvider {
 
 #[cfg(test)]
 mod tests {
-    use crate::protocol::authorize::authorize_request::fixtures::{catalogue, identity_provider};
-    use crate::protocol::words::scope::ScopeKind;
+    use crate::authorize::authorize_request::fixtures::{catalogue, identity_provider};
+    use crate::words::scope::ScopeKind;
 
     use super::*;
 

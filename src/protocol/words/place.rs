@@ -67,7 +67,7 @@ impl SignInPlace<'_> {
 mod tests {
     use super::super::samples;
     use super::*;
-    use crate::protocol::authorize::authorize_request::fixtures::{
+    use crate::authorize::authorize_request::fixtures::{
         catalogue_with_tenants, identity_provider,
     };
 

@@ -1,7 +1,7 @@
 //! Why a request was refused: one enum for the whole house, and the one table that gives each
 //! reason its row.
 
-use crate::protocol::words::named::named;
+use crate::words::named::named;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {

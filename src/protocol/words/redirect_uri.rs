@@ -10,7 +10,7 @@ mod tests;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::client::Client;
-use crate::protocol::words::parameters;
+use crate::words::parameters;
 
 /// Schemes that are never a redirect target: they run code, read files or start other programs.
 const FORBIDDEN_SCHEMES: [&str; 16] = [

@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::words::named::named;
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::scope::ScopeKind;
+use crate::words::named::named;
+use crate::words::reason::Reason;
+use crate::words::scope::ScopeKind;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ResponseType {

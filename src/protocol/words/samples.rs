@@ -16,19 +16,17 @@ use super::response_type::ResponseType;
 use super::scope::{ScopeKind, ScopeSet};
 use super::secret::SecretText;
 use super::session::{Session, SignIn};
-use crate::protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
-use crate::protocol::authorize::pkce::{CodeChallenge, CodeChallengeMethod};
-use crate::protocol::keys::jwt::PublicKey;
-use crate::protocol::token::access_token::{AccessToken, Jti, StandsOn};
-use crate::protocol::token::claims::{ClaimNames, built_in_scopes};
-use crate::protocol::token::grant::Grant;
-use crate::protocol::upstream::round_trip::RoundTrip;
-use crate::protocol::words::catalogue::{
-    Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant,
-};
-use crate::protocol::words::epochs::{Epochs, SessionEpochs};
-use crate::protocol::words::session::User;
-use crate::protocol::words::strength::Strength;
+use crate::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
+use crate::authorize::pkce::{CodeChallenge, CodeChallengeMethod};
+use crate::keys::jwt::PublicKey;
+use crate::token::access_token::{AccessToken, Jti, StandsOn};
+use crate::token::claims::{ClaimNames, built_in_scopes};
+use crate::token::grant::Grant;
+use crate::upstream::round_trip::RoundTrip;
+use crate::words::catalogue::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant};
+use crate::words::epochs::{Epochs, SessionEpochs};
+use crate::words::session::User;
+use crate::words::strength::Strength;
 
 /// 2026-11-20T00:00:00Z
 pub(crate) const NOW: Instant = Instant::from_seconds(1_795_132_800);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::protocol::words::epochs::SessionEpochs;
-use crate::protocol::words::identifiers::{Sid, Subject, TenantName};
-use crate::protocol::words::instant::{Day, Instant};
-use crate::protocol::words::strength::Strength;
+use crate::words::epochs::SessionEpochs;
+use crate::words::identifiers::{Sid, Subject, TenantName};
+use crate::words::instant::{Day, Instant};
+use crate::words::strength::Strength;
 
 /// The identity provider's name of the password login.
 pub const LOCAL: &str = "local";

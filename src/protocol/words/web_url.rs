@@ -1,8 +1,8 @@
 //! Absolute http and https URLs that operators register. A URL that browsers, servers and people
 //! could read in different ways is refused (RFC 3986 §3).
 
-use crate::protocol::words::client::Client;
-use crate::protocol::words::redirect_uri::{is_spelt_as_browsers_do, origin_of};
+use crate::words::client::Client;
+use crate::words::redirect_uri::{is_spelt_as_browsers_do, origin_of};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebUrl<'a> {
@@ -293,7 +293,7 @@ mod tests {
         use std::collections::BTreeSet;
 
         use super::super::*;
-        use crate::protocol::authorize::authorize_request::fixtures::public_client;
+        use crate::authorize::authorize_request::fixtures::public_client;
 
         fn application() -> Client {
             let mut client = public_client(&[

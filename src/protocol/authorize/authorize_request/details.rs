@@ -4,14 +4,14 @@
 use super::super::pkce::{CodeChallenge, CodeChallengeMethod};
 use super::super::requested_claims::RequestedClaims;
 use super::{AuthorizeRefusal, RESOURCE, Registered, invalid_request, is_reachable, owned, single};
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::client::{Client, CodeBinding};
-use crate::protocol::words::identifiers::KeyThumbprint;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
-use crate::protocol::words::redirect_uri::is_absolute_uri;
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::{OPENID, ScopeSet};
+use crate::words::catalogue::Catalogue;
+use crate::words::client::{Client, CodeBinding};
+use crate::words::identifiers::KeyThumbprint;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::{AuthorizeErrorCode, Reason};
+use crate::words::redirect_uri::is_absolute_uri;
+use crate::words::response_type::ResponseType;
+use crate::words::scope::{OPENID, ScopeSet};
 
 /// Reads `response_type`. It must be known and registered for the client. An access token through
 /// the browser needs `allow_access_tokens_via_browser`, too.

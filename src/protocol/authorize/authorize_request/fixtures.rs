@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{AuthorizeError, AuthorizeRequest, validate};
-use crate::protocol::registration::provider;
-use crate::protocol::words::catalogue::{Catalogue, RegisteredTenant};
-use crate::protocol::words::client::*;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::samples::{self, registered_scope, resource};
-use crate::protocol::words::scope::*;
+use crate::registration::provider;
+use crate::words::catalogue::{Catalogue, RegisteredTenant};
+use crate::words::client::*;
+use crate::words::identifiers::ClientId;
+use crate::words::identity_provider::IdentityProvider;
+use crate::words::instant::Instant;
+use crate::words::parameters::Parameters;
+use crate::words::response_type::ResponseType;
+use crate::words::samples::{self, registered_scope, resource};
+use crate::words::scope::*;
 
 pub const REDIRECT_URI: &str = "https://rp1.example/cb";
 /// RFC 7636 appendix B.

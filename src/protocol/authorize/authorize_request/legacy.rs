@@ -2,10 +2,10 @@
 //! as if it were not registered for them.
 
 use super::{AuthorizeRefusal, AuthorizeRequest};
-use crate::protocol::authorize::pkce::CodeChallengeMethod;
-use crate::protocol::words::client::Client;
-use crate::protocol::words::legacy_flow::{LEGACY_UNTIL, LegacyFlow};
-use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
+use crate::authorize::pkce::CodeChallengeMethod;
+use crate::words::client::Client;
+use crate::words::legacy_flow::{LEGACY_UNTIL, LegacyFlow};
+use crate::words::reason::{AuthorizeErrorCode, Reason};
 
 impl AuthorizeRequest {
     /// Those that this request uses.

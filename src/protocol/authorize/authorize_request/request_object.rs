@@ -7,8 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::AuthorizeRefusal;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::{AuthorizeErrorCode, Reason};
 
 /// What a refused request object says about the way back. It was not verified.
 #[derive(Default)]

@@ -3,12 +3,12 @@
 //! far as the request shows what that is.
 
 use super::request_object::{self, UnverifiedWayBack};
-use crate::protocol::words::client::Client;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::Reason;
-use crate::protocol::words::redirect_uri::RedirectTarget;
-use crate::protocol::words::response_type::{ResponseMode, ResponseType};
+use crate::words::client::Client;
+use crate::words::identifiers::ClientId;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::Reason;
+use crate::words::redirect_uri::RedirectTarget;
+use crate::words::response_type::{ResponseMode, ResponseType};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReturnPath {
@@ -128,7 +128,7 @@ mod tests {
     use super::super::{AuthorizeError, Ending};
     use super::ResponseMode::*;
     use super::*;
-    use crate::protocol::words::reason::AuthorizeErrorCode as Code;
+    use crate::words::reason::AuthorizeErrorCode as Code;
 
     type Answer = (Code, Reason, ResponseMode, Option<String>);
 

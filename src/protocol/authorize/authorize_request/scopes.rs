@@ -2,11 +2,11 @@
 //! the response type takes.
 
 use super::{AuthorizeRefusal, Registered};
-use crate::protocol::token::audience::with_default_scope;
-use crate::protocol::words::catalogue::Catalogue;
-use crate::protocol::words::reason::{AuthorizeErrorCode, Reason};
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
+use crate::token::audience::with_default_scope;
+use crate::words::catalogue::Catalogue;
+use crate::words::reason::{AuthorizeErrorCode, Reason};
+use crate::words::response_type::ResponseType;
+use crate::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
 /// Reads `scope`. A request that sends `resource` and no `scope`, or `offline_access` alone, gets
 /// all scopes of the client that lead to these resources (RFC 6749 §3.3), and `offline_access` if

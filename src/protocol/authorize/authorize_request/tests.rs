@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::fixtures::*;
 use super::*;
-use crate::protocol::words::legacy_flow::LegacyFlow;
+use crate::words::legacy_flow::LegacyFlow;
 
 fn path(request: &AuthorizeRequest) -> &ReturnPath {
     if let Ending::Client(path) = &request.ending {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::authorize_request::fixtures::*;
 use super::super::authorize_request::validate;
 use super::*;
-use crate::protocol::words::samples;
+use crate::words::samples;
 
 /// Three seconds after the request came in.
 pub(crate) const NOW: Instant = Instant::from_seconds(RECEIVED_AT.seconds() + 3);

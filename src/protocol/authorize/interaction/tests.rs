@@ -8,10 +8,10 @@ use serde_json::json;
 use super::super::authorize_request::fixtures::*;
 use super::case::*;
 use super::*;
-use crate::protocol::device::device_code::UserCode;
-use crate::protocol::words::acr_values::AcrValues;
-use crate::protocol::words::identifiers::TenantName;
-use crate::protocol::words::session::LOCAL;
+use crate::device::device_code::UserCode;
+use crate::words::acr_values::AcrValues;
+use crate::words::identifiers::TenantName;
+use crate::words::session::LOCAL;
 
 #[test]
 fn a_session_is_enough_for_a_plain_request() {

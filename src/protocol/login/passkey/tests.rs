@@ -4,7 +4,7 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::json;
 
 use super::*;
-use crate::protocol::words::samples;
+use crate::words::samples;
 
 const PARTY: RelyingParty<'static> = RelyingParty {
     id: "login.example",

@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use super::known::note_unread;
 use super::{Import, ImportedObject, Row, table};
-use crate::protocol::keys::key_set::{self, PRIVATE_MEMBERS};
-use crate::protocol::registration::client::LONGEST_LIFETIME;
-use crate::protocol::registration::client_rules::jwks;
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::names::{STANDARD_SCOPES, own_claim, token_name};
-use crate::protocol::registration::timestamp;
-use crate::protocol::words::identifiers::in_text;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::scope::OFFLINE_ACCESS;
-use crate::protocol::words::session::LOCAL;
+use crate::keys::key_set::{self, PRIVATE_MEMBERS};
+use crate::registration::client::LONGEST_LIFETIME;
+use crate::registration::client_rules::jwks;
+use crate::registration::document::ObjectKind;
+use crate::registration::names::{STANDARD_SCOPES, own_claim, token_name};
+use crate::registration::timestamp;
+use crate::words::identifiers::in_text;
+use crate::words::instant::Instant;
+use crate::words::scope::OFFLINE_ACCESS;
+use crate::words::session::LOCAL;
 
 /// A table, the columns that name its rows from other tables, and those tables. Some had other
 /// names before 4.0, when a scope belonged to one resource.

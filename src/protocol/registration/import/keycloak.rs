@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use self::roles::{ClientRoles, Roles};
 use super::known::{is_known, note_unread};
 use super::{DEVICE, Import, ImportedObject, Row, is_clear};
-use crate::protocol::registration::client::LONGEST_LIFETIME;
-use crate::protocol::registration::client_secret::check_own;
-use crate::protocol::registration::names::{self, STANDARD_SCOPES};
-use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::identifiers::in_text;
-use crate::protocol::words::scope::OFFLINE_ACCESS;
+use crate::registration::client::LONGEST_LIFETIME;
+use crate::registration::client_secret::check_own;
+use crate::registration::names::{self, STANDARD_SCOPES};
+use crate::words::client::SigningAlgorithm;
+use crate::words::identifiers::in_text;
+use crate::words::scope::OFFLINE_ACCESS;
 
 /// In every realm.
 const ITS_CLIENTS: &str =

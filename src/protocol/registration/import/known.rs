@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::{Import, Row, plain};
-use crate::protocol::words::identifiers::in_text;
+use crate::words::identifiers::in_text;
 
 /// The keys that they have, in tables. The first line of a table: its title, what one of its
 /// objects is called, and the member with the object's name. Every other line: a key, what its

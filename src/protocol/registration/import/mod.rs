@@ -23,8 +23,8 @@ use super::document::ObjectKind;
 use super::names::token_name;
 use super::references::FirstPlaces;
 use super::user::is_possible_claim;
-use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
-use crate::protocol::words::session::LOCAL;
+use crate::words::scope::{OFFLINE_ACCESS, OPENID};
+use crate::words::session::LOCAL;
 
 /// What has been read so far.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::ImportedObject;
-use crate::protocol::registration::client::LONGEST_LIFETIME;
-use crate::protocol::registration::walker::expected;
+use crate::registration::client::LONGEST_LIFETIME;
+use crate::registration::walker::expected;
 
 /// How each member of theirs is copied, in tables of three columns: our name, their name, and the
 /// kind. `flag=true`: a flag that is told where it differs from what they leave unsaid. `lifetime`:

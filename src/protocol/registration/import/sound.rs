@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Import, ImportedObject};
-use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::document::{Document, ObjectKind};
-use crate::protocol::registration::references::note_taken;
+use crate::registration::client_rules::ClientDefaults;
+use crate::registration::document::{Document, ObjectKind};
+use crate::registration::references::note_taken;
 
 /// Members that an object must have. Without some of them a client would let in more. Where a rule
 /// refuses one, or the last item of one, the whole object is left out.

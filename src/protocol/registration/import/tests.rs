@@ -12,11 +12,11 @@ use serde_json::json;
 
 use super::row::MEMBERS;
 use super::*;
-use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::document::Document;
-use crate::protocol::registration::references::Stored;
-use crate::protocol::registration::walker;
-use crate::protocol::words::instant::Instant;
+use crate::registration::client_rules::ClientDefaults;
+use crate::registration::document::Document;
+use crate::registration::references::Stored;
+use crate::registration::walker;
+use crate::words::instant::Instant;
 
 /// Fails where `apply` would refuse the document.
 fn assert_applicable(document: &Value, stored: &Stored) {
@@ -43,7 +43,7 @@ fn client(members: Value) -> (Value, String) {
     let mut known = Stored::default();
     known.objects.extend([(
         (
-            crate::protocol::registration::ObjectKind::IdentityProvider,
+            crate::registration::ObjectKind::IdentityProvider,
             String::from("Corp"),
         ),
         false,
@@ -272,7 +272,7 @@ fn what_stays_behind_is_said() {
 
 #[test]
 fn a_key_becomes_jwks_where_there_is_no_secret() {
-    let jwk = crate::protocol::words::samples::p256(1).to_jwk();
+    let jwk = crate::words::samples::p256(1).to_jwk();
     let key = json!({"Type": "JWK", "Value": jwk.to_string()});
     let code = |secrets: Value| json!({"AllowedGrantTypes": ["authorization_code"], "RedirectUris": ["https://a.example/cb"], "ClientSecrets": secrets});
     let (ours, _) = client(code(json!([key])));

@@ -19,15 +19,15 @@ use super::problem::DocumentProblem;
 use super::references::Stored;
 use super::user::{Credential, Owners, UserEntry};
 use super::verified_address;
-use crate::protocol::login::password::PasswordFlaw;
-use crate::protocol::registration::administration::Administration;
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::walker::parse_own;
-use crate::protocol::token::client_secret::SecretDigest;
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::instant::Day;
-use crate::protocol::words::legacy_flow::FlowUse;
-use crate::protocol::words::secret::SecretText;
+use crate::login::password::PasswordFlaw;
+use crate::registration::administration::Administration;
+use crate::registration::document::ObjectKind;
+use crate::registration::walker::parse_own;
+use crate::token::client_secret::SecretDigest;
+use crate::words::identifiers::Subject;
+use crate::words::instant::Day;
+use crate::words::legacy_flow::FlowUse;
+use crate::words::secret::SecretText;
 
 pub use removal::Pruning;
 

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::problem::DocumentProblem;
 use super::super::provider;
 use super::Comparison;
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::walker::parse_own;
-use crate::protocol::words::identity_provider::{IdentityProvider, ProviderKind};
+use crate::registration::document::ObjectKind;
+use crate::registration::walker::parse_own;
+use crate::words::identity_provider::{IdentityProvider, ProviderKind};
 
 pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
     let Comparison {

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::super::problem::{DocumentProblem, shown};
 use super::{Comparison, PlanStep, PlannedChange, SecretChanges, Verb};
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::walker::parse_own;
-use crate::protocol::words::identifiers::Subject;
+use crate::registration::document::ObjectKind;
+use crate::registration::walker::parse_own;
+use crate::words::identifiers::Subject;
 
 /// The lists that are pruned, with the names each has.
 #[derive(Clone, Debug, Default)]

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::user::Credential;
-use crate::protocol::registration::walker::parse;
-use crate::protocol::words::identifiers::TenantName;
+use crate::registration::client_rules::ClientDefaults;
+use crate::registration::user::Credential;
+use crate::registration::walker::parse;
+use crate::words::identifiers::TenantName;
 
 fn registered() -> RegisteredObjects {
     let object = |document: Value| RegisteredObject {

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::super::problem::{DocumentProblem, shown};
 use super::super::user::{Credential, Identity, UserEntry};
 use super::{Comparison, FieldChange, PlanStep, PlannedChange, SecretChanges, Verb};
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::walker::parse_own;
-use crate::protocol::words::identifiers::{Subject, TenantName};
+use crate::registration::document::ObjectKind;
+use crate::registration::walker::parse_own;
+use crate::words::identifiers::{Subject, TenantName};
 
 /// What happens to each user of the document. `None` for a user who is registered just so. Notes
 /// names and subjects that somebody else has.

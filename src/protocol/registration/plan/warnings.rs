@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Comparison, PlanStep, PlannedChange};
-use crate::protocol::registration::client::from_json;
-use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::document::{DocumentEntry, ObjectKind};
-use crate::protocol::registration::names::REGISTRATION_WRITE;
-use crate::protocol::registration::problem::shown;
-use crate::protocol::registration::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
-use crate::protocol::registration::timestamp::format_day;
-use crate::protocol::registration::user::UserEntry;
-use crate::protocol::registration::walker::parse_own;
-use crate::protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
-use crate::protocol::words::response_type::ResponseType;
+use crate::registration::client::from_json;
+use crate::registration::client_rules::ClientDefaults;
+use crate::registration::document::{DocumentEntry, ObjectKind};
+use crate::registration::names::REGISTRATION_WRITE;
+use crate::registration::problem::shown;
+use crate::registration::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
+use crate::registration::timestamp::format_day;
+use crate::registration::user::UserEntry;
+use crate::registration::walker::parse_own;
+use crate::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
+use crate::words::response_type::ResponseType;
 
 /// Clients whose names one line has.
 const MOST_NAMED: usize = 10;

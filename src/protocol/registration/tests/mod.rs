@@ -13,10 +13,10 @@ use super::document::Document;
 use super::references::Stored;
 use super::walker::{parse, parse_own};
 use super::{DocumentProblem, ObjectKind};
-use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::words::client::*;
-use crate::protocol::words::response_type::ResponseType;
-use crate::protocol::words::samples::{self, changed};
+use crate::registration::client_rules::ClientDefaults;
+use crate::words::client::*;
+use crate::words::response_type::ResponseType;
+use crate::words::samples::{self, changed};
 
 fn read(value: &Value) -> Result<Document, Vec<DocumentProblem>> {
     read_beside(value, &Stored::default())

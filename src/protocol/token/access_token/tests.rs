@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocol::words::samples::{self, EPOCHS, scope};
+use crate::words::samples::{self, EPOCHS, scope};
 
 const ISSUER: &str = "https://op.example";
 

@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use super::super::client_secret::DigestAlgorithm;
 use super::*;
-use crate::protocol::keys::jwt;
-use crate::protocol::words::client::{SigningAlgorithm, WorkloadIdentity};
-use crate::protocol::words::samples::{self, NOW};
-use crate::protocol::words::secret::SecretBytes;
+use crate::keys::jwt;
+use crate::words::client::{SigningAlgorithm, WorkloadIdentity};
+use crate::words::samples::{self, NOW};
+use crate::words::secret::SecretBytes;
 
 fn basic(user_pass: &str) -> String {
     format!("Basic {}", STANDARD.encode(user_pass))

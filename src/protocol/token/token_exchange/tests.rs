@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::super::token_request::TokenRequest;
 use super::*;
-use crate::protocol::words::client::GrantType;
-use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
-use crate::protocol::words::parameters::Parameters;
-use crate::protocol::words::samples::{self, scope};
-use crate::protocol::words::session::SignIn;
+use crate::words::client::GrantType;
+use crate::words::identifiers::{ClientId, Subject, TenantName};
+use crate::words::parameters::Parameters;
+use crate::words::samples::{self, scope};
+use crate::words::session::SignIn;
 
 const ISSUER: &str = "https://op.example";
 const ORDERS: &str = "https://orders.example.com/";
@@ -108,7 +108,7 @@ fn only_tokens_that_the_registration_names_are_taken() {
         refused(|_, client| client.token_exchange = None),
         unregistered
     );
-    let public = crate::protocol::words::client::ClientAuthenticationMethod::None;
+    let public = crate::words::client::ClientAuthenticationMethod::None;
     assert_eq!(
         exchanged(&[], |_, client| client.authentication = public).map(drop),
         unregistered

@@ -6,10 +6,10 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::{invalid_request, resources, scope, targets};
-use crate::protocol::words::client::GrantType;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::{Reason, TokenError};
-use crate::protocol::words::scope::ScopeSet;
+use crate::words::client::GrantType;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::{Reason, TokenError};
+use crate::words::scope::ScopeSet;
 
 /// The client's own credentials. They are not handed on to the grant.
 const CLIENT_PROOF: [&str; 3] = ["client_secret", "client_assertion", "client_assertion_type"];

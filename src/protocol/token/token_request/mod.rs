@@ -5,14 +5,14 @@ mod extension;
 
 pub use extension::ExtensionRequest;
 
-use crate::protocol::words::client::{Client, GrantType};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::legacy_flow::LEGACY_UNTIL;
-use crate::protocol::words::parameters::{self, Parameters};
-use crate::protocol::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::LOCAL;
+use crate::words::client::{Client, GrantType};
+use crate::words::instant::Instant;
+use crate::words::legacy_flow::LEGACY_UNTIL;
+use crate::words::parameters::{self, Parameters};
+use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::scope::ScopeSet;
+use crate::words::secret::SecretText;
+use crate::words::session::LOCAL;
 
 /// Every parameter that a grant reads. None of them may stand in the URL.
 pub const PARAMETERS: [&str; 22] = [

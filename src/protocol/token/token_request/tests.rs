@@ -1,7 +1,7 @@
 //! Tables of token requests.
 
 use super::*;
-use crate::protocol::words::samples;
+use crate::words::samples;
 
 fn no_extension(_: &str) -> bool {
     false
@@ -145,9 +145,7 @@ fn a_grant_type_is_served_and_the_clients() {
 #[test]
 fn the_password_grant_ends_after_its_last_day() {
     let until = |days: i32| Client {
-        legacy_until: Some(crate::protocol::words::instant::Day(
-            samples::NOW.day().0 + days,
-        )),
+        legacy_until: Some(crate::words::instant::Day(samples::NOW.day().0 + days)),
         ..allowed(GrantType::Password)
     };
     let form = [
@@ -221,7 +219,7 @@ fn client_credentials_are_for_confidential_clients() {
     });
     assert_eq!(sent(&samples::client(), &form), Ok(read));
     let public = Client {
-        authentication: crate::protocol::words::client::ClientAuthenticationMethod::None,
+        authentication: crate::words::client::ClientAuthenticationMethod::None,
         ..samples::client()
     };
     let refused = Err(("unauthorized_client", Reason::PublicClientCredentials));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::protocol::authorize::authorize_request::fixtures::{client, public_client};
+use crate::authorize::authorize_request::fixtures::{client, public_client};
 
 fn matches(registered: &str, sent: &str) -> bool {
     let target = RedirectTarget::match_registered(sent, &public_client(&[registered]));

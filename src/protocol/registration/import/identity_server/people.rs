@@ -8,13 +8,13 @@ use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
 use serde_json::{Value, json};
 
 use super::{claim_name, instant};
-use crate::protocol::login::pbkdf2::Pbkdf2Hash;
-use crate::protocol::login::second_factor::from_base32;
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::import::{Import, ImportedObject, Row};
-use crate::protocol::registration::user::is_possible_claim;
-use crate::protocol::token::claims::PREFERRED_USERNAME;
-use crate::protocol::words::instant::Instant;
+use crate::login::pbkdf2::Pbkdf2Hash;
+use crate::login::second_factor::from_base32;
+use crate::registration::document::ObjectKind;
+use crate::registration::import::{Import, ImportedObject, Row};
+use crate::registration::user::is_possible_claim;
+use crate::token::claims::PREFERRED_USERNAME;
+use crate::words::instant::Instant;
 
 /// A lockout that ends within this was not meant for good.
 const DAY: Duration = Duration::from_secs(86_400);
@@ -274,7 +274,7 @@ fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, St
 
 /// A hash of version 2 (a zero, salt, key) or 3 (a one; pseudorandom function, rounds and length of
 /// the salt, each four bytes; salt, key) in PHC form.
-pub(in crate::protocol::registration::import) fn phc(hash: &str) -> Option<String> {
+pub(in crate::registration::import) fn phc(hash: &str) -> Option<String> {
     let bytes = BASE64_STANDARD.decode(hash).ok()?;
     let (prf, rounds, (salt, key)) = match bytes.split_first()? {
         (0, rest) if rest.len() == 16 + 32 => (0, 1_000, rest.split_at_checked(16)?),

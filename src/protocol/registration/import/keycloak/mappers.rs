@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::super::{Import, ImportedObject, Row, table};
 use super::attributes::typed;
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::names::{own_claim, token_name};
-use crate::protocol::token::claims::{built_in_scopes, is_personal};
+use crate::registration::document::ObjectKind;
+use crate::registration::names::{own_claim, token_name};
+use crate::token::claims::{built_in_scopes, is_personal};
 
 /// The claim with the last part of each group's path.
 pub(super) const GROUP_NAMES: &str = "group_names";

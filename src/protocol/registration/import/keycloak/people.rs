@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::mappers::{GROUP_NAMES, is_vouched};
 use super::roles::Roles;
 use super::{GROUPS, ROLE, is_among};
-use crate::protocol::login::pbkdf2::Pbkdf2Hash;
-use crate::protocol::login::second_factor::{STEP, from_base32, to_base32};
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::import::{Import, ImportedObject, Row, is_clear};
-use crate::protocol::registration::user::phc_string;
-use crate::protocol::token::claims::PREFERRED_USERNAME;
-use crate::protocol::words::secret::SecretBytes;
+use crate::login::pbkdf2::Pbkdf2Hash;
+use crate::login::second_factor::{STEP, from_base32, to_base32};
+use crate::registration::document::ObjectKind;
+use crate::registration::import::{Import, ImportedObject, Row, is_clear};
+use crate::registration::user::phc_string;
+use crate::token::claims::PREFERRED_USERNAME;
+use crate::words::secret::SecretBytes;
 
 const ITS_ACTIONS: &str = "\
     CONFIGURE_RECOVERY_AUTHN_CODES CONFIGURE_TOTP TERMS_AND_CONDITIONS UPDATE_EMAIL \
@@ -234,7 +234,7 @@ fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
 
 /// The secret of an app, in base32, if its codes are like ours (six digits, SHA-1, 30 seconds). It
 /// is there as the bytes of a text, or in base32.
-pub(in crate::protocol::registration::import) fn totp(credential: &Row<'_>) -> Option<String> {
+pub(in crate::registration::import) fn totp(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;
     let is = |key: &str, wanted: Value| how.get(key) == Some(&wanted);
@@ -253,7 +253,7 @@ pub(in crate::protocol::registration::import) fn totp(credential: &Row<'_>) -> O
 }
 
 /// A password in PHC form.
-pub(in crate::protocol::registration::import) fn phc(credential: &Row<'_>) -> Option<String> {
+pub(in crate::registration::import) fn phc(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;
     let encoded = |name: &str| Some(secret.get(name)?.as_str()?.trim_end_matches('=').to_owned());

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::super::{Import, ImportedObject, Row};
 use super::{ITS_SCOPES, is_among, is_openid, mappers};
-use crate::protocol::registration::document::ObjectKind;
-use crate::protocol::registration::names::{STANDARD_SCOPES, token_name};
-use crate::protocol::words::scope::{OFFLINE_ACCESS, OPENID};
+use crate::registration::document::ObjectKind;
+use crate::registration::names::{STANDARD_SCOPES, token_name};
+use crate::words::scope::{OFFLINE_ACCESS, OPENID};
 
 /// Of these, what a client may ask for, and what they gave.
 const WITHOUT_CLAIMS: [(&str, &str); 6] = [

@@ -168,7 +168,7 @@ fn scopes_of_the_import_take_no_name_of_the_realm() {
 
 #[test]
 fn what_stays_behind_of_a_dump_is_told() {
-    let jwk = crate::protocol::words::samples::p256(1).to_jwk();
+    let jwk = crate::words::samples::p256(1).to_jwk();
     let key = json!({"Type": "JWK", "Value": jwk.to_string(), "ApiResourceId": 1});
     let (document, lines) = read(json!({
         "ApiResources": [{"Id": 1, "Name": "api", "UserClaims": ["sub", "name", "amr"]}, {"Id": 2, "Name": "web"}],
@@ -215,8 +215,8 @@ pub(super) fn taken(document: &Value) {
 
 #[test]
 fn secrets_and_keys_that_cannot_move_are_left_out_and_never_told() {
-    let public = crate::protocol::words::samples::p256(1).to_jwk();
-    let other = crate::protocol::words::samples::p256(2).to_jwk();
+    let public = crate::words::samples::p256(1).to_jwk();
+    let other = crate::words::samples::p256(2).to_jwk();
     let private = |key: &Value| {
         let mut private = key.clone();
         private["d"] = json!("canary-4711");
