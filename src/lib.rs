@@ -66,11 +66,12 @@ pub mod metrics;
 pub mod outbound;
 pub mod pages;
 pub mod permits;
-pub mod protocol;
 pub mod registry;
 pub mod server;
 pub mod store;
 pub mod supervisor;
+
+pub use gatepost_protocol as protocol;
 
 /// The examples of the documentation compile.
 #[cfg(doctest)]

@@ -1,86 +1,17 @@
-//! How this program's plain values travel to and from Postgres columns.
+//! Reads columns and values from rows. How the types of the core travel to and from columns stands
+//! in `protocol/words/columns.rs`.
 
 use std::error::Error;
 
 use postgres::Row;
-use postgres::types::private::BytesMut;
-use postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
+use postgres::types::FromSql;
 
 use super::error::StoreError;
 use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{ClientId, KeyThumbprint, Sid, Subject, TenantName};
-use crate::protocol::words::instant::{Day, Instant};
-use crate::protocol::words::scope::ScopeSet;
+use crate::protocol::words::identifiers::{KeyThumbprint, TenantName};
 use crate::protocol::words::session::SignIn;
-use crate::protocol::words::strength::Strength;
 
 pub(super) type Fault = Box<dyn Error + Sync + Send>;
-
-/// Microseconds between 1970-01-01 and 2000-01-01, where `timestamptz` counts from.
-const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
-
-impl<'a> FromSql<'a> for Instant {
-    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Instant, Fault> {
-        let micros = i64::from_be_bytes(raw.try_into()?);
-        Ok(Instant::from_micros(
-            micros.saturating_add(POSTGRES_EPOCH_MICROS),
-        ))
-    }
-
-    accepts!(TIMESTAMPTZ);
-}
-
-impl ToSql for Instant {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
-        let micros = self
-            .micros()
-            .checked_sub(POSTGRES_EPOCH_MICROS)
-            .ok_or("instant out of range")?;
-        out.extend_from_slice(&micros.to_be_bytes());
-        Ok(IsNull::No)
-    }
-
-    accepts!(TIMESTAMPTZ);
-    to_sql_checked!();
-}
-
-/// Types that travel as a plainer one does.
-macro_rules! travels {
-    ($($name:ident as $plain:ty: $read:expr, |$value:ident| $write:expr;)*) => { $(
-        impl<'a> FromSql<'a> for $name {
-            fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<$name, Fault> {
-                <$plain>::from_sql(kind, raw).map($read)
-            }
-
-            fn accepts(kind: &Type) -> bool {
-                <$plain as FromSql<'_>>::accepts(kind)
-            }
-        }
-
-        impl ToSql for $name {
-            fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
-                let $value = self;
-                $write.to_sql(kind, out)
-            }
-
-            fn accepts(kind: &Type) -> bool {
-                <$plain as ToSql>::accepts(kind)
-            }
-
-            to_sql_checked!();
-        }
-    )* };
-}
-
-travels! {
-    Day as i32: Day, |day| day.0;
-    ClientId as &str: ClientId::new, |name| name.as_str();
-    Subject as &str: Subject::new, |name| name.as_str();
-    Sid as &str: Sid::new, |name| name.as_str();
-    Strength as &str: Strength::of, |strength| strength.as_str();
-    ScopeSet as Vec<&str>: |names| names.into_iter().collect(),
-        |scope| scope.iter().collect::<Vec<_>>();
-}
 
 /// Reads a struct of a row: first the fields that are the column of their name, then, behind a
 /// semicolon, the others.
@@ -153,19 +84,4 @@ pub(super) fn sign_in(row: &Row, of_tenant: &'static str) -> Result<SignIn, Stor
         subject: column(row, "sub")?,
         tenant: tenant(row, of_tenant)?,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_instant_outside_the_range_is_an_error_not_a_wrap() {
-        let mut out = BytesMut::new();
-        assert!(
-            Instant::from_micros(i64::MIN)
-                .to_sql(&Type::TIMESTAMPTZ, &mut out)
-                .is_err()
-        );
-    }
 }

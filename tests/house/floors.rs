@@ -97,7 +97,8 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 /// The module of a file: `protocol::words` for `protocol/words/mod.rs`.
 fn module(path: &str) -> String {
     let path = path.strip_suffix(".rs").unwrap();
-    path.strip_suffix("/mod").unwrap_or(path).replace('/', "::")
+    let of_folder = path.strip_suffix("/mod").or(path.strip_suffix("/lib"));
+    of_folder.unwrap_or(path).replace('/', "::")
 }
 
 fn uses(files: &[SourceFile]) -> Uses {
@@ -132,7 +133,7 @@ fn part<'a>(path: &'a str, room: &str) -> Option<&'a str> {
     let inside = path.strip_prefix(room)?.strip_prefix('/')?;
     let name = inside.split('/').next()?;
     let name = name.strip_suffix(".rs").unwrap_or(name);
-    (name != "mod").then_some(name)
+    (name != "mod" && name != "lib").then_some(name)
 }
 
 fn breaches(floors: &Floors, uses: &Uses) -> Vec<String> {

@@ -40,7 +40,7 @@ const fn beside(name: &'static str, paths: &'static str) -> Room {
 
 #[rustfmt::skip]
 pub const ROOMS: &[Room] = &[
-    core("protocol/words", "protocol/mod protocol/words"),
+    core("protocol/words", "protocol/lib protocol/words"),
     core("protocol/keys", "protocol/keys"),
     core("protocol/token", "protocol/token"),
     core("protocol/device", "protocol/device"),

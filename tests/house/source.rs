@@ -95,11 +95,17 @@ impl SourceFile {
     /// Where the modules begin that this file declares under `#[cfg(test)]`: `pages/tests.rs`,
     /// `pages/tests/`.
     fn test_modules(&self) -> Vec<String> {
-        let directory = self.path.strip_suffix("mod.rs").map(str::to_owned);
+        let of_folder = self
+            .path
+            .strip_suffix("mod.rs")
+            .or(self.path.strip_suffix("lib.rs"));
+        let directory = of_folder.map(str::to_owned);
         let directory =
             directory.unwrap_or_else(|| format!("{}/", self.path.strip_suffix(".rs").unwrap()));
-        let declared = self
-            .code
+        // The name of the feature, `testing`, is a literal, and so blank.
+        let for_other_crates = format!("#[cfg(any(test, feature = {:9}))]", "");
+        let code = self.code.replace(&for_other_crates, "#[cfg(test)]");
+        let declared = code
             .split("#[cfg(test)]")
             .skip(1)
             .filter_map(|rest| rest.split_once(';'));
@@ -134,7 +140,21 @@ impl SourceFile {
                 }
             }
         }
+        let of_crate = self.module_of_crate();
         paths
+            .into_iter()
+            .map(|path| format!("{of_crate}{path}"))
+            .collect()
+    }
+
+    /// Where the crate that the file belongs to stands, as seen from the root package:
+    /// `protocol::` for what lies in `src/protocol`, nothing for the root package's own.
+    fn module_of_crate(&self) -> &'static str {
+        if self.top_module() == "protocol" {
+            "protocol::"
+        } else {
+            ""
+        }
     }
 
     /// Every path that it uses outside its unit tests, from the crate root on, without `crate::`.
@@ -149,20 +169,36 @@ impl SourceFile {
                 .any(|root| path.starts_with(root));
             if is_statement && !is_word_byte(code[..position].bytes().next_back()) {
                 let members = spread(&path.replace(" as ", "="));
-                paths.extend(members.iter().map(|path| from_root(path, module)));
+                paths.extend(members.iter().map(|path| self.resolved(path, module)));
             }
         }
         for (position, root) in code.match_indices("crate::") {
-            paths.extend(paths_at(&code[position + root.len()..]));
+            let of_crate = self.module_of_crate();
+            let named = paths_at(&code[position + root.len()..]);
+            paths.extend(named.iter().map(|path| format!("{of_crate}{path}")));
         }
         paths
+    }
+
+    /// A path that begins with `crate`, `self` or `super` in `module`, from the crate root on.
+    fn resolved(&self, path: &str, module: &str) -> String {
+        if let Some(path) = path.strip_prefix("crate::") {
+            return format!("{}{path}", self.module_of_crate());
+        }
+        let mut module = module;
+        let mut path = path.strip_prefix("self::").unwrap_or(path);
+        while let Some(above) = path.strip_prefix("super::") {
+            module = module.rsplit_once("::").map_or("", |(above, _)| above);
+            path = above;
+        }
+        format!("{module}::{path}")
     }
 
     /// `use super::` lines at the file's own level that climb as far as the crate root, past every
     /// rule about it.
     pub fn escapes_through_super(&self) -> impl Iterator<Item = &str> {
         let nested = self.path.matches('/').count();
-        let depth = if self.path.ends_with("/mod.rs") {
+        let depth = if self.path.ends_with("/mod.rs") || self.path.ends_with("/lib.rs") {
             nested
         } else {
             nested + 1
@@ -245,20 +281,6 @@ fn spread(path: &str) -> Vec<String> {
         .iter()
         .flat_map(|member| spread(&format!("{}{member}", before.trim())))
         .collect()
-}
-
-/// A path that begins with `crate`, `self` or `super` in `module`, from the crate root on.
-fn from_root(path: &str, module: &str) -> String {
-    if let Some(path) = path.strip_prefix("crate::") {
-        return path.to_owned();
-    }
-    let mut module = module;
-    let mut path = path.strip_prefix("self::").unwrap_or(path);
-    while let Some(above) = path.strip_prefix("super::") {
-        module = module.rsplit_once("::").map_or("", |(above, _)| above);
-        path = above;
-    }
-    format!("{module}::{path}")
 }
 
 /// Replaces comments, and what stands in string and character literals if asked to, by blanks.

@@ -4,6 +4,8 @@ pub mod acr_values;
 pub mod catalogue;
 pub mod claim_shape;
 pub mod client;
+#[cfg(feature = "postgres-types")]
+pub mod columns;
 pub mod epochs;
 pub mod forwarded;
 pub mod identifiers;
@@ -11,14 +13,14 @@ pub mod identity_provider;
 pub mod instant;
 pub mod legacy_flow;
 pub mod mail_address;
-pub(crate) mod named;
+pub mod named;
 pub mod parameters;
 pub mod place;
 pub mod reason;
 pub mod redirect_uri;
 pub mod response_type;
-#[cfg(test)]
-pub(crate) mod samples;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
 pub mod scope;
 pub mod secret;
 pub mod session;

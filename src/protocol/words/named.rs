@@ -2,6 +2,7 @@
 
 /// Writes the enum, the list of its variants without and with their names, the name of each, and
 /// the way back from a name.
+#[macro_export]
 macro_rules! named {
     (
         $(#[$attribute:meta])*
@@ -28,4 +29,4 @@ macro_rules! named {
     };
 }
 
-pub(crate) use named;
+pub use crate::named;

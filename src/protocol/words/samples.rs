@@ -1,5 +1,11 @@
 //! One registered client, user and catalogue that the tests of the core vary.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic here is a failed test"
+)]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -29,10 +35,10 @@ use crate::words::session::User;
 use crate::words::strength::Strength;
 
 /// 2026-11-20T00:00:00Z
-pub(crate) const NOW: Instant = Instant::from_seconds(1_795_132_800);
+pub const NOW: Instant = Instant::from_seconds(1_795_132_800);
 
 /// The public key of that private number.
-pub(crate) fn p256(number: u8) -> PublicKey {
+pub fn p256(number: u8) -> PublicKey {
     let mut private = [0; 32];
     private[31] = number;
     let point = PrivateKey::from_private_key(&ECDH_P256, &private)
@@ -46,12 +52,12 @@ pub(crate) fn p256(number: u8) -> PublicKey {
     }
 }
 
-pub(crate) fn scope(text: &str) -> ScopeSet {
+pub fn scope(text: &str) -> ScopeSet {
     ScopeSet::parse(text).unwrap()
 }
 
 /// A JSON object with other members; `null` takes one away.
-pub(crate) fn changed(mut object: Value, changes: Value) -> Value {
+pub fn changed(mut object: Value, changes: Value) -> Value {
     for (name, value) in changes.as_object().unwrap() {
         if value.is_null() {
             object.as_object_mut().unwrap().remove(name);
@@ -63,7 +69,7 @@ pub(crate) fn changed(mut object: Value, changes: Value) -> Value {
 }
 
 /// By the password, just now.
-pub(crate) fn session() -> Session {
+pub fn session() -> Session {
     Session {
         day: Day(0),
         subject: Subject::new("alice-subject"),
@@ -88,7 +94,7 @@ pub(crate) fn session() -> Session {
 }
 
 /// Its code_verifier is that of RFC 7636 appendix B.
-pub(crate) fn round_trip() -> RoundTrip {
+pub fn round_trip() -> RoundTrip {
     RoundTrip {
         linking: None,
         provider: String::from("corp"),
@@ -103,7 +109,7 @@ pub(crate) fn round_trip() -> RoundTrip {
     }
 }
 
-pub(crate) fn client() -> Client {
+pub fn client() -> Client {
     Client {
         client_id: ClientId::new("web"),
         client_name: "Web shop".into(),
@@ -180,7 +186,7 @@ fn tenant(name: &str) -> RegisteredTenant {
 }
 
 /// The built-in scopes, `roles`, and four resource scopes over two resources and none.
-pub(crate) fn catalogue() -> Catalogue {
+pub fn catalogue() -> Catalogue {
     let mut scopes = built_in_scopes();
     scopes.push(registered_scope(
         "roles",
@@ -225,7 +231,7 @@ pub(crate) fn catalogue() -> Catalogue {
     }
 }
 
-pub(crate) fn registered_scope(
+pub fn registered_scope(
     name: &str,
     kind: ScopeKind,
     claims: &[&str],
@@ -248,7 +254,7 @@ pub(crate) fn registered_scope(
     }
 }
 
-pub(crate) fn resource(name: &str, claims: &[&str]) -> RegisteredResource {
+pub fn resource(name: &str, claims: &[&str]) -> RegisteredResource {
     RegisteredResource {
         name: name.to_owned(),
         display_name: name.to_owned(),
@@ -257,7 +263,7 @@ pub(crate) fn resource(name: &str, claims: &[&str]) -> RegisteredResource {
     }
 }
 
-pub(crate) fn user(claims: Value) -> User {
+pub fn user(claims: Value) -> User {
     User {
         subject: Subject::new("alice-subject"),
         username: Some(String::from("alice")),
@@ -268,27 +274,27 @@ pub(crate) fn user(claims: Value) -> User {
     }
 }
 
-pub(crate) fn alice() -> User {
+pub fn alice() -> User {
     user(
         json!({ "name": "Alice Smith", "email": "alice@example.com", "email_verified": true, "role": ["admin"] }),
     )
 }
 
-pub(crate) const EPOCHS: Epochs = Epochs {
+pub const EPOCHS: Epochs = Epochs {
     installation: 1,
     client: 2,
     user: 3,
     consent: 0,
 };
 
-pub(crate) fn grant() -> GrantId {
+pub fn grant() -> GrantId {
     GrantId {
         day: Day(20_777),
         random: [7; 16],
     }
 }
 
-pub(crate) fn sign_in() -> SignIn {
+pub fn sign_in() -> SignIn {
     SignIn {
         subject: Subject::new("alice-subject"),
         sid: Some(Sid::new("sid-1")),
@@ -300,14 +306,14 @@ pub(crate) fn sign_in() -> SignIn {
     }
 }
 
-pub(crate) fn claim_names() -> ClaimNames {
+pub fn claim_names() -> ClaimNames {
     ClaimNames {
         userinfo: vec![String::from("name")],
         id_token: vec![String::from("email")],
     }
 }
 
-pub(crate) fn access_token() -> AccessToken {
+pub fn access_token() -> AccessToken {
     AccessToken {
         jti: Jti {
             stands_on: StandsOn::Grant(grant()),
@@ -327,12 +333,12 @@ pub(crate) fn access_token() -> AccessToken {
 }
 
 /// `code_verifier` of [`authorization_code`], whose challenge is plain.
-pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+pub const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 /// `redirect_uri` of [`authorization_code`].
-pub(crate) const REDIRECT_URI: &str = "https://shop.example.com/cb";
+pub const REDIRECT_URI: &str = "https://shop.example.com/cb";
 
 /// A grant of that scope, given now.
-pub(crate) fn given(names: &str) -> Grant {
+pub fn given(names: &str) -> Grant {
     Grant {
         id: grant(),
         claims: claim_names(),
@@ -349,7 +355,7 @@ pub(crate) fn given(names: &str) -> Grant {
     }
 }
 
-pub(crate) fn authorization_code() -> AuthorizationCode {
+pub fn authorization_code() -> AuthorizationCode {
     AuthorizationCode {
         grant: Grant {
             scope: scope("openid profile orders.read"),
@@ -370,4 +376,4 @@ pub(crate) fn authorization_code() -> AuthorizationCode {
 }
 
 /// RFC 9449 §4.1, figure 2.
-pub(crate) const DPOP_PROOF: &str = "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg";
+pub const DPOP_PROOF: &str = "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg";

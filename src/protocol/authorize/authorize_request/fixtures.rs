@@ -1,5 +1,11 @@
 //! Registrations and requests for the core's tests.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a panic here is a failed test"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;

@@ -4,8 +4,8 @@
 //! again, so a registration that has changed in the meantime counts.
 
 mod details;
-#[cfg(test)]
-pub(crate) mod fixtures;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
 mod legacy;
 mod request_object;
 mod return_path;
