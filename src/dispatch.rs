@@ -1,6 +1,7 @@
 //! From (method, path) to a handler, and from what a handler returns to an answer and one log line.
 
-mod route;
+pub mod route;
+pub mod routes;
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -19,32 +20,55 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::http::{Method, Note, Refused, Request, Response};
 use crate::metrics::{Answered, Metrics, ServerStats};
 use crate::pages::error::Problem;
-use crate::protocol::scim::error::ScimError;
 use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::Reason;
 use crate::store::StoreError;
 
-use route::{Audience, Endpoint, Route, Sharing};
+use route::{Audience, Endpoint, Found, Route, Sharing};
 
-/// Absent until the first load from the database has succeeded.
-type Opened<'a> = Option<&'a App>;
+/// What requests are answered by.
+#[derive(Clone, Copy)]
+pub struct Serving<'a> {
+    pub routes: &'a [&'a [Route]],
+    pub config: &'a Config,
+    pub metrics: &'a Metrics,
+    /// Absent until the first load from the database has succeeded.
+    pub app: Option<&'a App>,
+}
 
-pub fn handle(config: &Config, metrics: &Metrics, app: Opened<'_>, request: &Request) -> Response {
+impl<'a> Serving<'a> {
+    fn find(&self, request: &'a Request) -> Option<Found<'a>> {
+        route::find(self.routes, self.config.base_url.path(), &request.path)
+    }
+}
+
+pub fn handle(serving: Serving<'_>, request: &Request) -> Response {
     let started = Instant::now();
-    let route = Route::find(config.base_url.path(), &request.path);
+    let found = serving.find(request);
     let response =
-        answer(config, app, route.as_ref(), request).header("X-Content-Type-Options", "nosniff");
+        answer(serving, found.as_ref(), request).header("X-Content-Type-Options", "nosniff");
     if deadline::answer() {
-        count(metrics, route.as_ref(), &response, started);
+        count(serving.metrics, found.as_ref(), &response, started);
         log_request(request, &response, started);
     }
     response
 }
 
-fn count(metrics: &Metrics, route: Option<&Route<'_>>, response: &Response, started: Instant) {
+/// Whether the body of a request may be a long one. It has not been read yet.
+pub fn takes_long_body(serving: Serving<'_>, request: &Request) -> bool {
+    let (Some(found), Some(app)) = (serving.find(request), serving.app) else {
+        return false;
+    };
+    found
+        .route
+        .takes_long_body
+        .is_some_and(|takes_long_body| takes_long_body(app, request))
+}
+
+fn count(metrics: &Metrics, found: Option<&Found<'_>>, response: &Response, started: Instant) {
     let Note { grant, reason, .. } = &response.note;
     metrics.count(&Answered {
-        endpoint: route.map_or("none", |route| route.label),
+        endpoint: found.map_or("none", |found| found.route.label),
         status: response.status,
         took: started.elapsed(),
         // A request that was refused may name any text as its grant.
@@ -53,26 +77,22 @@ fn count(metrics: &Metrics, route: Option<&Route<'_>>, response: &Response, star
     });
 }
 
-pub fn refusal(
-    config: &Config,
-    metrics: &Metrics,
-    Refused { status, request }: &Refused,
-) -> Response {
+pub fn refusal(serving: Serving<'_>, Refused { status, request }: &Refused) -> Response {
     let status = *status;
     let started = Instant::now();
-    let route = Route::find(config.base_url.path(), &request.path);
-    let audience = route
+    let found = serving.find(request);
+    let audience = found
         .as_ref()
-        .map_or(Audience::Person, |route| route.audience);
+        .map_or(Audience::Person, |found| found.route.audience);
     let presentation = Presentation {
-        config,
+        config: serving.config,
         request,
         app: None,
         client_id: None,
     };
     let response =
         refused_early(&presentation, audience, status).header("X-Content-Type-Options", "nosniff");
-    count(metrics, route.as_ref(), &response, started);
+    count(serving.metrics, found.as_ref(), &response, started);
     if status == 503 {
         response.header("Retry-After", "2")
     } else {
@@ -98,9 +118,7 @@ fn refused_early(presentation: &Presentation<'_>, audience: Audience, status: u1
             status,
             &serde_json::json!({"error": error, "error_description": description}),
         ),
-        Audience::ScimClient => {
-            answers::scim_json(status, &ScimError::plain(status, description).body())
-        }
+        Audience::ProgramWith(write) => write(status, description),
     }
 }
 
@@ -120,21 +138,18 @@ pub fn handle_admin(
     }
 }
 
-fn answer(
-    config: &Config,
-    app: Opened<'_>,
-    route: Option<&Route<'_>>,
-    request: &Request,
-) -> Response {
+fn answer(serving: Serving<'_>, found: Option<&Found<'_>>, request: &Request) -> Response {
+    let Serving { config, app, .. } = serving;
     let presentation = Presentation {
         config,
         request,
         app,
         client_id: None,
     };
-    let Some(route) = route else {
+    let Some(found) = found else {
         return answers::no_such_page(&presentation);
     };
+    let route = found.route;
     let response = if let Some(arrived) = endpoints::metrics::tell_doctor(request, app) {
         arrived
     } else if !route.allows(request.method) {
@@ -149,22 +164,18 @@ fn answer(
     } else if request.method == Method::Options {
         preflight(request)
     } else {
-        call(&route.endpoint, config, app, request)
+        call(found, serving, request)
             .unwrap_or_else(|failure| failed(&presentation, route.audience, failure))
     };
     share(response, route, app, request)
 }
 
-fn call(
-    endpoint: &Endpoint<'_>,
-    config: &Config,
-    app: Opened<'_>,
-    request: &Request,
-) -> Result<Response, Failure> {
-    match endpoint {
-        Endpoint::Plain(handle) => handle(app.ok_or(Failure::Busy)?, request),
-        Endpoint::Named(handle, name) => handle(app.ok_or(Failure::Busy)?, request, name),
-        Endpoint::Standing(handle, name) => handle(config, request, name),
+fn call(found: &Found<'_>, serving: Serving<'_>, request: &Request) -> Result<Response, Failure> {
+    let app = serving.app.ok_or(Failure::Busy);
+    match found.route.endpoint {
+        Endpoint::Plain(handle) => handle(app?, request),
+        Endpoint::Named(handle) => handle(app?, request, found.name),
+        Endpoint::Standing(handle) => handle(serving.config, request, found.name),
     }
 }
 
@@ -193,7 +204,7 @@ fn is_list_of_tokens(names: &str) -> bool {
 }
 
 /// With credentials at the token endpoint alone, which reads no cookie.
-fn share(response: Response, route: &Route<'_>, app: Opened<'_>, request: &Request) -> Response {
+fn share(response: Response, route: &Route, app: Option<&App>, request: &Request) -> Response {
     match route.sharing {
         Sharing::Nobody => response,
         Sharing::Everybody => response
@@ -234,7 +245,10 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
             scope,
         } => {
             let response = match audience {
-                Audience::ScimClient => answers::scim_unadmitted(failure, scope),
+                Audience::ProgramWith(write) => {
+                    let response = write(failure.status(), &failure.description(scope));
+                    answers::noted(response, failure.reason())
+                }
                 Audience::Program | Audience::Person => {
                     answers::bearer_refusal(presentation.config, failure, scope)
                 }
@@ -327,9 +341,7 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
             error.as_str(),
             (reason, detail.as_deref()),
         ),
-        Audience::ScimClient => {
-            answers::scim_error(&ScimError::plain(status, reason.description()), reason)
-        }
+        Audience::ProgramWith(write) => answers::noted(write(status, reason.description()), reason),
     };
     response.note.detail = detail;
     if reason == Reason::MetadataDocumentUnavailable {
@@ -375,9 +387,8 @@ fn told(
         Audience::Program => {
             answers::json_error(presentation.config, problem.status(), error, (reason, None))
         }
-        Audience::ScimClient => {
-            let told = ScimError::plain(problem.status(), reason.description());
-            answers::scim_error(&told, reason)
+        Audience::ProgramWith(write) => {
+            answers::noted(write(problem.status(), reason.description()), reason)
         }
     }
 }

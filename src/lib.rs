@@ -10,6 +10,7 @@
 //! cli           one file a noun, one function a command; `commands.txt` says what there is
 //! supervisor    owns the listening socket; starts, watches and replaces the server process
 //! server        tiny_http over the inherited socket, worker threads, lanes, self-probe, drain
+//! manage        the routes for those who look after people and the registration
 //! dispatch      (method, path) -> handler; failures -> responses; one log line per request
 //! endpoints     shell, a room a feature: load, ask the core, write, answer;
 //!               `token/grants/issue.rs` makes every token
@@ -62,6 +63,7 @@ pub mod dispatch;
 pub mod endpoints;
 pub mod http;
 pub mod keys;
+pub mod manage;
 pub mod metrics;
 pub mod outbound;
 pub mod pages;

@@ -24,7 +24,6 @@ use crate::config::{Config, ListenAddress, SameSite};
 use crate::dispatch;
 use crate::endpoints::letters::keep_sending;
 use crate::endpoints::logout::back_channel_logout::keep_calling;
-use crate::endpoints::registration;
 use crate::endpoints::static_files;
 use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
@@ -180,17 +179,15 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         waiting: house.config.upstream_places as usize * 2 + PLACES_IN_LINE,
         trusted_proxies: house.config.trusted_proxies.clone(),
         admin_listen: house.config.listeners.admin,
-        takes_long_body: takes_long_body(house),
+        takes_long_body: Box::new(|request| dispatch::takes_long_body(house.serving(), request)),
         is_open: Arc::clone(&house.is_open),
     };
     server::run(
         settings,
         Arc::clone(&stats),
         |arrived: Result<&Request, Refused>| match arrived {
-            Ok(request) => {
-                dispatch::handle(&house.config, &house.metrics, house.app.get(), request)
-            }
-            Err(refused) => dispatch::refusal(&house.config, &house.metrics, &refused),
+            Ok(request) => dispatch::handle(house.serving(), request),
+            Err(refused) => dispatch::refusal(house.serving(), &refused),
         },
         move |arrived: Result<&Request, Refused>| match arrived {
             Ok(request) => {
@@ -203,13 +200,6 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         },
         |ends| close(house, ends),
     )
-}
-
-fn takes_long_body(house: &'static House) -> Box<dyn Fn(&Request) -> bool + Send + Sync> {
-    Box::new(|request| {
-        let app = house.app.get();
-        app.is_some_and(|app| registration::takes_long_body(app, request))
-    })
 }
 
 /// Letters that are under way get their time, and then the audit log is told the last.

@@ -19,7 +19,6 @@ use crate::protocol::authorize::authorize_request::{AuthorizeError, AuthorizeRef
 use crate::protocol::authorize::authorize_response::{self, Delivery, error_parameters};
 use crate::protocol::logout::end_session::FRAMES_SECONDS;
 use crate::protocol::registration::{DocumentProblem, MOST_MISTAKES};
-use crate::protocol::scim::error::ScimError;
 use crate::protocol::token::extension_grant::{Description, GrantRefusal};
 use crate::protocol::token::id_token::error_members;
 use crate::protocol::token::userinfo::BearerFailure;
@@ -361,25 +360,6 @@ pub fn json(status: u16, value: &impl Serialize) -> Response {
     ))
 }
 
-/// An answer to a SCIM client (RFC 7644 §3.1).
-pub fn scim_json(status: u16, value: &impl Serialize) -> Response {
-    let body = Body::Owned(serde_json::to_vec(value).unwrap_or_default());
-    no_store(Response::with_body(status, "application/scim+json", body))
-}
-
-/// A refusal (RFC 7644 §3.12).
-pub fn scim_error(error: &ScimError, reason: Reason) -> Response {
-    let mut response = noted(scim_json(error.status, &error.body()), reason);
-    response.note.detail = Some(error.detail.clone());
-    response
-}
-
-/// The same to a SCIM client.
-pub fn scim_unadmitted(failure: BearerFailure, scope: &str) -> Response {
-    let error = ScimError::plain(failure.status(), failure.description(scope));
-    scim_error(&error, failure.reason())
-}
-
 /// All mistakes of a document in one answer, each with its place.
 pub fn mistakes(problems: &[DocumentProblem]) -> Response {
     let reason = Reason::RegistrationMistaken;
@@ -407,7 +387,7 @@ pub fn retry_after(response: Response, wait: Duration) -> Response {
     response.header("Retry-After", wait.as_secs().max(1).to_string())
 }
 
-fn no_store(response: Response) -> Response {
+pub fn no_store(response: Response) -> Response {
     response
         .header("Cache-Control", "no-store")
         .header("Pragma", "no-cache")

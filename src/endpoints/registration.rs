@@ -104,9 +104,7 @@ pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
 /// Whether a long document is read: one that comes with a token of ours for this. What the database
 /// says of the token is asked later.
 pub fn takes_long_body(app: &App, request: &Request) -> bool {
-    let path = request.path.strip_prefix(app.config.base_url.path());
-    let is_document = matches!(path, Some(PLAN | APPLY));
-    app.config.admin_api && is_document && client_token::seems_for(app, request, RESOURCE)
+    app.config.admin_api && client_token::seems_for(app, request, RESOURCE)
 }
 
 fn registrar<'a>(app: &'a App, request: &Request, token: &ClientToken) -> Registrar<'a> {

@@ -5,13 +5,14 @@
 mod list;
 mod users;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::client_token::{self, ClientToken};
-use crate::http::{Method, Request, Response};
+use crate::http::{Body, Method, Request, Response};
 use crate::protocol::scim::error::{ScimError, ScimType};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
@@ -84,7 +85,9 @@ pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Fail
     };
     match answer(app, request, path, wanted_scope) {
         Ok(response) => Ok(response),
-        Err(ScimRefusal::Scim(error)) => Ok(answers::scim_error(&error, Reason::ScimRefused)),
+        Err(ScimRefusal::Scim(error)) => {
+            Ok(answers::noted(error_answer(&error), Reason::ScimRefused))
+        }
         Err(ScimRefusal::Failed(failure)) => Err(failure),
     }
 }
@@ -150,7 +153,7 @@ fn described(
         "ServiceProviderConfig" if name.is_empty() => {
             let config = include_str!("../../static/scim/service_provider_config.json");
             let config = located(app, config, kind, kind);
-            return Ok(answers::scim_json(200, &config));
+            return Ok(json_answer(200, &config));
         }
         "ResourceTypes" => &[include_str!("../../static/scim/user_resource_type.json")],
         "Schemas" => &[
@@ -172,11 +175,11 @@ fn described(
             "schemas": [LIST_RESPONSE], "totalResults": all.len(), "startIndex": 1,
             "itemsPerPage": all.len(), "Resources": all,
         });
-        return Ok(answers::scim_json(200, &list));
+        return Ok(json_answer(200, &list));
     }
     let has_that_id = |document: &&Map<String, Value>| id_of(document) == Some(name);
     match all.iter().find(has_that_id) {
-        Some(document) => Ok(answers::scim_json(200, document)),
+        Some(document) => Ok(json_answer(200, document)),
         None => Err(ScimRefusal::Failed(not_found())),
     }
 }
@@ -267,4 +270,17 @@ fn taken(app: &App, error: StoreError) -> ScimRefusal {
         scim_type: Some(ScimType::Uniqueness),
         detail: String::from("Somebody of this tenant has this user name, or this address."),
     })
+}
+
+/// An answer to a SCIM client (RFC 7644 §3.1).
+fn json_answer(status: u16, value: &impl Serialize) -> Response {
+    let body = Body::Owned(serde_json::to_vec(value).unwrap_or_default());
+    answers::no_store(Response::with_body(status, "application/scim+json", body))
+}
+
+/// An error (RFC 7644 §3.12).
+pub fn error_answer(error: &ScimError) -> Response {
+    let mut response = json_answer(error.status, &error.body());
+    response.note.detail = Some(error.detail.clone());
+    response
 }

@@ -65,7 +65,7 @@ pub const ROOMS: &[Room] = &[
     room("endpoints/account", "endpoints/account endpoints/login/new_factor"),
     room("endpoints/upstream", "endpoints/upstream"),
     room("endpoints/scim", "endpoints/scim"),
-    room("endpoints/admin", "endpoints/admin"),
+    room("endpoints/admin", "endpoints/admin manage"),
     room("endpoints", "endpoints"),
     room("pages", "pages"),
     room("app", "app"),

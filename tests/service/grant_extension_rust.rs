@@ -17,7 +17,7 @@ use gatepost::app::{App, Extensions};
 use gatepost::cli;
 use gatepost::cli::serve::database_settings;
 use gatepost::config::{Config, Source};
-use gatepost::dispatch;
+use gatepost::dispatch::{self, Serving, routes};
 use gatepost::http::{Headers, Method, Request};
 use gatepost::keys::master::MasterSecret;
 use gatepost::metrics::Metrics;
@@ -131,7 +131,13 @@ fn ask(app: &App, form: &[(&str, &str)]) -> (u16, Value) {
         body: encode(form).into_bytes(),
         source: IpAddr::from([127, 0, 0, 1]),
     };
-    let response = dispatch::handle(&app.config, &Metrics::default(), Some(app), &request);
+    let serving = Serving {
+        routes: &[routes::ROUTES],
+        config: &app.config,
+        metrics: &Metrics::default(),
+        app: Some(app),
+    };
+    let response = dispatch::handle(serving, &request);
     let members = serde_json::from_slice(response.body.bytes()).unwrap();
     (response.status, members)
 }

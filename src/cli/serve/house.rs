@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::app::App;
 use crate::config::Config;
+use crate::dispatch::{Serving, routes};
+use crate::manage;
 use crate::metrics::Metrics;
 
 /// What handlers are given: the house, once it is open.
@@ -23,6 +25,15 @@ impl House {
             metrics: Metrics::default(),
             app: OnceLock::new(),
             is_open: Arc::default(),
+        }
+    }
+
+    pub(super) fn serving(&self) -> Serving<'_> {
+        Serving {
+            routes: &[routes::ROUTES, manage::ROUTES],
+            config: &self.config,
+            metrics: &self.metrics,
+            app: self.app.get(),
         }
     }
 }

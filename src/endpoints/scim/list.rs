@@ -10,7 +10,6 @@ use super::users::{location, projection, query, single};
 use super::{Admission, LIST_RESPONSE, ScimRefusal};
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::endpoints::answers;
 use crate::http::{Request, Response};
 use crate::protocol::scim::error::{ScimError, ScimType};
 use crate::protocol::scim::filter::UserFilter;
@@ -197,7 +196,7 @@ impl<'a> ListRequest<'a> {
         list.insert(String::from("schemas"), json!([LIST_RESPONSE]));
         list.insert(String::from("itemsPerPage"), json!(resources.len()));
         list.insert(String::from("Resources"), json!(resources));
-        answers::scim_json(200, &list)
+        super::json_answer(200, &list)
     }
 }
 

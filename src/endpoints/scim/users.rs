@@ -8,7 +8,6 @@ use super::{Admission, ScimRefusal, address, body, taken};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
-use crate::endpoints::answers;
 use crate::endpoints::letters;
 use crate::endpoints::notices::{self, Noticed};
 use crate::http::{Method, Request, Response};
@@ -134,7 +133,7 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
             ours.insert(String::from("inviteLink"), Value::from(link));
         });
     }
-    Ok(with_address(app, answers::scim_json(201, &resource), &user))
+    Ok(with_address(app, super::json_answer(201, &resource), &user))
 }
 
 /// Where the letter goes that invites somebody new; `None` without a letter.
@@ -451,7 +450,7 @@ fn event<'a>(
 
 fn shown(app: &App, request: &Request, user: &ScimUser) -> Result<Response, ScimRefusal> {
     let resource = user.show(&location(app, &user.subject), &projection(request)?);
-    Ok(with_address(app, answers::scim_json(200, &resource), user))
+    Ok(with_address(app, super::json_answer(200, &resource), user))
 }
 
 /// What the query asks to be shown.
