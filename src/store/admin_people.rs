@@ -14,8 +14,8 @@ use super::session_clients::call_late;
 use super::statement::bind;
 use super::users::{CurrentUser, UserRow, current, user};
 use super::values::read;
-use crate::protocol::words::identifiers::{Sid, Subject};
-use crate::protocol::words::instant::{Day, Instant};
+use gatepost_protocol::words::identifiers::{Sid, Subject};
+use gatepost_protocol::words::instant::{Day, Instant};
 
 /// The tenants whose people an administrator looks after; an empty name stands for no tenant.
 pub type AdminReach<'a> = &'a [&'a str];

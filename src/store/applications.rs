@@ -10,8 +10,8 @@ use super::clients::{ClientRow, clients};
 use super::error::StoreError;
 use super::statement::bind;
 use super::values::column;
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Day;
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::instant::Day;
 
 /// Clients of one statement.
 const BATCH: usize = 500;

@@ -16,11 +16,11 @@ use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::values::{Fault, column, read};
 use crate::clock::Clock;
-use crate::protocol::audit::audit_chain::{
+use gatepost_protocol::audit::audit_chain::{
     self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name,
 };
-use crate::protocol::words::identifiers::{self, ClientId, Sid, Subject};
-use crate::protocol::words::instant::{Day, Instant};
+use gatepost_protocol::words::identifiers::{self, ClientId, Sid, Subject};
+use gatepost_protocol::words::instant::{Day, Instant};
 
 #[derive(Clone, Debug)]
 pub(super) struct Chains(Arc<ProcessChains>);

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::protocol::token::grant::Grant;
-use crate::protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
+use gatepost_protocol::token::grant::Grant;
+use gatepost_protocol::words::identifiers::{ClientId, GrantId, Sid, Subject};
 
 /// One event. Nothing secret: no token, code, cookie, password or key, nor a hash of one.
 #[derive(Clone, Debug, Default)]

@@ -12,8 +12,8 @@ use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::column;
-use crate::protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
-use crate::protocol::words::instant::{Day, Instant};
+use gatepost_protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
+use gatepost_protocol::words::instant::{Day, Instant};
 
 pub use super::audit_event::{AuditEvent, EventAuthor};
 

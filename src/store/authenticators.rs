@@ -16,12 +16,12 @@ use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::users::UserRow;
 use super::values::{column, read, unreadable};
-use crate::protocol::login::second_factor::FactorKind;
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::secret::{SecretBytes, SecretText};
-use crate::protocol::words::session::Session;
-use crate::protocol::words::strength::Strength;
+use gatepost_protocol::login::second_factor::FactorKind;
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::secret::{SecretBytes, SecretText};
+use gatepost_protocol::words::session::Session;
+use gatepost_protocol::words::strength::Strength;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Authenticator {

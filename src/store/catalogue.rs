@@ -13,9 +13,9 @@ use super::error::{Objection, StoreError};
 use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::bind;
 use super::values::{column, read, unreadable};
-use crate::protocol::registration::ObjectKind;
-use crate::protocol::words::catalogue::SqlGrant;
-use crate::protocol::words::secret::SecretBytes;
+use gatepost_protocol::registration::ObjectKind;
+use gatepost_protocol::words::catalogue::SqlGrant;
+use gatepost_protocol::words::secret::SecretBytes;
 
 fn kind_of(word: &str) -> Result<ObjectKind, StoreError> {
     let known = ObjectKind::ALL

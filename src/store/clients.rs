@@ -15,11 +15,11 @@ use super::error::StoreError;
 use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::{Bound, bind};
 use super::values::{column, id, read};
-use crate::protocol::registration::references::{NAMED_CLIENTS, WeakSetting, WeakUse};
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::redirect_uri::origin_of;
-use crate::protocol::words::secret::SecretBytes;
+use gatepost_protocol::registration::references::{NAMED_CLIENTS, WeakSetting, WeakUse};
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::redirect_uri::origin_of;
+use gatepost_protocol::words::secret::SecretBytes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientRow {

@@ -8,10 +8,10 @@ use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::values::column;
-use crate::protocol::authorize::consent::Consent;
-use crate::protocol::words::identifiers::{ClientId, Subject};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::scope::ScopeSet;
+use gatepost_protocol::authorize::consent::Consent;
+use gatepost_protocol::words::identifiers::{ClientId, Subject};
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::scope::ScopeSet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsentRow {

@@ -11,7 +11,7 @@ use postgres::Config;
 use postgres::config::{Host, SslMode, SslNegotiation, TargetSessionAttrs};
 
 use super::error::StoreError;
-use crate::protocol::registration::names::hint;
+use gatepost_protocol::registration::names::hint;
 
 /// For request-serving connections: no statement, lock or open transaction outlives a request's
 /// patience, and statements are planned for what they do.

@@ -13,12 +13,12 @@ use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user};
 use super::values::{column, epochs, key_bytes, read, sign_in, tenant_text};
-use crate::protocol::device::device_code::{DeviceDecision, PollFacts};
-use crate::protocol::token::grant::Grant;
-use crate::protocol::words::epochs::{Epochs, SessionEpochs};
-use crate::protocol::words::identifiers::ClientId;
-use crate::protocol::words::scope::ScopeSet;
-use crate::protocol::words::session::SignIn;
+use gatepost_protocol::device::device_code::{DeviceDecision, PollFacts};
+use gatepost_protocol::token::grant::Grant;
+use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::scope::ScopeSet;
+use gatepost_protocol::words::session::SignIn;
 
 #[derive(Clone, Debug)]
 pub struct NewDevice<'a> {

@@ -9,7 +9,7 @@ use super::Store;
 use super::connecting::START_UP;
 use super::error::StoreError;
 use super::statement::bind;
-use crate::protocol::registration::problem::{Finding, Verdict};
+use gatepost_protocol::registration::problem::{Finding, Verdict};
 
 /// `:connections` is the size of the pool. During a reload each machine has two processes.
 const EXAMINE: &str = "

@@ -7,8 +7,8 @@ use super::error::StoreError;
 use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::column;
-use crate::protocol::words::instant::Day;
-use crate::protocol::words::legacy_flow::{FlowUse, LegacyFlow};
+use gatepost_protocol::words::instant::Day;
+use gatepost_protocol::words::legacy_flow::{FlowUse, LegacyFlow};
 
 /// Flows of one statement.
 const BATCH: usize = 500;

@@ -15,12 +15,12 @@ use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user};
 use super::values::{column, epochs, id, key_bytes, key_thumbprint, read, sign_in, tenant_text};
-use crate::protocol::token::claims::ClaimNames;
-use crate::protocol::token::grant::Grant;
-use crate::protocol::token::refresh_token::{RefreshHandle, Within};
-use crate::protocol::words::client::RefreshTokenUsage;
-use crate::protocol::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject};
-use crate::protocol::words::instant::Day;
+use gatepost_protocol::token::claims::ClaimNames;
+use gatepost_protocol::token::grant::Grant;
+use gatepost_protocol::token::refresh_token::{RefreshHandle, Within};
+use gatepost_protocol::words::client::RefreshTokenUsage;
+use gatepost_protocol::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject};
+use gatepost_protocol::words::instant::Day;
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::{column, id, read};
-use crate::protocol::words::instant::Instant;
+use gatepost_protocol::words::instant::Instant;
 
 /// What the once-a-second read of every process learns.
 #[derive(Clone, Debug, PartialEq, Eq)]

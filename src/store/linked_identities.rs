@@ -17,11 +17,11 @@ use super::statement::{Bound, bind};
 use super::users::{CurrentUser, current};
 use super::values::{column, read, tenant_text};
 use super::{Store, sessions};
-use crate::protocol::registration::user::{Identity, Owners};
-use crate::protocol::words::epochs::SessionEpochs;
-use crate::protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::session::Session;
+use gatepost_protocol::registration::user::{Identity, Owners};
+use gatepost_protocol::words::epochs::SessionEpochs;
+use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::session::Session;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedIdentity {

@@ -11,7 +11,7 @@ use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::{column, read};
-use crate::protocol::words::instant::Day;
+use gatepost_protocol::words::instant::Day;
 
 /// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are
 /// alive.

@@ -26,8 +26,8 @@ use super::watchdog::{A_YEAR, Interruption, Watchdog};
 use crate::clock::Clock;
 use crate::deadline::{self, GiveUp};
 use crate::permits::{self, Permit, Permits};
-use crate::protocol::audit::audit_chain::Head;
-use crate::protocol::words::secret::SecretText;
+use gatepost_protocol::audit::audit_chain::Head;
+use gatepost_protocol::words::secret::SecretText;
 
 /// How long a worker waits for its place in the lane. Meanwhile it serves nobody else. A request
 /// that comes back from an identity provider or from hashing keeps no worker, and cannot be sent

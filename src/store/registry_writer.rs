@@ -15,7 +15,7 @@ use super::pool::LEAST_FOR_A_WRITE;
 use super::statement::{Bound, bind};
 use super::values::column;
 use crate::deadline;
-use crate::protocol::words::identifiers::{ClientId, Subject};
+use gatepost_protocol::words::identifiers::{ClientId, Subject};
 
 /// Raises the version first: its row's lock lets one change happen at a time.
 ///

@@ -12,12 +12,12 @@ use super::error::StoreError;
 use super::statement::bind;
 use super::users::{self, CurrentUser};
 use super::values::{column, tenant, tenant_text};
-use crate::protocol::login::letters::verified_address;
-use crate::protocol::scim::filter::UserFilter;
-use crate::protocol::scim::resource::{ScimProfile, ScimUser};
-use crate::protocol::words::identifiers::Subject;
-use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::strength::Strength;
+use gatepost_protocol::login::letters::verified_address;
+use gatepost_protocol::scim::filter::UserFilter;
+use gatepost_protocol::scim::resource::{ScimProfile, ScimUser};
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::strength::Strength;
 
 /// Whom a SCIM client reaches: the users of these tenants. An empty name stands for no tenant.
 pub type Reach<'a> = &'a [&'a str];

@@ -7,8 +7,8 @@ use super::Store;
 use super::error::StoreError;
 use super::statement::bind;
 use super::values::{column, read};
-use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
-use crate::protocol::words::instant::Day;
+use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject};
+use gatepost_protocol::words::instant::Day;
 
 // A row that a call was due for already means that the client was told of an end that was not the
 // session's (its own revocation): it has signed the person in anew and wants to hear of the next. A

@@ -6,7 +6,7 @@ use super::audit_event::AuditEvent;
 use super::error::StoreError;
 use super::statement::bind;
 use super::values::column;
-use crate::protocol::words::identifiers::{Sid, Subject};
+use gatepost_protocol::words::identifiers::{Sid, Subject};
 
 const OTHERS: &str = "
 SELECT sid FROM sessions

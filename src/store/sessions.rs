@@ -16,10 +16,10 @@ use super::statement::bind;
 use super::upstream_sessions::{Arrival, ArrivalValues};
 use super::users::{UserRow, user_if_there};
 use super::values::{column, read, tenant, tenant_text};
-use crate::protocol::words::epochs::SessionEpochs;
-use crate::protocol::words::identifiers::{ClientId, Sid, Subject};
-use crate::protocol::words::instant::{Day, Instant};
-use crate::protocol::words::session::Session;
+use gatepost_protocol::words::epochs::SessionEpochs;
+use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject};
+use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_protocol::words::session::Session;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundSession {

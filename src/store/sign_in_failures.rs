@@ -10,7 +10,7 @@ use super::Store;
 use super::error::StoreError;
 use super::statement::bind;
 use super::values::{column, read, unreadable};
-use crate::protocol::words::instant::Instant;
+use gatepost_protocol::words::instant::Instant;
 
 /// A counter to raise, and for how long it counts from its first failure on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use super::error::StoreError;
 use super::statement::bind;
 use super::tokens::hash_of_jti;
 use super::values::{column, read, tenant, tenant_text, unreadable};
-use crate::protocol::login::sign_up::SignUpId;
-use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::instant::Instant;
-use crate::protocol::words::secret::SecretText;
+use gatepost_protocol::login::sign_up::SignUpId;
+use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::secret::SecretText;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignUpLink {

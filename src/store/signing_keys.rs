@@ -11,9 +11,9 @@ use super::error::StoreError;
 use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::bind;
 use super::values::{column, read, unreadable};
-use crate::protocol::keys::key_schedule::{KeyTimes, ScheduledKey};
-use crate::protocol::words::client::SigningAlgorithm;
-use crate::protocol::words::secret::SecretBytes;
+use gatepost_protocol::keys::key_schedule::{KeyTimes, ScheduledKey};
+use gatepost_protocol::words::client::SigningAlgorithm;
+use gatepost_protocol::words::secret::SecretBytes;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SigningKeyRow {

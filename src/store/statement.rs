@@ -33,7 +33,7 @@ macro_rules! bind {
         $(, ..$of:ident { $($field:ident),* $(,)? })*
         $(, $name:ident $(= $value:expr)?)* $(,)?
     ) => {
-        $crate::store::statement::Bound {
+        $crate::statement::Bound {
             sql: $sql,
             names: &[$($(stringify!($field),)*)* $(stringify!($name)),*],
             values: &[$($(&$of.$field,)*)* $(&bind!(@value $name $(= $value)?)),*],

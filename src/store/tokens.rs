@@ -15,12 +15,12 @@ use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user_if_there};
 use super::values::{column, epochs};
-use crate::protocol::token::access_token::{AccessToken, StandsOn};
-use crate::protocol::token::liveness::{GrantFacts, LivenessFacts, SessionFacts};
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::Sid;
-use crate::protocol::words::instant::{Day, Instant};
-use crate::protocol::words::session::User;
+use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
+use gatepost_protocol::token::liveness::{GrantFacts, LivenessFacts, SessionFacts};
+use gatepost_protocol::words::epochs::Epochs;
+use gatepost_protocol::words::identifiers::Sid;
+use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_protocol::words::session::User;
 
 /// The rows that a token names. An absent row is `None`, and makes the token dead. The core judges
 /// whether it is alive.

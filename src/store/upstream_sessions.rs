@@ -11,10 +11,10 @@ use super::session_clients::call_late;
 use super::statement::bind;
 use super::tokens::{about, hash_of_jti};
 use super::values::{column, read};
-use crate::protocol::upstream::id_token::LogoutNotice;
-use crate::protocol::words::identifiers::{Sid, Subject};
-use crate::protocol::words::identity_provider::IdentityProvider;
-use crate::protocol::words::instant::{Day, Instant};
+use gatepost_protocol::upstream::id_token::LogoutNotice;
+use gatepost_protocol::words::identifiers::{Sid, Subject};
+use gatepost_protocol::words::identity_provider::IdentityProvider;
+use gatepost_protocol::words::instant::{Day, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamSession {

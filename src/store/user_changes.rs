@@ -12,9 +12,9 @@ use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::bind;
 use super::users::{self, UserRow};
 use super::values::{column, read, tenant_text};
-use crate::protocol::registration::user::UserEntry;
-use crate::protocol::words::identifiers::{Subject, TenantName};
-use crate::protocol::words::secret::SecretText;
+use gatepost_protocol::registration::user::UserEntry;
+use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::secret::SecretText;
 
 const FIND_USER_BY_NAME: &str = "
 SELECT u.* FROM users u

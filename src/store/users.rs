@@ -14,13 +14,13 @@ use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::values::{column, read, tenant, tenant_text};
-use crate::protocol::login::password::SignInWith;
-use crate::protocol::login::pbkdf2::Pbkdf2Hash;
-use crate::protocol::words::epochs::{Epochs, SessionEpochs};
-use crate::protocol::words::identifiers::{ClientId, Subject, TenantName};
-use crate::protocol::words::secret::SecretText;
-use crate::protocol::words::session::{Session, User};
-use crate::protocol::words::strength::Strength;
+use gatepost_protocol::login::password::SignInWith;
+use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
+use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
+use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::session::{Session, User};
+use gatepost_protocol::words::strength::Strength;
 
 /// A user as stored, or to be: the epoch is drawn by the database.
 #[derive(Clone, Debug, PartialEq)]

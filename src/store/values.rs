@@ -7,9 +7,9 @@ use postgres::Row;
 use postgres::types::FromSql;
 
 use super::error::StoreError;
-use crate::protocol::words::epochs::Epochs;
-use crate::protocol::words::identifiers::{KeyThumbprint, TenantName};
-use crate::protocol::words::session::SignIn;
+use gatepost_protocol::words::epochs::Epochs;
+use gatepost_protocol::words::identifiers::{KeyThumbprint, TenantName};
+use gatepost_protocol::words::session::SignIn;
 
 pub(super) type Fault = Box<dyn Error + Sync + Send>;
 
@@ -17,8 +17,8 @@ pub(super) type Fault = Box<dyn Error + Sync + Send>;
 /// semicolon, the others.
 macro_rules! read {
     ($row:ident, $name:ident { $($field:ident),*; $($others:tt)* }) => {
-        Ok::<_, $crate::store::StoreError>($name {
-            $($field: $crate::store::values::column($row, stringify!($field))?,)*
+        Ok::<_, $crate::StoreError>($name {
+            $($field: $crate::values::column($row, stringify!($field))?,)*
             $($others)*
         })
     };

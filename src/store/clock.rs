@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::protocol::words::instant::Instant;
+use gatepost_protocol::words::instant::Instant;
 
 /// Database time, readable without a round trip.
 #[derive(Debug)]
