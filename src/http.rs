@@ -9,10 +9,8 @@ use crate::protocol::words::reason::Reason;
 
 pub mod incoming;
 pub mod outgoing;
-mod tls_words;
 
 pub use incoming::Persistence;
-pub use tls_words::tls_words;
 
 #[derive(Clone)]
 pub struct Request {

@@ -17,18 +17,20 @@
 //! pages         pure: values of the core in, HTML out
 //! app           what a handler may touch, passed by reference
 //! registry      clients, scopes, tenants, providers: cached, refreshed when the database says so
-//! store         Postgres, one file per table
 //! keys          keys, sealing, password hashing
 //! outbound      the one client for requests of our own
 //! http          our Request and Response
-//! config, clock, metrics
-//!               every setting; the one clock; counters
-//! permits, deadline
-//!               bounded lanes; how long a request waits
-//! protocol      pure core: types, parsers, decisions. No I/O, no clock, no randomness, no logging.
-//!               Its rooms, from the top floor down: sealed_request, upstream, registration and
-//!               audit, discovery, logout, login, authorize, device, token, keys, words
+//! config, metrics
+//!               every setting; counters
+//! store         a crate of its own. Postgres, one file per table; and what a request waits by:
+//!               clock, permits (bounded lanes), deadline (how long a request waits)
+//! protocol      a crate of its own, below all. Pure core: types, parsers, decisions. No I/O, no
+//!               clock, no randomness, no logging. Its rooms, from the top floor down:
+//!               sealed_request, upstream, registration and audit, discovery, logout, login,
+//!               authorize, device, token, keys, words
 //! ```
+//!
+//! The two crates lie in `src/`, too, and are known here as `crate::store` and `crate::protocol`.
 //!
 //! Three walks for a first visit, each from the socket to the answer.
 //!
@@ -56,9 +58,7 @@
 
 pub mod app;
 pub mod cli;
-pub mod clock;
 pub mod config;
-pub mod deadline;
 pub mod dispatch;
 pub mod endpoints;
 pub mod http;
@@ -67,13 +67,13 @@ pub mod manage;
 pub mod metrics;
 pub mod outbound;
 pub mod pages;
-pub mod permits;
 pub mod registry;
 pub mod server;
-pub mod store;
 pub mod supervisor;
 
 pub use gatepost_protocol as protocol;
+pub use gatepost_store as store;
+pub use gatepost_store::{clock, deadline, permits};
 
 /// The examples of the documentation compile.
 #[cfg(doctest)]

@@ -17,13 +17,13 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, AsSendBody, Body, Error, Timeout};
 
-use crate::http::tls_words;
 use crate::protocol::registration::timestamp;
 use crate::protocol::upstream::answers::says_to_come_again;
 use crate::protocol::upstream::outbound_address::may_be_dialled;
 use crate::protocol::words::forwarded::Cidr;
 use crate::protocol::words::reason::Reason;
 use crate::protocol::words::secret::SecretText;
+use crate::protocol::words::tls_words::tls_words;
 
 /// From the first packet to the last byte of the answer.
 pub(super) const WHOLE: Duration = Duration::from_secs(5);

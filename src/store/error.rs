@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 
 use postgres::error::{DbError, SqlState};
 
-use crate::http::tls_words;
+use gatepost_protocol::words::tls_words::tls_words;
 
 /// The target of the log lines that say why the database is away.
 pub const AWAY_TARGET: &str = "gatepost::store::away";

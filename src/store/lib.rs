@@ -6,6 +6,10 @@
 //! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what
 //! expires.
 
+pub mod clock;
+pub mod deadline;
+pub mod permits;
+
 pub mod admin_people;
 mod audit_chain;
 mod audit_event;

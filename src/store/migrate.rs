@@ -526,7 +526,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_sql_directory_is_embedded() {
-        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/sql")).unwrap();
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sql")).unwrap();
         assert_eq!(files.count(), MIGRATIONS.len());
     }
 }

@@ -84,6 +84,7 @@ const FLOORS: &[Floors] = &[
             // What the tables are written with.
             &["audit_event", "statement", "values"],
             &["error"],
+            &["clock", "deadline", "permits"],
         ],
     },
 ];

@@ -71,7 +71,7 @@ pub const ROOMS: &[Room] = &[
     room("app", "app"),
     room("registry", "registry"),
     room("outbound", "outbound"),
-    room("config", "config clock deadline permits"),
+    room("config", "config"),
     room("metrics", "metrics"),
     room("server", "server http dispatch"),
     room("supervisor", "supervisor"),

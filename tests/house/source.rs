@@ -132,28 +132,31 @@ impl SourceFile {
 
     /// Every path that begins at the crate root, without `crate::`; groups are spread.
     pub fn crate_paths(&self) -> Vec<String> {
+        let roots = [
+            ("crate::", self.module_of_crate()),
+            ("gatepost::", ""),
+            ("gatepost_protocol::", "protocol::"),
+            ("gatepost_store::", "store::"),
+        ];
         let mut paths = Vec::new();
-        for root in ["crate::", "gatepost::"] {
+        for (root, of_crate) in roots {
             for (position, _) in self.code.match_indices(root) {
                 if !is_word_byte(self.code[..position].bytes().next_back()) {
-                    paths.extend(paths_at(&self.code[position + root.len()..]));
+                    let named = paths_at(&self.code[position + root.len()..]);
+                    paths.extend(named.iter().map(|path| format!("{of_crate}{path}")));
                 }
             }
         }
-        let of_crate = self.module_of_crate();
         paths
-            .into_iter()
-            .map(|path| format!("{of_crate}{path}"))
-            .collect()
     }
 
-    /// Where the crate that the file belongs to stands, as seen from the root package:
-    /// `protocol::` for what lies in `src/protocol`, nothing for the root package's own.
+    /// Where the crate that the file belongs to stands, as seen from the root package: `store::` for
+    /// what lies in `src/store`, nothing for the root package's own.
     fn module_of_crate(&self) -> &'static str {
-        if self.top_module() == "protocol" {
-            "protocol::"
-        } else {
-            ""
+        match self.top_module() {
+            "protocol" => "protocol::",
+            "store" => "store::",
+            _ => "",
         }
     }
 

@@ -25,4 +25,5 @@ pub mod scope;
 pub mod secret;
 pub mod session;
 pub mod strength;
+pub mod tls_words;
 pub mod web_url;
