@@ -6,6 +6,7 @@ use crate::dispatch::route::RoutePath::{Below, Exact};
 use crate::dispatch::route::{Audience, Route};
 use crate::endpoints::admin::admission;
 use crate::endpoints::{registration, scim};
+use crate::protocol::discovery::REGISTRATION_EXPORT_PATH;
 use crate::protocol::scim::error::ScimError;
 
 const FORM: &str = "GET, HEAD, POST";
@@ -19,7 +20,7 @@ pub const ROUTES: &[Route] = &[
     ),
     Route::page(Below("/admin/"), "admin", FORM, Named(admission::handle)),
     Route::program(
-        Exact(registration::EXPORT),
+        Exact(REGISTRATION_EXPORT_PATH),
         "registration",
         "GET, HEAD",
         Plain(registration::export),

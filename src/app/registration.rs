@@ -4,6 +4,7 @@
 pub mod comparison;
 pub mod enactment;
 pub mod events;
+pub mod examined_client;
 
 use serde_json::{Value, json};
 

@@ -16,10 +16,10 @@ use crate::app::registration::comparison::{opened, sealed_text};
 use crate::app::registration::enactment::remove_clients;
 use crate::app::registration::events::client_event;
 use crate::config::Config;
-use crate::endpoints::scim;
 use crate::keys::random;
 use crate::outbound::{Asker, Deadline, OutboundError};
 use crate::protocol::registration::client_checkup::{askable_scope, examine, outlives_keys};
+use crate::protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::registration::released_claims::released_claims;
 use crate::protocol::registration::walker::parse_own;
@@ -287,7 +287,7 @@ fn switched_off(client: &Client, catalogue: &Catalogue, config: &Config) -> Vec<
             "an issuer of ID-JAGs names it, and GATEPOST_ID_JAG is off",
         ),
         (
-            [scim::READ, scim::WRITE]
+            [SCIM_READ, SCIM_WRITE]
                 .iter()
                 .any(|name| client.scope.contains(name))
                 && !config.scim,

@@ -28,7 +28,7 @@ use crate::endpoints::static_files;
 use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
 use crate::keys::random;
-use crate::protocol::registration::references::{self, WeakSetting, WeakUse};
+use crate::protocol::registration::weak_setting::{self, WeakSetting, WeakUse};
 use crate::protocol::words::web_url::WebUrl;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::store::clients::weak_settings;
@@ -358,7 +358,7 @@ fn weak_line(app: &App, mut uses: Vec<WeakUse>) -> Option<String> {
         uses.retain(|one| one.setting != WeakSetting::TokenEndpointAsAudience);
     }
     let in_frames = app.config.cookie_same_site == SameSite::None;
-    references::line(&uses, in_frames)
+    weak_setting::line(&uses, in_frames)
 }
 
 /// Answers whether the registry is fresh; `was_fresh` says whether it was at the last look.

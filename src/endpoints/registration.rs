@@ -22,7 +22,6 @@ use crate::protocol::words::parameters::Parameters;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
 use crate::store::audit_events::EventAuthor;
 
-pub const EXPORT: &str = "/admin/export";
 pub const PLAN: &str = "/admin/plan";
 pub const APPLY: &str = "/admin/apply";
 

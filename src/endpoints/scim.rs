@@ -13,6 +13,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::client_token::{self, ClientToken};
 use crate::http::{Body, Method, Request, Response};
+use crate::protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use crate::protocol::scim::error::{ScimError, ScimType};
 use crate::protocol::words::identifiers::ClientId;
 use crate::protocol::words::reason::{Reason, TokenErrorCode};
@@ -21,8 +22,6 @@ use crate::store::StoreError;
 
 /// The resource that an access token must be for.
 const RESOURCE: &str = "urn:gatepost:scim";
-pub const READ: &str = "scim.read";
-pub const WRITE: &str = "scim.write";
 
 /// Objects and arrays within each other, in a body.
 const DEEPEST: usize = 8;
@@ -75,13 +74,13 @@ pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Fail
         return Err(not_found());
     }
     let wanted_scope = match request.method {
-        Method::Get | Method::Head => READ,
+        Method::Get | Method::Head => SCIM_READ,
         Method::Post
         | Method::Put
         | Method::Patch
         | Method::Delete
         | Method::Options
-        | Method::Other => WRITE,
+        | Method::Other => SCIM_WRITE,
     };
     match answer(app, request, path, wanted_scope) {
         Ok(response) => Ok(response),

@@ -31,6 +31,8 @@ pub const CHECK_SESSION_PATH: &str = "/connect/checksession";
 pub const JWKS_PATH: &str = "/.well-known/openid-configuration/jwks";
 /// The same document, where some libraries look without reading the metadata.
 pub const JWKS_JSON_PATH: &str = "/.well-known/jwks.json";
+/// What is registered, for programs.
+pub const REGISTRATION_EXPORT_PATH: &str = "/admin/export";
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 /// It comes before the path of the base URL, not after it (RFC 8414 §3.1).
 pub const AUTHORIZATION_SERVER_PATH: &str = "/.well-known/oauth-authorization-server";

@@ -65,7 +65,7 @@ fn open_all(kind: &str, name: &str, rows: &[SecretRow], sealer: &Sealer) -> Vec<
 }
 
 /// `None` where it was sealed under another master secret.
-pub(super) fn open(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
+pub fn open(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
     SecretDigest::decode(&sealer.open(row.sealed_digest.expose())?, row.expires_at)
 }
 

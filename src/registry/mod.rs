@@ -13,19 +13,17 @@ use crate::clock::Clock;
 use crate::keys::master::{DerivedKeys, Purpose};
 use crate::keys::sealing::Sealer;
 use crate::protocol::login::pbkdf2::Pbkdf2Hash;
-use crate::protocol::registration::client_checkup::{as_seen, examine};
 use crate::protocol::registration::client_rules::ClientDefaults;
-use crate::protocol::registration::problem::Finding;
-use crate::protocol::registration::{self, walker};
 use crate::protocol::token::client_secret::SecretDigest;
 use crate::protocol::words::catalogue::Catalogue;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::{ClientId, Subject};
-use crate::protocol::words::instant::{Day, Instant};
+use crate::protocol::words::instant::Instant;
 use crate::protocol::words::secret::SecretText;
 use crate::registry::loading::ClientCache;
-pub use crate::registry::loading::{KeyRing, TextSet, catalogue as read_catalogue};
-use crate::store::applications::UsedClient;
+pub use crate::registry::loading::{
+    KeyRing, TextSet, catalogue as read_catalogue, open as open_secret_digest,
+};
 use crate::store::clients::{self, ClientRow, LongestLifetimes};
 use crate::store::installation::{self, InstallationReading};
 use crate::store::{Store, StoreError, catalogue, signing_keys, users};
@@ -320,41 +318,6 @@ impl Registry {
                 None
             }
         }
-    }
-}
-
-/// A client as administrators see it.
-#[derive(Clone, Debug)]
-pub struct ExaminedClient {
-    pub client: Client,
-    pub findings: Vec<Finding>,
-    /// The last day of its use, if one is known.
-    pub used_on: Option<Day>,
-}
-
-impl Registry {
-    /// Examines a client as it is stored, for somebody who reaches these tenants; `None` where it
-    /// is not served.
-    pub fn examine(&self, used: &UsedClient, reach: &[&str]) -> Option<ExaminedClient> {
-        let UsedClient { row, used_on } = used;
-        let document = walker::parse_own(&row.metadata);
-        let client = registration::client::from_json(&document, "", &self.defaults).ok()?;
-        let snapshot = self.snapshot();
-        let now = self.clock.now();
-        let signing = snapshot.keys.algorithms(now);
-        let sealer = &self.sealers.client_secrets;
-        let secrets: Vec<_> = row
-            .secrets
-            .iter()
-            .map(|secret| loading::open(secret, sealer))
-            .collect();
-        let client = as_seen(&client, &snapshot.catalogue, reach);
-        let findings = examine(&client, &secrets, &signing, &snapshot.catalogue, now);
-        Some(ExaminedClient {
-            client,
-            findings,
-            used_on: *used_on,
-        })
     }
 }
 

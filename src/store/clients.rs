@@ -15,7 +15,7 @@ use super::error::StoreError;
 use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::{Bound, bind};
 use super::values::{column, id, read};
-use gatepost_protocol::registration::references::{NAMED_CLIENTS, WeakSetting, WeakUse};
+use gatepost_protocol::registration::weak_setting::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::redirect_uri::origin_of;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use gatepost::protocol::registration::document::ObjectKind;
+use gatepost::protocol::registration::kind::ObjectKind;
 use serde_json::{Value, json};
 
 use crate::cli_support::Installation;

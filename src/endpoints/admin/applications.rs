@@ -5,13 +5,13 @@ use percent_encoding::percent_decode_str;
 use super::{Administrator, not_found};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::registration::examined_client::ExaminedClient;
 use crate::endpoints::answers;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::admin::AdminSection;
 use crate::protocol::words::identifiers::{ClientId, in_text};
 use crate::protocol::words::parameters;
-use crate::registry::ExaminedClient;
 use crate::store::applications::{self, UsedClient};
 
 /// Applications of one page.
@@ -64,6 +64,6 @@ pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Resp
 
 /// `None` where it is not served, or not within reach.
 fn within(app: &App, used: &UsedClient, reach: &[&str]) -> Option<ExaminedClient> {
-    let examined = app.registry.examine(used, reach)?;
+    let examined = ExaminedClient::examine(app, used, reach)?;
     examined.client.is_within(reach).then_some(examined)
 }

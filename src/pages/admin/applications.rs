@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::app::registration::examined_client::ExaminedClient;
 use crate::pages::admin::AdminChrome;
 use crate::pages::frame::button_to;
 use crate::pages::texts::Texts;
@@ -11,7 +12,6 @@ use crate::protocol::registration::problem::{Finding, Verdict};
 use crate::protocol::registration::timestamp;
 use crate::protocol::words::client::Client;
 use crate::protocol::words::identifiers::{ClientId, TenantName};
-use crate::registry::ExaminedClient;
 use crate::store::applications::MOST_GRANTS;
 
 /// The page of an application, below `/admin/`.

@@ -17,6 +17,7 @@ pub mod client_secret;
 pub mod document;
 pub mod grade;
 pub mod import;
+pub mod kind;
 pub mod metadata_document;
 pub mod names;
 pub mod plan;
@@ -29,12 +30,12 @@ pub mod timestamp;
 pub mod user;
 pub mod verified_address;
 pub mod walker;
+pub mod weak_setting;
 
+pub use kind::ObjectKind;
 pub use problem::{DocumentProblem, MOST_MISTAKES};
 use serde_json::Value;
 use walker::Walker;
-
-pub use crate::registration::document::ObjectKind;
 
 /// Reads what is stored, with the reader of its kind. `path` is put before the places of problems.
 /// What would be refused in a document is refused here, too.

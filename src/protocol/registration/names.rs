@@ -5,6 +5,10 @@ use crate::token::claims::is_reserved;
 
 /// The scope of whoever may apply documents over HTTP.
 pub const REGISTRATION_WRITE: &str = "registration.write";
+/// The scope of whoever may read users over SCIM.
+pub const SCIM_READ: &str = "scim.read";
+/// The scope of whoever may change them, too.
+pub const SCIM_WRITE: &str = "scim.write";
 
 /// Scopes that are there without being registered (OpenID Connect Core §5.4, §11). They are about
 /// users: no resource scope may have such a name.

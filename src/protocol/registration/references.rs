@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::registration::client::CONFIDENTIAL;
-use crate::registration::document::{Document, ObjectKind};
+use crate::registration::document::Document;
+use crate::registration::kind::ObjectKind;
 use crate::registration::names::{MEMBERSHIP_SCOPES, STANDARD_SCOPES, not_registered};
 use crate::registration::problem::{DocumentProblem, MOST_MISTAKES};
 use crate::registration::walker::parse_own;
 use crate::words::client::GrantType;
-use crate::words::named::named;
 use crate::words::session::LOCAL;
 
 static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
@@ -283,106 +283,4 @@ fn grant_types(stored: &Stored) -> BTreeSet<&str> {
 fn built_in_scopes() -> BTreeSet<&'static str> {
     let scopes = STANDARD_SCOPES.into_iter().chain(MEMBERSHIP_SCOPES);
     scopes.collect()
-}
-
-named! {
-    /// Something that a client can be registered for although RFC 9700 recommends something
-    /// stronger.
-    pub enum WeakSetting {
-        /// A response type with `token` or `id_token`: the implicit and the hybrid flow (RFC 9700
-        /// §2.1.2).
-        TokensThroughBrowser = "tokens through the browser",
-        /// The grant type `password` (RFC 9700 §2.4).
-        PasswordGrant = "password grant",
-        /// No `require_pkce` of a confidential client: a nonce will do (RFC 9700 §2.1.1).
-        PkceOrNonce = "PKCE or nonce",
-        /// `require_pkce` false (RFC 9700 §2.1.1).
-        NeitherPkceNorNonce = "neither PKCE nor nonce",
-        /// `allow_plain_pkce` (RFC 7636 §4.2).
-        PlainPkce = "plain PKCE",
-        /// `refresh_token_usage` of `reuse` (RFC 9700 §4.14.2).
-        ReusedRefreshTokens = "refresh tokens that are reused",
-        /// The scope `registration.write` of `urn:gatepost:admin`: whoever has it is an operator.
-        WholeRegistration = "registration.write, which changes everything",
-        /// An `audience` of `federated` that is not this issuer.
-        ForeignAudience = "tokens that were made for somebody else",
-        /// `client_credentials_token_lifetime`
-        LastingTokens = "tokens of long life",
-        /// `private_key_jwt` while `GATEPOST_CLIENT_ASSERTION_AUDIENCE` is `any` (RFC 10070).
-        TokenEndpointAsAudience = "client assertions for the token endpoint's URL",
-    }
-}
-
-/// One of them, and who is registered for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WeakUse {
-    pub setting: WeakSetting,
-    /// The first of the clients' names, as text has them, at most [`NAMED_CLIENTS`]. Behind a name
-    /// in brackets: until when it may use the setting's legacy flow, and when it last did.
-    pub client_ids: Vec<String>,
-    pub clients: u64,
-}
-
-/// How many clients are named per setting; the others are counted.
-pub const NAMED_CLIENTS: u64 = 10;
-
-/// The line; `None` when nothing weak is in use. `in_frames` says that cookies are `SameSite=None`.
-pub fn line(uses: &[WeakUse], in_frames: bool) -> Option<String> {
-    let mut parts: Vec<String> = uses.iter().map(part_of_line).collect();
-    if in_frames {
-        parts.push(String::from("cookies with SameSite=None"));
-    }
-    (!parts.is_empty()).then(|| format!("weak settings in use: {}", parts.join("; ")))
-}
-
-fn part_of_line(one: &WeakUse) -> String {
-    let named = one.client_ids.join(", ");
-    let others = one.clients.saturating_sub(one.client_ids.len() as u64);
-    let rest = if others == 0 {
-        String::new()
-    } else {
-        format!(" and {others} more")
-    };
-    format!("{} ({named}{rest})", one.setting.as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn used(setting: WeakSetting, client_ids: &[&str], clients: u64) -> WeakUse {
-        WeakUse {
-            setting,
-            client_ids: client_ids.iter().map(ToString::to_string).collect(),
-            clients,
-        }
-    }
-
-    #[test]
-    fn where_nothing_is_weak_nothing_is_said() {
-        assert_eq!(line(&[], false), None);
-    }
-
-    #[test]
-    fn every_use_is_named_with_its_clients_and_the_rest_is_counted() {
-        let uses = [
-            used(WeakSetting::PasswordGrant, &["old"], 1),
-            used(WeakSetting::ReusedRefreshTokens, &["a", "b"], 4_012),
-        ];
-        let password = "weak settings in use: password grant (old)";
-        let both = format!("{password}; refresh tokens that are reused (a, b and 4010 more)");
-        let table: [(&[WeakUse], bool, String); 4] = [
-            (&uses[..1], false, String::from(password)),
-            (&uses, false, both.clone()),
-            (&uses, true, format!("{both}; cookies with SameSite=None")),
-            (
-                &[],
-                true,
-                String::from("weak settings in use: cookies with SameSite=None"),
-            ),
-        ];
-        for (uses, in_frames, expected) in table {
-            assert_eq!(line(uses, in_frames), Some(expected));
-        }
-    }
 }

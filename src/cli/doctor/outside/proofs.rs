@@ -8,9 +8,10 @@ use serde_json::Value;
 use super::{SCIM_USERS, Visitor, all, lengths, outcome, told};
 use crate::cli::doctor::{Nonces, Proving, some};
 use crate::endpoints::metrics::AS_REFUSAL;
-use crate::endpoints::registration::EXPORT;
 use crate::outbound::{OutboundAnswer, OutboundError};
-use crate::protocol::discovery::{PUSHED_REQUEST_PATH, TOKEN_PATH, USERINFO_PATH};
+use crate::protocol::discovery::{
+    PUSHED_REQUEST_PATH, REGISTRATION_EXPORT_PATH, TOKEN_PATH, USERINFO_PATH,
+};
 use crate::protocol::registration::problem::Finding;
 use crate::protocol::token::dpop_proof::NONCE_HEADER;
 
@@ -70,7 +71,7 @@ pub(super) fn judge(
     let mut seen = Seen::default();
     let config = visitor.config;
     let scim = config.scim.then_some(SCIM_USERS);
-    let registration = config.admin_api.then_some(EXPORT);
+    let registration = config.admin_api.then_some(REGISTRATION_EXPORT_PATH);
     let paths = [TOKEN_PATH, PUSHED_REQUEST_PATH, USERINFO_PATH].into_iter();
     for path in paths.chain(scim).chain(registration) {
         try_requests(visitor, path, nonces, &mut seen);

@@ -14,7 +14,7 @@ use super::{Import, ImportedObject, Row, table};
 use crate::keys::key_set::{self, PRIVATE_MEMBERS};
 use crate::registration::client::LONGEST_LIFETIME;
 use crate::registration::client_rules::jwks;
-use crate::registration::document::ObjectKind;
+use crate::registration::kind::ObjectKind;
 use crate::registration::names::{STANDARD_SCOPES, own_claim, token_name};
 use crate::registration::timestamp;
 use crate::words::identifiers::in_text;

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use self::keycloak::attributes::MappedAttributes;
 use self::row::{Row, is_clear, plain, table};
 use super::client::{of_confidential_client, of_public_client};
-use super::document::ObjectKind;
+use super::kind::ObjectKind;
 use super::names::token_name;
 use super::references::FirstPlaces;
 use super::user::is_possible_claim;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Import, ImportedObject};
 use crate::registration::client_rules::ClientDefaults;
-use crate::registration::document::{Document, ObjectKind};
+use crate::registration::document::Document;
+use crate::registration::kind::ObjectKind;
 use crate::registration::references::note_taken;
 
 /// Members that an object must have. Without some of them a client would let in more. Where a rule

@@ -21,7 +21,7 @@ use super::user::{Credential, Owners, UserEntry};
 use super::verified_address;
 use crate::login::password::PasswordFlaw;
 use crate::registration::administration::Administration;
-use crate::registration::document::ObjectKind;
+use crate::registration::kind::ObjectKind;
 use crate::registration::walker::parse_own;
 use crate::token::client_secret::SecretDigest;
 use crate::words::identifiers::Subject;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::problem::DocumentProblem;
 use super::super::provider;
 use super::Comparison;
-use crate::registration::document::ObjectKind;
+use crate::registration::kind::ObjectKind;
 use crate::registration::walker::parse_own;
 use crate::words::identity_provider::{IdentityProvider, ProviderKind};
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::problem::{DocumentProblem, shown};
 use super::super::user::{Credential, Identity, UserEntry};
 use super::{Comparison, FieldChange, PlanStep, PlannedChange, SecretChanges, Verb};
-use crate::registration::document::ObjectKind;
+use crate::registration::kind::ObjectKind;
 use crate::registration::walker::parse_own;
 use crate::words::identifiers::{Subject, TenantName};
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::{Import, ImportedObject, Row, table};
 use super::attributes::typed;
-use crate::registration::document::ObjectKind;
+use crate::registration::kind::ObjectKind;
 use crate::registration::names::{own_claim, token_name};
 use crate::token::claims::{built_in_scopes, is_personal};
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::{Import, ImportedObject, Row};
 use super::{ITS_SCOPES, is_among, is_openid, mappers};
-use crate::registration::document::ObjectKind;
+use crate::registration::kind::ObjectKind;
 use crate::registration::names::{STANDARD_SCOPES, token_name};
 use crate::words::scope::{OFFLINE_ACCESS, OPENID};
 
