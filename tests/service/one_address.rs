@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use gatepost::keys::random;
+use gatepost::manage::scim::resource::ScimProfile;
 use gatepost::protocol::login::password::SignInWith;
-use gatepost::protocol::scim::resource::ScimProfile;
 use gatepost::protocol::words::epochs::SessionEpochs;
 use gatepost::protocol::words::identifiers::{Sid, Subject};
 use gatepost::protocol::words::secret::SecretText;

@@ -110,8 +110,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use gatepost::protocol::registration::client_rules::ClientDefaults;
-    use gatepost::protocol::registration::document::Document;
-    use gatepost::protocol::registration::references::Stored;
+    use gatepost::registration::document::Document;
+    use gatepost::registration::references::Stored;
 
     use super::*;
 

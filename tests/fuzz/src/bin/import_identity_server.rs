@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use gatepost::protocol::registration::import::identity_server;
+use gatepost::import::identity_server;
 use gatepost_fuzz::{NOW, assert_importable, assert_untold};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;

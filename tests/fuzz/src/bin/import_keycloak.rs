@@ -2,7 +2,7 @@
 //! that can be judged.
 #![no_main]
 
-use gatepost::protocol::registration::import::keycloak;
+use gatepost::import::keycloak;
 use gatepost_fuzz::{assert_importable, assert_untold};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;

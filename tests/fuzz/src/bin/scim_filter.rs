@@ -2,8 +2,8 @@
 //! nothing with a NUL; and a refusal repeats nothing of it.
 #![no_main]
 
-use gatepost::protocol::scim::error::ScimType;
-use gatepost::protocol::scim::filter::UserFilter;
+use gatepost::manage::scim::error::ScimType;
+use gatepost::manage::scim::filter::UserFilter;
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 

@@ -2,10 +2,10 @@
 //! user then shows is read back as what they have.
 #![no_main]
 
-use gatepost::protocol::scim::attribute::{Shape, UserAttribute, UserAttributes};
-use gatepost::protocol::scim::patch::patched;
-use gatepost::protocol::scim::projection::Projection;
-use gatepost::protocol::scim::resource::{ScimProfile, ScimUser, read};
+use gatepost::manage::scim::attribute::{Shape, UserAttribute, UserAttributes};
+use gatepost::manage::scim::patch::patched;
+use gatepost::manage::scim::projection::Projection;
+use gatepost::manage::scim::resource::{ScimProfile, ScimUser, read};
 use gatepost::protocol::words::identifiers::Subject;
 use gatepost_fuzz::NOW;
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,8 @@
 //! Paths of SCIM's PATCH. What a path leads to, written as a path, leads to the same.
 #![no_main]
 
-use gatepost::protocol::scim::attribute_path::{Target, attribute_at, target};
-use gatepost::protocol::scim::projection::Projection;
+use gatepost::manage::scim::attribute_path::{Target, attribute_at, target};
+use gatepost::manage::scim::projection::Projection;
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 

@@ -1,0 +1,546 @@
+//! Keycloak: the export of a realm, with its users (`kc.sh export --users same_file`).
+
+pub(super) mod attributes;
+mod flows;
+mod mappers;
+pub(super) mod people;
+mod providers;
+mod roles;
+mod scopes;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use self::roles::{ClientRoles, Roles};
+use super::known::{is_known, note_unread};
+use super::{DEVICE, Import, ImportedObject, Row, is_clear};
+use gatepost_protocol::registration::client::LONGEST_LIFETIME;
+use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
+use gatepost_protocol::words::client::SigningAlgorithm;
+use gatepost_protocol::words::identifiers::in_text;
+use gatepost_protocol::words::scope::OFFLINE_ACCESS;
+use gatepost_registration::client_secret::check_own;
+
+/// In every realm.
+const ITS_CLIENTS: &str =
+    "account account-console admin-cli broker realm-management security-admin-console";
+const ITS_SCOPES: &str = "\
+    AuthnContextClassRef acr basic microprofile-jwt organization role_list saml_organization \
+    service_account web-origins";
+const ROLES: &str = "roles";
+const ROLE: &str = "role";
+const GROUPS: &str = "groups";
+/// Seconds that a realm has where it says nothing, or 0: 60 days and 30 days.
+const KEYCLOAK_OFFLINE_LIFESPAN: u64 = 5_184_000;
+const KEYCLOAK_OFFLINE_IDLE: u64 = 2_592_000;
+
+fn is_among(names: &str, name: &str) -> bool {
+    names.split(' ').any(|one| one == name)
+}
+
+fn is_openid(row: &Row<'_>) -> Result<bool, String> {
+    let protocol = row.text("protocol")?;
+    Ok(matches!(protocol.as_deref(), None | Some("openid-connect")))
+}
+
+/// Reads a realm's export.
+pub fn read(realm: &Value) -> Result<Import, String> {
+    if realm.is_array() {
+        return Err(String::from(
+            "it is an array, as of several realms: give one of them, as by \
+             jq '.[0]' FILE | gatepost import keycloak -",
+        ));
+    }
+    let realm = Row::of(String::from("realm"), realm)?;
+    realm.required("realm")?;
+    let mut to = Import {
+        scopes: STANDARD_SCOPES
+            .into_iter()
+            .chain([ROLES])
+            .map(str::to_owned)
+            .collect(),
+        ..Import::default()
+    };
+    providers::read(&realm, &mut to)?;
+    flows::note_factors(&realm, &mut to)?;
+    to.clients.extend(realm.texts("clients", "clientId")?);
+    scopes::read(&realm, &mut to)?;
+    let mut roles = Roles::read(&realm)?;
+    let users = realm.rows("users")?;
+    let (accounts, people): (Vec<_>, Vec<_>) = users
+        .iter()
+        .partition(|row| row.value("serviceAccountClientId").is_some());
+    roles.find_for_some(&people)?;
+    let mut account_of = BTreeMap::new();
+    for account in accounts {
+        account_of.insert(account.required("serviceAccountClientId")?, account);
+    }
+    for row in realm.rows("clients")? {
+        let client_id = row.required("clientId")?;
+        let of = format!("client {}", in_text(&client_id));
+        match (row.flag("bearerOnly", false)?, is_openid(&row)?) {
+            _ if is_among(ITS_CLIENTS, &client_id) => {
+                to.note(&of, "left out: every realm of Keycloak has it")
+            }
+            (false, true) => {
+                if let Err(rule) = names::client_id(&client_id) {
+                    to.note(&of, format!("left out: client_id {rule}"));
+                    continue;
+                }
+                let account = account_of.remove(&client_id);
+                note_account(&client_id, account, &mut to)?;
+                let held = roles.of_client(&row, account)?;
+                client(&realm, &row, held, &mut to)?;
+            }
+            (true, _) => to.note(&of, "left out: it is an API, so register a resource"),
+            (_, false) => to.note(&of, "left out: it speaks SAML"),
+        }
+    }
+    let mut of_people = people::Realm {
+        roles: &mut roles,
+        confirms_addresses: realm.flag("verifyEmail", false)?,
+    };
+    for row in people {
+        people::user(row, &mut of_people, &mut to)?;
+    }
+    to.signs_in_by_address = realm.flag("loginWithEmailAllowed", false)?;
+    roles.note_given(&mut to);
+    note_unread(&realm, "realm of Keycloak keys", "", &is_left_out, &mut to)?;
+    Ok(to)
+}
+
+/// Notes what tokens of the client said of its service account, beside its roles.
+fn note_account(client_id: &str, account: Option<&Row<'_>>, to: &mut Import) -> Result<(), String> {
+    let Some(account) = account else {
+        return Ok(());
+    };
+    let has_attributes = match account.nested("attributes")? {
+        Some(attributes) => !attributes.members.is_empty(),
+        None => false,
+    };
+    if has_attributes || !account.texts("groups", "")?.is_empty() {
+        to.note(
+            &format!("client {}", in_text(client_id)),
+            "its service account has groups or attributes, which its own tokens do not name here. \
+             Are there mappers for them, give the client the same as its claims: those are in all \
+             its access tokens",
+        );
+    }
+    Ok(())
+}
+
+/// Whether there is a line for the whole object, or nothing to say of it.
+fn is_left_out(title: &str, row: &Row<'_>) -> bool {
+    let text = |key: &str| row.text(key).ok().flatten().unwrap_or_default();
+    let is_saml = text("protocol") == "saml";
+    match title {
+        "client of Keycloak keys" => {
+            is_saml
+                || is_among(ITS_CLIENTS, &text("clientId"))
+                || row.flag("bearerOnly", false) == Ok(true)
+        }
+        "scope of Keycloak keys" => is_saml || is_among(ITS_SCOPES, &text("name")),
+        "user of Keycloak keys" => row.value("serviceAccountClientId").is_some(),
+        "provider of Keycloak keys" => providers::signs_in(row) == Ok(false),
+        // Those that every realm has are described by a placeholder.
+        "role of Keycloak keys" => text("description").starts_with("${"),
+        _ => false,
+    }
+}
+
+fn client(
+    realm: &Row<'_>,
+    row: &Row<'_>,
+    held: ClientRoles,
+    to: &mut Import,
+) -> Result<(), String> {
+    let client_id = row.required("clientId")?;
+    let of = format!("client {}", in_text(&client_id));
+    let mut members = row.members.clone();
+    // An attribute that is called like a member of the client is not that member.
+    if let Some(attributes) = row.nested("attributes")? {
+        let mut attributes = attributes.members.clone();
+        attributes.retain(|key, _| !is_known("client of Keycloak keys", key));
+        members.extend(attributes);
+    }
+    let row = Row {
+        place: format!("{} ({client_id})", row.place),
+        members: &members,
+    };
+    let mut ours = ImportedObject::default();
+    ours.set(
+        "access_token_lifetime",
+        realm.seconds("accessTokenLifespan")?,
+    );
+    row.copy("client of Keycloak", &mut ours)?;
+    addresses(&row, &of, &mut ours, to)?;
+    let grants = grant_types(&row)?;
+    let is_for_people = grants.iter().any(|name| *name != "client_credentials");
+    ours.set("grant_types", grants.as_slice());
+    let implicit = row.flag("implicitFlowEnabled", false)?;
+    ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
+    let mut mapped = mappers::read(&row, &of, to)?;
+    own_claims(&of, &held.own, is_for_people, &mut mapped.fixed, to);
+    ours.set("claims", std::mem::take(&mut mapped.fixed.0));
+    let mut scopes = scopes::of_client(&row, &client_id, mapped, to)?;
+    for (name, roles) in &held.for_some {
+        let is_its = !is_for_people && held.own.iter().any(|role| roles.contains(role));
+        if !is_its && scopes.remove(name) {
+            scopes::note_for_some(&of, name, roles, to);
+        }
+    }
+    let has_default = !scopes.without_asking.is_empty();
+    note_unasked(&row, &of, &grants, has_default, to)?;
+    if is_for_people {
+        if has_default {
+            let without_asking = Vec::from_iter(scopes.without_asking);
+            ours.set("default_scope", without_asking.join(" "));
+        }
+        ours.set("always_include_user_claims_in_id_token", true);
+        note_roles(&of, &scopes.all, to);
+        lifetimes(realm, &row, &of, &scopes.all, &mut ours, to)?;
+    }
+    tokens(realm, &row, &of, &scopes.all, &mut ours, to)?;
+    ours.set("scope", json!(scopes.all));
+    let public = row.flag("publicClient", false)?;
+    ours.set("token_endpoint_auth_method", public.then_some("none"));
+    pkce(&row, &of, &mut ours, to)?;
+    ours.set("secrets", secrets(&row)?);
+    to.client(&of, ours);
+    Ok(())
+}
+
+/// The method of PKCE that it must use. An empty one requires no PKCE there.
+fn pkce(row: &Row<'_>, of: &str, ours: &mut ImportedObject, to: &mut Import) -> Result<(), String> {
+    let method = row.text("pkce.code.challenge.method")?;
+    ours.set("require_pkce", method.is_some());
+    if method.as_deref() == Some("plain") {
+        ours.set("allow_plain_pkce", true);
+        to.note(
+            of,
+            "set, as there: allow_plain_pkce. Whoever reads a request with plain knows its \
+             verifier: let the client use S256, then remove allow_plain_pkce",
+        );
+    }
+    Ok(())
+}
+
+/// The secret of a client that proves itself by it. Clients with another authenticator have one
+/// there, too, which proves nothing.
+fn secrets(row: &Row<'_>) -> Result<Option<Value>, String> {
+    let authenticator = row.text("clientAuthenticatorType")?;
+    if let Some(secret) = row.text("secret")?
+        && matches!(authenticator.as_deref(), None | Some("client-secret"))
+        && is_clear(&secret)
+        && check_own(&secret).is_ok()
+    {
+        return Ok(Some(json!([{ "value": secret }])));
+    }
+    Ok(None)
+}
+
+/// What a request gets that does not come by the authorization endpoint.
+fn note_unasked(
+    row: &Row<'_>,
+    of: &str,
+    grants: &[&str],
+    has_default: bool,
+    to: &mut Import,
+) -> Result<(), String> {
+    let has = |grant: &str| grants.contains(&grant);
+    let has_optional = !row.texts("optionalClientScopes", "")?.is_empty();
+    let by_itself = has("password") || has("client_credentials") || has(DEVICE);
+    let notes = [
+        (
+            has("password") && has_default,
+            "the grant password gives the scopes that the request names, without default_scope: \
+             let it name all that it needs",
+        ),
+        (
+            has("password"),
+            "the grant password refuses people who have a second factor",
+        ),
+        (
+            by_itself && has_optional,
+            "a request to the token or device endpoint that names no scope gets all of the \
+             client's scopes here, the optional ones, too: let it name those that it needs",
+        ),
+    ];
+    to.note_each(of, &notes);
+    Ok(())
+}
+
+/// What tokens say there of roles, and here.
+fn note_roles(of: &str, scope: &BTreeSet<String>, to: &mut Import) {
+    to.note(
+        of,
+        "set, as there: ID tokens have the user's claims (always_include_user_claims_in_id_token)",
+    );
+    if scope.contains(ROLES) {
+        to.note(
+            of,
+            "roles are the claim role (in UserInfo and ID tokens, with groups), and not \
+             realm_access and resource_access of access tokens: an API that reads roles needs a \
+             resource scope with the claim role",
+        );
+    }
+}
+
+/// Roles of its service account. Every access token of a client has its fixed claims. So a client
+/// that also signs people in does not get the roles: its users would have them.
+fn own_claims(
+    of: &str,
+    own_roles: &[String],
+    is_for_people: bool,
+    fixed: &mut ImportedObject,
+    to: &mut Import,
+) {
+    if own_roles.is_empty() {
+        return;
+    }
+    if is_for_people {
+        let roles = own_roles.join(", ");
+        to.note(
+            of,
+            format!(
+                "its service account had these roles, which are left out, as the tokens of its \
+                 users would have them, too: {roles}. Register a client of its own for the \
+                 service, with the claim role"
+            ),
+        );
+    } else if fixed.0.contains_key(ROLE) {
+        to.note(
+            of,
+            "the roles of its service account are left out: a mapper gives its tokens the claim \
+             role",
+        );
+    } else {
+        fixed.set(ROLE, own_roles);
+        to.note(
+            of,
+            "set: the roles of its service account are the claim role of its tokens",
+        );
+    }
+}
+
+/// How long ID tokens and refresh tokens of its users live. What the client says of itself goes
+/// before what the realm says of its clients and of all sessions.
+fn lifetimes(
+    realm: &Row<'_>,
+    row: &Row<'_>,
+    of: &str,
+    scope: &BTreeSet<String>,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    // There an ID token expires with the access token beside it.
+    let of_access_token = ours.0.get("access_token_lifetime").cloned();
+    ours.set("id_token_lifetime", of_access_token);
+    if !scope.contains(OFFLINE_ACCESS) {
+        return Ok(());
+    }
+    let whole = offline_lifespan(realm, row)?;
+    if whole.is_none() {
+        to.note(
+            of,
+            "set: refresh_token_lifetime is ten years, which is the longest here. There its \
+             offline sessions ended only when they were not used",
+        );
+    }
+    let whole = whole.unwrap_or(LONGEST_LIFETIME);
+    let idle = row
+        .seconds("client.offline.session.idle.timeout")?
+        .or(realm.seconds("clientOfflineSessionIdleTimeout")?)
+        .or(realm.seconds("offlineSessionIdleTimeout")?)
+        .unwrap_or(KEYCLOAK_OFFLINE_IDLE);
+    ours.set("refresh_token_lifetime", whole);
+    ours.set("refresh_token_idle_lifetime", idle.min(whole));
+    Ok(())
+}
+
+/// How long an offline session lives in all. Absent where it ends only when it is not used.
+fn offline_lifespan(realm: &Row<'_>, row: &Row<'_>) -> Result<Option<u64>, String> {
+    let own = row.seconds("client.offline.session.max.lifespan")?;
+    if !realm.flag("offlineSessionMaxLifespanEnabled", false)? {
+        return Ok(own);
+    }
+    let of_clients = realm.seconds("clientOfflineSessionMaxLifespan")?;
+    let most = realm
+        .seconds("offlineSessionMaxLifespan")?
+        .unwrap_or(KEYCLOAK_OFFLINE_LIFESPAN);
+    // The client's session ends with the session of the user that it belongs to.
+    Ok(Some(own.or(of_clients).unwrap_or(most).min(most)))
+}
+
+/// How its tokens are made.
+fn tokens(
+    realm: &Row<'_>,
+    row: &Row<'_>,
+    of: &str,
+    scope: &BTreeSet<String>,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    let is_typed = row.flag("access.token.header.type.rfc9068", false)?;
+    let is_endless = row
+        .text("access.token.lifespan")?
+        .is_some_and(|seconds| seconds.starts_with('-'));
+    let notes = [
+        (
+            is_endless,
+            "its access tokens had no lifetime of their own: they have the realm's here",
+        ),
+        (!is_typed, "set, as there: access_token_typ JWT"),
+        (
+            true,
+            "tokens have no azp: access tokens have client_id, and aud of an ID token is the \
+             client",
+        ),
+        (
+            row.flag("serviceAccountsEnabled", false)?,
+            "its own tokens have its client_id as sub, and not the id of its service account",
+        ),
+        (
+            scope.contains(OFFLINE_ACCESS),
+            "refresh tokens are for requests whose scope has offline_access",
+        ),
+    ];
+    to.note_each(of, &notes);
+    ours.set("access_token_typ", (!is_typed).then_some("JWT"));
+    algorithms(realm, row, of, ours, to)
+}
+
+/// How its tokens are signed.
+fn algorithms(
+    realm: &Row<'_>,
+    row: &Row<'_>,
+    of: &str,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    let of_realm = realm.text("defaultSignatureAlgorithm")?;
+    for (member, theirs) in [
+        (
+            "id_token_signed_response_alg",
+            "id.token.signed.response.alg",
+        ),
+        (
+            "access_token_signed_response_alg",
+            "access.token.signed.response.alg",
+        ),
+    ] {
+        let Some(name) = row.text(theirs)?.or_else(|| of_realm.clone()) else {
+            continue;
+        };
+        match SigningAlgorithm::from_others(&name) {
+            Some(SigningAlgorithm::Rs256) => {}
+            Some(algorithm) => ours.set(member, algorithm.as_str()),
+            None => to.note(
+                of,
+                format!("{theirs}: that algorithm is not there, so RS256 signs"),
+            ),
+        }
+    }
+    Ok(())
+}
+
+/// Redirect URIs and origins. Relative ones lie below the root.
+fn addresses(
+    row: &Row<'_>,
+    of: &str,
+    ours: &mut ImportedObject,
+    to: &mut Import,
+) -> Result<(), String> {
+    let root = row.text("rootUrl")?.unwrap_or_default();
+    let uris = ours.take("redirect_uris");
+    let uris: Vec<String> = uris.iter().map(|uri| below(&root, uri)).collect();
+    if !row.flag("publicClient", false)? {
+        note_any_port(&uris, of, to);
+    }
+    let after = after_logout(row, &root, &uris)?;
+    ours.set("redirect_uris", uris);
+    ours.set("post_logout_redirect_uris", after);
+    let is_told = row.flag("frontchannelLogout", false)?;
+    if !is_told && ours.0.remove("frontchannel_logout_uri").is_some() {
+        to.note(
+            of,
+            "frontchannel.logout.url is left out, as frontchannelLogout is false: register \
+             frontchannel_logout_uri",
+        );
+    }
+    origins(of, ours, to);
+    Ok(())
+}
+
+fn below(root: &str, uri: &str) -> String {
+    match uri.starts_with('/') {
+        true => format!("{}{uri}", root.trim_end_matches('/')),
+        false => uri.to_owned(),
+    }
+}
+
+fn note_any_port(redirect_uris: &[String], of: &str, to: &mut Import) {
+    for (index, uri) in redirect_uris.iter().enumerate() {
+        let path = uri.strip_prefix("http://localhost");
+        if path.is_some_and(|path| path.is_empty() || path.starts_with('/')) {
+            to.note(
+                of,
+                format!(
+                    "number {} of redirect_uris is on localhost without a port, so any port fit \
+                     there. Here that is so for public clients alone: register http://127.0.0.1, \
+                     too, which any port fits, or name the port",
+                    index + 1
+                ),
+            );
+        }
+    }
+}
+
+/// A client that names none has its redirect URIs there, as by `+`. Only `-` is none.
+fn after_logout(
+    row: &Row<'_>,
+    root: &str,
+    redirect_uris: &[String],
+) -> Result<Vec<String>, String> {
+    let Some(named) = row
+        .text("post.logout.redirect.uris")?
+        .filter(|named| named != "+")
+    else {
+        return Ok(redirect_uris.to_vec());
+    };
+    let uris = named.split("##").filter(|uri| !matches!(*uri, "" | "-"));
+    Ok(uris.map(|uri| below(root, uri)).collect())
+}
+
+fn origins(of: &str, ours: &mut ImportedObject, to: &mut Import) {
+    let mut origins = ours.take("allowed_cors_origins");
+    if origins.iter().any(|origin| origin == "*") {
+        to.note(
+            of,
+            "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. \
+             Those of its redirect URIs are allowed without that",
+        );
+    }
+    origins.retain(|origin| !matches!(origin.as_str(), "+" | "*"));
+    ours.set("allowed_cors_origins", origins);
+}
+
+fn grant_types(row: &Row<'_>) -> Result<Vec<&'static str>, String> {
+    let code = row.flag("standardFlowEnabled", true)?;
+    let implicit = row.flag("implicitFlowEnabled", false)?;
+    let device = row.flag("oauth2.device.authorization.grant.enabled", false)?;
+    let grants = [
+        ("authorization_code", code),
+        ("implicit", implicit),
+        ("hybrid", code && implicit),
+        ("password", row.flag("directAccessGrantsEnabled", false)?),
+        (
+            "client_credentials",
+            row.flag("serviceAccountsEnabled", false)?,
+        ),
+        (DEVICE, device),
+    ];
+    let enabled = grants.iter().filter(|(_, enabled)| *enabled);
+    Ok(enabled.map(|(name, _)| *name).collect())
+}

@@ -1,0 +1,236 @@
+//! Client scopes, and those of one client alone: they become identity scopes and resource scopes.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::super::{Import, ImportedObject, Row};
+use super::{ITS_SCOPES, is_among, is_openid, mappers};
+use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::registration::names::{STANDARD_SCOPES, token_name};
+use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
+
+/// Of these, what a client may ask for, and what they gave.
+const WITHOUT_CLAIMS: [(&str, &str); 6] = [
+    ("acr", "acr, which is in every ID token here"),
+    (
+        "basic",
+        "sub and auth_time, which are in every ID token here",
+    ),
+    ("microprofile-jwt", "upn and groups, the roles"),
+    ("organization", "organization"),
+    ("service_account", "clientHost and clientAddress"),
+    ("web-origins", "allowed-origins in access tokens"),
+];
+
+/// Client scopes: those about users become identity scopes; those that name an API as an audience,
+/// or say nothing, become resource scopes. The APIs become resources.
+pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
+    let mut own = Vec::new();
+    // First those that say which claim an attribute is.
+    for row in realm.rows("clientScopes")? {
+        let name = row.required("name")?;
+        if !is_openid(&row)? {
+            continue;
+        }
+        if is_among(ITS_SCOPES, &name) || to.scopes.contains(&name) {
+            mappers::read_built_in(&row, &name, to)?;
+        } else {
+            own.push((name, row));
+        }
+    }
+    for (name, row) in own {
+        let of = format!("scope {name}");
+        if let Err(rule) = token_name(&name) {
+            to.note(&of, format!("left out: a name of a scope {rule}"));
+            continue;
+        }
+        add_scope(name, &row, &of, to)?;
+    }
+    Ok(())
+}
+
+fn add_scope(name: String, row: &Row<'_>, of: &str, to: &mut Import) -> Result<(), String> {
+    let mut ours = ImportedObject::from([("name", json!(name))]);
+    to.scopes.insert(name);
+    let mapped = mappers::read(row, of, to)?;
+    ours.set("description", row.text("description")?);
+    if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
+        note_places(of, &mapped.access, &mapped.identity, &OF_PEOPLE, to);
+        ours.set("claims", mapped.identity.0);
+        to.push(ObjectKind::IdentityScope, of, ours);
+    } else {
+        note_places(of, &mapped.identity, &mapped.access, &OF_API, to);
+        ours.set("claims", mapped.access.0);
+        api_scope(of, ours, mapped.audiences, to);
+    }
+    Ok(())
+}
+
+const NOT_IN_ACCESS_TOKENS: &str = "\
+    its claims are in UserInfo and ID tokens, and not in access tokens as there: an API that reads \
+    them needs a resource scope with these claims";
+
+/// What is said where a scope here gives its claims in one kind of token alone.
+struct PlaceNotes {
+    /// Of claims that were in both kinds.
+    in_one: &'static str,
+    /// Of claims that were in the other kind alone.
+    in_none: &'static str,
+}
+
+const OF_PEOPLE: PlaceNotes = PlaceNotes {
+    in_one: NOT_IN_ACCESS_TOKENS,
+    in_none: "in no token here, as access tokens alone had them there, and it is a scope about \
+              people. Register a resource scope with them",
+};
+const OF_API: PlaceNotes = PlaceNotes {
+    in_one: "its claims are in access tokens alone here, as it is a scope of an API",
+    in_none: "in no token here, as access tokens had none of them there, and it is a scope of an \
+              API. Register an identity scope with them",
+};
+
+/// Notes the claims that the scope gave where it does not give them here.
+fn note_places(
+    of: &str,
+    lost: &ImportedObject,
+    given: &ImportedObject,
+    notes: &PlaceNotes,
+    to: &mut Import,
+) {
+    let mut in_none = Vec::new();
+    for claim in lost.0.values() {
+        if given.0.values().any(|other| other == claim) {
+            to.note(of, notes.in_one);
+        } else {
+            in_none.extend(claim.as_str());
+        }
+    }
+    if !in_none.is_empty() {
+        to.note(of, format!("{}: {}", in_none.join(", "), notes.in_none));
+    }
+}
+
+/// Adds a resource scope, and its resources.
+fn api_scope(of: &str, mut ours: ImportedObject, audiences: BTreeSet<String>, to: &mut Import) {
+    ours.set("resources", json!(audiences));
+    to.push(ObjectKind::ResourceScope, of, ours);
+    for name in audiences {
+        if to.resources.insert(name.clone()) {
+            let of = format!("resource {name}");
+            to.push(ObjectKind::Resource, &of, [("name", json!(name))].into());
+        }
+    }
+}
+
+/// The scopes of a client, and those among them that it gets without asking. What its own mappers
+/// give becomes scopes that nobody else has.
+pub(super) fn of_client(
+    row: &Row<'_>,
+    client_id: &str,
+    mapped: mappers::Mapped,
+    to: &mut Import,
+) -> Result<ClientScopes, String> {
+    let mut without_asking: BTreeSet<String> =
+        row.texts("defaultClientScopes", "")?.into_iter().collect();
+    let mut all = without_asking.clone();
+    all.extend(row.texts("optionalClientScopes", "")?);
+    note_its_own(&all, to);
+    without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
+    without_asking.extend(add_own(client_id, mapped, to));
+    all.extend(without_asking.iter().cloned());
+    // A scope whose name cannot be one has a line with the client, too.
+    all.retain(|name| to.scopes.contains(name) || token_name(name).is_err());
+    all.insert(OPENID.to_owned());
+    without_asking
+        .retain(|name| to.scopes.contains(name) && name != OPENID && name != OFFLINE_ACCESS);
+    Ok(ClientScopes {
+        all,
+        without_asking,
+    })
+}
+
+/// Notes what scopes of every realm gave there, and do not give here. Adds those that here have no
+/// claims.
+fn note_its_own(all: &BTreeSet<String>, to: &mut Import) {
+    for (name, gave) in WITHOUT_CLAIMS {
+        if all.contains(name) && to.scopes.insert(name.to_owned()) {
+            let of = format!("scope {name}");
+            to.note(&of, format!("has no claims here. There it gave {gave}"));
+            let ours = [("name", json!(name)), ("show_in_discovery", json!(false))];
+            to.push(ObjectKind::IdentityScope, &of, ours.into());
+        }
+    }
+    for name in all {
+        if name != OFFLINE_ACCESS && STANDARD_SCOPES.contains(&name.as_str()) {
+            to.note(&format!("scope {name}"), NOT_IN_ACCESS_TOKENS);
+        }
+    }
+}
+
+/// Adds the scopes that no other client has, and returns their names.
+fn add_own(client_id: &str, mapped: mappers::Mapped, to: &mut Import) -> Vec<String> {
+    let mut names = Vec::new();
+    if !mapped.identity.0.is_empty() {
+        let name = free_name(client_id, "claims", to);
+        let mut ours = hidden(&name, client_id);
+        ours.set("claims", mapped.identity.0);
+        to.push(ObjectKind::IdentityScope, &format!("scope {name}"), ours);
+        names.push(name);
+    }
+    if !mapped.audiences.is_empty() || !mapped.access.0.is_empty() {
+        let name = free_name(client_id, "api", to);
+        let mut ours = hidden(&name, client_id);
+        ours.set("claims", mapped.access.0);
+        api_scope(&format!("scope {name}"), ours, mapped.audiences, to);
+        names.push(name);
+    }
+    names
+}
+
+/// A name that no other scope has.
+fn free_name(client_id: &str, kind: &str, to: &mut Import) -> String {
+    let beginning: String = client_id.replace(' ', "-").chars().take(150).collect();
+    let mut name = format!("{beginning}-{kind}");
+    while !to.scopes.insert(name.clone()) {
+        name.push_str("-own");
+    }
+    name
+}
+
+fn hidden(name: &str, client_id: &str) -> ImportedObject {
+    ImportedObject::from([
+        ("name", json!(name)),
+        ("display_name", json!(format!("Data for {client_id}"))),
+        ("show_in_discovery", json!(false)),
+    ])
+}
+
+pub(super) struct ClientScopes {
+    pub(super) all: BTreeSet<String>,
+    pub(super) without_asking: BTreeSet<String>,
+}
+
+impl ClientScopes {
+    /// Whether it was there.
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        self.without_asking.remove(name);
+        self.all.remove(name)
+    }
+}
+
+/// A scope here is for everybody who signs in to a client that has it, and `roles` names all.
+pub(super) fn note_for_some(of: &str, name: &str, roles: &BTreeSet<String>, to: &mut Import) {
+    let roles = match roles.is_empty() {
+        true => String::from("none"),
+        false => Vec::from_iter(roles.iter().map(String::as_str)).join(", "),
+    };
+    to.note(
+        of,
+        format!(
+            "left out of scope: {name}: there it was for these roles alone: {roles}. Here \
+             everybody gets it, with all that it says: add it where that is meant, or where \
+             allowed_roles lets in nobody else"
+        ),
+    );
+}

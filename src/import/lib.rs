@@ -1,0 +1,487 @@
+//! What another provider has registered, as one of our documents. It is made from a dump of its
+//! tables or from its own export, without I/O. `sound` leaves out what our rules refuse. What would
+//! open something if it were left out stays in: `plan` refuses a provider that nobody registered.
+
+mod addresses;
+pub mod identity_server;
+pub mod keycloak;
+mod known;
+mod row;
+mod sound;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use self::keycloak::attributes::MappedAttributes;
+use self::row::{Row, is_clear, plain, table};
+use super::client::{of_confidential_client, of_public_client};
+use super::kind::ObjectKind;
+use super::names::token_name;
+use super::references::FirstPlaces;
+use super::user::is_possible_claim;
+use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
+use gatepost_protocol::words::session::LOCAL;
+
+/// What has been read so far.
+#[derive(Default)]
+pub struct Import {
+    lists: Map<String, Value>,
+    /// Where each name stood first in them.
+    first: FirstPlaces,
+    /// Whoever is somebody elsewhere.
+    identities: BTreeSet<String>,
+    /// The notes, each with those that it is about.
+    notes: BTreeMap<String, NotedObjects>,
+    /// Keys that are not read, each with the objects that have it.
+    unread: BTreeMap<String, NotedObjects>,
+    /// What a client may ask for.
+    scopes: BTreeSet<String>,
+    resources: BTreeSet<String>,
+    /// Clients and resources share one name space.
+    clients: BTreeSet<String>,
+    /// Whether a client reads names of groups, without their paths.
+    names_groups: bool,
+    /// Whether people could type their e-mail address in place of the user name.
+    signs_in_by_address: bool,
+    /// What mappers of Keycloak make of attributes.
+    attributes: MappedAttributes,
+    /// User names of those whose second factor did not move.
+    without_factor: BTreeSet<String>,
+    /// The issuer of each identity provider or login scheme.
+    issuers: BTreeMap<String, String>,
+}
+
+impl Import {
+    fn note(&mut self, of: &str, text: impl Into<String>) {
+        self.notes.entry(text.into()).or_default().add(of);
+    }
+
+    fn note_unread(&mut self, of: &str, text: &str) {
+        self.unread.entry(text.to_owned()).or_default().add(of);
+    }
+
+    /// Those that hold.
+    fn note_each(&mut self, of: &str, notes: &[(bool, &str)]) {
+        for (holds, text) in notes {
+            if *holds {
+                self.note(of, *text);
+            }
+        }
+    }
+
+    /// The document, and what there is to say: how people sign in; a line for each note, of what
+    /// was left out or set, and what to do; a line for each key that was not read; and how those
+    /// without their second factor get another.
+    pub fn finish(self) -> (Value, Vec<String>) {
+        let mut lines = Vec::from_iter(self.user_names());
+        for (text, all) in self.notes {
+            lines.push(all.line(&text, 10));
+        }
+        for (text, all) in self.unread {
+            lines.push(all.line(&text, 3));
+        }
+        lines.extend(without_factor(&self.lists, &self.without_factor));
+        (Value::Object(self.lists), lines)
+    }
+
+    /// How many people will type a name that is not their e-mail address; or what lets them go on
+    /// typing that.
+    fn user_names(&self) -> Option<String> {
+        let users = self.lists.get("users").and_then(Value::as_array)?;
+        if self.signs_in_by_address {
+            return Some(self.by_address());
+        }
+        let others = users.iter().filter(|user| has_another_name(user)).count();
+        Some(format!(
+            "people sign in by user name here, not by e-mail address: {others} of {} have a user \
+             name that is not their address",
+            users.len()
+        ))
+    }
+
+    /// Adds an identity provider, if it has an issuer.
+    fn provider(&mut self, mut ours: ImportedObject) {
+        let text = |key: &str| ours.0.get(key).and_then(Value::as_str).map(str::to_owned);
+        let name = text("name").unwrap_or_default();
+        let of = format!("identity provider {name}");
+        let issuer = text("issuer");
+        let notes = [
+            (
+                issuer.is_none(),
+                "left out: it has no issuer, so register it by hand",
+            ),
+            (text("client_secret").is_none(), "give its client_secret"),
+        ];
+        self.note_each(&of, &notes);
+        if let Some(scope) = text("scope") {
+            ours.set("scope", self.asked_scope(&of, &scope));
+        }
+        if let Some(issuer) = issuer
+            && self.push(ObjectKind::IdentityProvider, &of, ours)
+        {
+            self.issuers.entry(name).or_insert(issuer);
+        }
+    }
+
+    /// What a provider is asked for: `openid` in any case, there as here.
+    fn asked_scope(&mut self, of: &str, scope: &str) -> String {
+        let mut names = Vec::new();
+        for name in scope.split_whitespace() {
+            match token_name(name) {
+                Ok(()) => names.push(name),
+                Err(rule) => self.note(of, format!("left out of scope: {name}: it {rule}")),
+            }
+        }
+        if !names.contains(&OPENID) {
+            names.insert(0, OPENID);
+        }
+        names.join(" ")
+    }
+
+    /// Makes a client of the copied members. It leaves out what our rules refuse, and what the
+    /// client cannot have without that. `grant_types` have their names for them, `scope` is a list,
+    /// and `require_pkce` is false where they do not require it.
+    fn client(&mut self, of: &str, mut ours: ImportedObject) {
+        let public = ours.is("token_endpoint_auth_method", "none");
+        self.keep_uris(of, &mut ours, public);
+        let flows = self.flows(of, &mut ours, public);
+        let has_flow = |name: &str| flows.iter().any(|flow| flow.name == name);
+        let response_types = response_types(&flows, &ours);
+        if has_flow("implicit") {
+            let types = response_types.join(", ");
+            self.note(
+                of,
+                format!("set, as it has the implicit flow there: response_types {types}"),
+            );
+        }
+        let refreshes = flows
+            .iter()
+            .any(|flow| !["implicit", "client_credentials"].contains(&flow.name));
+        let scope = self.known_scope(of, ours.take("scope"), refreshes);
+        let mut grants: BTreeSet<&str> =
+            flows.iter().flat_map(|flow| flow.grants).copied().collect();
+        let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
+        grants.extend(is_offline.then_some("refresh_token"));
+        let has_secret = ours.0.contains_key("secrets");
+        let has_key = ours.0.contains_key("jwks");
+        settle_credentials(&mut ours, public);
+        let uses_code = grants.contains("authorization_code");
+        let without_pkce = ours.0.remove("require_pkce") == Some(json!(false)) && uses_code;
+        let must_pkce = uses_code && !without_pkce && !public;
+        ours.set("require_pkce", must_pkce.then_some(true));
+        let notes = [
+            (
+                public && (has_secret || has_key),
+                "is a public client, so its secrets are left out: let it send none, or register a \
+                 token_endpoint_auth_method",
+            ),
+            (
+                !public && has_secret && has_key,
+                "has a key beside its secret, which is left out, as a client proves itself in one \
+                 way: for the key, register jwks and private_key_jwt instead of secrets",
+            ),
+            (
+                !public && !has_secret && !has_key,
+                "has no secret that can move: make one by `gatepost client secret`",
+            ),
+            (
+                without_pkce && public,
+                "was not required to use PKCE. Gatepost requires it of public clients",
+            ),
+            (
+                without_pkce && !public,
+                "was not required to use PKCE. Gatepost requires PKCE or a nonce, unless you set \
+                 \"require_pkce\": false",
+            ),
+            (
+                has_flow("client_credentials") && !self.has_api(&scope),
+                "give it a resource scope: its own tokens need one here",
+            ),
+        ];
+        self.note_each(of, &notes);
+        ours.set("scope", scope.join(" "));
+        ours.0.insert("grant_types".into(), json!(grants));
+        ours.0
+            .insert("response_types".into(), json!(response_types));
+        self.push(ObjectKind::Client, of, ours);
+    }
+
+    /// Leaves out the redirect URIs that our rules refuse. They may hold secrets, so their numbers
+    /// are told.
+    fn keep_uris(&mut self, of: &str, ours: &mut ImportedObject, public: bool) {
+        let check = if public {
+            of_public_client
+        } else {
+            of_confidential_client
+        };
+        for member in ["redirect_uris", "post_logout_redirect_uris"] {
+            let mut kept = ours.take(member);
+            let mut index = 0;
+            kept.retain(|uri| {
+                index += 1;
+                let checked = check(uri);
+                if let Err(rule) = checked {
+                    self.note(
+                        of,
+                        format!("number {index} of {member} is left out: {rule}"),
+                    );
+                }
+                checked.is_ok()
+            });
+            ours.set(member, kept);
+        }
+    }
+
+    /// The flows and grants that the client can have here.
+    fn flows(&mut self, of: &str, ours: &mut ImportedObject, public: bool) -> Vec<&'static Flow> {
+        let has_uris = ours.0.contains_key("redirect_uris");
+        let providers = ours.0.get("identity_providers").and_then(Value::as_array);
+        let is_local = providers.is_none_or(|names| names.iter().any(|name| name == LOCAL));
+        let mut flows = Vec::new();
+        for name in ours.take("grant_types") {
+            let why_not = match FLOWS.iter().find(|flow| flow.name == name) {
+                None => String::from(
+                    "a grant type of your own is left out: register it as an SQL function",
+                ),
+                Some(flow) if flow.returns && !has_uris => {
+                    format!("{name} is left out: it has no redirect URI")
+                }
+                Some(flow) if flow.name == "client_credentials" && public => {
+                    format!("{name} is left out: it has no secret")
+                }
+                Some(flow) if flow.name == "password" && !is_local => {
+                    format!("{name} is left out: its people sign in by providers alone")
+                }
+                Some(flow) => {
+                    flows.push(flow);
+                    continue;
+                }
+            };
+            self.note(of, why_not);
+        }
+        flows
+    }
+
+    /// The scopes that are there, without `offline_access` where nothing could refresh.
+    fn known_scope(&mut self, of: &str, mut scope: Vec<String>, refreshes: bool) -> Vec<String> {
+        scope.retain(|name| {
+            let is_known = self.scopes.contains(name);
+            if !is_known {
+                self.note(
+                    of,
+                    format!("left out of scope: {name}: no enabled scope has that name"),
+                );
+            }
+            is_known && (refreshes || name != OFFLINE_ACCESS)
+        });
+        scope
+    }
+
+    /// Whether one of these is a resource scope.
+    fn has_api(&self, scope: &[String]) -> bool {
+        let of_apis = self.lists.get("resource_scopes").and_then(Value::as_array);
+        let all = of_apis.into_iter().flatten();
+        let mut names = all.filter_map(|entry| entry.get("name"));
+        names.any(|name| scope.iter().any(|one| name == one))
+    }
+}
+
+/// Whether the user name is not the e-mail address.
+fn has_another_name(user: &Value) -> bool {
+    let address = user.pointer("/claims/email").and_then(Value::as_str);
+    let name = user.get("username").and_then(Value::as_str);
+    name.zip(address)
+        .is_some_and(|(name, address)| !name.eq_ignore_ascii_case(address))
+}
+
+/// The command that makes links for people whose second factor did not move, if it takes them.
+fn without_factor(lists: &Map<String, Value>, lost: &BTreeSet<String>) -> Option<String> {
+    let users = lists.get("users").and_then(Value::as_array);
+    let mut names = Vec::new();
+    for user in users.into_iter().flatten() {
+        let name = user.get("username").and_then(Value::as_str);
+        let can_sign_in =
+            user.get("enabled") != Some(&json!(false)) && user.get("password_hash").is_some();
+        let has_none = user.get("totp").is_none();
+        if let Some(name) = name.filter(|name| lost.contains(*name) && can_sign_in && has_none) {
+            names.push(format!("'{}'", name.replace('\'', r"'\''")));
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let people = names.len();
+    let names = names.join(" ");
+    Some(format!(
+        "people whose second factor did not move: {people}. Until they set up another, the \
+         password alone is enough. After `apply` this makes a link for each, in a new FILE: \
+         printf '%s\\n' {names} | gatepost user reset --enrol --from - --links FILE"
+    ))
+}
+
+/// What a line is about.
+#[derive(Default)]
+struct NotedObjects {
+    /// In the order in which they were noted.
+    named: Vec<String>,
+    all: BTreeSet<String>,
+}
+
+impl NotedObjects {
+    fn add(&mut self, of: &str) {
+        if self.all.insert(of.to_owned()) {
+            self.named.push(of.to_owned());
+        }
+    }
+
+    /// Names some of them, and says how many there are.
+    fn line(&self, text: &str, most: usize) -> String {
+        match self.named.split_at_checked(most) {
+            Some((named, more)) if !more.is_empty() => {
+                format!("{} and {} more: {text}", named.join(", "), more.len())
+            }
+            Some(_) | None => format!("{}: {text}", self.named.join(", ")),
+        }
+    }
+}
+
+/// Keeps the secrets of a confidential client, or else its keys. A public client keeps neither.
+fn settle_credentials(ours: &mut ImportedObject, public: bool) {
+    if public {
+        ours.0.remove("secrets");
+        ours.0.remove("jwks");
+    } else if ours.0.contains_key("secrets") {
+        ours.0.remove("jwks");
+    } else if ours.0.contains_key("jwks") {
+        ours.set("token_endpoint_auth_method", "private_key_jwt");
+    } else {
+        ours.set("confidential", true);
+    }
+}
+
+fn response_types(flows: &[&Flow], ours: &ImportedObject) -> Vec<&'static str> {
+    // A token that comes by the browser is bound to no key.
+    let via_browser = ours.is("allow_access_tokens_via_browser", true)
+        && !ours.is("dpop_bound_access_tokens", true);
+    let has_flow = |name: &str| flows.iter().any(|flow| flow.name == name);
+    let types = RESPONSE_TYPES
+        .iter()
+        .filter(|(flow, _, token)| has_flow(flow) && (via_browser || !token));
+    types.map(|(_, name, _)| *name).collect()
+}
+
+/// An object of our document. Empty members are left out.
+#[derive(Default)]
+struct ImportedObject(Map<String, Value>);
+
+impl<const N: usize> From<[(&str, Value); N]> for ImportedObject {
+    fn from(members: [(&str, Value); N]) -> ImportedObject {
+        let mut object = ImportedObject::default();
+        for (key, value) in members {
+            object.set(key, value);
+        }
+        object
+    }
+}
+
+impl ImportedObject {
+    fn set(&mut self, key: &str, value: impl Into<Value>) {
+        let value = value.into();
+        if ![Value::Null, json!([]), json!({})].contains(&value) {
+            self.0.insert(key.to_owned(), value);
+        }
+    }
+
+    fn is(&self, key: &str, value: impl Into<Value>) -> bool {
+        self.0.get(key) == Some(&value.into())
+    }
+
+    fn take(&mut self, key: &str) -> Vec<String> {
+        self.0
+            .remove(key)
+            .and_then(|list| serde_json::from_value(list).ok())
+            .unwrap_or_default()
+    }
+
+    /// Adds a claim. A claim with one value is a text, and one with several is an array.
+    fn add_claim(&mut self, name: &str, value: impl Into<Value>) {
+        let value = value.into();
+        match self.0.get_mut(name) {
+            None => self.set(name, value),
+            Some(Value::Array(values)) if !values.contains(&value) => values.push(value),
+            Some(one) if *one != value && !one.is_array() => *one = json!([one.take(), value]),
+            Some(_) => {}
+        }
+    }
+
+    /// An address that was not verified there is not verified here: tokens said so.
+    fn doubt_addresses(&mut self) {
+        for (address, verified) in [
+            ("email", "email_verified"),
+            ("phone_number", "phone_number_verified"),
+        ] {
+            if self.0.contains_key(address) {
+                self.0.entry(verified).or_insert(json!(false));
+            }
+        }
+    }
+
+    /// The claims that a user can have.
+    fn into_claims(self, of: &str, to: &mut Import) -> Value {
+        let (kept, lost): (Map<_, _>, Map<_, _>) = self.0.into_iter().partition(|(name, value)| {
+            // Postgres stores no NUL.
+            let holds_nul = value.to_string().contains("\\u0000");
+            is_possible_claim(name, value) && !holds_nul
+        });
+        for name in lost.keys() {
+            to.note(
+                of,
+                format!("left out of claims: {name}: reserved for the token, or of another form"),
+            );
+        }
+        Value::Object(kept)
+    }
+}
+
+const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+
+struct Flow {
+    /// As they call it.
+    name: &'static str,
+    /// Whether a browser comes back by it.
+    returns: bool,
+    /// The grant types that it takes here.
+    grants: &'static [&'static str],
+}
+
+const fn flow(name: &'static str, returns: bool, grants: &'static [&'static str]) -> Flow {
+    Flow {
+        name,
+        returns,
+        grants,
+    }
+}
+
+const FLOWS: [Flow; 6] = [
+    flow("authorization_code", true, &["authorization_code"]),
+    flow("hybrid", true, &["authorization_code", "implicit"]),
+    flow("implicit", true, &["implicit"]),
+    flow("client_credentials", false, &["client_credentials"]),
+    flow("password", false, &["password"]),
+    flow(DEVICE, false, &[DEVICE]),
+];
+
+/// The response types of each flow, and whether an access token comes by the browser in them.
+const RESPONSE_TYPES: [(&str, &str, bool); 7] = [
+    ("authorization_code", "code", false),
+    ("implicit", "id_token", false),
+    ("implicit", "token", true),
+    ("implicit", "id_token token", true),
+    ("hybrid", "code id_token", false),
+    ("hybrid", "code token", true),
+    ("hybrid", "code id_token token", true),
+];

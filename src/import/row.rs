@@ -1,0 +1,173 @@
+//! What they wrote: an object of their document, read by tables.
+
+use serde_json::{Map, Value};
+
+use super::ImportedObject;
+use gatepost_protocol::registration::client::LONGEST_LIFETIME;
+use gatepost_protocol::registration::walker::expected;
+
+/// How each member of theirs is copied, in tables of three columns: our name, their name, and the
+/// kind. `flag=true`: a flag that is told where it differs from what they leave unsaid. `lifetime`:
+/// seconds, at most as long as ours may be, and absent for 0. `texts=Column`: an array of texts, or
+/// of rows with a text in that column. `secret`: a text that is absent where it is masked.
+pub(super) const MEMBERS: &str = include_str!("members.txt");
+
+pub(super) fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
+    let mut tables = MEMBERS.split("\n\n");
+    let lines = tables.find_map(|table| table.strip_prefix(name)?.strip_prefix('\n'));
+    let words = |line: &'static str| line.split_whitespace().collect::<Vec<_>>().try_into().ok();
+    lines.unwrap_or_default().lines().filter_map(words)
+}
+
+/// An object of their document. Their tools write a number as a text and a truth as 0 or 1, so both
+/// are read.
+pub(super) struct Row<'v> {
+    pub(super) place: String,
+    pub(super) members: &'v Map<String, Value>,
+}
+
+impl<'v> Row<'v> {
+    pub(super) fn of(place: String, value: &'v Value) -> Result<Row<'v>, String> {
+        let members = value
+            .as_object()
+            .ok_or_else(|| format!("{place}: {}", expected("an object", value)))?;
+        Ok(Row { place, members })
+    }
+
+    pub(super) fn value(&self, key: &str) -> Option<&'v Value> {
+        self.members.get(key).filter(|value| !value.is_null())
+    }
+
+    /// Absent where it is empty.
+    pub(super) fn text(&self, key: &str) -> Result<Option<String>, String> {
+        let text = self
+            .value(key)
+            .map(|value| plain(&format!("{}.{key}", self.place), value))
+            .transpose()?;
+        Ok(text.filter(|text| !text.is_empty()))
+    }
+
+    pub(super) fn required(&self, key: &str) -> Result<String, String> {
+        self.text(key)?
+            .ok_or_else(|| format!("{}: has no {key}", self.place))
+    }
+
+    /// Whether the member is the second of two names. The names may be written as 0 and 1.
+    pub(super) fn second(&self, key: &str, names: [&str; 2], unsaid: bool) -> Result<bool, String> {
+        let Some(text) = self.text(key)? else {
+            return Ok(unsaid);
+        };
+        let [first, second] = names;
+        if text.eq_ignore_ascii_case(first) || text == "0" {
+            Ok(false)
+        } else if text.eq_ignore_ascii_case(second) || text == "1" {
+            Ok(true)
+        } else {
+            let place = &self.place;
+            Err(format!("{place}.{key}: is neither {first} nor {second}"))
+        }
+    }
+
+    pub(super) fn flag(&self, key: &str, unsaid: bool) -> Result<bool, String> {
+        self.second(key, ["false", "true"], unsaid)
+    }
+
+    pub(super) fn seconds(&self, key: &str) -> Result<Option<u64>, String> {
+        let Some(text) = self.text(key)? else {
+            return Ok(None);
+        };
+        let Ok(seconds) = text.parse::<i64>() else {
+            return Err(format!("{}.{key}: is no number of seconds", self.place));
+        };
+        // Consoles write -1 for what has no end of its own.
+        Ok(match u64::try_from(seconds) {
+            Ok(0) | Err(_) => None,
+            Ok(seconds) => Some(seconds.min(LONGEST_LIFETIME)),
+        })
+    }
+
+    /// The items of the lists of these names, each with its place.
+    fn list(&self, keys: &str) -> Result<Vec<(String, &'v Value)>, String> {
+        let mut all = Vec::new();
+        for key in keys.split(',') {
+            let Some(value) = self.value(key) else {
+                continue;
+            };
+            let place = format!("{}.{key}", self.place);
+            let items = value
+                .as_array()
+                .ok_or_else(|| format!("{place}: {}", expected("an array", value)))?;
+            for (index, item) in items.iter().enumerate() {
+                all.push((format!("{place}[{index}]"), item));
+            }
+        }
+        Ok(all)
+    }
+
+    pub(super) fn texts(&self, keys: &str, column: &str) -> Result<Vec<String>, String> {
+        let mut texts = Vec::new();
+        for (place, value) in self.list(keys)? {
+            texts.push(match value.as_object() {
+                Some(members) => Row { place, members }.required(column)?,
+                None => plain(&place, value)?,
+            });
+        }
+        Ok(texts)
+    }
+
+    pub(super) fn rows(&self, keys: &str) -> Result<Vec<Row<'v>>, String> {
+        self.list(keys)?
+            .into_iter()
+            .map(|(place, value)| Row::of(place, value))
+            .collect()
+    }
+
+    /// The objects of the list, without what else stands in it.
+    pub(super) fn objects(&self, key: &str) -> Result<Vec<Row<'v>>, String> {
+        let mut all = self.list(key)?;
+        all.retain(|(_, value)| value.is_object());
+        all.into_iter()
+            .map(|(place, value)| Row::of(place, value))
+            .collect()
+    }
+
+    pub(super) fn nested(&self, key: &str) -> Result<Option<Row<'v>>, String> {
+        self.value(key)
+            .map(|value| Row::of(format!("{}.{key}", self.place), value))
+            .transpose()
+    }
+
+    pub(super) fn copy(&self, members: &str, into: &mut ImportedObject) -> Result<(), String> {
+        for [ours, theirs, how] in table(members) {
+            let value = match how.split_once('=') {
+                Some(("texts", column)) => Value::from(self.texts(theirs, column)?),
+                Some((_, unsaid)) => {
+                    let unsaid = unsaid == "true";
+                    Value::from(Some(self.flag(theirs, unsaid)?).filter(|flag| *flag != unsaid))
+                }
+                None if how == "lifetime" => Value::from(self.seconds(theirs)?),
+                None => Value::from(
+                    self.text(theirs)?
+                        .filter(|text| how != "secret" || is_clear(text)),
+                ),
+            };
+            into.set(ours, value);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn plain(place: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            Err(format!("{place}: {}", expected("a text", value)))
+        }
+    }
+}
+
+/// Whether a secret is there: not masked as `**********`, and not a reference such as `${vault.x}`.
+pub(super) fn is_clear(secret: &str) -> bool {
+    !secret.starts_with("${") && !secret.bytes().all(|byte| byte == b'*')
+}

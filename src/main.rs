@@ -1,7 +1,0 @@
-//! The `gatepost` binary: arguments in, exit code out.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    gatepost::cli::run(std::env::args_os().skip(1).collect())
-}

@@ -1,0 +1,178 @@
+//! `/admin`: pages for those who look after people and are no operators. Off unless
+//! `GATEPOST_ADMIN_ROLE` names their role. Who comes without it, and whoever names what is out of
+//! their reach, gets one and the same 404.
+//!
+//! The role is read with the session at each request. A page needs a sign-in as strong as
+//! `GATEPOST_ADMIN_MINIMUM_ACR`; a change needs one of the last hour, too.
+
+pub mod admission;
+mod applications;
+mod audit;
+mod explanation;
+mod links;
+mod people;
+mod person;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::pages::admin::{AdminChrome, AdminSection};
+use gatepost_protocol::registration::administration::Administration;
+use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
+use gatepost_server::app::failure::Failure;
+use gatepost_server::endpoints::answers;
+use gatepost_server::endpoints::forms::{self, Form};
+use gatepost_server::endpoints::visit::{InSession, own_page};
+use gatepost_server::http::Response;
+use gatepost_server::pages::frame::PageForm;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::permits::Permit;
+
+/// How old a sign-in may be that changes something.
+const FRESH: Duration = Duration::from_secs(3_600);
+/// The longest path that a sign-in leads back to.
+const LONGEST_PAGE: usize = 800;
+
+/// An administrator, who asks for a page in a session that is strong enough.
+#[derive(Clone, Copy)]
+pub struct Administrator<'a> {
+    pub turn: InSession<'a>,
+    pub administration: &'a Administration,
+    /// The tenants whose people they look after; an empty name stands for no tenant.
+    pub reach: &'a [&'a str],
+    /// What follows `/admin/`, as it was sent.
+    pub page: &'a str,
+}
+
+/// The page that a sign-in leads back to, with what it was asked for.
+fn way_back(page: &str, query: &Parameters) -> String {
+    // These go with the request for the sign-in.
+    let own = ["tenant", "ui_locales"];
+    let asked = query.iter().filter(|(name, _)| !own.contains(name));
+    let encoded = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(asked)
+        .finish();
+    let joint = if encoded.is_empty() { "" } else { "?" };
+    let mut page = format!("{page}{joint}{encoded}");
+    if page.len() > LONGEST_PAGE {
+        page.clear();
+    }
+    format!("/admin/{page}")
+}
+
+/// Whoever has no business here learns nothing.
+pub fn not_found() -> Failure {
+    Failure::refused(404, TokenErrorCode::InvalidRequest, Reason::NotFound)
+}
+
+impl<'a> Administrator<'a> {
+    pub fn sub(&self) -> &'a Subject {
+        &self.turn.present.user.sub
+    }
+
+    pub fn query(&self) -> Result<Parameters, Failure> {
+        Ok(Parameters::parse(self.turn.request.query.as_bytes())?)
+    }
+
+    /// Whether they come back from signing in anew, and what they had sent was not done.
+    pub fn left_undone(&self) -> Result<bool, Failure> {
+        Ok(self
+            .query()?
+            .bounded("signed_in", parameters::OTHER)?
+            .is_some())
+    }
+
+    /// What is around a page of this section.
+    pub fn chrome(&self, section: AdminSection) -> AdminChrome<'a> {
+        AdminChrome {
+            chrome: self.turn.chrome(),
+            section,
+            ui_locales: self.turn.visit.ui_locales(),
+        }
+    }
+
+    /// Draws something with a form that goes to this page.
+    pub fn with_form<T>(&self, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+        let InSession { app, present, .. } = self.turn;
+        let path = app.config.base_url.path();
+        let address = format!("{path}/admin/{}", self.page);
+        draw(PageForm {
+            action: &answers::speaking(address, self.turn.visit.ui_locales()),
+            token: &forms::issue(app, Form::Admin, self.page, &present.handle.random),
+        })
+    }
+
+    /// Whether the form was drawn for this page, whose address names the person, in this session.
+    pub fn matches(&self, form: &Parameters) -> bool {
+        let InSession { app, present, .. } = self.turn;
+        let browser = Some(&present.handle.random);
+        forms::matches(app, Form::Admin, self.page, browser, form)
+    }
+
+    /// Whether their sign-in is young enough to change something.
+    pub fn may_act(&self) -> bool {
+        let InSession { app, present, .. } = self.turn;
+        app.now() < present.row.auth_time.plus(FRESH)
+    }
+
+    /// Sends them to sign in once more, and back to this page, which says that nothing was done.
+    pub fn sign_in_anew(&self) -> Result<Response, Failure> {
+        let InSession {
+            app,
+            visit,
+            present,
+            ..
+        } = self.turn;
+        let purpose = SealedPurpose::Admin {
+            page: way_back(self.page, &Parameters::from_pairs([("signed_in", "anew")])),
+            tenant: present.row.tenant.as_ref().map(ToString::to_string),
+            ui_locales: visit.request.ui_locales.clone(),
+            anew: true,
+        };
+        own_page::to_sign_in(app, purpose)
+    }
+
+    /// The event of something that they do to a person.
+    pub fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
+        let mut told = json!({"by": "admin", "admin": self.sub()});
+        if let (Value::Object(told), Value::Object(detail)) = (&mut told, detail) {
+            told.extend(detail);
+        }
+        AuditEvent {
+            event,
+            sub: Some(sub),
+            detail: told,
+            ..self.turn.event()
+        }
+    }
+
+    /// A turn to read many rows. Nobody waits for one: that would hold a worker that others need.
+    pub fn survey(&self) -> Result<Permit<'a>, Failure> {
+        let turn = self.turn.app.admin_surveys.take(Duration::ZERO);
+        turn.ok_or(Failure::Busy)
+    }
+
+    /// The roles that were ticked, sorted. The page offers those alone that may be given.
+    pub fn posted_roles<'b>(&self, form: &'b Parameters) -> Result<Vec<&'b str>, Failure> {
+        let mut roles: Vec<&str> = form.all("role").collect();
+        roles.sort_unstable();
+        roles.dedup();
+        let given = &self.administration.given_roles;
+        if roles.iter().all(|role| given.iter().any(|one| one == role)) {
+            Ok(roles)
+        } else {
+            Err(Failure::bad_request(Reason::UnknownPageAction))
+        }
+    }
+}
+
+/// What was typed, without control characters and what is too long.
+pub fn tidy(typed: Option<&str>, most: usize) -> String {
+    let typed = typed.unwrap_or_default().trim();
+    let kept = typed.chars().filter(|one| !one.is_control());
+    kept.take(most).collect()
+}

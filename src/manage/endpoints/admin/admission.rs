@@ -1,0 +1,57 @@
+//! Who is let in at `/admin`, and which page answers.
+
+use super::{Administrator, applications, audit, explanation, not_found, people, person, way_back};
+use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::parameters::Parameters;
+use gatepost_server::app::App;
+use gatepost_server::app::failure::Failure;
+use gatepost_server::endpoints::present_session::PresentSession;
+use gatepost_server::endpoints::visit::own_page;
+use gatepost_server::http::{Request, Response};
+
+/// Answers below `/admin/`. `page` is what follows that.
+pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Failure> {
+    let administration = app.config.administration.as_ref().ok_or_else(not_found)?;
+    let present = PresentSession::find(app, request)?;
+    let reach = match &present {
+        Some(present) => app.reach_of(administration, &present.user),
+        None => Vec::new(),
+    };
+    let reach: Vec<&str> = reach.iter().map(String::as_str).collect();
+    if present.is_some() && reach.is_empty() {
+        return Err(not_found());
+    }
+    let purpose = purpose(request, page)?;
+    own_page::to_signed_in(app, request, present.as_ref(), purpose, |turn| {
+        answer(&Administrator {
+            turn,
+            administration,
+            reach: &reach,
+            page,
+        })
+    })
+}
+
+fn purpose(request: &Request, page: &str) -> Result<SealedPurpose, Failure> {
+    Ok(SealedPurpose::Admin {
+        page: way_back(page, &Parameters::parse(request.query.as_bytes())?),
+        tenant: own_page::asked(request, "tenant")?,
+        ui_locales: own_page::asked(request, "ui_locales")?,
+        anew: false,
+    })
+}
+
+fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    match administrator.page {
+        "" | "people" => people::find(administrator),
+        "invite" => people::invite(administrator),
+        "applications" => applications::list(administrator),
+        "explain" => explanation::handle(administrator),
+        "audit" => audit::show(administrator),
+        page => match page.split_once('/') {
+            Some(("people", id)) => person::handle(administrator, id),
+            Some(("applications", name)) => applications::show(administrator, name),
+            Some(_) | None => Err(not_found()),
+        },
+    }
+}

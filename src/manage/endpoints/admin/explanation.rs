@@ -1,0 +1,29 @@
+//! Why an application refuses, as administrators ask it.
+
+use super::Administrator;
+use crate::pages::admin::AdminSection;
+use crate::pages::admin::explanation::explain_page;
+use gatepost_registrar::explanation::explain;
+use gatepost_server::app::failure::Failure;
+use gatepost_server::endpoints::{answers, forms};
+use gatepost_server::http::{Method, Response};
+
+pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    let turn = administrator.turn;
+    let is_post = turn.request.method == Method::Post;
+    let sent = if is_post {
+        forms::read_post(turn.app, turn.request)?
+    } else {
+        administrator.query()?
+    };
+    let drawn_again = is_post && !administrator.matches(&sent);
+    let what = sent.single("what")?.filter(|_| !drawn_again);
+    let explained = match what {
+        Some(what) => Some(explain(turn.app, what, administrator.reach)?),
+        None => None,
+    };
+    let around = administrator.chrome(AdminSection::Applications);
+    let page =
+        administrator.with_form(|form| explain_page(around, form, drawn_again, explained.as_ref()));
+    Ok(answers::scripted_page(200, page))
+}

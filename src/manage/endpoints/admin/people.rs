@@ -1,0 +1,180 @@
+//! Finding people, and inviting somebody.
+
+use serde_json::{Map, Value, json};
+
+use super::{Administrator, links, person, tidy};
+use crate::pages;
+use crate::pages::admin::AdminSection;
+use crate::pages::admin::people::{Invitation, Invited, Search, page_of};
+use crate::scim::resource::ScimProfile;
+use gatepost_protocol::registration::administration::set_roles;
+use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::Reason;
+use gatepost_server::app::failure::Failure;
+use gatepost_server::endpoints::answers;
+use gatepost_server::endpoints::forms;
+use gatepost_server::endpoints::visit::InSession;
+use gatepost_server::http::{Method, Response};
+use gatepost_server::keys::random;
+use gatepost_server::pages::account::AccountProblem;
+use gatepost_server::pages::join::JoinProblem;
+use gatepost_store::{StoreError, admin_people, scim_users, sign_up_links};
+
+/// How many people a search shows.
+const MOST: i64 = 50;
+
+/// Finds people by the beginning of what they are called.
+pub(super) fn find(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    let query = administrator.query()?;
+    let typed = query.bounded("q", parameters::USERNAME)?;
+    let typed = typed.unwrap_or_default().trim();
+    let store = &administrator.turn.app.store;
+    let found = admin_people::search(store, administrator.reach, typed, MOST)?;
+    let search = Search {
+        typed,
+        found: &found,
+        most: MOST,
+    };
+    let around = administrator.chrome(AdminSection::People);
+    let page = pages::admin::people::search_page(around, search);
+    Ok(answers::scripted_page(200, page))
+}
+
+/// `/admin/invite`: a new person, and the link by which they choose their password.
+pub(super) fn invite(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    match administrator.turn.request.method {
+        Method::Post => take_invitation(administrator),
+        _ => {
+            let undone = JoinProblem::Other(AccountProblem::SessionChanged);
+            let problem = administrator.left_undone()?.then_some(undone);
+            Ok(draw(administrator, Invited::default(), problem))
+        }
+    }
+}
+
+fn draw(
+    administrator: &Administrator<'_>,
+    typed: Invited<'_>,
+    problem: Option<JoinProblem>,
+) -> Response {
+    let InSession { app, visit, .. } = administrator.turn;
+    let invitation = Invitation {
+        catalogue: &visit.snapshot.catalogue,
+        tenants: administrator.reach,
+        given_roles: &administrator.administration.given_roles,
+        by_letter: app.letters.from().is_some(),
+    };
+    let around = administrator.chrome(AdminSection::People);
+    let page = administrator.with_form(|form| {
+        pages::admin::people::invite_page(around, form, invitation, typed, problem)
+    });
+    answers::scripted_page(200, page)
+}
+
+fn take_invitation(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+    let InSession { app, request, .. } = administrator.turn;
+    let form = forms::read_post(app, request)?;
+    let username = tidy(form.single("username")?, 256);
+    let name = tidy(form.single("name")?, 200);
+    let address = tidy(form.single("address")?, 254);
+    let roles = administrator.posted_roles(&form)?;
+    let typed = Invited {
+        username: &username,
+        name: &name,
+        address: &address,
+        tenant: form.single("tenant")?.unwrap_or_default(),
+        roles: &roles,
+    };
+    if !administrator.may_act() {
+        return administrator.sign_in_anew();
+    }
+    if !administrator.matches(&form) {
+        return Ok(draw(
+            administrator,
+            typed,
+            Some(JoinProblem::Other(AccountProblem::SessionChanged)),
+        ));
+    }
+    let sent = form.single("username")?.unwrap_or_default().trim();
+    let by_letter = app.letters.from().is_some();
+    let needs_address = by_letter || !address.is_empty();
+    let is_unfit = needs_address && parsed_address(&form)?.is_none();
+    let unfit = is_unfit.then_some(JoinProblem::Other(AccountProblem::AddressUnfit));
+    let problem = JoinProblem::of_name(sent, &address).or(unfit);
+    if problem.is_some() {
+        return Ok(draw(administrator, typed, problem));
+    }
+    match add(administrator, typed, by_letter) {
+        Ok(subject) => welcome(administrator, &subject),
+        Err(Failure::Unavailable(StoreError::Taken(_))) => {
+            // By the same invitation, maybe, of which no standby heard.
+            app.store.confirm()?;
+            Ok(draw(administrator, typed, Some(JoinProblem::UsernameTaken)))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn parsed_address(form: &Parameters) -> Result<Option<MailAddress>, Failure> {
+    let sent = form.single("address")?.unwrap_or_default();
+    Ok(MailAddress::parse(sent.trim()).ok())
+}
+
+fn add(
+    administrator: &Administrator<'_>,
+    invited: Invited<'_>,
+    by_letter: bool,
+) -> Result<Subject, Failure> {
+    let tenant = tenant_of(administrator.reach, invited)?;
+    let store = &administrator.turn.app.store;
+    // People also sign in by address: that of somebody else is as good as taken.
+    if sign_up_links::holds(store, tenant.as_ref(), invited.username)? {
+        return Err(StoreError::Taken(String::from("email")).into());
+    }
+    let profile = ScimProfile {
+        username: Some(invited.username.to_owned()),
+        tenant,
+        enabled: true,
+        claims: claims_of(invited),
+    };
+    let subject = Subject::of_random(random::bytes());
+    let detail = json!({"link": true, "mail": by_letter, "new": {"role": invited.roles}});
+    let event = administrator.event("user_added", &subject, detail);
+    scim_users::insert(store, &subject, &profile, None, None, &[event])?;
+    Ok(subject)
+}
+
+fn tenant_of(reach: &[&str], invited: Invited<'_>) -> Result<Option<TenantName>, Failure> {
+    let tenant = match reach {
+        [only] => only,
+        _ => invited.tenant,
+    };
+    if !reach.contains(&tenant) {
+        return Err(Failure::bad_request(Reason::UnknownTenant));
+    }
+    Ok((!tenant.is_empty()).then(|| TenantName::new(tenant)))
+}
+
+fn claims_of(invited: Invited<'_>) -> Map<String, Value> {
+    let mut claims = Map::new();
+    for (claim, text) in [("name", invited.name), ("email", invited.address)] {
+        if !text.is_empty() {
+            claims.insert(claim.to_owned(), Value::from(text));
+        }
+    }
+    set_roles(&mut claims, invited.roles);
+    claims
+}
+
+/// Sends or shows the link, on the page of the new person.
+fn welcome(administrator: &Administrator<'_>, subject: &Subject) -> Result<Response, Failure> {
+    let person = person::found(administrator, subject)?;
+    let page = page_of(&person.found.user);
+    let administrator = &Administrator {
+        page: &page,
+        ..*administrator
+    };
+    links::pass_on(administrator, &person, &links::way(administrator, &person))
+}

@@ -1,0 +1,354 @@
+//! One person: `/admin/people/{sub}`. What is done is judged with what is stored, and once more by
+//! the statement that writes it.
+
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use super::links::{self, LinkWay};
+use super::{Administrator, not_found, tidy};
+use crate::pages;
+use crate::pages::admin::AdminSection;
+use crate::pages::admin::person::{PersonOutcome, PersonProblem, PersonView};
+use gatepost_protocol::login::letters::stored_address;
+use gatepost_protocol::login::sign_up::may_be_called;
+use gatepost_protocol::registration::administration::{roles_of, set_roles};
+use gatepost_protocol::words::identifiers::{Sid, Subject};
+use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::Reason;
+use gatepost_server::app::failure::Failure;
+use gatepost_server::app::letters::AccountChange;
+use gatepost_server::endpoints::answers;
+use gatepost_server::endpoints::forms;
+use gatepost_server::endpoints::login::password::count_wrong;
+use gatepost_server::endpoints::notices;
+use gatepost_server::endpoints::visit::InSession;
+use gatepost_server::http::{Method, Response};
+use gatepost_store::admin_people::{self, ActingAdmin, Person, PersonChange};
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::users::UserRow;
+use gatepost_store::{authenticators, sessions};
+
+/// How many sign-ins are shown: the latest ones.
+const MOST_SESSIONS: i64 = 100;
+
+/// Something that an administrator does to a person, by a form of their page.
+struct Deed<'a> {
+    administrator: &'a Administrator<'a>,
+    person: &'a Person,
+    form: &'a Parameters,
+}
+
+/// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
+pub(super) fn handle(administrator: &Administrator<'_>, id: &str) -> Result<Response, Failure> {
+    let decoded = percent_decode_str(id).decode_utf8().ok();
+    let subject = decoded.filter(|id| !id.contains('\0'));
+    let subject = Subject::new(subject.ok_or_else(not_found)?);
+    let person = &found(administrator, &subject)?;
+    let InSession { app, request, .. } = administrator.turn;
+    if request.method != Method::Post {
+        let undone = PersonOutcome::Problem(PersonProblem::SessionChanged);
+        let outcome = administrator.left_undone()?.then_some(undone);
+        return draw(administrator, person, outcome);
+    }
+    let form = &forms::read_post(app, request)?;
+    if !administrator.may_act() {
+        return administrator.sign_in_anew();
+    }
+    let deed = Deed {
+        administrator,
+        person,
+        form,
+    };
+    deed.take()
+}
+
+/// Whoever is out of reach is not there.
+pub(super) fn found(
+    administrator: &Administrator<'_>,
+    subject: &Subject,
+) -> Result<Person, Failure> {
+    let store = &administrator.turn.app.store;
+    let person = admin_people::find(store, administrator.reach, subject)?;
+    person.ok_or_else(not_found)
+}
+
+fn may_change(administrator: &Administrator<'_>, person: &Person) -> bool {
+    let user = &person.found.user;
+    &user.sub != administrator.sub() && administrator.administration.may_change(&user.claims)
+}
+
+pub(super) fn draw(
+    administrator: &Administrator<'_>,
+    person: &Person,
+    outcome: Option<PersonOutcome<'_>>,
+) -> Result<Response, Failure> {
+    let InSession {
+        app,
+        request,
+        visit,
+        present,
+        ..
+    } = administrator.turn;
+    let sub = &person.found.user.sub;
+    let factors = authenticators::list(&app.store, sub, true)?;
+    let sessions = sessions::list_of_user(&app.store, sub, MOST_SESSIONS)?;
+    let view = PersonView {
+        person,
+        catalogue: &visit.snapshot.catalogue,
+        factors: &factors,
+        sessions: &sessions,
+        present: &present.row,
+        wrong_tries: count_wrong(app, &person.found, request.source)?,
+        may_change: may_change(administrator, person),
+        takes_link: !matches!(links::way(administrator, person), LinkWay::None),
+        given_roles: &administrator.administration.given_roles,
+        tells_old_address: app.letters.from().is_some() && person.address_counts,
+    };
+    let around = administrator.chrome(AdminSection::People);
+    let page =
+        administrator.with_form(|form| pages::admin::person::page(around, form, view, outcome));
+    Ok(answers::scripted_page(200, page))
+}
+
+impl Deed<'_> {
+    fn take(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        if !administrator.matches(self.form) {
+            return self.answer(PersonOutcome::Problem(PersonProblem::SessionChanged));
+        }
+        if !may_change(administrator, self.person) {
+            return self.refuse(PersonProblem::NotYours, Reason::PersonOfOthers);
+        }
+        // What is written is made from the row that was just read: it must be the one that was
+        // seen.
+        let seen = self.form.bounded("version", parameters::OTHER)?;
+        if seen != Some(self.person.version.as_str()) {
+            return self.after(false);
+        }
+        let user = &self.person.found.user;
+        match self.form.single("decision")? {
+            Some("save") => self.save(),
+            Some("reset") => self.reset(),
+            Some("enable") => self.set_enabled(true),
+            Some("disable") => self.set_enabled(false),
+            Some("end_all") => {
+                let event = administrator.event("user_revoked", &user.sub, json!({}));
+                self.change(true, false, user, &event)
+            }
+            Some("end_session") => self.end_session(),
+            Some("remove_factors") => self.remove_factors(),
+            Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        }
+    }
+
+    fn answer(&self, outcome: PersonOutcome<'_>) -> Result<Response, Failure> {
+        draw(self.administrator, self.person, Some(outcome))
+    }
+
+    /// Says what was not done, and why to the log.
+    fn refuse(&self, problem: PersonProblem, reason: Reason) -> Result<Response, Failure> {
+        let page = self.answer(PersonOutcome::Problem(problem))?;
+        Ok(answers::noted(page, reason))
+    }
+
+    /// The page, as everything is stored now. What was done before is confirmed. That, or that
+    /// somebody else was faster, is told only where it holds for good.
+    fn after(&self, done: bool) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let sub = &self.person.found.user.sub;
+        if !done {
+            administrator.turn.app.store.confirm()?;
+        }
+        let person = found(administrator, sub)?;
+        if done || self.was_done(&person)? {
+            return draw(administrator, &person, Some(PersonOutcome::Changed));
+        }
+        let problem = PersonOutcome::Problem(PersonProblem::ChangedMeanwhile);
+        let page = draw(administrator, &person, Some(problem))?;
+        Ok(answers::noted(page, Reason::PersonChanged))
+    }
+
+    /// Whether somebody did before what the form asks for.
+    fn was_done(&self, person: &Person) -> Result<bool, Failure> {
+        let user = &person.found.user;
+        Ok(match self.form.single("decision")? {
+            Some("enable") => user.enabled,
+            Some("disable") => !user.enabled,
+            Some("end_session") => {
+                let store = &self.administrator.turn.app.store;
+                let found = sessions::find_of_user(store, &self.sid()?, &user.sub)?;
+                found.is_some_and(|session| session.ended_at.is_some())
+            }
+            Some(_) | None => false,
+        })
+    }
+
+    /// The session that the form names.
+    fn sid(&self) -> Result<Sid, Failure> {
+        let sent = self.form.bounded("session", parameters::OTHER)?;
+        Ok(Sid::new(sent.unwrap_or_default()))
+    }
+
+    /// For what writes. It writes nothing unless the person is as they were when the form was
+    /// drawn.
+    fn acting(&self) -> ActingAdmin<'_> {
+        let administrator = self.administrator;
+        ActingAdmin {
+            admin: administrator.sub(),
+            reach: administrator.reach,
+            given_roles: &administrator.administration.given_roles,
+            version: &self.person.version,
+        }
+    }
+
+    fn change(
+        &self,
+        ends_all: bool,
+        drops_factors: bool,
+        user: &UserRow,
+        event: &AuditEvent<'_>,
+    ) -> Result<Response, Failure> {
+        let store = &self.administrator.turn.app.store;
+        let change = PersonChange {
+            user,
+            ends_all,
+            drops_factors,
+        };
+        let done = admin_people::change(store, self.acting(), change, event)?;
+        self.after(done)
+    }
+
+    fn set_enabled(&self, enabled: bool) -> Result<Response, Failure> {
+        let before = &self.person.found.user;
+        if before.enabled == enabled {
+            return self.after(false);
+        }
+        let detail = json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}});
+        let event = self
+            .administrator
+            .event("user_changed", &before.sub, detail);
+        let user = UserRow {
+            enabled,
+            ..before.clone()
+        };
+        self.change(!enabled, false, &user, &event)
+    }
+
+    fn remove_factors(&self) -> Result<Response, Failure> {
+        let user = &self.person.found.user;
+        let detail = json!({"factor": "all"});
+        let event = self
+            .administrator
+            .event("factor_removed", &user.sub, detail);
+        let response = self.change(true, true, user, &event)?;
+        if response.note.reason.is_none() {
+            self.notify(AccountChange::FactorRemoved);
+        }
+        Ok(response)
+    }
+
+    /// Tells the person at the address that they had.
+    fn notify(&self, change: AccountChange) {
+        let turn = self.administrator.turn;
+        notices::send(
+            turn.app,
+            &turn.presentation(),
+            &self.person.found.user,
+            change,
+        );
+    }
+
+    fn end_session(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let sid = self.sid()?;
+        let Some(day) = sid.day() else {
+            return self.after(false);
+        };
+        let sub = &self.person.found.user.sub;
+        let event = AuditEvent {
+            sid: Some(&sid),
+            ..administrator.event("session_ended", sub, json!({}))
+        };
+        let store = &administrator.turn.app.store;
+        let done = admin_people::end_session(store, self.acting(), sub, day, &sid, &event)?;
+        self.after(done)
+    }
+
+    /// A link for a new password. The second factors stay.
+    fn reset(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let way = links::way(administrator, self.person);
+        if matches!(way, LinkWay::NoConfirmedAddress | LinkWay::None) {
+            let reason = Reason::NoConfirmedAddress;
+            return self.refuse(PersonProblem::NoConfirmedAddress, reason);
+        }
+        let sub = &self.person.found.user.sub;
+        let detail = json!({"mail": matches!(way, LinkWay::Letter(_))});
+        let event = administrator.event("link_made", sub, detail);
+        let store = &administrator.turn.app.store;
+        let noted = admin_people::note_link(store, self.acting(), sub, &event)?;
+        if noted {
+            links::pass_on(administrator, self.person, &way)
+        } else {
+            self.after(false)
+        }
+    }
+
+    /// Name, address and roles.
+    fn save(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let roles = administrator.posted_roles(self.form)?;
+        let name = tidy(self.form.single("name")?, 200);
+        let address = self.form.single("address")?.unwrap_or_default().trim();
+        let before = &self.person.found.user;
+        let mut user = before.clone();
+        let claims = &mut user.claims;
+        set_text(claims, "name", &name);
+        if stored_address(&before.claims).unwrap_or_default() != address {
+            if !address.is_empty() && MailAddress::parse(address).is_err() {
+                return self.answer(PersonOutcome::Problem(PersonProblem::AddressUnfit));
+            }
+            let username = before.username.as_deref().unwrap_or_default();
+            if !may_be_called(username, address) {
+                return self.answer(PersonOutcome::Problem(PersonProblem::UsernameOfOthers));
+            }
+            set_text(claims, "email", address);
+            // Whoever writes an address does not show that it is theirs.
+            match address {
+                "" => claims.remove("email_verified"),
+                _ => claims.insert(String::from("email_verified"), Value::from(false)),
+            };
+        }
+        let mut had = roles_of(&before.claims);
+        had.sort_unstable();
+        if had != roles {
+            set_roles(claims, &roles);
+        }
+        let names = ["name", "email", "role"];
+        let is_another = |name: &&str| user.claims.get(*name) != before.claims.get(*name);
+        let changed = Vec::from_iter(names.into_iter().filter(is_another));
+        let has_new_address = changed.contains(&"email");
+        if changed.is_empty() {
+            return self.answer(PersonOutcome::Changed);
+        }
+        let detail = match had == roles {
+            true => json!({"changed": changed}),
+            false => json!({"changed": changed, "old": {"role": had}, "new": {"role": roles}}),
+        };
+        let event = administrator.event("user_changed", &before.sub, detail);
+        let response = self.change(false, false, &user, &event)?;
+        if has_new_address && response.note.reason.is_none() {
+            self.notify(AccountChange::Address);
+        }
+        Ok(response)
+    }
+}
+
+fn set_text(claims: &mut serde_json::Map<String, Value>, claim: &str, text: &str) {
+    if text.is_empty() {
+        claims.remove(claim);
+    } else {
+        claims.insert(claim.to_owned(), Value::from(text));
+    }
+}

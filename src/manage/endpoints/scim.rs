@@ -1,0 +1,285 @@
+//! `/scim/v2/` (RFC 7644): users, for programs that look after people. Off unless
+//! `GATEPOST_SCIM=on`. Who asks has an access token of its own, without a user, for the resource
+//! `urn:gatepost:scim`.
+
+mod list;
+mod users;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::endpoints::client_token::{self, ClientToken};
+use crate::scim::error::{ScimError, ScimType};
+use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
+use gatepost_protocol::words::scope::ScopeSet;
+use gatepost_server::app::App;
+use gatepost_server::app::failure::Failure;
+use gatepost_server::endpoints::answers;
+use gatepost_server::http::{Body, Method, Request, Response};
+use gatepost_store::StoreError;
+
+/// The resource that an access token must be for.
+const RESOURCE: &str = "urn:gatepost:scim";
+
+/// Objects and arrays within each other, in a body.
+const DEEPEST: usize = 8;
+
+const LIST_RESPONSE: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
+
+/// Why a request is not answered as it wished.
+enum ScimRefusal {
+    Scim(ScimError),
+    Failed(Failure),
+}
+
+impl From<ScimError> for ScimRefusal {
+    fn from(error: ScimError) -> ScimRefusal {
+        ScimRefusal::Scim(error)
+    }
+}
+
+impl From<Failure> for ScimRefusal {
+    fn from(failure: Failure) -> ScimRefusal {
+        ScimRefusal::Failed(failure)
+    }
+}
+
+impl From<StoreError> for ScimRefusal {
+    fn from(error: StoreError) -> ScimRefusal {
+        ScimRefusal::Failed(Failure::from(error))
+    }
+}
+
+/// Who asks: a client, and whom it reaches.
+struct Admission {
+    client_id: ClientId,
+    scope: ScopeSet,
+    /// Tenants whose users it reaches. An empty name stands for no tenant.
+    reach: Vec<String>,
+    /// The only tenant that new users can be of, where there is only one.
+    only_tenant: Option<String>,
+}
+
+impl Admission {
+    fn reach(&self) -> Vec<&str> {
+        self.reach.iter().map(String::as_str).collect()
+    }
+}
+
+/// Answers below `/scim/v2/`. `path` is what follows that.
+pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Failure> {
+    if !app.config.scim {
+        return Err(not_found());
+    }
+    let wanted_scope = match request.method {
+        Method::Get | Method::Head => SCIM_READ,
+        Method::Post
+        | Method::Put
+        | Method::Patch
+        | Method::Delete
+        | Method::Options
+        | Method::Other => SCIM_WRITE,
+    };
+    match answer(app, request, path, wanted_scope) {
+        Ok(response) => Ok(response),
+        Err(ScimRefusal::Scim(error)) => {
+            Ok(answers::noted(error_answer(&error), Reason::ScimRefused))
+        }
+        Err(ScimRefusal::Failed(failure)) => Err(failure),
+    }
+}
+
+fn answer(
+    app: &App,
+    request: &Request,
+    path: &str,
+    wanted_scope: &'static str,
+) -> Result<Response, ScimRefusal> {
+    let token = client_token::admitted(app, request, RESOURCE, &[wanted_scope])?;
+    let admission = admission(app, token);
+    let is_read = matches!(request.method, Method::Get | Method::Head);
+    let mut response = match path.split_once('/').unwrap_or((path, "")) {
+        ("Users", "") => users::handle_all(app, request, &admission)?,
+        ("Users", ".search") | (".search" | "Bulk" | "Me", _) => {
+            return Err(ScimRefusal::Scim(ScimError::plain(
+                501,
+                "/ServiceProviderConfig says what is there.",
+            )));
+        }
+        ("Users", id) => users::handle_one(app, request, &admission, id)?,
+        (kind, name) if is_read => described(app, &admission, kind, name)?,
+        ("ServiceProviderConfig" | "ResourceTypes" | "Schemas", _) => {
+            return Err(ScimRefusal::Scim(ScimError::plain(
+                405,
+                "This is only read.",
+            )));
+        }
+        (_, _) => return Err(ScimRefusal::Failed(not_found())),
+    };
+    response.note.client_id = Some(admission.client_id.to_string());
+    Ok(response)
+}
+
+/// A client with `tenants` reaches the users of these; any other one everybody.
+fn admission(app: &App, token: ClientToken) -> Admission {
+    let client = &token.client.client;
+    let reach = match &client.tenants {
+        Some(tenants) => tenants.iter().map(ToString::to_string).collect(),
+        None => {
+            let snapshot = app.registry.snapshot();
+            let registered = snapshot.catalogue.tenants.keys().map(String::as_str);
+            registered.chain([""]).map(str::to_owned).collect()
+        }
+    };
+    Admission {
+        client_id: client.client_id.clone(),
+        scope: token.scope,
+        reach,
+        only_tenant: client.only_tenant().map(ToString::to_string),
+    }
+}
+
+/// What there is, for programs that ask before they begin (RFC 7644 §4).
+fn described(
+    app: &App,
+    admission: &Admission,
+    kind: &str,
+    name: &str,
+) -> Result<Response, ScimRefusal> {
+    let documents: &[&str] = match kind {
+        "ServiceProviderConfig" if name.is_empty() => {
+            let config = include_str!("../../../static/scim/service_provider_config.json");
+            let config = located(app, config, kind, kind);
+            return Ok(json_answer(200, &config));
+        }
+        "ResourceTypes" => &[include_str!("../../../static/scim/user_resource_type.json")],
+        "Schemas" => &[
+            include_str!("../../../static/scim/user.json"),
+            include_str!("../../../static/scim/enterprise.json"),
+            include_str!("../../../static/scim/gatepost.json"),
+        ],
+        _ => return Err(ScimRefusal::Failed(not_found())),
+    };
+    let resource_type = kind.trim_end_matches('s');
+    let mut all = Vec::new();
+    for document in documents {
+        let mut document = located(app, document, resource_type, kind);
+        name_tenants(&mut document, admission);
+        all.push(document);
+    }
+    if name.is_empty() {
+        let list = json!({
+            "schemas": [LIST_RESPONSE], "totalResults": all.len(), "startIndex": 1,
+            "itemsPerPage": all.len(), "Resources": all,
+        });
+        return Ok(json_answer(200, &list));
+    }
+    let has_that_id = |document: &&Map<String, Value>| id_of(document) == Some(name);
+    match all.iter().find(has_that_id) {
+        Some(document) => Ok(json_answer(200, document)),
+        None => Err(ScimRefusal::Failed(not_found())),
+    }
+}
+
+/// Of an attribute `tenant` the schema lists what the client may write there. Where that is
+/// nothing, there is no such attribute.
+fn name_tenants(schema: &mut Map<String, Value>, admission: &Admission) {
+    let mut tenants = admission.reach();
+    tenants.retain(|name| !name.is_empty());
+    let Some(attributes) = schema.get_mut("attributes").and_then(Value::as_array_mut) else {
+        return;
+    };
+    attributes.retain_mut(|attribute| match attribute.as_object_mut() {
+        Some(attribute) if attribute.get("name") == Some(&json!("tenant")) => {
+            attribute.insert(String::from("canonicalValues"), json!(tenants));
+            !tenants.is_empty()
+        }
+        Some(_) | None => true,
+    });
+}
+
+/// A document that is part of the program, with where it lies in this installation.
+fn located(app: &App, document: &str, resource_type: &str, kind: &str) -> Map<String, Value> {
+    let mut document: Map<String, Value> = serde_json::from_str(document).unwrap_or_default();
+    let path = match id_of(&document) {
+        Some(id) => format!("{kind}/{id}"),
+        None => kind.to_owned(),
+    };
+    let meta = json!({"resourceType": resource_type, "location": address(app, &path)});
+    document.insert(String::from("meta"), meta);
+    document
+}
+
+fn id_of(document: &Map<String, Value>) -> Option<&str> {
+    document.get("id").and_then(Value::as_str)
+}
+
+fn address(app: &App, path: &str) -> String {
+    format!("{}/scim/v2/{path}", app.config.base_url.as_str())
+}
+
+fn not_found() -> Failure {
+    Failure::refused(404, TokenErrorCode::InvalidRequest, Reason::NotFound)
+}
+
+fn body(request: &Request) -> Result<Value, ScimError> {
+    let media_type = request.media_type();
+    let is_json = ["application/scim+json", "application/json"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(media_type));
+    if !is_json {
+        return Err(ScimError::plain(
+            415,
+            "The content type must be application/scim+json.",
+        ));
+    }
+    match serde_json::from_slice(&request.body) {
+        Ok(value) if is_shallow(&value, DEEPEST) => Ok(value),
+        Ok(_) | Err(_) => {
+            let rule = "the body must be JSON, at most 8 levels deep";
+            Err(ScimError::bad_request(ScimType::InvalidSyntax, rule))
+        }
+    }
+}
+
+fn is_shallow(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else {
+        return false;
+    };
+    match value {
+        Value::Array(elements) => elements.iter().all(|element| is_shallow(element, below)),
+        Value::Object(members) => members.values().all(|member| is_shallow(member, below)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// Whoever sends it again after a 503 may be who has the name: that is told only where it holds for
+/// good.
+fn taken(app: &App, error: StoreError) -> ScimRefusal {
+    if !matches!(error, StoreError::Taken(_)) {
+        return ScimRefusal::from(error);
+    }
+    if let Err(unconfirmed) = app.store.confirm() {
+        return ScimRefusal::from(unconfirmed);
+    }
+    ScimRefusal::Scim(ScimError {
+        status: 409,
+        scim_type: Some(ScimType::Uniqueness),
+        detail: String::from("Somebody of this tenant has this user name, or this address."),
+    })
+}
+
+/// An answer to a SCIM client (RFC 7644 §3.1).
+fn json_answer(status: u16, value: &impl Serialize) -> Response {
+    let body = Body::Owned(serde_json::to_vec(value).unwrap_or_default());
+    answers::no_store(Response::with_body(status, "application/scim+json", body))
+}
+
+/// An error (RFC 7644 §3.12).
+pub fn error_answer(error: &ScimError) -> Response {
+    let mut response = json_answer(error.status, &error.body());
+    response.note.detail = Some(error.detail.clone());
+    response
+}

@@ -1,0 +1,214 @@
+//! `GET /scim/v2/Users`: users by a filter, in pages by number (RFC 7644 §3.4.2.4) or by cursor
+//! (RFC 9865).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::users::{location, projection, query, single};
+use super::{Admission, LIST_RESPONSE, ScimRefusal};
+use crate::scim::error::{ScimError, ScimType};
+use crate::scim::filter::UserFilter;
+use crate::scim::projection::Projection;
+use crate::scim::resource::ScimUser;
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::parameters::Parameters;
+use gatepost_server::app::App;
+use gatepost_server::app::failure::Failure;
+use gatepost_server::http::{Request, Response};
+use gatepost_store::scim_users::{self, PageStart};
+
+/// Of a page.
+const MOST_USERS: i64 = 200;
+const USUAL_USERS: i64 = 100;
+/// How many users a page looks at that shows those of one `active` alone.
+const MOST_LOOKED_AT: i64 = 2_000;
+const CURSOR: &str = "gps_";
+
+pub(super) struct ListRequest<'a> {
+    app: &'a App,
+    admission: &'a Admission,
+    filter: UserFilter,
+    /// From 1.
+    first: i64,
+    count: i64,
+    /// Where the page begins, if it is one by cursor.
+    after: Option<PageStart>,
+    projection: Projection,
+}
+
+/// Where the next page begins, and what it is a page of.
+#[derive(Debug, Serialize, Deserialize)]
+struct Cursor {
+    tenant: String,
+    sub: String,
+    active: Option<bool>,
+    client_id: ClientId,
+}
+
+impl<'a> ListRequest<'a> {
+    pub(super) fn read(
+        app: &'a App,
+        request: &Request,
+        admission: &'a Admission,
+    ) -> Result<ListRequest<'a>, ScimRefusal> {
+        let query = query(request)?;
+        let filter = match single(&query, "filter")? {
+            Some(text) => UserFilter::parse(text)?,
+            None => UserFilter::default(),
+        };
+        let count = number(&query, "count")?.unwrap_or(USUAL_USERS);
+        let first = number(&query, "startIndex")?.unwrap_or(1);
+        let mut list = ListRequest {
+            app,
+            admission,
+            filter,
+            first: first.max(1),
+            count: count.clamp(0, MOST_USERS),
+            after: None,
+            projection: projection(request)?,
+        };
+        list.after = match single(&query, "cursor")? {
+            Some(cursor) => Some(list.opened(cursor)?),
+            // An empty one asks for the first page.
+            None => query.was_sent("cursor").then(PageStart::default),
+        };
+        Ok(list)
+    }
+
+    fn opened(&self, cursor: &str) -> Result<PageStart, ScimError> {
+        let opened: Option<Cursor> = self.app.vault.scim_cursors.open_text(CURSOR, cursor);
+        match opened {
+            Some(cursor)
+                if cursor.active == self.filter.active
+                    && cursor.client_id == self.admission.client_id =>
+            {
+                Ok(PageStart {
+                    tenant: cursor.tenant,
+                    sub: cursor.sub,
+                    skipped: 0,
+                })
+            }
+            Some(_) | None => {
+                let rule = "cursor must come from nextCursor, with the same filter";
+                Err(ScimError::bad_request(ScimType::InvalidCursor, rule))
+            }
+        }
+    }
+
+    pub(super) fn answer(&self) -> Result<Response, ScimRefusal> {
+        // Lists are long reads, and sign-ins need the connections.
+        let permit = self.app.scim_lists.take(Duration::ZERO);
+        let _permit = permit.ok_or(Failure::Busy)?;
+        if self.filter.names_somebody() {
+            return self.named();
+        }
+        match &self.after {
+            Some(start) => self.page_after(start),
+            None if self.filter.active.is_some() => {
+                let rule = "active alone is a filter for pages by cursor";
+                Err(ScimError::bad_request(ScimType::InvalidFilter, rule).into())
+            }
+            None => self.page_by_number(),
+        }
+    }
+
+    /// A few users: one, mostly.
+    fn named(&self) -> Result<Response, ScimRefusal> {
+        let reach = self.admission.reach();
+        let all = scim_users::look_up(&self.app.store, &reach, &self.filter, MOST_USERS)?;
+        let members = self.numbered(json!(all.len()));
+        let skipped = usize::try_from(self.first - 1).unwrap_or(usize::MAX);
+        let page: Vec<ScimUser> = all
+            .into_iter()
+            .skip(skipped)
+            .take(usize::try_from(self.count).unwrap_or_default())
+            .collect();
+        Ok(self.listed(&page, members))
+    }
+
+    fn page_by_number(&self) -> Result<Response, ScimRefusal> {
+        let reach = self.admission.reach();
+        let start = PageStart {
+            skipped: self.first - 1,
+            ..PageStart::default()
+        };
+        let total = scim_users::count(&self.app.store, &reach)?;
+        let page = scim_users::page(&self.app.store, &reach, &start, self.count)?;
+        let members = self.numbered(json!(total));
+        Ok(self.listed(&page, members))
+    }
+
+    fn page_after(&self, start: &PageStart) -> Result<Response, ScimRefusal> {
+        let active = self.filter.active;
+        let most = if active.is_some() {
+            MOST_LOOKED_AT
+        } else {
+            self.count
+        };
+        let users = scim_users::page(&self.app.store, &self.admission.reach(), start, most)?;
+        let mut has_more = number_of(&users) == most;
+        let mut page = Vec::new();
+        let mut last = None;
+        for user in users {
+            if number_of(&page) == self.count {
+                has_more = true;
+                break;
+            }
+            last = Some(self.cursor_after(&user));
+            if active.is_none_or(|active| active == user.profile.enabled) {
+                page.push(user);
+            }
+        }
+        let mut members = Map::new();
+        if let Some(last) = last.filter(|_| has_more) {
+            let next = self.app.vault.scim_cursors.seal_text(CURSOR, &last);
+            members.insert(String::from("nextCursor"), Value::from(next));
+        }
+        Ok(self.listed(&page, members))
+    }
+
+    fn cursor_after(&self, user: &ScimUser) -> Cursor {
+        let tenant = user.profile.tenant.as_ref();
+        Cursor {
+            tenant: tenant.map(ToString::to_string).unwrap_or_default(),
+            sub: user.subject.to_string(),
+            active: self.filter.active,
+            client_id: self.admission.client_id.clone(),
+        }
+    }
+
+    fn numbered(&self, total: Value) -> Map<String, Value> {
+        let first = json!(self.first);
+        Map::from_iter([
+            (String::from("totalResults"), total),
+            (String::from("startIndex"), first),
+        ])
+    }
+
+    fn listed(&self, page: &[ScimUser], members: Map<String, Value>) -> Response {
+        let resources: Vec<Map<String, Value>> = page
+            .iter()
+            .map(|user| user.show(&location(self.app, &user.subject), &self.projection))
+            .collect();
+        let mut list = members;
+        list.insert(String::from("schemas"), json!([LIST_RESPONSE]));
+        list.insert(String::from("itemsPerPage"), json!(resources.len()));
+        list.insert(String::from("Resources"), json!(resources));
+        super::json_answer(200, &list)
+    }
+}
+
+fn number_of(users: &[ScimUser]) -> i64 {
+    i64::try_from(users.len()).unwrap_or(i64::MAX)
+}
+
+fn number(query: &Parameters, name: &str) -> Result<Option<i64>, ScimRefusal> {
+    let Some(text) = single(query, name)? else {
+        return Ok(None);
+    };
+    let number = text.parse().ok();
+    let rule = || ScimError::invalid_value(format!("{name} must be a whole number"));
+    Ok(Some(number.ok_or_else(rule)?))
+}

@@ -1,0 +1,58 @@
+//! What administrators and their programs use: pages that look after people, SCIM, and the
+//! registration over HTTP. Whoever starts the server hands it these routes beside its own.
+
+use crate::endpoints::admin::admission;
+use crate::scim::error::ScimError;
+use gatepost_protocol::discovery::REGISTRATION_EXPORT_PATH;
+use gatepost_server::dispatch::route::Endpoint::{Named, Plain};
+use gatepost_server::dispatch::route::RoutePath::{Below, Exact};
+use gatepost_server::dispatch::route::{Audience, Route};
+use gatepost_server::endpoints::{registration, scim};
+
+const FORM: &str = "GET, HEAD, POST";
+
+pub const ROUTES: &[Route] = &[
+    Route::page(
+        Exact("/admin"),
+        "admin",
+        FORM,
+        Plain(|app, request| admission::handle(app, request, "")),
+    ),
+    Route::page(Below("/admin/"), "admin", FORM, Named(admission::handle)),
+    Route::program(
+        Exact(REGISTRATION_EXPORT_PATH),
+        "registration",
+        "GET, HEAD",
+        Plain(registration::export),
+    ),
+    Route {
+        takes_long_body: Some(registration::takes_long_body),
+        ..Route::program(
+            Exact(registration::PLAN),
+            "registration",
+            "POST",
+            Plain(registration::plan),
+        )
+    },
+    Route {
+        takes_long_body: Some(registration::takes_long_body),
+        ..Route::program(
+            Exact(registration::APPLY),
+            "registration",
+            "POST",
+            Plain(registration::apply),
+        )
+    },
+    Route {
+        // RFC 7644 §3.12.
+        audience: Audience::ProgramWith(|status, description| {
+            scim::error_answer(&ScimError::plain(status, description))
+        }),
+        ..Route::program(
+            Below("/scim/v2/"),
+            "scim",
+            "GET, HEAD, POST, PUT, PATCH, DELETE",
+            Named(scim::handle),
+        )
+    },
+];

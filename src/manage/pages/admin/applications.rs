@@ -1,0 +1,158 @@
+//! What is registered, for those who look after people: read only. What is wrong with an
+//! application is said as `gatepost client test` says it, in English.
+
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::pages::admin::AdminChrome;
+use gatepost_protocol::registration::problem::{Finding, Verdict};
+use gatepost_protocol::registration::timestamp;
+use gatepost_protocol::words::client::Client;
+use gatepost_protocol::words::identifiers::{ClientId, TenantName};
+use gatepost_registrar::examined_client::ExaminedClient;
+use gatepost_server::pages::frame::button_to;
+use gatepost_server::pages::texts::Texts;
+use gatepost_store::applications::MOST_GRANTS;
+
+/// The page of an application, below `/admin/`.
+fn page_of(client_id: &ClientId) -> String {
+    format!(
+        "applications/{}",
+        utf8_percent_encode(client_id.as_str(), NON_ALPHANUMERIC)
+    )
+}
+
+/// All of them, in the order of their names; with `next`, there are more behind that name. Of
+/// tenants, those within `reach` are named.
+pub fn list_page(
+    around: AdminChrome<'_>,
+    applications: &[ExaminedClient],
+    next: Option<&ClientId>,
+    reach: &[&str],
+) -> Markup {
+    let texts = around.chrome.texts;
+    let card = html! {
+        p { a href=(around.address("explain")) { (texts.why_refused) } }
+        @if applications.is_empty() {
+            p role="status" { (texts.nothing_found) }
+        } @else {
+            ul .items {
+                @for one in applications {
+                    li { p { (headline(around, one)) } (facts(around, one, None, reach)) }
+                }
+            }
+        }
+        @if let Some(next) = next {
+            @let after = utf8_percent_encode(next.as_str(), NON_ALPHANUMERIC);
+            (button_to(&around.address(&format!("applications?after={after}")), texts.next_page))
+        }
+    };
+    around.document(false, texts.applications, &card)
+}
+
+fn headline(around: AdminChrome<'_>, application: &ExaminedClient) -> Markup {
+    let client = &application.client;
+    html! {
+        a href=(around.address(&page_of(&client.client_id))) {
+            bdi { (around.chrome.name_of(client)) }
+        }
+        " " (grade(&application.findings))
+    }
+}
+
+/// One of them, with how many grants it has, where that could be counted.
+pub fn application_page(
+    around: AdminChrome<'_>,
+    application: &ExaminedClient,
+    grants: Option<i64>,
+    reach: &[&str],
+) -> Markup {
+    let texts = around.chrome.texts;
+    let ExaminedClient {
+        client, findings, ..
+    } = application;
+    let card = html! {
+        p .lead { strong { bdi { (around.chrome.name_of(client)) } } " " (grade(findings)) }
+        (facts(around, application, grants, reach))
+        section aria-labelledby="findings" {
+            h2 #findings { (texts.check_findings) }
+            (told(findings))
+        }
+    };
+    around.document(false, texts.applications, &card)
+}
+
+/// Findings are in English, whatever the language of the page is.
+pub(super) fn told(findings: &[Finding]) -> Markup {
+    html! {
+        ul .items lang="en" {
+            @for finding in findings {
+                li { p { (badge(finding.verdict)) " " bdi { (finding.text) } } }
+            }
+        }
+    }
+}
+
+fn badge(verdict: Verdict) -> Markup {
+    let is_fine = verdict == Verdict::Fine;
+    html! { span .badge .warning[!is_fine] lang="en" { (verdict.as_str()) } }
+}
+
+/// The worst that was found.
+fn grade(findings: &[Finding]) -> Markup {
+    let worst = [Verdict::Broken, Verdict::Weak]
+        .into_iter()
+        .find(|verdict| findings.iter().any(|finding| finding.verdict == *verdict));
+    badge(worst.unwrap_or(Verdict::Fine))
+}
+
+fn facts(
+    around: AdminChrome<'_>,
+    application: &ExaminedClient,
+    grants: Option<i64>,
+    reach: &[&str],
+) -> Markup {
+    let texts = around.chrome.texts;
+    let client = &application.client;
+    html! {
+        p .hint { bdi { (client.client_id) } }
+        p .hint {
+            @match application.used_on {
+                Some(day) => (texts.last_used_on.fill(&timestamp::format_day(day))),
+                None => (texts.no_known_use),
+            }
+        }
+        dl .facts {
+            @if let Some(count) = grants {
+                dt { (texts.access_grants) }
+                dd {
+                    @if count > MOST_GRANTS {
+                        (texts.more_than.fill(&MOST_GRANTS.to_string()))
+                    } @else {
+                        (count)
+                    }
+                }
+            }
+            dt { (texts.scopes) }
+            dd { @for scope in client.scope.iter() { bdi { (scope) } " " } }
+            dt { (texts.who_may_use) }
+            dd { (who_may_use(texts, client, reach)) }
+        }
+    }
+}
+
+fn who_may_use(texts: &Texts, client: &Client, reach: &[&str]) -> Markup {
+    let roles = client.allowed_roles.as_ref();
+    let is_known = |tenant: &&TenantName| reach.contains(&"") || reach.contains(&tenant.as_str());
+    html! {
+        @if roles.is_none() && client.tenants.is_none() { (texts.everybody) }
+        @if let Some(roles) = roles {
+            (texts.roles) @for role in roles { br; bdi { (role) } }
+        }
+        @if let Some(tenants) = &client.tenants {
+            @if roles.is_some() { br; }
+            (texts.organisation)
+            @for tenant in tenants.iter().filter(is_known) { br; bdi { (tenant) } }
+        }
+    }
+}

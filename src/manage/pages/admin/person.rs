@@ -1,0 +1,291 @@
+//! One person: what keeps them from signing in, and what an administrator can do about it.
+
+use maud::{Markup, html};
+
+use crate::pages::admin::AdminChrome;
+use crate::pages::admin::people::{name_of, role_choices, tenant_name};
+use gatepost_protocol::login::letters::{stored_address, verified_address};
+use gatepost_protocol::login::second_factor::FactorKind;
+use gatepost_protocol::registration::administration::roles_of;
+use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::session::Session;
+use gatepost_server::pages::frame::{PageForm, about, done, hidden, problem_notice};
+use gatepost_server::pages::moment::at;
+use gatepost_server::pages::second_factor::called;
+use gatepost_server::pages::sign_ins::{SignIns, ending};
+use gatepost_server::pages::texts::{Template, Texts};
+use gatepost_store::admin_people::Person;
+use gatepost_store::authenticators::Authenticator;
+use gatepost_store::users::UserRow;
+
+/// What there is to see, as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct PersonView<'a> {
+    pub person: &'a Person,
+    pub catalogue: &'a Catalogue,
+    /// With the recovery codes.
+    pub factors: &'a [Authenticator],
+    pub sessions: &'a [Session],
+    /// The session of the administrator.
+    pub present: &'a Session,
+    pub wrong_tries: i64,
+    /// Whether the administrator may act on them.
+    pub may_change: bool,
+    /// Whether a link for a new password is of use to them.
+    pub takes_link: bool,
+    pub given_roles: &'a [String],
+    /// Whether a letter goes to the address that they have now, when they get another.
+    pub tells_old_address: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersonOutcome<'a> {
+    Changed,
+    /// A link is on its way to this address.
+    LetterSent(&'a str),
+    /// To pass on.
+    Link(&'a str),
+    Problem(PersonProblem),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersonProblem {
+    /// The form was drawn for another session, or for another person.
+    SessionChanged,
+    ChangedMeanwhile,
+    /// Administrators do not change them.
+    NotYours,
+    NoConfirmedAddress,
+    AddressUnfit,
+    UsernameOfOthers,
+}
+
+impl PersonProblem {
+    fn told(self, texts: &Texts) -> &'static str {
+        match self {
+            PersonProblem::SessionChanged => texts.session_changed,
+            PersonProblem::ChangedMeanwhile => texts.changed_meanwhile,
+            PersonProblem::NotYours => texts.not_yours,
+            PersonProblem::NoConfirmedAddress => texts.no_confirmed_address,
+            PersonProblem::AddressUnfit => texts.address_unfit,
+            PersonProblem::UsernameOfOthers => texts.username_of_others,
+        }
+    }
+}
+
+/// The page of a person. Each of its forms posts `form_token`, `version` and `decision`: `save`
+/// with `name`, `address` and any number of `role`, `end_session` with `session`, or `end_all`,
+/// `reset`, `remove_factors`, `disable`, `enable`.
+pub fn page(
+    around: AdminChrome<'_>,
+    form: PageForm<'_>,
+    view: PersonView<'_>,
+    outcome: Option<PersonOutcome<'_>>,
+) -> Markup {
+    let texts = around.chrome.texts;
+    let user = &view.person.found.user;
+    let name = name_of(user);
+    let card = html! {
+        p .lead { bdi { (user.designation()) } }
+        @if let Some(outcome) = outcome { (said(texts, name, outcome)) }
+        div .columns {
+            div {
+                (state(texts, view))
+                @if view.may_change { (deeds(texts, form, view)) } @else {
+                    p .hint { (texts.not_yours) }
+                }
+            }
+            div {
+                @if view.may_change { (details(texts, form, view)) }
+                (sign_ins(texts, form, view))
+            }
+        }
+    };
+    let is_error = matches!(outcome, Some(PersonOutcome::Problem(_)));
+    around.document(is_error, name, &card)
+}
+
+fn said(texts: &Texts, name: &str, outcome: PersonOutcome<'_>) -> Markup {
+    match outcome {
+        PersonOutcome::Changed => done(&html! { (texts.change_made) }),
+        PersonOutcome::LetterSent(address) => done(&about(texts.letter_under_way, address)),
+        PersonOutcome::Link(link) => html! {
+            (done(&about(texts.link_shown_once, name)))
+            p { code .link-shown { (link) } }
+        },
+        PersonOutcome::Problem(problem) => {
+            problem_notice(texts, &html! { p { (problem.told(texts)) } })
+        }
+    }
+}
+
+/// What an administrator is asked about by somebody who cannot sign in.
+fn state(texts: &Texts, view: PersonView<'_>) -> Markup {
+    let person = view.person;
+    let user = &person.found.user;
+    let (codes, factors): (Vec<_>, Vec<_>) = view
+        .factors
+        .iter()
+        .partition(|one| one.kind == FactorKind::RecoveryCode);
+    let roles = roles_of(&user.claims);
+    html! {
+        div .details {
+            dl {
+                dt { (texts.account_state) }
+                dd { @if user.enabled { (texts.enabled) } @else { (texts.disabled) } }
+                @if let Some(tenant) = &user.tenant {
+                    dt { (texts.organisation) }
+                    dd { bdi { (tenant_name(view.catalogue, tenant.as_str())) } }
+                }
+                dt { (texts.password) }
+                dd { @if user.password_hash.is_some() { (texts.is_set) } @else { (texts.none) } }
+                dt { (texts.email_address) }
+                dd { (address(texts, user)) }
+                dt { (texts.factors_heading) }
+                dd {
+                    @if factors.is_empty() { (texts.none) }
+                    @for one in &factors { p { bdi { (called(texts, one)) } } }
+                    @if !codes.is_empty() {
+                        p { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+                    }
+                }
+                dt { (texts.roles) }
+                dd {
+                    @if roles.is_empty() { (texts.none) }
+                    @for role in roles { p { bdi { (role) } } }
+                }
+                dt { (texts.last_sign_in) }
+                dd {
+                    @match person.signed_in_at {
+                        Some(moment) => (at(texts, Template("{}"), moment)),
+                        None => (texts.none),
+                    }
+                }
+                dt { (texts.wrong_tries) }
+                dd { (view.wrong_tries) }
+            }
+        }
+    }
+}
+
+fn address(texts: &Texts, user: &UserRow) -> Markup {
+    html! {
+        @match stored_address(&user.claims) {
+            Some(address) => {
+                p { bdi { (address) } }
+                p .hint {
+                    @if verified_address(&user.claims).is_some() {
+                        (texts.address_confirmed)
+                    } @else {
+                        (texts.address_not_confirmed)
+                    }
+                }
+            },
+            None => (texts.none),
+        }
+    }
+}
+
+/// A form of one button, and what it does.
+fn deed(form: PageForm<'_>, version: &str, decision: &str, label: &str, hint: &str) -> Markup {
+    form.of(&html! {
+        (hidden("version", version))
+        div .actions {
+            button type="submit" name="decision" value=(decision)
+                aria-describedby={ (decision) "-hint" } { (label) }
+        }
+        p .hint id={ (decision) "-hint" } { (hint) }
+    })
+}
+
+fn deeds(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+    let version = &view.person.version;
+    let user = &view.person.found.user;
+    let deed = |decision, label, hint| deed(form, version, decision, label, hint);
+    html! {
+        @if view.takes_link {
+            (deed("reset", texts.new_password_link, texts.new_password_link_hint))
+        }
+        @if !view.factors.is_empty() {
+            (deed("remove_factors", texts.remove_factors, texts.remove_factors_hint))
+        }
+        (deed("end_all", texts.end_everything, texts.end_everything_hint))
+        @if user.enabled {
+            (deed("disable", texts.disable, texts.end_everything_hint))
+        } @else {
+            (form.of(&html! {
+                (hidden("version", version))
+                div .actions {
+                    button type="submit" name="decision" value="enable" { (texts.enable) }
+                }
+            }))
+        }
+    }
+}
+
+fn details(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+    let claims = &view.person.found.user.claims;
+    let name = claims.get("name").and_then(|name| name.as_str());
+    html! {
+        section aria-labelledby="details" {
+            h2 #details { (texts.name_address_roles) }
+            (form.of(&html! {
+                (hidden("version", &view.person.version))
+                div .field {
+                    label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
+                    input #name type="text" name="name" value=(name.unwrap_or_default())
+                        maxlength="200" autocomplete="off" dir="auto";
+                }
+                (address_field(texts, stored_address(claims), view.tells_old_address))
+                (role_choices(texts, view.given_roles, &roles_of(claims)))
+                div .actions {
+                    button .primary type="submit" name="decision" value="save" { (texts.save) }
+                }
+            }))
+        }
+    }
+}
+
+fn address_field(texts: &Texts, present: Option<&str>, tells_old_address: bool) -> Markup {
+    html! {
+        div .field {
+            label for="address" { (texts.email_address) }
+            input #address type="email" name="address" value=(present.unwrap_or_default())
+                maxlength="254" autocomplete="off" dir="auto" aria-describedby="address-hint";
+            p #address-hint .hint {
+                (texts.new_address_hint)
+                @if tells_old_address { " " (texts.old_address_hint) }
+            }
+        }
+    }
+}
+
+fn sign_ins(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+    let drawn = SignIns {
+        catalogue: view.catalogue,
+        has_password: view.person.found.user.password_hash.is_some(),
+        present: view.present,
+        sessions: view.sessions,
+    };
+    html! {
+        section aria-labelledby="sessions" {
+            h2 #sessions { (texts.their_sign_ins) }
+            @if view.sessions.is_empty() { p .hint { (texts.none) } } @else {
+                ul .items .sign-ins {
+                    @for (index, session) in view.sessions.iter().enumerate() {
+                        @let id = format!("session-{index}");
+                        li {
+                            @if view.may_change {
+                                (form.of(&html! {
+                                    (hidden("version", &view.person.version))
+                                    (ending(texts, session, &id))
+                                }))
+                            }
+                            (drawn.one(texts, session, &id))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

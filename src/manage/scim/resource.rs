@@ -1,0 +1,355 @@
+//! A user as a SCIM resource: how one is read, shown, and becomes a user again.
+
+use serde_json::{Map, Value, json};
+
+use super::attribute::{Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member};
+use super::error::{ScimError, ScimType};
+use super::projection::Projection;
+use gatepost_protocol::registration::user::{check_claim, check_username};
+use gatepost_protocol::registration::{timestamp, verified_address};
+use gatepost_protocol::token::claims::PREFERRED_USERNAME;
+use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
+
+const PHONE_VERIFIED: &str = "phone_number_verified";
+
+/// A user as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScimUser {
+    pub subject: Subject,
+    pub external_id: Option<String>,
+    pub profile: ScimProfile,
+    pub has_second_factor: bool,
+    pub created: Instant,
+    pub last_modified: Instant,
+    /// Another one after each change.
+    pub version: String,
+}
+
+/// What a resource says of a user that is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScimProfile {
+    pub username: Option<String>,
+    pub tenant: Option<TenantName>,
+    pub enabled: bool,
+    pub claims: Map<String, Value>,
+}
+
+/// Reads a resource that POST or PUT sent. What is not kept is ignored.
+pub fn read(body: &Value) -> Result<UserAttributes, ScimError> {
+    if !body.is_object() {
+        let rule = "the body must be an object";
+        return Err(ScimError::bad_request(ScimType::InvalidSyntax, rule));
+    }
+    let schemas = member(body, "schemas").map(elements).unwrap_or_default();
+    if !schemas.iter().any(names_user) {
+        let rule = format!("schemas must name {USER_SCHEMA}");
+        return Err(ScimError::invalid_value(rule));
+    }
+    read_members(body, UserAttribute::ALL.as_slice())
+}
+
+fn names_user(schema: &Value) -> bool {
+    let text = schema.as_str().unwrap_or_default();
+    text.eq_ignore_ascii_case(USER_SCHEMA)
+}
+
+/// Reads those of the attributes that an object has, which holds a whole resource.
+fn read_members(body: &Value, wanted: &[UserAttribute]) -> Result<UserAttributes, ScimError> {
+    let mut found = UserAttributes::new();
+    for attribute in wanted {
+        if let Some(sent) = sent_value(*attribute, body)?
+            && let Some(value) = attribute.read(sent)?
+        {
+            found.insert(*attribute, value);
+        }
+    }
+    Ok(found)
+}
+
+/// What a resource has for an attribute.
+fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>, ScimError> {
+    let schema = attribute.schema();
+    let within = if schema == USER_SCHEMA {
+        Some(body)
+    } else {
+        object_of(attribute, member(body, schema))?
+    };
+    let name = attribute.name();
+    let value = within.and_then(|within| member(within, name.attribute));
+    match (attribute.shape(), name.part) {
+        (Shape::Text | Shape::Flag, Some(part)) => {
+            let complex = object_of(attribute, value)?;
+            Ok(complex.and_then(|complex| member(complex, part)))
+        }
+        (Shape::Text | Shape::Flag, None) | (Shape::OneElement | Shape::Elements, _) => Ok(value),
+    }
+}
+
+fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&Value>, ScimError> {
+    match value {
+        Some(value) if value.is_object() => Ok(Some(value)),
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => Err(attribute.invalid("must stand in an object")),
+    }
+}
+
+impl ScimUser {
+    /// A weak one: it says nothing of the bytes (RFC 9110 §8.8.1).
+    pub fn entity_tag(&self) -> String {
+        format!("W/\"{}\"", self.version)
+    }
+
+    /// What the user has of what is kept.
+    pub fn attributes(&self) -> UserAttributes {
+        let profile = &self.profile;
+        let mut attributes = UserAttributes::new();
+        for attribute in UserAttribute::ALL {
+            let value = match attribute.claim() {
+                Some(claim) => claim_shown(attribute, profile.claims.get(claim)),
+                None => None,
+            };
+            if let Some(value) = value {
+                attributes.insert(attribute, value);
+            }
+        }
+        let username = self.shown_username();
+        attributes.insert(UserAttribute::UserName, Value::from(username));
+        attributes.insert(UserAttribute::Active, Value::from(profile.enabled));
+        if let Some(external_id) = &self.external_id {
+            attributes.insert(UserAttribute::ExternalId, Value::from(external_id.as_str()));
+        }
+        if let Some(tenant) = &profile.tenant {
+            attributes.insert(UserAttribute::Tenant, Value::from(tenant.as_str()));
+        }
+        attributes
+    }
+
+    /// The subject stands for a user name where there is none: whoever has none signs in with an
+    /// identity provider.
+    fn shown_username(&self) -> &str {
+        let username = self.profile.username.as_deref();
+        username.unwrap_or(self.subject.as_str())
+    }
+
+    /// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
+    pub fn show(&self, location: &str, projection: &Projection) -> Map<String, Value> {
+        let mut resource = Map::new();
+        let mut schemas = vec![USER_SCHEMA];
+        for (attribute, value) in self.attributes() {
+            if !projection.shows(attribute) {
+                continue;
+            }
+            let schema = attribute.schema();
+            if schema == USER_SCHEMA {
+                put(&mut resource, attribute, value);
+            } else {
+                if !schemas.contains(&schema) {
+                    schemas.push(schema);
+                }
+                put_below(&mut resource, schema, |extension| {
+                    put(extension, attribute, value)
+                });
+            }
+        }
+        resource.insert(String::from("schemas"), json!(schemas));
+        resource.insert(String::from("id"), json!(self.subject.as_str()));
+        if projection.shows_meta() {
+            resource.insert(String::from("meta"), self.meta(location));
+        }
+        resource
+    }
+
+    /// RFC 7643 §3.1
+    fn meta(&self, location: &str) -> Value {
+        json!({
+            "resourceType": "User",
+            "created": timestamp::format(self.created),
+            "lastModified": timestamp::format(self.last_modified),
+            "location": location,
+            "version": self.entity_tag(),
+        })
+    }
+
+    /// The attributes after PUT sent these. Where it sends the same address and says nothing of its
+    /// verification, that stays.
+    pub fn replaced_by(&self, sent: &UserAttributes) -> UserAttributes {
+        let before = self.attributes();
+        let mut wanted = sent.clone();
+        let verified = before.get(&UserAttribute::EmailVerified);
+        if let Some(verified) = verified
+            && before.get(&UserAttribute::Email) == sent.get(&UserAttribute::Email)
+        {
+            wanted
+                .entry(UserAttribute::EmailVerified)
+                .or_insert_with(|| verified.clone());
+        }
+        wanted
+    }
+
+    /// The user with these attributes instead. What is not kept as an attribute stays.
+    pub fn changed_to(&self, wanted: &UserAttributes) -> Result<ScimUser, ScimError> {
+        let before = &self.profile;
+        let tenant = text(wanted, UserAttribute::Tenant);
+        if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
+            let rule = "tenant cannot change";
+            return Err(ScimError::bad_request(ScimType::Mutability, rule));
+        }
+        let username = self.changed_username(wanted)?;
+        let mut claims = claims(&self.attributes(), &before.claims, wanted)?;
+        let preferred = claims.get(PREFERRED_USERNAME).and_then(Value::as_str);
+        // Imports once wrote the user name there.
+        if username != before.username && preferred == before.username.as_deref() {
+            claims.remove(PREFERRED_USERNAME);
+        }
+        let enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
+        Ok(ScimUser {
+            external_id: text(wanted, UserAttribute::ExternalId).map(str::to_owned),
+            profile: ScimProfile {
+                username,
+                tenant: before.tenant.clone(),
+                enabled,
+                claims,
+            },
+            ..self.clone()
+        })
+    }
+
+    fn changed_username(&self, wanted: &UserAttributes) -> Result<Option<String>, ScimError> {
+        match text(wanted, UserAttribute::UserName) {
+            Some(name) if name == self.shown_username() => Ok(self.profile.username.clone()),
+            Some(name) => checked_username(name).map(Some),
+            None => Err(UserAttribute::UserName.invalid("is required")),
+        }
+    }
+}
+
+/// Writes into the object of that name within another one. It is made where there is none.
+pub fn put_below(
+    object: &mut Map<String, Value>,
+    name: &str,
+    write: impl FnOnce(&mut Map<String, Value>),
+) {
+    let within = object
+        .entry(name)
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let Some(within) = within.as_object_mut() {
+        write(within);
+    }
+}
+
+/// Writes an attribute into an object of its schema.
+fn put(object: &mut Map<String, Value>, attribute: UserAttribute, value: Value) {
+    let name = attribute.name();
+    let shown = match (attribute.shape(), name.part) {
+        (Shape::Text | Shape::Flag, Some(part)) => {
+            return put_below(object, name.attribute, |complex| {
+                complex.insert(part.to_owned(), value);
+            });
+        }
+        (Shape::Text | Shape::Flag, None) => value,
+        (Shape::OneElement, _) => json!([{"value": value, "type": "work", "primary": true}]),
+        (Shape::Elements, _) => {
+            let shown = elements(&value).iter().map(|one| json!({"value": one}));
+            shown.collect()
+        }
+    };
+    object.insert(name.attribute.to_owned(), shown);
+}
+
+impl ScimProfile {
+    /// Whether it has an address that is verified, which another one did not have.
+    pub fn verifies_more_than(&self, before: &ScimProfile) -> bool {
+        self.is_verified()
+            && !(before.is_verified() && self.claims.get("email") == before.claims.get("email"))
+    }
+
+    fn is_verified(&self) -> bool {
+        self.claims.get("email_verified") == Some(&Value::Bool(true))
+    }
+
+    /// A new user with these attributes.
+    pub fn new(wanted: &UserAttributes) -> Result<ScimProfile, ScimError> {
+        let Some(username) = text(wanted, UserAttribute::UserName) else {
+            return Err(UserAttribute::UserName.invalid("is required"));
+        };
+        Ok(ScimProfile {
+            username: Some(checked_username(username)?),
+            tenant: text(wanted, UserAttribute::Tenant).map(TenantName::new),
+            enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
+            claims: claims(&UserAttributes::new(), &Map::new(), wanted)?,
+        })
+    }
+}
+
+/// The claims of a user who had `before`, after what is new in `wanted`.
+fn claims(
+    attributes: &UserAttributes,
+    before: &Map<String, Value>,
+    wanted: &UserAttributes,
+) -> Result<Map<String, Value>, ScimError> {
+    let mut claims = before.clone();
+    if !wanted.contains_key(&UserAttribute::EmailVerified) {
+        claims.remove("email_verified");
+    }
+    for attribute in UserAttribute::ALL {
+        let Some(claim) = attribute.claim() else {
+            continue;
+        };
+        let value = wanted.get(&attribute);
+        if value == attributes.get(&attribute) {
+            continue;
+        }
+        let Some(value) = value else {
+            claims.remove(claim);
+            continue;
+        };
+        check_claim(claim, value).map_err(|rule| attribute.invalid(rule))?;
+        claims.insert(claim.to_owned(), value.clone());
+    }
+    let has_another_number = claims.get("phone_number") != before.get("phone_number");
+    if has_another_number && claims.contains_key(PHONE_VERIFIED) {
+        claims.insert(String::from(PHONE_VERIFIED), Value::from(false));
+    }
+    if claims.get("email") == before.get("email") {
+        return Ok(claims);
+    }
+    Ok(verified_address::settled(before, claims))
+}
+
+/// A claim as an attribute; a claim of another type is not shown.
+fn claim_shown(attribute: UserAttribute, claim: Option<&Value>) -> Option<Value> {
+    let claim = claim?;
+    match attribute.shape() {
+        // All of them, even those that are more than may be sent: a change works on what is there.
+        Shape::Elements => {
+            let is_text = |one: &&Value| one.as_str().is_some_and(|text| !text.is_empty());
+            // One that was stored as Entra sent it is read as what is sent now, so that it can go.
+            let read = |one: &Value| {
+                let read = attribute.read_element(one).ok().flatten();
+                read.unwrap_or_else(|| one.clone())
+            };
+            let all: Vec<Value> = elements(claim).iter().filter(is_text).map(read).collect();
+            (!all.is_empty()).then_some(Value::Array(all))
+        }
+        Shape::Text | Shape::OneElement if claim.is_string() => {
+            attribute.read(claim).ok().flatten()
+        }
+        Shape::Flag if claim.is_boolean() => Some(claim.clone()),
+        Shape::Text | Shape::OneElement | Shape::Flag => None,
+    }
+}
+
+fn checked_username(name: &str) -> Result<String, ScimError> {
+    check_username(name).map_err(|rule| UserAttribute::UserName.invalid(rule))?;
+    Ok(name.to_owned())
+}
+
+/// The text of an attribute.
+pub fn text(attributes: &UserAttributes, attribute: UserAttribute) -> Option<&str> {
+    attributes.get(&attribute).and_then(Value::as_str)
+}
+
+fn flag(attributes: &UserAttributes, attribute: UserAttribute) -> Option<bool> {
+    attributes.get(&attribute).and_then(Value::as_bool)
+}

@@ -1,0 +1,135 @@
+//! What somebody should know before a document is applied.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Comparison, PlanStep, PlannedChange};
+use crate::document::DocumentEntry;
+use crate::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
+use gatepost_protocol::registration::client::from_json;
+use gatepost_protocol::registration::client_rules::ClientDefaults;
+use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::registration::names::REGISTRATION_WRITE;
+use gatepost_protocol::registration::problem::shown;
+use gatepost_protocol::registration::timestamp::format_day;
+use gatepost_protocol::registration::user::UserEntry;
+use gatepost_protocol::registration::walker::parse_own;
+use gatepost_protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
+use gatepost_protocol::words::response_type::ResponseType;
+
+/// Clients whose names one line has.
+const MOST_NAMED: usize = 10;
+
+/// Of clients and users that are added or changed, in the order of the changes.
+pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut without_names = Vec::new();
+    for change in changes {
+        if becomes_administrator(comparison, &change.step) {
+            let name = shown(change.step.name());
+            warnings.push(format!(
+                "user {name} becomes an administrator (GATEPOST_ADMIN_ROLE)"
+            ));
+        }
+        let PlanStep::Put(entry, before) = &change.step else {
+            continue;
+        };
+        if entry.kind != ObjectKind::Client {
+            continue;
+        }
+        let before = before.map(|before| &*before.document);
+        if may_write(&entry.document) && !before.is_some_and(may_write) {
+            let name = shown(&entry.name);
+            let rule = "may change everything that is registered, and so is an operator";
+            warnings.push(format!("client {name} {rule} ({REGISTRATION_WRITE})"));
+        }
+        if entry.document.contains(LEGACY_UNTIL) {
+            warnings.extend(endings(comparison, entry));
+        }
+        if has_no_name_in_id_token(&entry.document) && !before.is_some_and(has_no_name_in_id_token)
+        {
+            without_names.push(shown(&entry.name));
+        }
+    }
+    warnings.extend(of_id_tokens(&without_names));
+    warnings
+}
+
+fn becomes_administrator(comparison: &Comparison, step: &PlanStep<'_>) -> bool {
+    let Some(administration) = &comparison.administration else {
+        return false;
+    };
+    let is_one = |user: &UserEntry| administration.has_admin_role(&user.claims);
+    match step {
+        PlanStep::AddUser { entry, .. } => is_one(entry),
+        PlanStep::ChangeUser { before, entry, .. } => is_one(entry) && !is_one(before),
+        PlanStep::Put(..) | PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => false,
+    }
+}
+
+fn may_write(client: &str) -> bool {
+    // To parse a client costs more than to look for the name.
+    if !client.contains(REGISTRATION_WRITE) {
+        return false;
+    }
+    let client = parse_own(client);
+    let scope = client.get("scope").and_then(Value::as_str);
+    let mut names = scope.unwrap_or_default().split(' ');
+    names.any(|name| name == REGISTRATION_WRITE)
+}
+
+/// Whether it is an application on a server that asks for people's names or addresses, and does not
+/// say whether its ID tokens have them.
+fn has_no_name_in_id_token(client: &str) -> bool {
+    let is_asked_for = ["profile", "email"]
+        .iter()
+        .any(|name| client.contains(name));
+    // To parse a client costs more than to look for the names.
+    if !is_asked_for || client.contains(IN_ID_TOKEN) {
+        return false;
+    }
+    let read = from_json(&parse_own(client), "", &ClientDefaults::default());
+    read.is_ok_and(|client| {
+        client.is_confidential()
+            && client.response_types == BTreeSet::from([ResponseType::CODE])
+            && (client.scope.contains("profile") || client.scope.contains("email"))
+    })
+}
+
+/// One line for all these clients.
+fn of_id_tokens(clients: &[String]) -> Option<String> {
+    let line = match clients.split_at_checked(MOST_NAMED) {
+        Some((named, more)) if !more.is_empty() => {
+            let named = named.join(", ");
+            format!("client {named} and {} more: {UNLESS_ASKED}", more.len())
+        }
+        Some(_) | None => format!("client {}: {UNLESS_ASKED}", clients.join(", ")),
+    };
+    (!clients.is_empty()).then_some(line)
+}
+
+/// The flows that a client will lose, each with its last use.
+fn endings(comparison: &Comparison, entry: &DocumentEntry) -> Vec<String> {
+    let document = parse_own(&entry.document);
+    let Ok(client) = from_json(&document, "", &ClientDefaults::default()) else {
+        return Vec::new();
+    };
+    let Some(last) = client.legacy_until.map(format_day) else {
+        return Vec::new();
+    };
+    let mut endings = Vec::new();
+    for flow in client.legacy_flows() {
+        let client_id = client.client_id.clone();
+        let used = match comparison.flow_uses.get(&FlowUse { client_id, flow }) {
+            Some(day) => format!("last used on {}", format_day(*day)),
+            None => String::from("no use is known"),
+        };
+        let name = shown(&entry.name);
+        endings.push(format!(
+            "client {name}: {} until {last}, {used}",
+            flow.as_str()
+        ));
+    }
+    endings
+}

@@ -1,0 +1,44 @@
+//! Whom administrators look after, by what is stored now.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::App;
+use gatepost_protocol::registration::administration::Administration;
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_store::StoreError;
+use gatepost_store::users::{self, UserRow};
+
+impl App {
+    /// The tenants whose people a user looks after; an empty name stands for no tenant.
+    pub fn reach_of(&self, administration: &Administration, user: &UserRow) -> Vec<String> {
+        let snapshot = self.registry.snapshot();
+        let tenants = snapshot.catalogue.tenants.keys();
+        let registered: BTreeSet<&str> = tenants.map(String::as_str).collect();
+        administration.reach(user.tenant.as_ref(), &user.claims, &registered)
+    }
+
+    /// Whether a role makes somebody with these claims an administrator.
+    pub fn is_administrator(&self, claims: &Map<String, Value>) -> bool {
+        let administration = self.config.administration.as_ref();
+        administration.is_some_and(|set| set.has_admin_role(claims))
+    }
+
+    /// Whether a link that this administrator made for a person still counts: they are there, are
+    /// enabled, reach the person, and may give all of the person's roles.
+    pub fn may_look_after(&self, admin: &Subject, person: &UserRow) -> Result<bool, StoreError> {
+        let Some(administration) = &self.config.administration else {
+            return Ok(false);
+        };
+        let found = users::find_for_client(&self.store, admin, None)?;
+        let tenant = person.tenant.as_ref().map_or("", |tenant| tenant.as_str());
+        let Some(admin) = found else {
+            return Ok(false);
+        };
+        let reach = self.reach_of(administration, &admin.user);
+        Ok(admin.user.enabled
+            && reach.iter().any(|reached| reached == tenant)
+            && administration.may_change(&person.claims))
+    }
+}

@@ -1,0 +1,520 @@
+//! Documents from other servers, fetched and kept. One request at a time fetches a document, and
+//! not again too soon, so neither strangers nor a broken server can make us fetch more often.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant as Monotonic};
+
+use crate::outbound::{Asker, Deadline, OutboundError};
+
+/// The time between two fetches that look for something which the document lacked, for each
+/// provenance.
+const SEARCH_AGAIN: Duration = Duration::from_secs(60);
+/// After a fetch that failed.
+pub const TRY_AGAIN: Duration = Duration::from_secs(10);
+/// Documents kept at once. Their addresses are registered, or stand in a document whose address is:
+/// more of them would be a fault.
+const MOST_HELD: usize = 10_000;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Shelf {
+    fresh: Duration,
+    /// How long it is good enough while no newer one can be had.
+    stale: Duration,
+}
+
+pub const KEY_SETS: Shelf = Shelf {
+    fresh: Duration::from_secs(600),
+    stale: Duration::from_secs(3_600),
+};
+/// The keys of clients are in some of them.
+pub const CLIENT_DOCUMENTS: Shelf = KEY_SETS;
+pub const METADATA: Shelf = Shelf {
+    fresh: Duration::from_secs(3_600),
+    stale: Duration::from_secs(86_400),
+};
+
+/// Who named something that the document lacks. Each has a budget of its own for fetching again:
+/// requests that anybody can send must not use up the fetch that a sign-in needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Provenance {
+    /// A request to us, which anybody can make.
+    Presented,
+    /// The answer of the document's owner to a request of ours.
+    Answered,
+}
+
+#[derive(Debug)]
+pub struct Fetched<T> {
+    shelf: Shelf,
+    held: Mutex<HashMap<String, Held<T>>>,
+    returned: Condvar,
+}
+
+#[derive(Debug)]
+struct Held<T> {
+    document: Option<Arc<T>>,
+    fetched_at: Option<Monotonic>,
+    tried_at: Option<Monotonic>,
+    problem: Option<OutboundError>,
+    /// When a request last looked for something that was not in the document.
+    searched_at: HashMap<Provenance, Monotonic>,
+    is_fetching: bool,
+}
+
+#[derive(Debug)]
+enum Step<T> {
+    Use(Arc<T>),
+    Fetch,
+    Wait,
+    Nothing,
+}
+
+impl<T> Default for Held<T> {
+    fn default() -> Held<T> {
+        Held {
+            document: None,
+            fetched_at: None,
+            tried_at: None,
+            problem: None,
+            searched_at: HashMap::new(),
+            is_fetching: false,
+        }
+    }
+}
+
+impl<T> Held<T> {
+    fn usable(
+        &self,
+        within: Duration,
+        fits: impl Fn(&T) -> bool,
+        now: Monotonic,
+    ) -> Option<Arc<T>> {
+        let document = self.document.clone();
+        document.filter(|document| is_within(self.fetched_at, within, now) && fits(document))
+    }
+
+    /// For someone who would take any current document.
+    fn step(&self, shelf: Shelf, fits: impl Fn(&T) -> bool, now: Monotonic) -> Step<T> {
+        if let Some(document) = self.usable(shelf.fresh, &fits, now) {
+            return Step::Use(document);
+        }
+        let otherwise = match (self.is_fetching, is_within(self.tried_at, TRY_AGAIN, now)) {
+            (true, _) => Step::Wait,
+            (false, true) => Step::Nothing,
+            (false, false) => return Step::Fetch,
+        };
+        self.usable(shelf.stale, fits, now)
+            .map_or(otherwise, Step::Use)
+    }
+
+    /// For someone who looked in vain in `seen`.
+    fn step_beyond(&self, seen: &Arc<T>, provenance: Provenance, now: Monotonic) -> Step<T> {
+        if let Some(document) = self
+            .document
+            .as_ref()
+            .filter(|document| !Arc::ptr_eq(document, seen))
+        {
+            return Step::Use(Arc::clone(document));
+        }
+        let too_early = is_within(
+            self.searched_at.get(&provenance).copied(),
+            SEARCH_AGAIN,
+            now,
+        );
+        match (self.is_fetching, too_early) {
+            (true, _) => Step::Wait,
+            (false, true) => Step::Nothing,
+            (false, false) => Step::Fetch,
+        }
+    }
+
+    fn problem(&self) -> OutboundError {
+        self.problem
+            .clone()
+            .unwrap_or_else(|| OutboundError::Failed(String::from("there is no newer one")))
+    }
+}
+
+fn is_within(instant: Option<Monotonic>, span: Duration, now: Monotonic) -> bool {
+    instant.is_some_and(|instant| now.saturating_duration_since(instant) < span)
+}
+
+impl<T> Fetched<T> {
+    pub fn new(shelf: Shelf) -> Fetched<T> {
+        Fetched {
+            shelf,
+            held: Mutex::default(),
+            returned: Condvar::new(),
+        }
+    }
+
+    /// The document at that address, kept or by `fetch`; or why there is none. While too many
+    /// requests wait for other servers to fetch a newer one, the one that is kept is good enough.
+    /// One that does not fit counts as if it were not kept.
+    pub fn find(
+        &self,
+        asker: Asker<'_>,
+        url: &str,
+        deadline: Deadline,
+        fits: impl Fn(&T) -> bool,
+        fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
+    ) -> Result<Arc<T>, OutboundError> {
+        let step = |held: &Held<T>, now| held.step(self.shelf, &fits, now);
+        let found = self.go(asker, url, deadline, step, |_| {}, fetch);
+        if found.is_ok() {
+            return found;
+        }
+        let held = self.lock();
+        let kept = held.get(url);
+        kept.and_then(|held| held.usable(self.shelf.stale, &fits, Monotonic::now()))
+            .map_or(found, Ok)
+    }
+
+    /// A newer document than `seen`, if there may be one by now.
+    pub fn find_newer(
+        &self,
+        asker: Asker<'_>,
+        url: &str,
+        deadline: Deadline,
+        seen: &Arc<T>,
+        provenance: Provenance,
+        fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
+    ) -> Result<Arc<T>, OutboundError> {
+        let searched = |held: &mut Held<T>| {
+            held.searched_at.insert(provenance, Monotonic::now());
+        };
+        let step = |held: &Held<T>, now| held.step_beyond(seen, provenance, now);
+        self.go(asker, url, deadline, step, searched, fetch)
+    }
+
+    /// Uses what is kept, or fetches, or waits for the request that fetches.
+    ///
+    /// The request that fetches takes its place among those that wait for other servers before
+    /// anybody waits for the document. Those who wait have such places, too, and could otherwise
+    /// have taken all of them.
+    fn go(
+        &self,
+        asker: Asker<'_>,
+        url: &str,
+        deadline: Deadline,
+        step: impl Fn(&Held<T>, Monotonic) -> Step<T>,
+        begin: impl Fn(&mut Held<T>),
+        fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
+    ) -> Result<Arc<T>, OutboundError> {
+        let mut held = self.lock_for(url);
+        let entry = held.entry(url.to_owned()).or_default();
+        match step(entry, Monotonic::now()) {
+            Step::Use(document) => return Ok(document),
+            Step::Nothing => return Err(entry.problem()),
+            Step::Fetch | Step::Wait => drop(held),
+        }
+        let place = asker.take_place(url)?;
+        let asker = place.as_ref().map_or(asker, Asker::Seated);
+        let mut held = self.lock_for(url);
+        let entry = held.entry(url.to_owned()).or_default();
+        match step(entry, Monotonic::now()) {
+            Step::Use(document) => return Ok(document),
+            Step::Nothing => return Err(entry.problem()),
+            Step::Wait => {
+                drop(held);
+                let waits = |held: &mut HashMap<String, Held<T>>| {
+                    held.get(url).is_some_and(|held| held.is_fetching)
+                };
+                drop(
+                    self.returned
+                        .wait_timeout_while(self.lock(), deadline.remaining(), waits),
+                );
+            }
+            Step::Fetch => {
+                entry.is_fetching = true;
+                begin(entry);
+                drop(held);
+                let mut fetching = Fetching {
+                    documents: self,
+                    url,
+                    outcome: None,
+                };
+                let fetched = fetch(asker);
+                match &fetched {
+                    Err(OutboundError::Busy) => return Err(OutboundError::Busy),
+                    Err(problem) => log::warn!("{} cannot be had: {problem}", url.escape_debug()),
+                    Ok(_) => {}
+                }
+                fetching.outcome = Some(fetched.map(Arc::new));
+            }
+        }
+        let held = self.lock();
+        let after = held.get(url).ok_or(OutboundError::TooSlow)?;
+        match step(after, Monotonic::now()) {
+            Step::Use(document) => Ok(document),
+            Step::Nothing => Err(after.problem()),
+            // The other request is still fetching.
+            Step::Fetch | Step::Wait => Err(OutboundError::Busy),
+        }
+    }
+
+    /// Makes room for that document.
+    fn lock_for(&self, url: &str) -> MutexGuard<'_, HashMap<String, Held<T>>> {
+        let mut held = self.lock();
+        if held.len() >= MOST_HELD && !held.contains_key(url) {
+            held.retain(|_, held| held.is_fetching);
+        }
+        held
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held<T>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The request that fetches a document. When it is dropped, others may go on.
+struct Fetching<'a, T> {
+    documents: &'a Fetched<T>,
+    url: &'a str,
+    /// `None` before the fetch; then its outcome.
+    outcome: Option<Result<Arc<T>, OutboundError>>,
+}
+
+impl<T> Drop for Fetching<'_, T> {
+    fn drop(&mut self) {
+        let mut held = self.documents.lock();
+        let entry = held.entry(self.url.to_owned()).or_default();
+        entry.is_fetching = false;
+        let now = Monotonic::now();
+        match self.outcome.take() {
+            None => {}
+            Some(Ok(document)) => {
+                (entry.document, entry.fetched_at) = (Some(document), Some(now));
+                (entry.problem, entry.tried_at) = (None, Some(now));
+            }
+            Some(Err(problem)) => (entry.problem, entry.tried_at) = (Some(problem), Some(now)),
+        }
+        self.documents.returned.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbound::Outbound;
+    use gatepost_store::deadline;
+
+    /// Fetched, tried and searched that many seconds ago.
+    fn held(
+        fetched: Option<u64>,
+        tried: Option<u64>,
+        searched: Option<u64>,
+        is_fetching: bool,
+    ) -> (Held<u8>, Monotonic) {
+        let now = Monotonic::now() + Duration::from_secs(100_000);
+        let ago = |seconds: Option<u64>| seconds.map(|seconds| now - Duration::from_secs(seconds));
+        let document = fetched.map(|_| Arc::new(7));
+        let (fetched_at, tried_at) = (ago(fetched), ago(tried));
+        let searched_at = ago(searched)
+            .map(|at| (Provenance::Presented, at))
+            .into_iter()
+            .collect();
+        (
+            Held {
+                document,
+                fetched_at,
+                tried_at,
+                problem: None,
+                searched_at,
+                is_fetching,
+            },
+            now,
+        )
+    }
+
+    fn word(step: &Step<u8>) -> &'static str {
+        match step {
+            Step::Use(_) => "use",
+            Step::Fetch => "fetch",
+            Step::Wait => "wait",
+            Step::Nothing => "nothing",
+        }
+    }
+
+    #[test]
+    fn a_document_is_used_while_fresh_and_longer_when_there_is_no_newer() {
+        for (fetched, tried, is_fetching, expected) in [
+            (None, None, false, "fetch"),
+            (None, None, true, "wait"),
+            (None, Some(9), false, "nothing"),
+            (None, Some(11), false, "fetch"),
+            (Some(599), Some(599), false, "use"),
+            (Some(599), Some(599), true, "use"),
+            (Some(600), Some(600), false, "fetch"),
+            (Some(600), Some(600), true, "use"),
+            (Some(3_599), Some(5), false, "use"),
+            (Some(3_600), Some(5), false, "nothing"),
+            (Some(3_600), Some(5), true, "wait"),
+        ] {
+            let (held, now) = held(fetched, tried, None, is_fetching);
+            assert_eq!(
+                word(&held.step(KEY_SETS, |_| true, now)),
+                expected,
+                "{fetched:?} {tried:?} {is_fetching}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_document_that_does_not_fit_counts_as_none_however_fresh() {
+        for (age, is_fetching, expected) in [
+            (9, false, "nothing"),
+            (11, false, "fetch"),
+            (11, true, "wait"),
+            (601, false, "fetch"),
+        ] {
+            let (held, now) = held(Some(age), Some(age), None, is_fetching);
+            let step = held.step(KEY_SETS, |document| *document != 7, now);
+            assert_eq!(word(&step), expected, "{age} {is_fetching}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_in_it_is_searched_for_once_a_minute() {
+        for (searched, is_fetching, expected) in [
+            (None, false, "fetch"),
+            (Some(59), false, "nothing"),
+            (Some(60), false, "fetch"),
+            (None, true, "wait"),
+            (Some(1), true, "wait"),
+        ] {
+            let (held, now) = held(Some(1), Some(1), searched, is_fetching);
+            let seen = held.document.clone().unwrap();
+            let step = held.step_beyond(&seen, Provenance::Presented, now);
+            assert_eq!(word(&step), expected, "{searched:?} {is_fetching}");
+        }
+        let (held, now) = held(Some(1), Some(1), Some(1), false);
+        let step = held.step_beyond(&Arc::new(7), Provenance::Presented, now);
+        assert_eq!(word(&step), "use", "somebody has a newer one already");
+    }
+
+    #[test]
+    fn what_anybody_can_send_leaves_the_search_to_what_was_answered_and_each_has_one() {
+        let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
+        let (url, deadline) = ("https://a.example/", Deadline::usual());
+        let seen = documents
+            .find(Asker::Worker(&outbound), url, deadline, |_| true, |_| Ok(1))
+            .unwrap();
+        let newer = |seen: &Arc<u8>, provenance, fetched: u8| {
+            documents.find_newer(
+                Asker::Worker(&outbound),
+                url,
+                deadline,
+                seen,
+                provenance,
+                |_| Ok(fetched),
+            )
+        };
+        let second = newer(&seen, Provenance::Presented, 2).unwrap();
+        newer(&second, Provenance::Presented, 3).unwrap_err();
+        let third = newer(&second, Provenance::Answered, 3).unwrap();
+        for provenance in [Provenance::Presented, Provenance::Answered] {
+            newer(&third, provenance, 4).unwrap_err();
+            assert_eq!(
+                newer(&seen, provenance, 4).map(|found| *found),
+                Ok(3),
+                "who has seen an older one"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_held_does_for_its_hour_while_there_is_no_place_to_ask_for_a_newer_one() {
+        let (url, hour) = ("https://a.example/", Duration::from_secs(3_600));
+        let outbound = Outbound::new(&[], None, 1).unwrap();
+        for (stale, expected) in [(hour, Ok(7)), (Duration::ZERO, Err(OutboundError::Busy))] {
+            let fresh = Duration::ZERO;
+            let documents = Fetched::new(Shelf { fresh, stale });
+            let entry = Held {
+                document: Some(Arc::new(7)),
+                fetched_at: Some(Monotonic::now()),
+                ..Held::default()
+            };
+            documents.lock().insert(url.to_owned(), entry);
+            let find = |fetch: fn() -> Result<u8, OutboundError>| {
+                let asker = Asker::Worker(&outbound);
+                let found = documents.find(asker, url, Deadline::usual(), |_| true, |_| fetch());
+                found.map(|found| *found)
+            };
+            let taken = outbound.take_place("https://b.example/").unwrap();
+            let waited = deadline::serve(
+                || {},
+                || {
+                    // A request that has no time left to wait for a place.
+                    deadline::spend(deadline::ALLOWANCE);
+                    find(|| panic!("there was a place"))
+                },
+            );
+            assert_eq!(waited, expected, "{stale:?}");
+            drop(taken);
+            let busy = find(|| Err(OutboundError::Busy));
+            assert_eq!(busy, expected, "{stale:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_panics_while_fetching_leaves_the_way_free() {
+        let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
+        let find = |fetch: fn() -> Result<u8, OutboundError>| {
+            documents
+                .find(
+                    Asker::Worker(&outbound),
+                    "https://a.example/",
+                    Deadline::usual(),
+                    |_| true,
+                    |_| fetch(),
+                )
+                .map(|found| *found)
+        };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| find(|| panic!("away"))))
+            .unwrap_err();
+        assert_eq!(find(|| Ok(1)), Ok(1));
+    }
+
+    #[test]
+    fn a_failure_is_remembered_with_its_cause_and_a_busy_moment_is_not() {
+        let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
+        let find = |fetch: fn() -> Result<u8, OutboundError>| {
+            documents
+                .find(
+                    Asker::Worker(&outbound),
+                    "https://a.example/",
+                    Deadline::usual(),
+                    |_| true,
+                    |_| fetch(),
+                )
+                .map(|found| *found)
+        };
+        assert_eq!(find(|| Err(OutboundError::Busy)), Err(OutboundError::Busy));
+        assert_eq!(
+            find(|| Err(OutboundError::NameNotFound)),
+            Err(OutboundError::NameNotFound)
+        );
+        assert_eq!(
+            find(|| panic!("asked again")),
+            Err(OutboundError::NameNotFound)
+        );
+        let elsewhere = documents.find(
+            Asker::Worker(&outbound),
+            "https://b.example/",
+            Deadline::usual(),
+            |_| true,
+            |_| Ok(1),
+        );
+        assert_eq!(elsewhere.map(|found| *found), Ok(1));
+        let held = documents.find(
+            Asker::Worker(&outbound),
+            "https://b.example/",
+            Deadline::usual(),
+            |_| true,
+            |_| panic!("asked again"),
+        );
+        assert_eq!(held.map(|found| *found), Ok(1));
+    }
+}

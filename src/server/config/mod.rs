@@ -1,0 +1,256 @@
+//! Every setting, read once and typed; the only reader of the environment. A configuration that
+//! does not hold is refused whole, with every problem named.
+
+mod installed;
+mod load;
+pub mod mail;
+pub mod reader;
+pub mod settings;
+mod source;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use source::{Source, cause, environment_secret};
+
+use crate::config::mail::Mail;
+pub use crate::config::reader::BaseUrl;
+use gatepost_protocol::login::password::SignInWith;
+use gatepost_protocol::registration::administration::Administration;
+use gatepost_protocol::registration::client_rules::ClientDefaults;
+use gatepost_protocol::token::access_token::ScopeClaim;
+use gatepost_protocol::token::client_authentication::InvalidClientStatus;
+use gatepost_protocol::words::forwarded::Cidr;
+use gatepost_protocol::words::secret::SecretText;
+
+/// The languages of pages and letters, by their BCP 47 tags.
+pub const LANGUAGES: [&str; 10] = [
+    "en", "de", "fr", "es", "it", "pt", "nl", "pl", "ja", "zh-Hans",
+];
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub database_url: SecretText,
+    pub database_connections: u32,
+    pub grants_database_url: Option<SecretText>,
+    pub base_url: BaseUrl,
+    pub listeners: Listeners,
+    /// `GATEPOST_WORKERS`: threads, at least 5.
+    pub workers: u32,
+    /// `GATEPOST_UPSTREAM_PLACES`: requests that may wait for other servers at once.
+    pub upstream_places: u32,
+    pub client_cache_mib: u32,
+    /// `GATEPOST_SECRET_FILE`, or the systemd credential: where the master secret is. `None` when
+    /// neither was given.
+    pub secret_file: Option<PathBuf>,
+    pub trusted_proxies: Vec<Cidr>,
+    pub log_level: log::LevelFilter,
+    pub log_format: LogFormat,
+    /// `GATEPOST_ERROR_DETAILS`: answers say what the log is told.
+    pub error_details: bool,
+    pub outbound_allow: Vec<Cidr>,
+    pub ca_file: Option<PathBuf>,
+    pub cookie_same_site: SameSite,
+    pub invalid_client_status: InvalidClientStatus,
+    pub scope_claim: ScopeClaim,
+    pub audit_days: u32,
+    pub brand: Brand,
+    /// `GATEPOST_LANGUAGE`: the one of [`LANGUAGES`] for those who ask for none of them.
+    pub language: &'static str,
+    /// `None`: there is no e-mail, and no trace of it.
+    pub mail: Option<Mail>,
+    pub key_days: KeyDays,
+    pub argon2: Argon2Parameters,
+    pub passwords: NewPasswords,
+    pub limits: Limits,
+    /// `GATEPOST_AUTHORIZATION_REQUEST_LIFETIME`: how long a sealed request is good.
+    pub authorization_request_lifetime: Duration,
+    pub session_lifetime: Duration,
+    /// `GATEPOST_REMEMBER_SESSION_LIFETIME`, where the sign-in page offers it.
+    pub remember_session_lifetime: Option<Duration>,
+    pub sign_in_with: SignInWith,
+    /// `GATEPOST_PUSHED_REQUESTS`
+    pub pushed_requests: bool,
+    /// `GATEPOST_ID_JAG`
+    pub id_jag: bool,
+    /// `GATEPOST_CLIENT_ASSERTION_AUDIENCE`: whether client assertions must name the issuer.
+    pub client_assertions_name_issuer: bool,
+    /// `GATEPOST_SCIM`
+    pub scim: bool,
+    /// `GATEPOST_ADMIN_API`
+    pub admin_api: bool,
+    /// `GATEPOST_ADMIN_ROLE` and kin; `None`: there is no `/admin`.
+    pub administration: Option<Administration>,
+    /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by
+    /// themselves.
+    pub enrols: bool,
+    /// `GATEPOST_*_LIFETIME` and kin: what clients that register none get.
+    pub client_defaults: ClientDefaults,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listeners {
+    pub main: ListenAddress,
+    /// `GATEPOST_ADMIN_LISTEN`; `None` is off.
+    pub admin: Option<SocketAddr>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// An address and port; port 0 lets the system choose.
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameSite {
+    /// Sent with top-level navigation only.
+    Lax,
+    /// Sent inside frames of other sites, too.
+    None,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brand {
+    pub name: String,
+    pub logo: Option<PathBuf>,
+    pub color: Option<Color>,
+    pub privacy_url: Option<String>,
+    pub terms_url: Option<String>,
+    /// Where those get help who cannot sign in.
+    pub help_url: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Color {
+    pub red: u8,
+    pub green: u8,
+    pub blue: u8,
+}
+
+impl fmt::Display for Color {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "#{:02x}{:02x}{:02x}",
+            self.red, self.green, self.blue
+        )
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyDays {
+    pub announce: u32,
+    pub sign: u32,
+    /// Published after its last signature.
+    pub publish: u32,
+    /// Public part kept after that, to check hints.
+    pub hint: u32,
+}
+
+/// What may become a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPasswords {
+    /// `GATEPOST_PASSWORD_MIN_LENGTH`: in characters.
+    pub least: u32,
+    /// `GATEPOST_PASSWORD_BLOCKLIST_FILE`
+    pub blocklist: Option<PathBuf>,
+}
+
+/// Argon2id parameters (RFC 9106 §3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argon2Parameters {
+    pub memory_kib: u32,
+    pub passes: u32,
+    pub lanes: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Failed client authentications a minute, per (client, source).
+    pub client_failures_per_minute: u32,
+    pub password_window: Duration,
+    /// Wrong passwords per (account, source).
+    pub password_failures_per_account: u32,
+    pub password_failures_per_source: u32,
+    /// Wrong passwords an hour for one account from everywhere, after which new sources wait.
+    pub password_failures_per_hour: u32,
+    pub password_new_source_wait: Duration,
+    /// Device authorizations a minute, per (client, source).
+    pub device_authorizations_per_minute: u32,
+    pub device_pending: u32,
+    pub user_code_failures_per_minute: u32,
+    /// Wrong user codes a minute, over all.
+    pub user_code_failures_per_minute_overall: u32,
+    pub extension_failures_per_minute: u32,
+    /// Logout tokens a minute that are not believed, per source.
+    pub logout_token_failures_per_minute: u32,
+    /// Letters an hour to people who forgot their password.
+    pub letters_per_hour: u32,
+    /// Counters held in memory at once.
+    pub tracked: u32,
+}
+
+/// One thing that is wrong, never with a secret in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub name: String,
+    /// The rule that was broken; reads on after the name.
+    pub rule: String,
+}
+
+impl Problem {
+    fn new(name: impl Into<String>, rule: impl Into<String>) -> Problem {
+        Problem {
+            name: name.into(),
+            rule: rule.into(),
+        }
+    }
+}
+
+/// Everything that is wrong with a configuration; ends a command with exit code 78. `Display` gives
+/// a line per problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    pub problems: Vec<Problem>,
+}
+
+impl ConfigError {
+    pub fn new(name: impl Into<String>, rule: impl Into<String>) -> ConfigError {
+        ConfigError {
+            problems: vec![Problem::new(name, rule)],
+        }
+    }
+
+    fn unless_empty(problems: Vec<Problem>) -> Result<(), ConfigError> {
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(ConfigError { problems })
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self
+            .problems
+            .iter()
+            .map(|problem| format!("{} {}", problem.name, problem.rule))
+            .collect();
+        formatter.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! The server's own routes: paths, methods, who reads the answer, which other origins may read it,
+//! and which function answers.
+
+use super::route::Endpoint::{Named, Plain, Standing};
+use super::route::RoutePath::{AllBetween, Below, Between, Exact};
+use super::route::Sharing::{ClientOrigins, ClientOriginsWithCredentials, Everybody};
+use super::route::{Endpoint, HEALTH_PATH, Route};
+use crate::endpoints::conversation::{self, Page};
+use crate::endpoints::forgotten;
+use crate::endpoints::logout::{self, end_session};
+use crate::endpoints::token::{self, introspection, userinfo};
+use crate::endpoints::{
+    account, answers, device, discovery, join, metrics, pushed_request, static_files, upstream,
+};
+use gatepost_protocol::discovery as metadata;
+
+const READ: &str = "GET, HEAD";
+const SHARED: &str = "GET, HEAD, OPTIONS";
+const CALLED: &str = "POST, OPTIONS";
+const FORM: &str = "GET, HEAD, POST";
+
+const HOME: Endpoint = Plain(|app, request| Ok(discovery::home(app, request)));
+
+pub const ROUTES: &[Route] = &[
+    Route::page(Exact(""), "home", READ, HOME),
+    Route::page(Exact("/"), "home", READ, HOME),
+    Route::program(
+        Exact(HEALTH_PATH),
+        "healthz",
+        READ,
+        Standing(|_, _, _| Ok(metrics::live())),
+    ),
+    Route::program(
+        Exact(metadata::CONFIGURATION_PATH),
+        "discovery",
+        SHARED,
+        Plain(|app, _| discovery::metadata(app)),
+    )
+    .shared(Everybody),
+    Route::program(
+        Exact(metadata::JWKS_PATH),
+        "jwks",
+        SHARED,
+        Plain(|app, _| discovery::jwks(app)),
+    )
+    .shared(Everybody),
+    Route::program(
+        Exact(metadata::JWKS_JSON_PATH),
+        "jwks",
+        SHARED,
+        Plain(|app, _| discovery::jwks(app)),
+    )
+    .shared(Everybody),
+    Route::page(
+        Exact(metadata::AUTHORIZE_PATH),
+        "authorize",
+        "GET, POST",
+        Plain(|app, request| conversation::handle(Page::Authorize, app, request)),
+    ),
+    Route::page(
+        Exact(metadata::END_SESSION_PATH),
+        "endsession",
+        "GET, POST",
+        Plain(end_session::handle),
+    ),
+    Route::page(
+        Exact(metadata::CHECK_SESSION_PATH),
+        "checksession",
+        READ,
+        Standing(|config, _, _| Ok(logout::check_session(config))),
+    ),
+    Route::program(
+        Exact(metadata::TOKEN_PATH),
+        "token",
+        CALLED,
+        Plain(token::handle),
+    )
+    .shared(ClientOriginsWithCredentials),
+    Route::program(
+        Exact(metadata::PUSHED_REQUEST_PATH),
+        "pushedrequest",
+        CALLED,
+        Plain(pushed_request::handle),
+    )
+    .shared(ClientOrigins),
+    Route::program(
+        Exact(metadata::REVOCATION_PATH),
+        "revocation",
+        CALLED,
+        Plain(introspection::revoke_presented),
+    )
+    .shared(ClientOrigins),
+    Route::program(
+        Exact(metadata::INTROSPECTION_PATH),
+        "introspect",
+        "POST",
+        Plain(introspection::handle),
+    ),
+    Route::program(
+        Exact(metadata::DEVICE_AUTHORIZATION_PATH),
+        "deviceauthorization",
+        CALLED,
+        Plain(device::authorize),
+    )
+    .shared(ClientOrigins),
+    Route::program(
+        Exact(metadata::USERINFO_PATH),
+        "userinfo",
+        "GET, HEAD, POST, OPTIONS",
+        Plain(userinfo::handle),
+    )
+    .shared(ClientOrigins),
+    // Password managers ask for this address.
+    Route::page(
+        Exact("/.well-known/change-password"),
+        "change_password",
+        READ,
+        Plain(|app, _| {
+            let base_path = app.config.base_url.path();
+            Ok(answers::see_other(format!("{base_path}/account#password")))
+        }),
+    ),
+    Route::page(
+        Exact("/login"),
+        "login",
+        FORM,
+        Plain(|app, request| conversation::handle(Page::Login, app, request)),
+    ),
+    Route::page(
+        Exact("/login/second-factor"),
+        "second_factor",
+        FORM,
+        Plain(|app, request| conversation::handle(Page::SecondFactor, app, request)),
+    ),
+    Route::page(Exact(join::PAGE), "join", FORM, Plain(join::handle)),
+    Route::page(
+        Exact(forgotten::PAGE),
+        "forgotten",
+        FORM,
+        Plain(forgotten::handle),
+    ),
+    Route::page(
+        Exact("/consent"),
+        "consent",
+        FORM,
+        Plain(|app, request| conversation::handle(Page::Consent, app, request)),
+    ),
+    Route::page(Exact("/logout"), "logout", FORM, Plain(logout::handle)),
+    Route::page(Exact("/account"), "account", FORM, Plain(account::handle)),
+    Route::page(
+        Exact("/account/link"),
+        "password_link",
+        FORM,
+        Plain(account::password_link::handle),
+    ),
+    Route::page(
+        Exact("/account/address"),
+        "new_address",
+        FORM,
+        Plain(account::address::handle),
+    ),
+    Route::page(
+        Exact("/device"),
+        "device",
+        FORM,
+        Plain(|app, request| conversation::handle(Page::UserCode, app, request)),
+    ),
+    Route::page(
+        Below("/static/"),
+        "static",
+        READ,
+        Standing(static_files::handle),
+    ),
+    Route::page(
+        AllBetween("/clients/", "/logo"),
+        "logo",
+        READ,
+        Named(|app, _, client| static_files::client_logo(app, client)),
+    ),
+    Route::page(
+        Between("/external/", "/callback"),
+        "external_callback",
+        READ,
+        Named(conversation::come_back),
+    ),
+    Route::program(
+        Between("/external/", "/logout"),
+        "external_logout",
+        "POST",
+        Named(upstream::logout::handle),
+    ),
+    Route::page(
+        Between("/external/", "/signed-out"),
+        "external_signed_out",
+        READ,
+        Named(end_session::signed_out),
+    ),
+];

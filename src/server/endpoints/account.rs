@@ -1,0 +1,417 @@
+//! `/account`: a signed-in person's sessions, allowed applications, accounts elsewhere and
+//! password. People who are not signed in sign in first: within the tenant that the address names,
+//! or without one.
+
+pub mod address;
+pub mod factors;
+pub mod linked;
+pub mod mail_link;
+mod passkey_link;
+pub mod password_link;
+
+use serde_json::json;
+
+use super::{answers, notices};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::known_browser;
+use crate::endpoints::login::new_factor::{has_any, needs_passkey};
+use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt, password_in};
+use crate::endpoints::login::webauthn;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::visit::{InSession, own_page, unknown_action};
+use crate::http::{Method, Request, Response};
+use crate::keys::random;
+use crate::pages;
+use crate::pages::account::{AccountProblem, Holdings, Outcome};
+use crate::pages::frame::PageForm;
+use gatepost_protocol::authorize::consent::{Allowance, merged};
+use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::identifiers::{ClientId, Sid};
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_store::audit_events::{self, AuditEvent};
+use gatepost_store::{authenticators, consents, grants, sessions, users};
+
+/// How many sign-ins are shown: the latest ones.
+const MOST_SESSIONS: i64 = 100;
+/// How many grants are looked at: the latest ones.
+const MOST_GRANTS: i64 = 500;
+
+/// A form of this page, in the session that it was posted in.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    turn: InSession<'a>,
+    form: &'a Parameters,
+}
+
+/// Shows the page, or takes one of its forms.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let purpose = SealedPurpose::Account {
+        tenant: own_page::asked(request, "tenant")?,
+        ui_locales: own_page::asked(request, "ui_locales")?,
+        anew: false,
+        by_password: false,
+    };
+    let present = PresentSession::find(app, request)?;
+    own_page::to_signed_in(
+        app,
+        request,
+        present.as_ref(),
+        purpose,
+        |signed_in| match request.method {
+            Method::Post => take(signed_in),
+            _ => {
+                let query = Parameters::parse(request.query.as_bytes())?;
+                let outcome = linked::signed_in_anew(signed_in, &query);
+                draw(signed_in, 200, outcome)
+            }
+        },
+    )
+}
+
+fn take(turn: InSession<'_>) -> Result<Response, Failure> {
+    let form = forms::read_post(turn.app, turn.request)?;
+    let decision = form.single("decision")?;
+    let change = Change { turn, form: &form };
+    match decision {
+        // These forms have tokens of their own.
+        Some("confirm_link") if !needs_passkey(turn.present) => return linked::confirm(change),
+        Some("make_recovery_codes") => return factors::make_recovery_codes(change),
+        Some(_) | None => {}
+    }
+    let browser = Some(&turn.present.handle.random);
+    if !forms::matches(turn.app, Form::Account, "", browser, &form) {
+        return change.problem(AccountProblem::SessionChanged);
+    }
+    match decision {
+        // Somebody else may have begun this session: by a password alone, or by a code that was
+        // phished.
+        Some("link" | "unlink" | "end_session" | "end_others" | "change_password")
+            if has_any(turn.present) && !factors::may_change(turn) =>
+        {
+            change.sign_in_anew()
+        }
+        // An account elsewhere signs in past the passkey.
+        Some(
+            "add_app" | "add_passkey" | "remove_factor" | "change_address" | "link"
+            | "confirm_link" | "unlink",
+        ) if needs_passkey(turn.present) => factors::refuse_without_passkey(change),
+        Some("sign_in_anew") => change.sign_in_anew(),
+        Some("link") => linked::begin(change),
+        Some("unlink") => linked::unlink(change),
+        Some("end_session") => end_session(change),
+        Some("end_others") => end_others(change),
+        Some("withdraw") => withdraw(change),
+        Some("add_app") => factors::add_app_here(change),
+        Some("add_passkey") => factors::add_passkey_here(change),
+        Some("remove_factor") => factors::remove(change),
+        Some("continue") => Ok(answers::see_other(address(turn, "/account"))),
+        Some("change_password") => change_password(change),
+        Some("change_address") => address::ask_for(change),
+        Some(_) | None => Err(unknown_action()),
+    }
+}
+
+/// The address of a page of ours, in the language of this one.
+fn address(turn: InSession<'_>, page: &str) -> String {
+    let path = turn.app.config.base_url.path();
+    turn.presentation().in_its_language(format!("{path}{page}"))
+}
+
+/// Draws something with a form of this page.
+fn with_form<T>(turn: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+    draw(PageForm {
+        action: &address(turn, "/account"),
+        token: &forms::issue(turn.app, Form::Account, "", &turn.present.handle.random),
+    })
+}
+
+impl<'a> Change<'a> {
+    /// Sends them to sign in first, within the tenant of the session. A user with a password signs
+    /// in by it.
+    fn sign_in_anew(&self) -> Result<Response, Failure> {
+        let InSession {
+            app,
+            visit,
+            present,
+            ..
+        } = self.turn;
+        let purpose = SealedPurpose::Account {
+            tenant: present.row.tenant.as_ref().map(ToString::to_string),
+            ui_locales: visit.request.ui_locales.clone(),
+            anew: true,
+            by_password: present.user.password_hash.is_some(),
+        };
+        own_page::to_sign_in(app, purpose)
+    }
+
+    fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
+        let value = self.form.bounded(name, most)?;
+        value.ok_or_else(unknown_action)
+    }
+
+    fn answer(&self, outcome: Outcome<'_>) -> Result<Response, Failure> {
+        draw(self.turn, 200, Some(outcome))
+    }
+
+    /// Says what was not done.
+    fn problem(&self, problem: AccountProblem) -> Result<Response, Failure> {
+        self.answer(Outcome::Problem(problem))
+    }
+
+    /// The same, and why to the log.
+    fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response, Failure> {
+        let page = self.problem(problem)?;
+        Ok(answers::noted(page, reason))
+    }
+
+    fn event<'b>(&'b self, event: &'b str, sid: &'b Sid) -> AuditEvent<'b> {
+        AuditEvent {
+            sid: Some(sid),
+            detail: json!({"by": "user"}),
+            ..self.turn.own_event(event)
+        }
+    }
+}
+
+/// What this person allowed, with one entry for each application.
+fn allowances(app: &App, present: &PresentSession) -> Result<Vec<Allowance>, Failure> {
+    let (now, sub) = (app.now(), &present.user.sub);
+    let mut found = Vec::new();
+    for (client_id, row) in consents::list_of_user(&app.store, sub)? {
+        if let Some(client) = app.registry.client(&client_id)? {
+            found.extend(Allowance::of_consent(
+                &row.consent,
+                row.expires_at,
+                &client.client,
+                now,
+            ));
+        }
+    }
+    for grant in grants::list_offline_of_user(&app.store, sub, MOST_GRANTS)? {
+        if let Some(client) = app.registry.client(&grant.client_id)? {
+            found.extend(Allowance::of_grant(&grant, &client.client, now));
+        }
+    }
+    Ok(merged(found))
+}
+
+/// The page, as everything is stored now.
+fn draw(
+    turn: InSession<'_>,
+    status: u16,
+    outcome: Option<Outcome<'_>>,
+) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = turn;
+    let snapshot = app.registry.snapshot();
+    let sessions = sessions::list_of_user(&app.store, &present.user.sub, MOST_SESSIONS)?;
+    let mut applications = Vec::new();
+    for allowance in allowances(app, present)? {
+        let client = app.registry.client(&allowance.client_id)?;
+        applications.extend(client.map(|client| (client, allowance)));
+    }
+    let factors = authenticators::list(&app.store, &present.user.sub, true)?;
+    let own = linked::identities(app, &snapshot, present)?;
+    let linkable = linked::linkable(&snapshot, present, &own);
+    let mut identities = Vec::new();
+    for identity in own {
+        let form_name = linked::form_name(app, &snapshot, &identity);
+        identities.push((identity, form_name));
+    }
+    let holdings = Holdings {
+        catalogue: &snapshot.catalogue,
+        account: present.account(),
+        has_password: present.user.password_hash.is_some(),
+        has_own_way_in: present.user.has_own_way_in(),
+        claims: app.letters.from().map(|_| &present.user.claims),
+        factors: &factors,
+        has_passkeys: webauthn::party(app).is_some(),
+        recovery_codes_token: &factors::recovery_codes_token(app, present),
+        needs_passkey: needs_passkey(present),
+        present: &present.row,
+        sessions: &sessions,
+        applications: &applications,
+        identities: &identities,
+        linkable: &linkable,
+    };
+    let sign_out = address(turn, "/logout");
+    let page = with_form(turn, |form| {
+        pages::account::page(turn.chrome(), form, &sign_out, &holdings, outcome)
+    });
+    Ok(answers::scripted_page(status, page))
+}
+
+/// The page, in the session as it is stored now.
+fn draw_again(turn: InSession<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
+    let present = turn.present.read_again(turn.app)?;
+    let present = present.as_ref().unwrap_or(turn.present);
+    draw(turn.within(present), 200, Some(outcome))
+}
+
+/// Ends one session of this person. A session of somebody else is not found.
+fn end_session(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
+    let sid = Sid::new(change.parameter("session", parameters::OTHER)?);
+    if sid == present.row.sid {
+        let path = app.config.base_url.path();
+        return Ok(answers::see_other(format!("{path}/logout")));
+    }
+    let theirs = sessions::find_of_user(&app.store, &sid, &present.user.sub)?;
+    let ended = match theirs {
+        Some(session) => {
+            let event = change.event("session_ended", &session.sid);
+            sessions::end(&app.store, session.day, &session.sid, &event)?
+        }
+        None => false,
+    };
+    change.answer(if ended {
+        Outcome::SessionEnded
+    } else {
+        Outcome::Problem(AccountProblem::NothingThere)
+    })
+}
+
+fn end_others(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
+    let sid = &present.row.sid;
+    let event = change.event("session_ended", sid);
+    sessions::end_others(&app.store, &present.user.sub, sid, &event)?;
+    change.answer(Outcome::OtherSessionsEnded)
+}
+
+/// Takes back what an application was allowed, remembered or not, and whatever it still holds.
+fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
+    let client_id = ClientId::new(change.parameter("client_id", parameters::CLIENT_ID)?);
+    let allowed = allowances(app, present)?;
+    let is_allowed = allowed.iter().any(|one| one.client_id == client_id);
+    let Some(client) = app.registry.client(&client_id)?.filter(|_| is_allowed) else {
+        return nothing_to_withdraw(change, &client_id);
+    };
+    let event = AuditEvent {
+        client_id: Some(&client_id),
+        ..change.event("consent_withdrawn", &present.row.sid)
+    };
+    consents::withdraw(&app.store, &present.user.sub, &client_id, &event)?;
+    let language = change.turn.presentation().language("");
+    change.answer(Outcome::AccessWithdrawn(
+        language.of(&client.client.client_name),
+    ))
+}
+
+fn nothing_to_withdraw(change: Change<'_>, client_id: &ClientId) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
+    if consents::find(&app.store, &present.user.sub, client_id)?.is_some() {
+        app.store.confirm()?;
+    }
+    change.problem(AccountProblem::NothingThere)
+}
+
+/// Changes the password, ends everything else of this person, and keeps this session under a new
+/// handle. The present one is asked for, and counts as any other attempt to sign in.
+fn change_password(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession {
+        app,
+        request,
+        present,
+        ..
+    } = change.turn;
+    let passwords = match read_passwords(change)? {
+        Ok(passwords) => passwords,
+        Err(problem) => return change.problem(problem),
+    };
+    let tried = attempt(
+        app,
+        &Attempt {
+            tenant: present.user.tenant.as_ref(),
+            username: passwords.username,
+            password: &passwords.present,
+            request,
+            client: None,
+        },
+    );
+    let user = match tried? {
+        // The row that the present password was checked by.
+        Tried::Accepted(found) if found.user.sub == present.user.sub => found.user,
+        Tried::Accepted(_) | Tried::Wrong { .. } => {
+            let event = change.event("password_change_refused", &present.row.sid);
+            audit_events::insert(&app.store, &event)?;
+            return change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword);
+        }
+        Tried::Throttled(wait) => {
+            app.note_turned_away(request);
+            let minutes = answers::minutes(wait);
+            let problem = AccountProblem::TooManyAttempts { minutes };
+            let page = draw(change.turn, 429, Some(Outcome::Problem(problem)))?;
+            let page = answers::noted(page, Reason::TooManySignInFailures);
+            return Ok(answers::retry_after(page, wait));
+        }
+    };
+    let known = known_browser::account(app, request, Some(&user.sub));
+    let password_hash = app
+        .take_hashing_turn(request, None, known)?
+        .hash(&passwords.new)?;
+    let handle = SessionHandle::new(present.row.day, random::bytes());
+    let changed = users::change_password(
+        &app.store,
+        &user,
+        &password_hash,
+        &present.row,
+        &handle.hash(),
+        &change.event("password_changed", &present.row.sid),
+    )?;
+    // Revoked or signed out while the hash was made: the next look will find no session.
+    let Some(user_epoch) = changed else {
+        app.store.confirm()?;
+        return change.problem(AccountProblem::SessionChanged);
+    };
+    let presentation = change.turn.presentation();
+    notices::send(app, &presentation, &user, AccountChange::Password);
+    let mut kept = PresentSession {
+        handle,
+        user,
+        ..present.clone()
+    };
+    kept.row.epochs.user = user_epoch;
+    let page = draw(
+        change.turn.within(&kept),
+        200,
+        Some(Outcome::PasswordChanged),
+    )?;
+    Ok(kept.carried_by(app, page))
+}
+
+/// What somebody types to change their password.
+struct Passwords<'a> {
+    username: &'a str,
+    present: SecretText,
+    new: SecretText,
+}
+
+fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountProblem>, Failure> {
+    let form = change.form;
+    let new = form.single("new_password")?.unwrap_or_default();
+    let again = form.single("new_password_again")?.unwrap_or_default();
+    let Some(present) = password_in(form, "present_password")? else {
+        return Ok(Err(AccountProblem::PresentPasswordMissing));
+    };
+    if new == present {
+        return Ok(Err(AccountProblem::NewPasswordIsPresent));
+    }
+    if let Some(problem) = password_link::problem_of(change.turn.app, new, Some(again)) {
+        return Ok(Err(problem));
+    }
+    let Some(username) = change.turn.present.user.username.as_deref() else {
+        return Ok(Err(AccountProblem::NothingThere));
+    };
+    Ok(Ok(Passwords {
+        username,
+        present: SecretText::new(present),
+        new: SecretText::new(new),
+    }))
+}

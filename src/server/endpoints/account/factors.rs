@@ -1,0 +1,220 @@
+//! Second factors on the account page: adding and removing them, and making recovery codes anew.
+
+use serde_json::json;
+
+use super::{Change, draw_again, with_form};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::answers;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::new_factor::{
+    self, Added, RecoveryCodes, event, has_any, has_shown_one, needs_passkey,
+};
+use crate::endpoints::notices;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::visit::InSession;
+use crate::http::Response;
+use crate::pages;
+use crate::pages::account::{AccountProblem, Outcome};
+use crate::pages::second_factor::{FactorProblem, factor_name};
+use gatepost_protocol::login::second_factor::{FactorKind, tie};
+use gatepost_protocol::words::parameters;
+use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::authenticators::{self, KeptSession, NewFactors};
+
+/// Whether they may change their factors: soon after a sign-in with a factor, if they have one.
+pub(super) fn may_change(turn: InSession<'_>) -> bool {
+    has_shown_one(turn.present) && turn.present.row.may_change_ways_in(true, turn.app.now())
+}
+
+/// Says that their passkey must be shown first.
+pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response, Failure> {
+    change.refuse(AccountProblem::PasskeyNeeded, Reason::PasskeyNeeded)
+}
+
+fn recovery_page(turn: InSession<'_>, codes: &[String]) -> Response {
+    let page = with_form(turn, |form| {
+        pages::second_factor::recovery_page(turn.chrome(), Ok(form), codes)
+    });
+    answers::form_page(200, page)
+}
+
+/// Shows what an app needs, or takes its code.
+pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { turn, form } = change;
+    let before = form.single("app")?;
+    // Codes open nothing beside a passkey, for who has no password.
+    let has_password = turn.present.user.password_hash.is_some();
+    if !turn.present.may_add_factors(turn.app) || !has_password {
+        return refuse_factor(change);
+    }
+    if before.is_none() && !may_change(turn) {
+        return change.sign_in_anew();
+    }
+    let added = match before {
+        Some(_) => Some(new_factor::add_app(turn, form)?),
+        None => None,
+    };
+    match added {
+        Some(Added::Problem(FactorProblem::Impossible)) => refuse_factor(change),
+        added => after(change, added, |problem| {
+            Ok(with_form(turn, |form| {
+                new_factor::app_page(turn, form, before, false, problem)
+            }))
+        }),
+    }
+}
+
+/// Shows what makes a passkey, or takes it.
+pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { turn, form } = change;
+    if !turn.present.may_add_factors(turn.app) {
+        return refuse_factor(change);
+    }
+    if !may_change(turn) {
+        return change.sign_in_anew();
+    }
+    let tie = tie("", &turn.present.handle.random);
+    let added = match form.single("attestation_object")? {
+        Some(_) => Some(new_factor::add_passkey(turn, tie, form)?),
+        None => None,
+    };
+    after(change, added, |problem| {
+        with_form(turn, |form| {
+            new_factor::passkey_page(turn, form, tie, false, problem)
+        })
+    })
+}
+
+fn refuse_factor(change: Change<'_>) -> Result<Response, Failure> {
+    change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible)
+}
+
+/// What the person sees once a factor was added; or the page that adds one, if none was.
+fn after(
+    change: Change<'_>,
+    added: Option<Added>,
+    page: impl FnOnce(Option<FactorProblem>) -> Result<Response, Failure>,
+) -> Result<Response, Failure> {
+    match added {
+        None => page(None),
+        Some(Added::Problem(problem)) => page(Some(problem)),
+        Some(Added::Another) => draw_again(change.turn, Outcome::FactorAdded),
+        Some(Added::First {
+            handle,
+            recovery_codes,
+        }) => {
+            let kept = PresentSession {
+                handle,
+                ..change.turn.present.clone()
+            };
+            let page = recovery_page(change.turn.within(&kept), &recovery_codes);
+            Ok(kept.carried_by(change.turn.app, page))
+        }
+    }
+}
+
+/// The token of the form that makes recovery codes anew, for the factors that this session's user
+/// has.
+pub(super) fn recovery_codes_token(app: &App, present: &PresentSession) -> String {
+    let factors = present.user.factors.to_string();
+    forms::issue(app, Form::RecoveryCodes, &factors, &present.handle.random)
+}
+
+/// Makes recovery codes anew, while the factors are those that the form was drawn with. Of two
+/// posts at once one makes codes, and the other shows none: a second set would make the first
+/// worthless, and the person may have kept either.
+pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {
+    let Change { turn, form } = change;
+    let InSession { app, present, .. } = turn;
+    // The page has no such form for them.
+    if present.user.password_hash.is_none() {
+        return refuse_factor(change);
+    }
+    if needs_passkey(present) {
+        return refuse_without_passkey(change);
+    }
+    let drawn_with = present.user.factors.to_string();
+    let browser = Some(&present.handle.random);
+    if !forms::matches(app, Form::RecoveryCodes, &drawn_with, browser, form) {
+        return factors_changed(turn);
+    }
+    if !may_change(turn) {
+        return change.sign_in_anew();
+    }
+    let codes = RecoveryCodes::new(app, &present.user.sub);
+    if !add(turn, &codes)? {
+        return factors_changed(turn);
+    }
+    notices::send(
+        app,
+        &turn.presentation(),
+        &present.user,
+        AccountChange::FactorAdded,
+    );
+    Ok(recovery_page(turn, &codes.texts))
+}
+
+fn factors_changed(turn: InSession<'_>) -> Result<Response, Failure> {
+    let response = draw_again(turn, Outcome::Problem(AccountProblem::FactorsChanged))?;
+    Ok(answers::noted(response, Reason::FactorImpossible))
+}
+
+/// `false` where the factors are not as they were.
+fn add(turn: InSession<'_>, codes: &RecoveryCodes) -> Result<bool, Failure> {
+    let InSession { app, present, .. } = turn;
+    let event = AuditEvent {
+        detail: json!({"by": "user", "factor": FactorKind::RecoveryCode.as_str()}),
+        ..event("factor_added", turn)
+    };
+    let kept = KeptSession {
+        session: &present.row,
+        handle_hash: None,
+    };
+    let new = NewFactors {
+        factors: &codes.rows,
+        strongest: present.user.strongest_acr,
+        user_handle: None,
+        replaces_all: false,
+    };
+    let user = &present.user;
+    Ok(has_any(present) && authenticators::add(&app.store, user, &new, Some(kept), None, &event)?)
+}
+
+/// Removes a factor, and ends everything else of this person.
+pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
+    let name = change.parameter("factor", parameters::HANDLE)?;
+    if !may_change(change.turn) {
+        return change.sign_in_anew();
+    }
+    let mut others = authenticators::list(&app.store, &present.user.sub, false)?;
+    let named = others.iter().position(|one| factor_name(one) == name);
+    let Some(factor) = named.map(|at| others.remove(at)) else {
+        app.store.confirm()?;
+        return change.refuse(AccountProblem::NothingThere, Reason::FactorImpossible);
+    };
+    let left = authenticators::strongest(&others);
+    if present.user.password_hash.is_none() && left < Strength::PhishingResistant {
+        return change.refuse(AccountProblem::LastPasskey, Reason::LastFactor);
+    }
+    if left < app.config.client_defaults.minimum_acr {
+        return change.refuse(AccountProblem::LastFactor, Reason::LastFactor);
+    }
+    let event = AuditEvent {
+        detail: json!({"by": "user", "factor": factor.kind.as_str()}),
+        ..event("factor_removed", change.turn)
+    };
+    let user = &present.user;
+    let session = Some(&present.row);
+    if !authenticators::remove(&app.store, user, Some(&factor), left, session, &event)? {
+        app.store.confirm()?;
+        return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
+    }
+    let presentation = change.turn.presentation();
+    notices::send(app, &presentation, user, AccountChange::FactorRemoved);
+    draw_again(change.turn, Outcome::FactorRemoved)
+}

@@ -1,0 +1,394 @@
+//! Accounts elsewhere that a person signs in with. Linking begins with a post from the account
+//! page, soon after a sign-in, goes upstream and comes back to a question that names the account
+//! there: only the answer links. Nothing here signs in.
+
+use serde_json::json;
+
+use super::{Change, draw};
+use crate::app::App;
+use crate::app::audit_keeping::Concerned;
+use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::answers;
+use crate::endpoints::cookies;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::notices;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::upstream::callback::{Back, Identified, over};
+use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
+use crate::endpoints::visit::{self, InSession, Turn, Visit};
+use crate::http::Response;
+use crate::pages;
+use crate::pages::account::{AccountProblem, Outcome, provider_name};
+use crate::pages::frame::PageForm;
+use crate::registry::Snapshot;
+use gatepost_protocol::login::letters::verified_address;
+use gatepost_protocol::sealed_request::{SealedPurpose, SealedRequest};
+use gatepost_protocol::upstream::account::{LinkOffer, OfferProblem};
+use gatepost_protocol::upstream::choices::{Choices, provider_of};
+use gatepost_protocol::upstream::{UpstreamIdentity, UpstreamProblem};
+use gatepost_protocol::words::identifiers::Sid;
+use gatepost_protocol::words::identity_provider::IdentityProvider;
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::place::SignInPlace;
+use gatepost_protocol::words::reason::Reason;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::linked_identities::{self, Link, Linked, LinkedIdentity, Unlinked};
+use gatepost_store::users;
+
+/// What the page says to a user who was sent to sign in anew: that they did, or that the sign-in
+/// was not new. A provider may date it back.
+pub(super) fn signed_in_anew(turn: InSession<'_>, query: &Parameters) -> Option<Outcome<'static>> {
+    let was_sent = query.all("signed_in").any(|value| value == "anew");
+    let outcome = if may_begin(turn) {
+        Outcome::SignedInAnew
+    } else {
+        Outcome::Problem(AccountProblem::SignInTooOld)
+    };
+    was_sent.then_some(outcome)
+}
+
+fn may_begin(turn: InSession<'_>) -> bool {
+    let present = turn.present;
+    let has_own_way_in = present.user.has_own_way_in();
+    present
+        .row
+        .may_change_ways_in(has_own_way_in, turn.app.now())
+}
+
+/// A person's identities elsewhere with which they can sign in.
+pub(super) fn identities(
+    app: &App,
+    snapshot: &Snapshot,
+    present: &PresentSession,
+) -> Result<Vec<LinkedIdentity>, Failure> {
+    let mut own = linked_identities::of_user(&app.store, &present.user.sub)?;
+    own.retain(|identity| {
+        identity.provider.is_some() || provider_of(&snapshot.catalogue, &identity.issuer).is_some()
+    });
+    Ok(own)
+}
+
+fn place<'a>(snapshot: &'a Snapshot, present: &'a PresentSession) -> SignInPlace<'a> {
+    SignInPlace {
+        client: None,
+        tenant: present.user.tenant.as_ref(),
+        catalogue: &snapshot.catalogue,
+    }
+}
+
+/// Where this person may link an account, in the order shown.
+fn offered<'a>(snapshot: &'a Snapshot, present: &PresentSession) -> Vec<&'a IdentityProvider> {
+    let choices = Choices::of(&place(snapshot, present), None);
+    choices
+        .providers
+        .iter()
+        .filter_map(|name| snapshot.catalogue.identity_providers.get(name))
+        .collect()
+}
+
+/// Whether this person may link an account at that provider.
+fn may_link(snapshot: &Snapshot, present: &PresentSession, provider: &IdentityProvider) -> bool {
+    Choices::of(&place(snapshot, present), None).offers(&provider.name)
+}
+
+/// Where they could link an account: one at each provider.
+pub(super) fn linkable<'a>(
+    snapshot: &'a Snapshot,
+    present: &PresentSession,
+    own: &[LinkedIdentity],
+) -> Vec<&'a IdentityProvider> {
+    let mut providers = offered(snapshot, present);
+    providers.retain(|provider| own.iter().all(|one| one.issuer != provider.authority()));
+    providers
+}
+
+/// Goes upstream; or to a sign-in first, where the last one is too long ago.
+pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession {
+        app,
+        request,
+        present,
+        ..
+    } = change.turn;
+    let name = change.parameter("provider", parameters::OTHER)?;
+    let snapshot = app.registry.snapshot();
+    let own = identities(app, &snapshot, present)?;
+    let linkable = linkable(&snapshot, present, &own);
+    if !linkable.iter().any(|provider| provider.name == name) {
+        return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
+    }
+    if !may_begin(change.turn) {
+        return change.sign_in_anew();
+    }
+    match depart(app, request, UpstreamPurpose::Link(present), name)? {
+        Ok(response) => Ok(response),
+        Err(problem) => not_arrived(change.turn, name, &problem),
+    }
+}
+
+/// The account page, when linking failed upstream or did not get there.
+fn not_arrived(
+    turn: InSession<'_>,
+    provider: &str,
+    problem: &UpstreamProblem,
+) -> Result<Response, Failure> {
+    let reason = problem.reason();
+    let concerned = Concerned::Provider(provider);
+    turn.app.note_failure(
+        "identity_link_failed",
+        turn.request,
+        None,
+        concerned,
+        reason,
+    );
+    let sentence = match problem {
+        UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
+            AccountProblem::LinkCancelled
+        }
+        UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
+            AccountProblem::ProviderUnavailable
+        }
+        UpstreamProblem::Unusable(_) | UpstreamProblem::NotBelieved(_) => {
+            AccountProblem::ProviderUnusable
+        }
+    };
+    let mut response = draw(turn, 200, Some(Outcome::Problem(sentence)))?;
+    response.note.reason = Some(reason);
+    response.note.detail = Some(problem.detail(provider));
+    Ok(response)
+}
+
+/// Somebody is back from upstream, to link: asks, in the session that left. Another user may have
+/// signed in since.
+pub fn come_back(back: &Back<'_>, sid: &Sid) -> Result<Response, Failure> {
+    let Back { app, request, .. } = *back;
+    app.require_fresh_registry()?;
+    let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
+    let Some(present) = present else {
+        return Ok(over(app, request, Reason::LinkSessionOver));
+    };
+    let identified = back.identify(|provider| may_link(&back.snapshot, &present, provider));
+    let visit = Visit::to_account(app)?;
+    let turn = Turn {
+        app,
+        request,
+        visit: &visit,
+        present: &present,
+        someone_else: false,
+    };
+    match identified {
+        Ok(Identified { provider, identity }) => ask(turn, provider, &identity),
+        Err(problem) => not_arrived(turn, &back.trip.provider, &problem),
+    }
+}
+
+/// Shows who they are there, and asks.
+fn ask(
+    turn: InSession<'_>,
+    provider: &IdentityProvider,
+    identity: &UpstreamIdentity,
+) -> Result<Response, Failure> {
+    let app = turn.app;
+    let subject = &identity.facts.subject;
+    let owner = linked_identities::find_user(&app.store, provider.authority(), subject, None)?;
+    match owner.map(|owner| owner.found.user.sub) {
+        Some(sub) if sub == turn.present.user.sub => {
+            let name = &provider.display_name;
+            draw(turn, 200, Some(Outcome::IdentityLinkedAlready(name)))
+        }
+        Some(_) => {
+            let reason = Reason::IdentityLinkedElsewhere;
+            app.note_failure(
+                "identity_link_refused",
+                turn.request,
+                None,
+                Concerned::Provider(&provider.name),
+                reason,
+            );
+            let problem = Outcome::Problem(AccountProblem::LinkedElsewhere);
+            Ok(answers::noted(draw(turn, 200, Some(problem))?, reason))
+        }
+        None => Ok(draw_question(turn, provider, identity)),
+    }
+}
+
+fn draw_question(
+    turn: InSession<'_>,
+    provider: &IdentityProvider,
+    identity: &UpstreamIdentity,
+) -> Response {
+    let InSession { app, present, .. } = turn;
+    let subject = &identity.facts.subject;
+    let offer = LinkOffer {
+        provider: provider.name.clone(),
+        issuer: provider.authority().to_owned(),
+        subject: subject.clone(),
+        label: identity.label.clone(),
+        sid: present.row.sid.clone(),
+    };
+    let sealed = visit::seal(app, SealedPurpose::Link(offer)).sealed;
+    let page = pages::account::link_page(
+        turn.chrome(),
+        PageForm {
+            action: &format!("{}/account", app.config.base_url.path()),
+            token: &forms::issue(app, Form::Link, &sealed, &present.handle.random),
+        },
+        present.account(),
+        provider,
+        subject,
+        identity.label.as_deref(),
+        &sealed,
+    );
+    answers::form_page(200, page)
+}
+
+/// The person said yes: links the identity that the form holds under seal. The form must be of this
+/// session, and the offer must still stand.
+pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
+    let form = change.form;
+    let sealed = form
+        .bounded("offer", parameters::HANDLE)?
+        .unwrap_or_default();
+    if !forms::matches(app, Form::Link, sealed, Some(&present.handle.random), form) {
+        return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
+    }
+    let opened = app.vault.authorize_requests.open_text("", sealed);
+    let Some(SealedRequest {
+        received_at,
+        purpose: SealedPurpose::Link(offer),
+    }) = opened
+    else {
+        return Err(visit::invalid());
+    };
+    match offer.judge(&present.row.sid, received_at, app.now()) {
+        Ok(()) => {}
+        Err(OfferProblem::OtherSession) => {
+            return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
+        }
+        Err(OfferProblem::Expired) => {
+            return change.refuse(AccountProblem::LinkExpired, Reason::LinkExpired);
+        }
+    }
+    let snapshot = app.registry.snapshot();
+    let providers = offered(&snapshot, present);
+    let provider = providers
+        .iter()
+        .find(|one| one.name == offer.provider && one.authority() == offer.issuer);
+    let Some(provider) = provider else {
+        return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
+    };
+    let new = Link {
+        issuer: &offer.issuer,
+        upstream_subject: &offer.subject,
+        sub: &present.user.sub,
+        provider: Some(&provider.name),
+    };
+    let event = link_event("identity_linked", &change, &new);
+    match linked_identities::link(&app.store, &new, Some(&present.row), &event)? {
+        Linked::Added => {
+            let presentation = change.turn.presentation();
+            notices::send(app, &presentation, &present.user, AccountChange::Linked);
+            change.answer(Outcome::IdentityLinked(&provider.display_name))
+        }
+        Linked::Taken(owner) if owner == present.user.sub => {
+            change.answer(Outcome::IdentityLinkedAlready(&provider.display_name))
+        }
+        Linked::Taken(_) => change.refuse(
+            AccountProblem::LinkedElsewhere,
+            Reason::IdentityLinkedElsewhere,
+        ),
+        Linked::Nothing => change.refuse(AccountProblem::SessionChanged, Reason::LinkSessionOver),
+    }
+}
+
+fn link_event<'a>(event: &'a str, change: &'a Change<'_>, link: &Link<'_>) -> AuditEvent<'a> {
+    let detail = json!({
+        "by": "user",
+        "issuer": link.issuer,
+        "upstream_subject": link.upstream_subject,
+    });
+    AuditEvent {
+        detail,
+        ..change.event(event, &change.turn.present.row.sid)
+    }
+}
+
+/// What a form calls an identity.
+pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentity) -> String {
+    let provider = provider_name(&snapshot.catalogue, identity).to_owned();
+    let LinkedIdentity {
+        sub,
+        issuer,
+        upstream_subject,
+        ..
+    } = identity.clone();
+    visit::seal(
+        app,
+        SealedPurpose::Unlink {
+            sub,
+            issuer,
+            upstream_subject,
+            provider,
+        },
+    )
+    .sealed
+}
+
+/// Takes one of this person's identities from them, unless nothing would be left to sign in with.
+pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
+    let InSession { app, present, .. } = change.turn;
+    let sealed = change.parameter("identity", parameters::HANDLE)?;
+    let sub = &present.user.sub;
+    let opened: Option<SealedRequest> = app.vault.authorize_requests.open_text("", sealed);
+    let purpose = opened.map(|request| request.purpose);
+    let Some(SealedPurpose::Unlink {
+        sub: theirs,
+        issuer,
+        upstream_subject,
+        provider,
+    }) = &purpose
+    else {
+        return change.problem(AccountProblem::NothingThere);
+    };
+    if theirs != sub {
+        return change.problem(AccountProblem::NothingThere);
+    }
+    let snapshot = app.registry.snapshot();
+    // Of the providers by which this person could come in, offered here or not.
+    let place = place(&snapshot, present);
+    let ways_in = snapshot
+        .catalogue
+        .identity_providers
+        .values()
+        .filter(|provider| place.is_way_in(&provider.name));
+    let usable_issuers: Vec<&str> = ways_in.map(IdentityProvider::authority).collect();
+    let identity = Link {
+        issuer,
+        upstream_subject,
+        sub,
+        provider: None,
+    };
+    let event = link_event("identity_unlinked", &change, &identity);
+    // Asked before the change, which forgets who verified the address.
+    let address = verified_address(&present.user.claims);
+    let counted = users::address_counts(&app.store, sub, address)?;
+    let unlinked = linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)?;
+    if counted && unlinked == Unlinked::Done {
+        let presentation = change.turn.presentation();
+        notices::send(app, &presentation, &present.user, AccountChange::Unlinked);
+    }
+    match unlinked {
+        Unlinked::Done if present.read_again(app)?.is_some() => {
+            change.answer(Outcome::IdentityUnlinked(provider))
+        }
+        // The session of this browser was one of those that ended with it.
+        Unlinked::Done => {
+            let signed_out = answers::see_other(format!("{}/logout", app.config.base_url.path()));
+            Ok(cookies::remove_session(&app.config, signed_out))
+        }
+        Unlinked::NotTheirs => change.problem(AccountProblem::NothingThere),
+        Unlinked::LastWayIn => change.refuse(AccountProblem::LastWayIn, Reason::LastWayIn),
+    }
+}

@@ -1,0 +1,370 @@
+//! The sign-in as one conversation. A browser opens a page, or posts its form; the page makes a
+//! step of it; the core decides what the request needs next; and this file says how the person gets
+//! there: a page is drawn as the answer, its address is sent, or the request is granted or refused.
+//!
+//! Each request of a sign-in comes in by `handle`, but for the way back from an identity provider,
+//! which comes in by `come_back`. A first visit with a password and a second factor has four, where
+//! neither consent nor a stronger factor is due:
+//!
+//! 1. `GET /connect/authorize`. `open` has `visit.rs` seal the request and validate it. Nobody is
+//!    signed in, so `next` has `sign_in_first` send the browser to `/login`, with the sealed
+//!    request in its address.
+//! 2. `GET /login`. `visit.rs` opens the seal. Still nobody is signed in, so `sign_in_first` has
+//!    `ask_who` draw the page. A cookie ties its form, and the next one, to this browser.
+//! 3. `POST /login`. `login.rs` tries the password and answers `Taken::Proved`. The user has a
+//!    second factor, so `go_on` draws its page as the answer, and does not ask the core: the proof
+//!    lies sealed in the form of that page, and there is no session.
+//! 4. `POST /login/second-factor`. `login/second_factor.rs` tries the code and answers
+//!    `Taken::Proved` once more, now with both. `sign_in` has `answer.rs` begin the session, and
+//!    `next` asks the core once more, and `answer.rs` grants: the browser goes back to the client
+//!    with a code. That is sealed, too, and stands in no table. (Were consent due, the browser
+//!    would go to `/consent`.)
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::account::linked;
+use crate::endpoints::consent;
+use crate::endpoints::login::{self, Drawn, second_factor};
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::upstream::callback::{self, Back};
+use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
+use crate::endpoints::visit::{self, InSession, Judged, Opening, Proof, Taken, Turn, Visit};
+use crate::endpoints::{answer, answers, device};
+use crate::http::{Method, Request, Response};
+use gatepost_protocol::authorize::authorize_request::Ending;
+use gatepost_protocol::authorize::interaction::{Interaction, Step};
+use gatepost_protocol::device::device_code::DeviceDecision;
+use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::reason::{AuthorizeErrorCode, Reason};
+use gatepost_protocol::words::scope::ScopeSet;
+use gatepost_store::users::CurrentUser;
+
+/// Where a browser is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    Authorize,
+    Login,
+    SecondFactor,
+    /// `/consent`; and the question whether a device may have what it asks for, which is posted to
+    /// `/device`.
+    Consent,
+    /// `/device`, which asks for a device's code.
+    UserCode,
+    /// Back from an identity provider.
+    Callback,
+}
+
+/// Opens a page, or takes its form.
+pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Failure> {
+    let is_post = request.method == Method::Post;
+    let is_question = page == Page::UserCode && is_post && device::has_request(request)?;
+    let visit = match open(page, app, request, is_question)? {
+        Opening::Visit(visit) => visit,
+        Opening::Answer(response) => return Ok(response),
+    };
+    let page = if is_question { Page::Consent } else { page };
+    meet(app, request, &visit, page, |turn| match page {
+        Page::Login if is_post => login::take(turn),
+        Page::Consent if is_post => consent::take(turn),
+        Page::SecondFactor => second_factor::take(turn),
+        Page::Authorize | Page::Login | Page::Consent | Page::UserCode | Page::Callback => {
+            Ok(Taken::Step(Step::Arrival))
+        }
+    })
+}
+
+/// `is_question`: the form answers the question whether a device may have what it asks for.
+fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
+    if page == Page::Authorize {
+        let visit = Visit::begin(app, request)?;
+        // A post from another site carries no Lax cookie: the session is looked at one GET later,
+        // on a page of ours.
+        if request.method == Method::Post {
+            return Ok(Opening::at_sign_in(app, &visit));
+        }
+        return Ok(Opening::Visit(Box::new(visit)));
+    }
+    if page == Page::UserCode && !is_question {
+        return device::open(app, request);
+    }
+    reopen(page, app, request, is_question)
+}
+
+/// Opens the request in the address of the page.
+fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
+    let is_post = request.method == Method::Post;
+    let opened = visit::open(app, request)?;
+    let is_of_device = matches!(opened.request.purpose, SealedPurpose::Device(_));
+    // An address alone does not lead past the page that asks for the code.
+    if page == Page::Login && is_of_device && !is_post {
+        let device = visit::page_address(app, "/device", &opened.sealed);
+        return Ok(Opening::Answer(answers::see_other(device)));
+    }
+    let visit = Visit::resume(app, opened)?;
+    let is_of_client = matches!(visit.request.ending, Ending::Client(_));
+    if is_question && !is_of_device || page == Page::Consent && !is_of_client {
+        return Err(visit::invalid());
+    }
+    // That page is drawn only as the answer to another one: its form has a sealed proof, or a token
+    // of the session.
+    if page == Page::SecondFactor && !is_post {
+        return Ok(Opening::at_sign_in(app, &visit));
+    }
+    Ok(Opening::Visit(Box::new(visit)))
+}
+
+/// Lets the page take the form, in the session of this browser, and goes on from there. All that is
+/// granted to a browser passes through here, so the registry must be fresh.
+fn meet(
+    app: &App,
+    request: &Request,
+    visit: &Visit,
+    page: Page,
+    take: impl FnOnce(Turn<'_>) -> Result<Taken, Failure>,
+) -> Result<Response, Failure> {
+    let present = app
+        .require_fresh_registry()
+        .and_then(|()| PresentSession::find_at(app, request, visit.client_id()))
+        .map_err(|failure| visit.noted_failure(visit.tell_outage(failure)))?;
+    let turn = Turn {
+        app,
+        request,
+        visit,
+        present: present.as_ref(),
+        someone_else: page == Page::Login && login::says_someone_else(request),
+    };
+    take(turn)
+        .and_then(|taken| go_on(turn, page, taken))
+        .map_err(|failure| visit.noted_failure(failure))
+}
+
+/// Goes on with somebody who is back from an identity provider.
+pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+    let back = match Back::of(app, request, provider) {
+        Ok(back) => back,
+        Err(answer) => return Ok(*answer),
+    };
+    let answer = match &back.trip.linking {
+        Some(sid) => linked::come_back(&back, sid),
+        None => sign_in_from(&back),
+    };
+    back.end(answer)
+}
+
+fn sign_in_from(back: &Back<'_>) -> Result<Response, Failure> {
+    let opened = visit::open_text(back.app, &back.sealed)
+        .map_err(|unopened| unopened.answered(back.app, back.request))?;
+    let visit = &Visit::resume(back.app, opened)?;
+    // Asked before the session is read: one that was revoked meanwhile is not to go on.
+    let identified = back.identify(|provider| visit.choices().offers(&provider.name));
+    meet(
+        back.app,
+        back.request,
+        visit,
+        Page::Callback,
+        |turn| match identified {
+            Ok(identified) => back.take(turn, &identified),
+            Err(problem) => {
+                login::after_failure(turn, &back.trip.provider, &problem).map(Taken::Answer)
+            }
+        },
+    )
+}
+
+/// Does what the page's form asks for. With `prompt=none` a client hears of an outage at once.
+fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> {
+    let answer = match taken {
+        Taken::Answer(response) => Ok(response),
+        Taken::Step(step) => next(turn, page, step),
+        Taken::Strengthened(session) => next(turn.within(Some(&*session)), page, Step::AfterSignIn),
+        Taken::Proved(found, proof) if proof.lacks_second_factor_of(&found.user) => {
+            second_factor::after_password(turn, &found.user, proof)
+        }
+        Taken::Proved(found, proof) => sign_in(turn, page, *found, &proof),
+        Taken::NotSignedIn(problem, reason) => {
+            let page = login::draw(turn, Drawn::default().with(problem));
+            Ok(answers::noted(page, reason))
+        }
+        Taken::OtherWay {
+            someone_else,
+            provider,
+        } => {
+            let turn = Turn {
+                someone_else,
+                ..turn
+            };
+            match provider {
+                Some(provider) => to_provider(turn, &provider),
+                None => ask_who(turn),
+            }
+        }
+        Taken::DeviceDenied => match (turn.judge(Step::Arrival)?.interaction, turn.in_session()) {
+            (Interaction::Refuse(refusal), _) => Err(turn.visit.refuse(refusal)),
+            (Interaction::Consent { .. }, Some(turn)) => {
+                answer::decide_device(turn, DeviceDecision::Denied, &ScopeSet::default())
+            }
+            (_, _) => Ok(start_again(turn)),
+        },
+    };
+    match answer {
+        Ok(response) => Ok(turn.visit.noted(response)),
+        Err(failure) => Err(turn.visit.tell_outage(failure)),
+    }
+}
+
+fn sign_in(
+    turn: Turn<'_>,
+    page: Page,
+    found: CurrentUser,
+    proof: &Proof,
+) -> Result<Response, Failure> {
+    let Some(session) = answer::begin_session(turn, found, proof)? else {
+        return Ok(if page == Page::Callback {
+            callback::over(turn.app, turn.request, Reason::RoundTripOver)
+        } else {
+            // They were revoked, or their way in or the session of their first factor has ended:
+            // who they are is asked anew.
+            turn.redirect("/login")
+        });
+    };
+    let response = match next(turn.within(Some(&session)), page, Step::AfterSignIn) {
+        // The user is signed in although the client is told no: the browser must learn its session
+        // in that answer.
+        Err(Failure::Authorize(error)) => answers::authorize_error(&turn.presentation(), error),
+        answer => answer?,
+    };
+    Ok(answer::carried_by(turn.app, response, &session))
+}
+
+/// Asks the core what comes next, and does it: a page is drawn as the answer, or its address is
+/// sent; or the request is granted or refused.
+fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
+    let Judged {
+        interaction,
+        consent,
+    } = turn.judge(step.clone())?;
+    let visit = turn.visit;
+    let arrives = step == Step::Arrival;
+    let wants_fresh = arrives && visit.wants_fresh_sign_in();
+    let is_consent = page == Page::Consent;
+    match (interaction, turn.in_session()) {
+        (Interaction::Refuse(refusal), _) => Err(visit.refuse(refusal)),
+        // A request for a fresh sign-in gets one each time: to go back to the sign-in page is not
+        // to sign in. So does whoever asked there to sign in as somebody else.
+        (_, _) if page == Page::Login && (wants_fresh || turn.someone_else && arrives) => {
+            ask_who(turn)
+        }
+        (Interaction::Login { .. }, _) | (_, None) => sign_in_first(turn, page, &step),
+        (Interaction::SelectAccount, Some(signed_in)) if page == Page::Login => {
+            Ok(login::choose_account(signed_in))
+        }
+        (Interaction::SelectAccount, _) => Ok(start_again(turn)),
+        (Interaction::Stronger(_), _) if is_consent || page == Page::Authorize => {
+            Ok(start_again(turn))
+        }
+        (Interaction::Stronger(stronger), Some(signed_in)) => {
+            second_factor::in_session(signed_in, stronger)
+        }
+        (Interaction::Consent { may_remember }, Some(signed_in)) => {
+            ask_consent(signed_in, page, &step, may_remember)
+        }
+        // Somebody opened the address of `/consent`, or posted a form that was not taken. The
+        // session is younger than this request, but it may have begun in another tab, for another
+        // request. Were consent due, that page would show what goes on; none is, so the sign-in
+        // page must.
+        (Interaction::NotOpen | Interaction::Proceed { .. }, _) if is_consent && wants_fresh => {
+            Ok(start_again(turn))
+        }
+        (Interaction::NotOpen | Interaction::Proceed { .. }, _)
+            if turn.request.method == Method::Head =>
+        {
+            Ok(answers::nothing_to_show())
+        }
+        (Interaction::NotOpen, Some(signed_in)) => Ok(login::not_open(signed_in)),
+        (Interaction::Proceed { scope }, Some(signed_in)) => {
+            let agreed = matches!(step, Step::AfterConsent { .. });
+            answer::grant(signed_in, &scope, consent, agreed)
+        }
+    }
+}
+
+/// Sends the browser to `/consent`. The page is drawn as this answer in three cases: they are on it
+/// already; a device asks, whose page has no address; or they have just answered something that a
+/// GET would ask again, since a GET is an arrival. Those answers are: the account is chosen; the
+/// wish for a stronger sign-in is declined; and, under `prompt=select_account`, a factor is proved
+/// in the session that was chosen, whose `auth_time` stays older than the request.
+fn ask_consent(
+    turn: InSession<'_>,
+    page: Page,
+    step: &Step,
+    may_remember: bool,
+) -> Result<Response, Failure> {
+    let has_answered = match step {
+        Step::AfterAccountChosen | Step::AfterWishDeclined => true,
+        Step::AfterSignIn => page == Page::SecondFactor && turn.visit.request.prompt.select_account,
+        Step::Arrival | Step::AfterConsent { .. } => false,
+    };
+    let is_consent = page == Page::Consent;
+    if is_consent || turn.visit.is_of_device() || has_answered {
+        let drawn_again = is_consent && turn.request.method == Method::Post;
+        return consent::draw(turn, may_remember, drawn_again);
+    }
+    Ok(turn.redirect("/consent"))
+}
+
+/// Nobody is signed in, or not as the request wants it.
+fn sign_in_first(turn: Turn<'_>, page: Page, step: &Step) -> Result<Response, Failure> {
+    match page {
+        Page::Authorize => match turn.visit.ways_in()?.only() {
+            Some(provider) => to_provider(turn, provider),
+            None => Ok(turn.redirect("/login")),
+        },
+        // Asking upstream again would get the same answer, round and round.
+        Page::Callback => Err(turn
+            .visit
+            .refuse_with(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired)),
+        Page::Consent => Ok(start_again(turn)),
+        Page::Login | Page::SecondFactor | Page::UserCode => match step {
+            Step::AfterSignIn => Ok(turn.redirect("/login")),
+            Step::Arrival
+            | Step::AfterAccountChosen
+            | Step::AfterWishDeclined
+            | Step::AfterConsent { .. } => ask_who(turn),
+        },
+    }
+}
+
+/// The sign-in page; or, where there is nothing to choose, straight to the provider.
+fn ask_who(turn: Turn<'_>) -> Result<Response, Failure> {
+    let ways = turn.visit.ways_in()?;
+    if let Some(provider) = ways.only() {
+        return to_provider(turn, provider);
+    }
+    let hint = turn.visit.request.login_hint.as_deref();
+    let hint = hint.filter(|_| turn.request.method != Method::Post);
+    let drawn = Drawn {
+        username: hint.unwrap_or_default(),
+        ..Drawn::default()
+    };
+    Ok(login::draw(turn, drawn))
+}
+
+fn to_provider(turn: Turn<'_>, provider: &str) -> Result<Response, Failure> {
+    let purpose = UpstreamPurpose::SignIn {
+        visit: turn.visit,
+        someone_else: turn.someone_else,
+    };
+    match depart(turn.app, turn.request, purpose, provider)? {
+        Ok(response) => Ok(response),
+        Err(problem) => login::after_failure(turn, provider, &problem),
+    }
+}
+
+/// Back to the page that a sign-in begins with. For a device that is the page that asks for its
+/// code, which no address leads past.
+fn start_again(turn: Turn<'_>) -> Response {
+    match &turn.visit.request.ending {
+        Ending::Device(user_code) => device::ask(turn.app, turn.request, Some(user_code)),
+        Ending::Client(_) | Ending::Account { .. } => turn.redirect("/login"),
+    }
+}

@@ -1,0 +1,408 @@
+//! `/login`: the page that asks who is there, for one sealed request: user name and password, or
+//! another service to sign in with; and the account chooser of `prompt=select_account`. The tenant
+//! of a sign-in comes from that request, never from the form; so does which services there are to
+//! choose from.
+
+pub mod known_browser;
+pub mod new_factor;
+pub mod passkey;
+pub mod password;
+pub mod second_factor;
+pub mod webauthn;
+
+use std::time::Duration;
+
+use super::answers;
+use super::cookies::{self, Browser};
+use crate::app::App;
+use crate::app::audit_keeping::Concerned;
+use crate::app::failure::Failure;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::password::{
+    Attempt, PasswordOutcome, attempt, password_in, record_failure,
+};
+use crate::endpoints::visit::expired::{EXPIRED, SOMEONE_ELSE};
+use crate::endpoints::visit::{InSession, Proof, Taken, Turn, unknown_action};
+use crate::http::{Request, Response};
+use crate::pages;
+use crate::pages::error::Problem;
+use crate::pages::frame::PageForm;
+use crate::pages::login::{AskPasskey, LoginProblem, SignInForm};
+use gatepost_protocol::authorize::authorize_request::{AuthorizeRefusal, Ending};
+use gatepost_protocol::authorize::interaction::Step;
+use gatepost_protocol::login::mail_link::{NOTE_PREFIX, PasswordSetNote};
+use gatepost_protocol::login::second_factor::tie;
+use gatepost_protocol::upstream::UpstreamProblem;
+use gatepost_protocol::upstream::choices::{WayOut, way_out};
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_store::StoreError;
+use gatepost_store::users;
+
+const PAGE: &str = "/login";
+/// The page for people who forgot their password.
+pub const FORGOTTEN: &str = "/login/forgotten";
+/// The audit event of a sign-in that failed at an identity provider.
+pub const EXTERNAL_SIGN_IN_FAILED: &str = "external_sign_in_failed";
+/// The field, and the parameter of the address.
+/// The parameter of the address: they come from the link by which they set their password.
+const PASSWORD_SET: &str = "password_set";
+/// The same for a passkey.
+const PASSKEY_SET: &str = "passkey_set";
+/// How long somebody shall wait whose password nobody had the time to look at.
+const BUSY_FOR: Duration = Duration::from_secs(2);
+
+/// Whether the address asks who the person is, even if this browser is signed in.
+pub fn says_someone_else(request: &Request) -> bool {
+    says(request, SOMEONE_ELSE)
+}
+
+fn says(request: &Request, parameter: &str) -> bool {
+    let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
+    query.single(parameter).is_ok_and(|said| said.is_some())
+}
+
+/// The address of this page that asks who the person is, even if this browser is signed in, here or
+/// upstream.
+pub fn as_someone_else(address: String) -> String {
+    format!("{address}&{SOMEONE_ELSE}=true")
+}
+
+/// The address of this page that says first that the passkey is made.
+pub fn after_passkey_link(address: String) -> String {
+    format!("{address}&{PASSKEY_SET}=true")
+}
+
+/// The address of this page that says first that the password is set.
+pub fn after_password_link(address: String) -> String {
+    format!("{address}&{PASSWORD_SET}=true")
+}
+
+/// The same for whoever set it by a link that Gatepost sent: with their user name filled in.
+pub fn after_mail_link(app: &App, address: String, username: &str, sealed: &str) -> String {
+    let note = PasswordSetNote::new(username, sealed);
+    let note = app.vault.mail_links.seal_text(NOTE_PREFIX, &note);
+    format!("{address}&{PASSWORD_SET}={note}")
+}
+
+/// Who has just set their password, for this request.
+fn password_set(turn: Turn<'_>) -> Option<PasswordSetNote> {
+    let query = Parameters::parse(turn.request.query.as_bytes()).ok()?;
+    let text = query.bounded(PASSWORD_SET, parameters::HANDLE).ok()??;
+    let note: PasswordSetNote = turn.app.vault.mail_links.open_text(NOTE_PREFIX, text)?;
+    note.is_for(&turn.visit.sealed).then_some(note)
+}
+
+/// Takes the form: a decision on the chooser, a cancellation, another service, or user name and
+/// password.
+pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
+    let form = forms::read_post(turn.app, turn.request)?;
+    let decision = form.single("decision")?;
+    let turn = Turn {
+        someone_else: form.single(SOMEONE_ELSE)?.is_some(),
+        ..turn
+    };
+    let browser = cookies::pre_session(&turn.app.config, turn.request);
+    let sealed = &turn.visit.sealed;
+    let of_chooser = turn
+        .in_session()
+        .is_some_and(|turn| turn.matches(Form::SelectAccount, &form));
+    let of_login = forms::matches(turn.app, Form::Login, sealed, browser.as_ref(), &form);
+    match decision {
+        Some("cancel") if of_chooser || of_login => turn.cancel(),
+        Some("continue") if of_chooser => Ok(Taken::Step(Step::AfterAccountChosen)),
+        Some("another") if of_chooser => Ok(Taken::OtherWay {
+            someone_else: true,
+            provider: None,
+        }),
+        None if of_login => sign_in(turn, &form),
+        Some(_) | None if of_login => Err(unknown_action()),
+        Some(_) | None => take_stale(turn, &form, decision),
+    }
+}
+
+/// Takes a form that was not drawn for this browser as it is now: most often, it has signed in in
+/// another tab since. Then the request goes on as if the page were opened again, unless the form
+/// says that somebody else is there.
+fn take_stale(turn: Turn<'_>, form: &Parameters, decision: Option<&str>) -> Result<Taken, Failure> {
+    let username = form.bounded("username", parameters::USERNAME)?;
+    if let Some(signed_in) = turn.in_session()
+        && signed_in.goes_on()?
+    {
+        match decision {
+            None if names_no_other(signed_in, form, username)? => {
+                return Ok(Taken::Step(Step::Arrival));
+            }
+            // The account that they chose may be another one than is signed in now.
+            Some("continue") => return Ok(Taken::Answer(offer(signed_in, 200, true))),
+            Some(_) | None => {}
+        }
+    }
+    let drawn = Drawn {
+        username: username.unwrap_or_default(),
+        ..Drawn::default()
+    };
+    let page = draw(turn, drawn.with(LoginProblem::PageExpired));
+    Ok(Taken::Answer(answers::noted(page, Reason::PageExpired)))
+}
+
+/// Whether the form asks for nobody but whoever is signed in: it names them or nobody, no identity
+/// provider, and is not that of another account.
+fn names_no_other(
+    turn: InSession<'_>,
+    form: &Parameters,
+    username: Option<&str>,
+) -> Result<bool, Failure> {
+    if turn.someone_else || form.single("identity_provider")?.is_some() {
+        return Ok(false);
+    }
+    let Some(username) = username else {
+        return Ok(true);
+    };
+    let visit = turn.visit;
+    let tenant = visit.request.acr_values.tenant.as_ref();
+    let by = turn.app.config.sign_in_with;
+    let store = &turn.app.store;
+    let found = users::find_for_sign_in(store, tenant, username, by, visit.client_id())?;
+    let named = found.user.map(|found| found.user.sub);
+    Ok(named.as_ref() == Some(&turn.present.user.sub))
+}
+
+fn sign_in(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
+    if let Some(provider) = form.single("identity_provider")? {
+        return match turn.visit.choices().offers(provider) {
+            true => Ok(Taken::OtherWay {
+                someone_else: turn.someone_else,
+                provider: Some(provider.to_owned()),
+            }),
+            false => Err(unknown_action()),
+        };
+    }
+    match turn.visit.ways_in()?.password {
+        true => by_password(turn, form),
+        false => Err(unknown_action()),
+    }
+}
+
+fn by_password(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
+    let ticked = form.single("remember")?.is_some();
+    let username = form.bounded("username", parameters::USERNAME)?;
+    let password = password_in(form, "password")?;
+    let drawn = Drawn {
+        username: username.unwrap_or_default(),
+        ticked: Some(ticked),
+        ..Drawn::default()
+    };
+    let missing = match (username, password) {
+        (Some(username), Some(password)) => {
+            return try_password(turn, drawn, username, &SecretText::new(password));
+        }
+        (None, Some(_)) => LoginProblem::UsernameMissing,
+        (Some(_), None) => LoginProblem::PasswordMissing,
+        (None, None) => LoginProblem::BothMissing,
+    };
+    Ok(Taken::Answer(draw(turn, drawn.with(missing))))
+}
+
+fn try_password(
+    turn: Turn<'_>,
+    drawn: Drawn<'_>,
+    username: &str,
+    password: &SecretText,
+) -> Result<Taken, Failure> {
+    let Turn {
+        app,
+        request,
+        visit,
+        ..
+    } = turn;
+    let outcome = attempt(
+        app,
+        &Attempt {
+            tenant: visit.request.acr_values.tenant.as_ref(),
+            username,
+            password,
+            request,
+            client: None,
+        },
+    );
+    let (problem, status, reason, wait) = match outcome {
+        Ok(PasswordOutcome::Accepted(found)) => {
+            return Ok(Taken::Proved(found, Proof::password(drawn.ticked)));
+        }
+        Ok(PasswordOutcome::Wrong { user }) => {
+            record_failure(app, request, visit.client_id(), user.as_ref());
+            let page = draw(turn, drawn.with(LoginProblem::WrongCredentials));
+            return Ok(Taken::Answer(answers::noted(page, Reason::WrongPassword)));
+        }
+        Ok(PasswordOutcome::Throttled(wait)) => {
+            app.note_turned_away(request);
+            let minutes = answers::minutes(wait);
+            let problem = LoginProblem::TooManyAttempts { minutes };
+            (problem, 429, Reason::TooManySignInFailures, wait)
+        }
+        // Whoever waited in line for too long has no time left for the database.
+        Err(Failure::Busy | Failure::Unavailable(StoreError::Busy | StoreError::OutOfTime)) => {
+            (LoginProblem::Busy, 503, Reason::Unavailable, BUSY_FOR)
+        }
+        Err(failure) => return Err(failure),
+    };
+    let mut page = answers::noted(draw(turn, drawn.with(problem)), reason);
+    page.status = status;
+    Ok(Taken::Answer(answers::retry_after(page, wait)))
+}
+
+/// Answers a sign-in that failed upstream.
+pub fn after_failure(
+    turn: Turn<'_>,
+    provider: &str,
+    problem: &UpstreamProblem,
+) -> Result<Response, Failure> {
+    let visit = turn.visit;
+    let reason = problem.reason();
+    let detail = problem.detail(provider);
+    turn.app.note_failure(
+        EXTERNAL_SIGN_IN_FAILED,
+        turn.request,
+        visit.client_id(),
+        Concerned::Provider(provider),
+        reason,
+    );
+    let has_client = matches!(visit.request.ending, Ending::Client(_));
+    let mut page = match way_out(problem, provider, &visit.choices(), has_client) {
+        WayOut::TellClient(refusal) => {
+            return Err(visit.refuse(AuthorizeRefusal {
+                detail: Some(detail),
+                ..refusal
+            }));
+        }
+        WayOut::ChooseAgain => {
+            // Refused where meanwhile there is nothing left to choose from.
+            visit.ways_in()?;
+            let problem = match problem {
+                UpstreamProblem::Cancelled => Some(LoginProblem::UpstreamCancelled),
+                UpstreamProblem::LoginRequired => Some(LoginProblem::UpstreamLoginRequired),
+                UpstreamProblem::Busy | UpstreamProblem::Unavailable(_) => {
+                    Some(LoginProblem::UpstreamUnavailable)
+                }
+                UpstreamProblem::Unusable(_) => Some(LoginProblem::UpstreamUnusable),
+                UpstreamProblem::NotBelieved(_) => None,
+            };
+            let drawn = Drawn {
+                problem,
+                ..Drawn::default()
+            };
+            answers::noted(draw(turn, drawn), reason)
+        }
+        WayOut::Page => answers::error_page_with(
+            &turn.presentation(),
+            Problem::NotBelieved,
+            (reason, Some(&detail)),
+            visit.ui_locales(),
+            Some(&visit.page(turn.app, PAGE)),
+        ),
+    };
+    page.note.detail = Some(detail);
+    Ok(page)
+}
+
+/// What differs when the form is drawn.
+#[derive(Clone, Copy, Default)]
+pub struct Drawn<'a> {
+    pub username: &'a str,
+    pub problem: Option<LoginProblem>,
+    /// Whether they ticked the box to stay signed in, in a form that is drawn again. `None`: it
+    /// shows what their session is.
+    pub ticked: Option<bool>,
+}
+
+impl<'a> Drawn<'a> {
+    pub fn with(self, problem: LoginProblem) -> Drawn<'a> {
+        Drawn {
+            problem: Some(problem),
+            ..self
+        }
+    }
+}
+
+/// Draws the form, and gives the browser the value that ties the form to it unless it has one.
+pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
+    let Turn {
+        app,
+        visit,
+        present,
+        someone_else,
+        ..
+    } = turn;
+    let browser = Browser::of(&app.config, turn.request);
+    let choices = visit.choices();
+    let options = match choices.password {
+        true => webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[]),
+        false => None,
+    };
+    let has_letters = app.letters.from().is_some() && choices.password;
+    let forgotten = has_letters.then(|| turn.action(FORGOTTEN));
+    let note = password_set(turn);
+    let to_second_factor = turn.action(second_factor::PAGE);
+    // As it was sent, else as the session is. Who says that they are somebody else begins without.
+    let is_remembered = present.is_some_and(|present| present.is_remembered(app));
+    let is_ticked = drawn.ticked.unwrap_or(is_remembered && !someone_else);
+    let shown = SignInForm {
+        someone_else,
+        with: app.config.sign_in_with,
+        forgotten: forgotten.as_deref(),
+        // The operator's link leads to the account page. No application's sign-in can be made to
+        // say it, but by a note that was sealed for it.
+        password_is_set: note.is_some()
+            || visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
+        passkey_is_set: visit.client_id().is_none() && says(turn.request, PASSKEY_SET),
+        username: match &note {
+            Some(note) if drawn.username.is_empty() => &note.username,
+            Some(_) | None => drawn.username,
+        },
+        remember: app.config.remember_session_lifetime.map(|_| is_ticked),
+        passkey: options.as_deref().map(|options| AskPasskey {
+            action: &to_second_factor,
+            options,
+        }),
+    };
+    let form = PageForm {
+        action: &turn.action(PAGE),
+        token: &forms::issue(app, Form::Login, &visit.sealed, &browser.value),
+    };
+    let purpose = turn.purpose();
+    let is_expired = says(turn.request, EXPIRED);
+    let problem = drawn
+        .problem
+        .or(is_expired.then_some(LoginProblem::PageExpired));
+    let page = pages::login::page(turn.chrome(), form, purpose, &choices, shown, problem);
+    browser.carried_by(&app.config, answers::scripted_page(200, page))
+}
+
+/// The account chooser.
+pub fn choose_account(turn: InSession<'_>) -> Response {
+    offer(turn, 200, false)
+}
+
+/// Tells a person that the application is not open to them; others may use it from here.
+pub fn not_open(turn: InSession<'_>) -> Response {
+    answers::noted(offer(turn, 403, false), Reason::NotOpenToUser)
+}
+
+/// Offers the present account, unless the application is closed to it.
+fn offer(turn: InSession<'_>, status: u16, drawn_again: bool) -> Response {
+    let page = turn.with_form(PAGE, Form::SelectAccount, |form| {
+        let account = turn.present.account();
+        let is_open = status == 200;
+        pages::login::chooser_page(
+            turn.chrome(),
+            form,
+            turn.purpose(),
+            account,
+            is_open,
+            drawn_again,
+        )
+    });
+    answers::scripted_page(status, page)
+}

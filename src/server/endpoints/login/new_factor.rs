@@ -1,0 +1,438 @@
+//! Adding a second factor: an app that shows codes, or a passkey. On the account page, and in the
+//! middle of a sign-in that needs one.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+
+use super::webauthn::{
+    CLIENT_DATA, PASSKEY_REFUSED, answered, challenge, decoded, described, party,
+};
+use crate::app::App;
+use crate::app::audit_keeping::Concerned;
+use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::answers;
+use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::notices;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::visit::InSession;
+use crate::http::{Request, Response};
+use crate::keys::random;
+use crate::pages;
+use crate::pages::frame::PageForm;
+use crate::pages::second_factor::{FactorProblem, NewApp, NewPasskeyPage, otpauth};
+use gatepost_protocol::login::passkey::{self, ALGORITHMS, NewPasskey, methods};
+use gatepost_protocol::login::second_factor::{
+    FactorKind, OfferedApp, Typed, recovery_code, step_of, to_base32, typed, with_factor,
+};
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::secret::SecretBytes;
+use gatepost_protocol::words::session::{FRESH_SIGN_IN, Session};
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::StoreError;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::authenticators::{self, Authenticator, KeptSession, NewFactors};
+use gatepost_store::users::UserRow;
+
+/// How long a page that adds a factor is good for.
+const OFFER_LIFETIME: Duration = Duration::from_secs(600);
+const RECOVERY_CODES: usize = 10;
+/// How many passkeys one person may have.
+const MOST_PASSKEYS: usize = 20;
+/// How many characters of a passkey's name are kept.
+const NAME: usize = 60;
+/// The most characters of base64url that the object of a new passkey may have.
+const ATTESTATION: usize = 10_923;
+/// The prefix of a sealed offer. It is sealed with the offer, so nothing else that is sealed for
+/// second factors opens as one.
+const OFFER: &str = "gpo_";
+
+/// What became of a factor that was to be added.
+pub enum Added {
+    /// One more.
+    Another,
+    /// The first. Everything else of this person has ended. The session goes on under a new handle,
+    /// so that whoever copied the old one does not go on with it.
+    First {
+        handle: SessionHandle,
+        recovery_codes: Vec<String>,
+    },
+    Problem(FactorProblem),
+}
+
+/// The secret as it is sealed in the database, with the user that it belongs to.
+pub fn sealed(app: &App, sub: &Subject, secret: &[u8]) -> Vec<u8> {
+    app.vault
+        .authenticators
+        .seal(&[sub.as_str().as_bytes(), b"\0", secret].concat())
+}
+
+pub fn opened(app: &App, sub: &Subject, sealed: &SecretBytes) -> Option<SecretBytes> {
+    let plain = app.vault.authenticators.open(sealed.expose())?;
+    plain
+        .strip_prefix(sub.as_str().as_bytes())?
+        .strip_prefix(b"\0")
+        .map(SecretBytes::new)
+}
+
+/// Draws a page that sets up an app for that user: with the secret that it was drawn with before,
+/// or a new one.
+pub fn with_offer<T>(
+    app: &App,
+    user: &UserRow,
+    before: Option<&str>,
+    draw: impl FnOnce(NewApp<'_>) -> T,
+) -> T {
+    let offer = before
+        .and_then(|text| standing_offer(app, user, text))
+        .unwrap_or_else(|| OfferedApp {
+            secret: random::bytes(),
+            subject: user.sub.clone(),
+            factors: user.factors,
+            expires_at: app.now().plus(OFFER_LIFETIME),
+        });
+    let secret = SecretBytes::new(offer.secret);
+    let otpauth = otpauth(
+        &app.config.brand.name,
+        user.username.as_deref().unwrap_or_default(),
+        &secret,
+    );
+    draw(NewApp {
+        otpauth: &otpauth,
+        key: &to_base32(&secret),
+        sealed: &app.vault.second_factors.seal_text(OFFER, &offer),
+        is_required: false,
+        is_first: user.strongest_acr == Strength::SignedIn,
+        offers_passkey: false,
+    })
+}
+
+/// The offer that such a page has under seal, while it is good for that user.
+fn standing_offer(app: &App, user: &UserRow, text: &str) -> Option<OfferedApp> {
+    let offer: OfferedApp = app.vault.second_factors.open_text(OFFER, text)?;
+    let stands =
+        offer.subject == user.sub && offer.factors == user.factors && app.now() < offer.expires_at;
+    stands.then_some(offer)
+}
+
+/// The page that sets up an app and does nothing else. `is_required`: a sign-in waits for it.
+pub fn app_page(
+    turn: InSession<'_>,
+    form: PageForm<'_>,
+    before: Option<&str>,
+    is_required: bool,
+    problem: Option<FactorProblem>,
+) -> Response {
+    with_offer(turn.app, &turn.present.user, before, |new| {
+        let new = NewApp {
+            is_required,
+            offers_passkey: is_required && passkey::host(turn.app.issuer()).is_some(),
+            ..new
+        };
+        let page = pages::second_factor::add_app_page(turn.chrome(), form, new, problem);
+        answers::scripted_page(200, page)
+    })
+}
+
+/// The app that such a page offered, once it has shown a right code.
+pub fn shown_right(
+    app: &App,
+    user: &UserRow,
+    form: &Parameters,
+) -> Result<Result<Authenticator, FactorProblem>, Failure> {
+    let now = app.now();
+    let offered = form.bounded("app", parameters::HANDLE)?;
+    let Some(offered) = offered.and_then(|text| standing_offer(app, user, text)) else {
+        return Ok(Err(FactorProblem::Impossible));
+    };
+    let Some(code) = form.bounded("code", parameters::OTHER)?.map(typed) else {
+        return Ok(Err(FactorProblem::CodeMissing));
+    };
+    let secret = SecretBytes::new(offered.secret);
+    let step = match code {
+        Typed::Totp(code) => step_of(code, &secret, None, now),
+        Typed::RecoveryCode(_) | Typed::Neither => None,
+    };
+    if step.is_none() {
+        return Ok(Err(FactorProblem::CodeWrong));
+    }
+    let sealed = sealed(app, &user.sub, secret.expose());
+    Ok(Ok(Authenticator {
+        last_step: step,
+        ..Authenticator::new(FactorKind::Totp, Vec::new(), Some(sealed), now)
+    }))
+}
+
+/// Takes what that page posts: the app is theirs once it has shown a right code, and the session is
+/// as strong as both.
+pub fn add_app(turn: InSession<'_>, form: &Parameters) -> Result<Added, Failure> {
+    match shown_right(turn.app, &turn.present.user, form)? {
+        Ok(new) => add(turn, new, &["otp"], None),
+        Err(problem) => Ok(Added::Problem(problem)),
+    }
+}
+
+/// Adds a factor that was just used; with the first, recovery codes.
+fn add(
+    turn: InSession<'_>,
+    factor: Authenticator,
+    methods: &[&str],
+    user_handle: Option<&[u8]>,
+) -> Result<Added, Failure> {
+    let InSession { app, present, .. } = turn;
+    let user = &present.user;
+    let strength = factor.kind.reaches();
+    // However they came by the page; and it was drawn soon after a sign-in.
+    if !has_shown_one(present)
+        || needs_passkey(present)
+        || app.now() >= present.row.auth_time.plus(FRESH_SIGN_IN + OFFER_LIFETIME)
+    {
+        return Ok(Added::Problem(FactorProblem::Impossible));
+    }
+    let is_first = !has_any(present);
+    let codes = if is_first {
+        RecoveryCodes::new(app, &user.sub)
+    } else {
+        RecoveryCodes::default()
+    };
+    let session = Session {
+        amr: with_factor(&present.row.amr, methods),
+        acr: strength
+            .max(Strength::of(&present.row.acr))
+            .as_str()
+            .to_owned(),
+        ..present.row.clone()
+    };
+    let event = AuditEvent {
+        detail: json!({"by": "user", "factor": factor.kind.as_str()}),
+        ..event("factor_added", turn)
+    };
+    let mut all = vec![factor];
+    all.extend(codes.rows);
+    let new = NewFactors {
+        factors: &all,
+        strongest: strength.max(user.strongest_acr),
+        user_handle,
+        replaces_all: false,
+    };
+    let handle = SessionHandle::new(session.day, random::bytes());
+    let handle_hash = handle.hash();
+    let kept = KeptSession {
+        session: &session,
+        handle_hash: is_first.then_some(&handle_hash),
+    };
+    let added = match authenticators::add(&app.store, user, &new, Some(kept), None, &event) {
+        Ok(added) => added,
+        // Somebody's passkey already.
+        Err(StoreError::Taken(_)) => false,
+        Err(error) => return Err(error.into()),
+    };
+    if !added {
+        app.store.confirm()?;
+        return Ok(Added::Problem(FactorProblem::Impossible));
+    }
+    let presentation = turn.presentation();
+    notices::send(app, &presentation, user, AccountChange::FactorAdded);
+    Ok(match is_first {
+        true => Added::First {
+            handle,
+            recovery_codes: codes.texts,
+        },
+        false => Added::Another,
+    })
+}
+
+/// An audit event about the factors of the person in this session.
+pub fn event<'a>(event: &'a str, turn: InSession<'a>) -> AuditEvent<'a> {
+    AuditEvent {
+        client_id: None,
+        ..turn.own_event(event)
+    }
+}
+
+/// New recovery codes: what the person keeps, and what the database stores.
+#[derive(Default)]
+pub struct RecoveryCodes {
+    pub texts: Vec<String>,
+    pub rows: Vec<Authenticator>,
+}
+
+impl RecoveryCodes {
+    pub fn new(app: &App, sub: &Subject) -> RecoveryCodes {
+        let texts: Vec<String> = (0..RECOVERY_CODES)
+            .map(|_| recovery_code(random::bytes()))
+            .collect();
+        let mut rows = Vec::new();
+        for text in &texts {
+            if let Typed::RecoveryCode(digest) = typed(text) {
+                let id = random::bytes::<16>().to_vec();
+                let sealed = sealed(app, sub, &digest);
+                let kind = FactorKind::RecoveryCode;
+                rows.push(Authenticator::new(kind, id, Some(sealed), app.now()));
+            }
+        }
+        RecoveryCodes { texts, rows }
+    }
+}
+
+/// What a browser is asked to make a passkey by (WebAuthn §5.4).
+/// The browser makes none beside those that are `known`.
+pub fn creation(
+    app: &App,
+    user: &UserRow,
+    display_name: &str,
+    known: &[Authenticator],
+    tie: [u8; 32],
+    host: &str,
+) -> Result<String, Failure> {
+    let user_handle = authenticators::user_handle(&app.store, &user.sub)?
+        .unwrap_or_else(|| random::bytes::<32>().to_vec());
+    let name = user.username.as_deref().unwrap_or_default();
+    let known = known.iter().filter(|one| one.kind == FactorKind::Passkey);
+    let algorithms = ALGORITHMS.map(|alg| json!({"type": "public-key", "alg": alg}));
+    let options = json!({
+        "rp": {"id": host, "name": app.config.brand.name},
+        "user": {
+            "id": URL_SAFE_NO_PAD.encode(&user_handle),
+            "name": name,
+            "displayName": display_name,
+        },
+        "pubKeyCredParams": algorithms,
+        "excludeCredentials": described(known.map(|one| &one.id[..])),
+        "authenticatorSelection": {
+            "residentKey": "required",
+            // The same for browsers that do not know `residentKey` (WebAuthn Level 3 §5.4.4).
+            "requireResidentKey": true,
+            "userVerification": "required",
+        },
+        "attestation": "none",
+        "challenge": challenge(
+            app,
+            Some(NewPasskey { factors: user.factors, user_handle }),
+            tie,
+            OFFER_LIFETIME,
+        ),
+    });
+    Ok(options.to_string())
+}
+
+/// The page that makes a passkey. `is_required`: a sign-in waits for it.
+pub fn passkey_page(
+    turn: InSession<'_>,
+    form: PageForm<'_>,
+    tie: [u8; 32],
+    is_required: bool,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    let party = party(turn.app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
+    let user = &turn.present.user;
+    let known = authenticators::list(&turn.app.store, &user.sub, false)?;
+    let name = turn.present.display_name();
+    let new = NewPasskeyPage {
+        options: &creation(turn.app, user, name, &known, tie, party.id)?,
+        is_required,
+        is_first: !has_any(turn.present),
+    };
+    let page = pages::second_factor::add_passkey_page(turn.chrome(), form, new, problem);
+    Ok(answers::scripted_page(200, page))
+}
+
+/// Takes what that page posts.
+pub fn add_passkey(
+    turn: InSession<'_>,
+    tie: [u8; 32],
+    form: &Parameters,
+) -> Result<Added, Failure> {
+    let InSession { app, present, .. } = turn;
+    let made = match made(app, turn.request, &present.user, tie, form)? {
+        Ok(made) => made,
+        Err(problem) => return Ok(Added::Problem(problem)),
+    };
+    let all = authenticators::list(&app.store, &present.user.sub, false)?;
+    let passkeys = all.iter().filter(|one| one.kind == FactorKind::Passkey);
+    if passkeys.count() >= MOST_PASSKEYS {
+        return Ok(Added::Problem(FactorProblem::Impossible));
+    }
+    let methods = methods(made.factor.backup_eligible == Some(true));
+    add(turn, made.factor, &methods, Some(&made.user_handle))
+}
+
+/// A passkey that a browser made just now.
+pub struct MadePasskey {
+    pub factor: Authenticator,
+    /// What it calls the user.
+    pub user_handle: Vec<u8>,
+}
+
+/// Reads the passkey that a page posts, for a user whose factors are as they were when the page was
+/// drawn.
+pub fn made(
+    app: &App,
+    request: &Request,
+    user: &UserRow,
+    tie: [u8; 32],
+    form: &Parameters,
+) -> Result<Result<MadePasskey, FactorProblem>, Failure> {
+    let Some(party) = party(app) else {
+        return Ok(Err(FactorProblem::PasskeyRefused));
+    };
+    let client_data = decoded(form, "client_data", CLIENT_DATA)?;
+    let object = decoded(form, "attestation_object", ATTESTATION)?;
+    let registered = passkey::challenge(&client_data, "webauthn.create", party)
+        .and_then(|bytes| {
+            let asked = answered(app, &bytes, &[tie]).and_then(|asked| asked.new);
+            asked.ok_or(Reason::PasskeyChallenge)
+        })
+        .and_then(|new| Ok((new, passkey::register(party, &object)?)));
+    let (new, made) = match registered {
+        Ok(registered) => registered,
+        Err(reason) => {
+            let concerned = Concerned::User(&user.sub);
+            app.note_failure(PASSKEY_REFUSED, request, None, concerned, reason);
+            return Ok(Err(FactorProblem::PasskeyRefused));
+        }
+    };
+    if new.factors != user.factors {
+        return Ok(Err(FactorProblem::Impossible));
+    }
+    let name = form.single("name")?.unwrap_or_default();
+    let name: String = name
+        .trim()
+        .chars()
+        .filter(|one| !one.is_control())
+        .take(NAME)
+        .collect();
+    let factor = Authenticator {
+        name: Some(name).filter(|name| !name.is_empty()),
+        public_key: Some(made.key.to_jwk().to_string().into_bytes()),
+        sign_count: Some(made.sign_count),
+        backup_eligible: Some(made.backup_eligible),
+        ..Authenticator::new(FactorKind::Passkey, made.id, None, app.now())
+    };
+    Ok(Ok(MadePasskey {
+        factor,
+        user_handle: new.user_handle,
+    }))
+}
+
+/// Whether they have a factor besides their password.
+pub fn has_any(present: &PresentSession) -> bool {
+    present.user.strongest_acr > Strength::SignedIn
+}
+
+/// Whether they have shown a factor in this session, if they have any.
+pub fn has_shown_one(present: &PresentSession) -> bool {
+    !has_any(present) || Strength::of(&present.row.acr) > Strength::SignedIn
+}
+
+/// Whether they have a passkey and have not shown it in this session. Passwords and codes can be
+/// phished: if these could change factors, a thief would add a passkey of their own with them.
+pub fn needs_passkey(present: &PresentSession) -> bool {
+    let strongest = present.user.strongest_acr;
+    strongest == Strength::PhishingResistant && Strength::of(&present.row.acr) < strongest
+}

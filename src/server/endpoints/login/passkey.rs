@@ -1,0 +1,232 @@
+//! Signing in with a passkey: by itself, on the sign-in page, or as the second factor that a ticket
+//! asks for.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::password::counted_wrong;
+use super::second_factor::{SECOND_FACTOR_FAILED, ask, stands};
+use super::webauthn::{self, CLIENT_DATA, PASSKEY_REFUSED};
+use crate::app::audit_keeping::Concerned;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::endpoints::visit::{Proof, Taken, Turn, Visit};
+use crate::pages::login::LoginProblem;
+use crate::pages::second_factor::FactorProblem;
+use gatepost_protocol::keys::jwt::PublicKey;
+use gatepost_protocol::login::passkey::{self, Passkey};
+use gatepost_protocol::login::second_factor::{FactorKind, Ticket, with_factor};
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::audit_events::{self, AuditEvent};
+use gatepost_store::authenticators::{self, Authenticator};
+use gatepost_store::tokens;
+use gatepost_store::users::{self, CurrentUser, UserRow};
+
+/// How long a spent challenge is remembered after its end.
+const SPENT_FOR: Duration = Duration::from_secs(3_600);
+
+/// Signs in with a passkey: by itself, or as what a ticket asks for. The challenge must have been
+/// drawn for one of these `ties`.
+pub(super) fn prove(
+    turn: Turn<'_>,
+    ticket: Option<&Ticket>,
+    ties: &[[u8; 32]],
+    form: &Parameters,
+) -> Result<Taken, Failure> {
+    match show(turn, ticket, ties, form)? {
+        Err(reason) => refuse(turn, ticket, reason),
+        Ok(shown) => {
+            let before = ticket.map_or(&[][..], |ticket| &ticket.amr);
+            let proof = Proof {
+                amr: with_factor(before, &passkey::methods(shown.backup_eligible)),
+                acr: Strength::PhishingResistant.as_str().to_owned(),
+                auth_time: ticket.map(|ticket| ticket.auth_time),
+                ..Proof::password(ticket.map(|ticket| ticket.remember))
+            };
+            Ok(Taken::Proved(Box::new(shown.found), proof))
+        }
+    }
+}
+
+/// Takes a passkey's answer. The inner error is why it is refused, which the audit log is told.
+pub fn show(
+    turn: Turn<'_>,
+    ticket: Option<&Ticket>,
+    ties: &[[u8; 32]],
+    form: &Parameters,
+) -> Result<Result<Shown, Reason>, Failure> {
+    let judged = judge(turn, ticket, ties, Answer::read(form)?)?;
+    match &judged {
+        Ok(_) => turn.app.note_factor(FactorKind::Passkey),
+        Err(reason) => {
+            let (event, concerned) = match ticket {
+                Some(ticket) => (SECOND_FACTOR_FAILED, Concerned::User(&ticket.subject)),
+                None => (PASSKEY_REFUSED, Concerned::Nobody),
+            };
+            let client_id = turn.visit.client_id();
+            turn.app
+                .note_failure(event, turn.request, client_id, concerned, *reason);
+        }
+    }
+    Ok(judged)
+}
+
+fn refuse(turn: Turn<'_>, ticket: Option<&Ticket>, reason: Reason) -> Result<Taken, Failure> {
+    let Some(ticket) = ticket else {
+        return Ok(Taken::NotSignedIn(LoginProblem::PasskeyRefused, reason));
+    };
+    let page = ask(turn, ticket, Some(FactorProblem::PasskeyRefused))?;
+    Ok(Taken::Answer(answers::noted(page, reason)))
+}
+
+/// What the browser posts (WebAuthn §5.1.4, `AuthenticationResponseJSON`).
+struct Answer {
+    id: Vec<u8>,
+    client_data: Vec<u8>,
+    authenticator_data: Vec<u8>,
+    signature: Vec<u8>,
+    /// Empty where the passkey does not say whose it is.
+    user_handle: Vec<u8>,
+}
+
+impl Answer {
+    fn read(form: &Parameters) -> Result<Answer, Failure> {
+        Ok(Answer {
+            id: webauthn::decoded(form, "id", parameters::HANDLE)?,
+            client_data: webauthn::decoded(form, "client_data", CLIENT_DATA)?,
+            authenticator_data: webauthn::decoded(form, "authenticator_data", CLIENT_DATA)?,
+            signature: webauthn::decoded(form, "signature", CLIENT_DATA)?,
+            user_handle: webauthn::decoded(form, "user_handle", parameters::OTHER)?,
+        })
+    }
+}
+
+/// Somebody has shown their passkey.
+pub struct Shown {
+    found: CurrentUser,
+    backup_eligible: bool,
+}
+
+/// Judges the answer, and spends its challenge. The inner error is why it is refused.
+fn judge(
+    turn: Turn<'_>,
+    ticket: Option<&Ticket>,
+    ties: &[[u8; 32]],
+    answer: Answer,
+) -> Result<Result<Shown, Reason>, Failure> {
+    let app = turn.app;
+    let Some(party) = webauthn::party(app) else {
+        return Ok(Err(Reason::PasskeyElsewhere));
+    };
+    let challenge = match passkey::challenge(&answer.client_data, "webauthn.get", party) {
+        Ok(challenge) => challenge,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let Some(asked) = webauthn::answered(app, &challenge, ties).filter(|asked| asked.new.is_none())
+    else {
+        return Ok(Err(Reason::PasskeyChallenge));
+    };
+    let Some(owned) = find(turn, ticket, &answer)? else {
+        return Ok(Err(Reason::PasskeySignature));
+    };
+    let known = Passkey {
+        id: answer.id,
+        key: owned.key,
+        sign_count: owned.row.sign_count.unwrap_or(0),
+        backup_eligible: owned.row.backup_eligible.unwrap_or(false),
+    };
+    let verified = passkey::verify(
+        party,
+        &known,
+        &answer.client_data,
+        &answer.authenticator_data,
+        &answer.signature,
+    );
+    if let Err(reason) = verified
+        && reason != Reason::PasskeyCloned
+    {
+        return Ok(Err(reason));
+    }
+    // Spent before a counter is judged: an answer that was sent twice is no copy. The day must be
+    // the same whenever it comes again.
+    let spent = URL_SAFE_NO_PAD.encode(&challenge);
+    let until = asked.expires_at.plus(SPENT_FOR);
+    if !tokens::take_assertion(&app.store, "passkey", &spent, until)? {
+        return Ok(Err(Reason::PasskeyChallenge));
+    }
+    let sub = &owned.found.user.sub;
+    let event = AuditEvent {
+        sub: Some(sub),
+        ..turn.event()
+    };
+    let Ok(sign_count) = verified else {
+        let cloned = AuditEvent {
+            event: "passkey_cloned",
+            ..event
+        };
+        audit_events::insert(&app.store, &cloned)?;
+        return Ok(Err(Reason::PasskeyCloned));
+    };
+    let wrong_passwords = match ticket {
+        Some(_) => counted_wrong(app, &owned.found, turn.request.source),
+        None => Vec::new(),
+    };
+    let row = &owned.row;
+    let store = &app.store;
+    if !authenticators::use_passkey(store, sub, row, sign_count, &wrong_passwords, &event)? {
+        return Ok(Err(Reason::PasskeyChallenge));
+    }
+    Ok(Ok(Shown {
+        found: owned.found,
+        backup_eligible: known.backup_eligible,
+    }))
+}
+
+/// A passkey, and whose it is.
+struct Owned {
+    row: Authenticator,
+    key: PublicKey,
+    found: CurrentUser,
+}
+
+/// The passkey that the answer names. `None` where nobody has it, or somebody who is not to sign in
+/// here.
+fn find(
+    turn: Turn<'_>,
+    ticket: Option<&Ticket>,
+    answer: &Answer,
+) -> Result<Option<Owned>, Failure> {
+    let Turn { app, visit, .. } = turn;
+    let Some((sub, row)) = authenticators::find_passkey(&app.store, &answer.id)? else {
+        return Ok(None);
+    };
+    let found = users::find_for_client(&app.store, &sub, visit.client_id())?
+        .filter(|found| may_sign_in(visit, ticket, &found.user));
+    let own_handle = authenticators::user_handle(&app.store, &sub)?;
+    let named = &answer.user_handle;
+    let is_theirs = named.is_empty() || own_handle.as_ref() == Some(named);
+    let (Some(found), Some(key)) = (found.filter(|_| is_theirs), key(&row)) else {
+        return Ok(None);
+    };
+    Ok(Some(Owned { row, key, found }))
+}
+
+fn may_sign_in(visit: &Visit, ticket: Option<&Ticket>, user: &UserRow) -> bool {
+    match ticket {
+        Some(ticket) => stands(ticket, user),
+        None => {
+            user.enabled
+                && user.tenant == visit.request.acr_values.tenant
+                && visit.choices().password
+        }
+    }
+}
+
+fn key(row: &Authenticator) -> Option<PublicKey> {
+    let jwk = serde_json::from_slice(row.public_key.as_deref()?).ok()?;
+    PublicKey::from_jwk(&jwk)
+}

@@ -1,0 +1,534 @@
+//! `/login/second-factor`: asks for a second factor after a right password, or to make a session
+//! stronger. After a password no session begins until the factor is proved: what was proved before
+//! travels sealed in the form. A passkey that was used on the sign-in page is posted here, too,
+//! without a password before it; and so is the form that adds a factor.
+
+use std::time::Duration;
+
+use crate::app::App;
+use crate::app::audit_keeping::Concerned;
+use crate::app::failure::Failure;
+use crate::app::guesses::Source;
+use crate::endpoints::answers;
+use crate::endpoints::cookies;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::new_factor::{self, Added};
+use crate::endpoints::login::password::counted_wrong;
+use crate::endpoints::login::{passkey, webauthn};
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::visit::{InSession, Proof, Taken, Turn, unknown_action};
+use crate::http::Response;
+use crate::pages;
+use crate::pages::frame::PageForm;
+use crate::pages::login::LoginProblem;
+use crate::pages::second_factor::FactorProblem;
+use gatepost_protocol::authorize::interaction::{Step, Stronger};
+use gatepost_protocol::login::second_factor::{
+    CodeLimit, FactorKind, MOST_CODES_OF_A_SOURCE, MOST_CODES_OF_AN_APP, TICKET_LIFETIME, Ticket,
+    Typed, step_of, tie, typed, with_factor,
+};
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::{AuthorizeErrorCode, Reason};
+use gatepost_protocol::words::secret::SecretBytes;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::audit_events::{self, AuditEvent};
+use gatepost_store::authenticators::{self, Authenticator};
+use gatepost_store::sign_in_failures::{self, FailureBucket};
+use gatepost_store::users::{self, CurrentUser, UserRow};
+
+pub(super) const PAGE: &str = "/login/second-factor";
+/// The audit event of a wrong second factor. Whoever brings one has shown a password before, or
+/// opened a link from a letter.
+pub(super) const SECOND_FACTOR_FAILED: &str = "second_factor_failed";
+/// The prefix of a sealed ticket. It is sealed with the ticket, so nothing else that is sealed for
+/// second factors opens as one.
+const TICKET: &str = "gpf_";
+
+/// Asks for another factor after a right password.
+pub fn after_password(turn: Turn<'_>, user: &UserRow, proof: Proof) -> Result<Response, Failure> {
+    let Turn {
+        app,
+        request,
+        visit,
+        ..
+    } = turn;
+    let event = AuditEvent {
+        event: "first_factor",
+        sub: Some(&user.sub),
+        ..turn.event()
+    };
+    audit_events::insert(&app.store, &event)?;
+    // Without the cookie the ticket is tied to an empty value, and no posted form matches it.
+    let browser =
+        cookies::pre_session(&app.config, request).unwrap_or_else(|| SecretBytes::new([]));
+    let ticket = Ticket {
+        amr: proof.amr,
+        // Not before the request, as for every sign-in: see `new_session` in `answer.rs`.
+        auth_time: app.now().max(visit.request.received_at),
+        remember: proof.remember == Some(true),
+        ..ticket(app, user, tie(&visit.sealed, &browser))
+    };
+    ask(turn, &ticket, None)
+}
+
+/// Asks for what makes this session stronger.
+pub fn in_session(turn: InSession<'_>, stronger: Stronger) -> Result<Response, Failure> {
+    let may_skip = match stronger {
+        Stronger::Prove { may_skip } => may_skip,
+        Stronger::Enrol(wanted) => return enrol(turn, wanted, None, None),
+    };
+    let present = turn.present;
+    let ticket = Ticket {
+        amr: present.row.amr.clone(),
+        auth_time: present.row.auth_time,
+        remember: present.is_remembered(turn.app),
+        may_skip,
+        ..ticket(turn.app, &present.user, turn.tie())
+    };
+    ask(turn.within(Some(present)), &ticket, None)
+}
+
+fn has_code(ticket: &Ticket) -> bool {
+    ticket.amr.iter().any(|method| method == "otp")
+}
+
+/// A ticket of this user, in which nothing is proved: the caller adds what was.
+pub fn ticket(app: &App, user: &UserRow, tie: [u8; 32]) -> Ticket {
+    Ticket {
+        subject: user.sub.clone(),
+        epoch: user.epoch,
+        factors: user.factors,
+        amr: Vec::new(),
+        auth_time: app.now(),
+        remember: false,
+        may_skip: false,
+        expires_at: app.now().plus(TICKET_LIFETIME),
+        tie,
+    }
+}
+
+/// Draws the page that asks. Its form token is the ticket.
+pub(super) fn ask(
+    turn: Turn<'_>,
+    ticket: &Ticket,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    ask_at(turn, &turn.action(PAGE), ticket, problem)
+}
+
+/// The same with a form that goes to another page.
+pub fn ask_at(
+    turn: Turn<'_>,
+    action: &str,
+    ticket: &Ticket,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    let app = turn.app;
+    let factors = authenticators::list(&app.store, &ticket.subject, true)?;
+    let passkeys = passkey_ids(&factors);
+    // A code that was given already makes the sign-in no stronger.
+    let takes_codes = !has_code(ticket) && passkeys.len() < factors.len();
+    let options = match passkeys.is_empty() {
+        true => None,
+        false => webauthn::request_options(app, ticket.tie, &passkeys),
+    };
+    let form = PageForm {
+        action,
+        token: &app.vault.second_factors.seal_text(TICKET, ticket),
+    };
+    let page = pages::second_factor::page(
+        turn.chrome(),
+        form,
+        turn.purpose(),
+        takes_codes,
+        options.as_deref(),
+        ticket.may_skip,
+        problem,
+    );
+    Ok(answers::scripted_page(200, page))
+}
+
+fn passkey_ids(factors: &[Authenticator]) -> Vec<&[u8]> {
+    let passkeys = factors.iter().filter(|one| one.kind == FactorKind::Passkey);
+    passkeys.map(|one| &one.id[..]).collect()
+}
+
+/// The page that adds the factor that this sign-in needs. `app_before` is the app that it offered
+/// when it was drawn before.
+fn enrol(
+    turn: InSession<'_>,
+    wanted: Strength,
+    app_before: Option<&str>,
+    problem: Option<FactorProblem>,
+) -> Result<Response, Failure> {
+    turn.with_form(PAGE, Form::NewFactor, |form| match wanted {
+        Strength::PhishingResistant => {
+            new_factor::passkey_page(turn, form, turn.tie(), true, problem)
+        }
+        Strength::SignedIn | Strength::TwoFactors => {
+            Ok(new_factor::app_page(turn, form, app_before, true, problem))
+        }
+    })
+}
+
+/// Takes the form of the page that asks for a factor, and of the page that adds one.
+pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
+    let Turn {
+        app,
+        request,
+        visit,
+        ..
+    } = turn;
+    let form = forms::read_post(app, request)?;
+    let in_session = turn.in_session();
+    if let Some(turn) = in_session.filter(|turn| turn.matches(Form::NewFactor, &form)) {
+        return take_new_factor(turn, &form);
+    }
+    let of_session = in_session.map(|turn| turn.tie());
+    let of_browser =
+        cookies::pre_session(&app.config, request).map(|browser| tie(&visit.sealed, &browser));
+    let ties: Vec<[u8; 32]> = [of_session, of_browser].into_iter().flatten().collect();
+    let ticket = posted_ticket(app, &form, &ties)?;
+    let decision = form.single("decision")?;
+    if let (None, Some(signed_in)) = (&ticket, in_session)
+        && is_stale_form_of(signed_in, &form, decision)?
+        && signed_in.goes_on()?
+    {
+        return Ok(Taken::Step(Step::Arrival));
+    }
+    if decision == Some("passkey") {
+        return passkey::prove(turn, ticket.as_ref(), &ties, &form);
+    }
+    let Some(ticket) = ticket else {
+        return Ok(expired());
+    };
+    match decision {
+        Some("not_now") if ticket.may_skip && in_session.is_some() => {
+            Ok(Taken::Step(Step::AfterWishDeclined))
+        }
+        Some("cancel") if of_session == Some(ticket.tie) => decline(turn),
+        Some("cancel") => turn.cancel(),
+        Some(_) => Err(unknown_action()),
+        None => prove(turn, &ticket, &form),
+    }
+}
+
+/// Whether a form without a ticket that counts was drawn before this browser signed in elsewhere,
+/// and names nobody but who is signed in now. Whoever cancels shall not go on.
+fn is_stale_form_of(
+    turn: InSession<'_>,
+    form: &Parameters,
+    decision: Option<&str>,
+) -> Result<bool, Failure> {
+    let app = turn.app;
+    let browser = cookies::pre_session(&app.config, turn.request);
+    let sealed = &turn.visit.sealed;
+    let is_fresh = forms::matches(app, Form::Login, sealed, browser.as_ref(), form);
+    if is_fresh || decision == Some("cancel") {
+        return Ok(false);
+    }
+    let named = match decision {
+        Some("passkey") => {
+            let id = webauthn::decoded(form, "id", parameters::HANDLE)?;
+            let found = authenticators::find_passkey(&app.store, &id)?;
+            found.map(|(sub, _)| sub)
+        }
+        Some(_) | None => sealed_ticket(app, form)?.map(|ticket| ticket.subject),
+    };
+    // A form that names nobody may be of whoever was signed in before.
+    Ok(named.is_some_and(|sub| sub == turn.present.user.sub))
+}
+
+/// The ticket in the form that was posted, if it is tied to one of these and in time.
+pub fn posted_ticket(
+    app: &App,
+    form: &Parameters,
+    ties: &[[u8; 32]],
+) -> Result<Option<Ticket>, Failure> {
+    let opened = sealed_ticket(app, form)?;
+    Ok(opened.filter(|ticket| ties.contains(&ticket.tie) && app.now() < ticket.expires_at))
+}
+
+fn sealed_ticket(app: &App, form: &Parameters) -> Result<Option<Ticket>, Failure> {
+    let text = form.bounded("form_token", parameters::HANDLE)?;
+    Ok(text.and_then(|text| app.vault.second_factors.open_text(TICKET, text)))
+}
+
+fn expired() -> Taken {
+    Taken::NotSignedIn(LoginProblem::PageExpired, Reason::PageExpired)
+}
+
+fn decline<S>(turn: Turn<'_, S>) -> Result<Taken, Failure> {
+    turn.give_up(
+        AuthorizeErrorCode::UnmetAuthenticationRequirements,
+        Reason::FactorDeclined,
+    )
+}
+
+/// Takes the factor that this sign-in needs, or a refusal to add one.
+fn take_new_factor(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
+    let again = |wanted, problem| {
+        let page = enrol(turn, wanted, form.single("app")?, problem)?;
+        Ok(Taken::Answer(page))
+    };
+    let wanted = match form.single("decision")? {
+        Some("cancel") => return decline(turn),
+        Some("continue") => return Ok(Taken::Step(Step::AfterSignIn)),
+        Some("add_app") => Strength::TwoFactors,
+        Some("add_passkey") if form.single("attestation_object")?.is_none() => {
+            return again(Strength::PhishingResistant, None);
+        }
+        Some("add_passkey") => Strength::PhishingResistant,
+        Some(_) | None => return Err(unknown_action()),
+    };
+    let added = match wanted {
+        Strength::PhishingResistant => new_factor::add_passkey(turn, turn.tie(), form)?,
+        Strength::SignedIn | Strength::TwoFactors => new_factor::add_app(turn, form)?,
+    };
+    match added {
+        Added::Problem(problem) => again(wanted, Some(problem)),
+        Added::Another => Ok(match turn.present.read_again(turn.app)? {
+            Some(present) => Taken::Strengthened(Box::new(present)),
+            None => Taken::Answer(turn.redirect("/login")),
+        }),
+        Added::First {
+            handle,
+            recovery_codes,
+        } => {
+            let kept = PresentSession {
+                handle,
+                ..turn.present.clone()
+            };
+            let chrome = turn.chrome();
+            let page = turn.within(&kept).with_form(PAGE, Form::NewFactor, |form| {
+                pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes)
+            });
+            let page = answers::form_page(200, page);
+            Ok(Taken::Answer(kept.carried_by(turn.app, page)))
+        }
+    }
+}
+
+/// Tries the code that was typed. The sign-in then has all that was proved.
+fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Failure> {
+    let client_id = turn.visit.client_id();
+    let found = users::find_for_client(&turn.app.store, &ticket.subject, client_id)?;
+    let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
+        return Ok(expired());
+    };
+    // A second code makes the sign-in no stronger.
+    if has_code(ticket) && form.bounded("code", parameters::OTHER)?.is_some() {
+        return Ok(Taken::Answer(ask(turn, ticket, None)?));
+    }
+    match show_code(turn, &found, form)? {
+        Ok(()) => Ok(Taken::Proved(Box::new(found), with_code(ticket))),
+        Err(refusal) => {
+            let page = ask(turn, ticket, Some(refusal.problem))?;
+            Ok(Taken::Answer(refusal.answer(page)))
+        }
+    }
+}
+
+/// What the ticket has, and a code.
+fn with_code(ticket: &Ticket) -> Proof {
+    Proof {
+        amr: with_factor(&ticket.amr, &["otp"]),
+        acr: Strength::TwoFactors.as_str().to_owned(),
+        auth_time: Some(ticket.auth_time),
+        ..Proof::password(Some(ticket.remember))
+    }
+}
+
+/// A code that was not accepted.
+pub struct CodeRefusal {
+    pub problem: FactorProblem,
+    reason: Option<Reason>,
+    /// How long nothing more is looked at.
+    wait: Option<Duration>,
+}
+
+impl CodeRefusal {
+    /// The page that says so, with its status and its line in the log.
+    pub fn answer(&self, page: Response) -> Response {
+        let mut page = match self.reason {
+            Some(reason) => answers::noted(page, reason),
+            None => page,
+        };
+        match self.wait {
+            Some(wait) => {
+                page.status = 429;
+                answers::retry_after(page, wait)
+            }
+            None => page,
+        }
+    }
+}
+
+/// Tries the code of the form. A right one is spent.
+pub fn show_code(
+    turn: Turn<'_>,
+    found: &CurrentUser,
+    form: &Parameters,
+) -> Result<Result<(), CodeRefusal>, Failure> {
+    let refusal = |problem, reason, wait| {
+        Ok(Err(CodeRefusal {
+            problem,
+            reason,
+            wait,
+        }))
+    };
+    let Some(code) = form.bounded("code", parameters::OTHER)? else {
+        return refusal(FactorProblem::CodeMissing, None, None);
+    };
+    match try_code(turn, found, code)? {
+        CodeVerdict::Right => Ok(Ok(())),
+        CodeVerdict::Wrong => {
+            note_wrong(turn, &found.user);
+            refusal(
+                FactorProblem::CodeWrong,
+                Some(Reason::SecondFactorWrong),
+                None,
+            )
+        }
+        CodeVerdict::TurnedAway(wait) => {
+            turn.app.note_turned_away(turn.request);
+            let minutes = answers::minutes(wait);
+            let problem = FactorProblem::TooManyAttempts { minutes };
+            refusal(problem, Some(Reason::TooManyCodes), Some(wait))
+        }
+    }
+}
+
+fn note_wrong(turn: Turn<'_>, user: &UserRow) {
+    turn.app.note_failure(
+        SECOND_FACTOR_FAILED,
+        turn.request,
+        turn.visit.client_id(),
+        Concerned::User(&user.sub),
+        Reason::SecondFactorWrong,
+    );
+}
+
+/// Whether the user is still as they were when the ticket was made.
+pub fn stands(ticket: &Ticket, user: &UserRow) -> bool {
+    user.enabled
+        && user.sub == ticket.subject
+        && user.epoch == ticket.epoch
+        && user.factors == ticket.factors
+}
+
+enum CodeVerdict {
+    Right,
+    Wrong,
+    /// Not looked at: too many came before.
+    TurnedAway(Duration),
+}
+
+/// Codes that were looked at, and how many may be.
+struct Counter {
+    bucket: FailureBucket,
+    most: i32,
+}
+
+fn try_code(turn: Turn<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdict, Failure> {
+    let app = turn.app;
+    let code = typed(text);
+    let (kind, limits_of_all): (FactorKind, &[CodeLimit]) = match code {
+        Typed::Totp(_) => (FactorKind::Totp, &MOST_CODES_OF_AN_APP),
+        Typed::RecoveryCode(_) => (FactorKind::RecoveryCode, &[]),
+        Typed::Neither => return Ok(CodeVerdict::Wrong),
+    };
+    let source = Source::of(turn.request.source).bytes();
+    let counter = |from: &[u8], limit: CodeLimit| Counter {
+        most: limit.most,
+        bucket: FailureBucket {
+            bucket: app.vault.throttle_buckets.tag(&[
+                b"code",
+                kind.as_str().as_bytes(),
+                found.user.sub.as_str().as_bytes(),
+                &limit.window.as_secs().to_be_bytes(),
+                from,
+            ]),
+            window: limit.window,
+        },
+    };
+    let mut counters = vec![counter(&source, MOST_CODES_OF_A_SOURCE)];
+    let of_all: Vec<_> = limits_of_all
+        .iter()
+        .map(|limit| counter(&[], *limit))
+        .collect();
+    // Counted before the code is looked at, so that many at once are no way around the limit. One
+    // source that is turned away uses up nothing of what everybody has together.
+    let mut wait = count(app, &counters)?;
+    if wait.is_none() {
+        wait = count(app, &of_all)?;
+    }
+    if let Some(wait) = wait {
+        return Ok(CodeVerdict::TurnedAway(wait));
+    }
+    counters.extend(of_all);
+    if !spend(turn, &found.user, kind, code)? {
+        return Ok(CodeVerdict::Wrong);
+    }
+    app.note_factor(kind);
+    let wrong_passwords = counted_wrong(app, found, turn.request.source);
+    let counted: Vec<_> = counters.into_iter().map(|one| one.bucket).collect();
+    sign_in_failures::take_back(&app.store, &counted, &wrong_passwords)?;
+    Ok(CodeVerdict::Right)
+}
+
+/// Counts one more code in each, and says how long to wait where that is too many.
+fn count(app: &App, counters: &[Counter]) -> Result<Option<Duration>, Failure> {
+    if counters.is_empty() {
+        return Ok(None);
+    }
+    let buckets: Vec<_> = counters.iter().map(|one| one.bucket.clone()).collect();
+    let counts = sign_in_failures::record(&app.store, &buckets)?;
+    let mut last = None;
+    for count in counts {
+        let is_above =
+            |one: &Counter| one.bucket.bucket == count.bucket && count.failures > one.most;
+        if counters.iter().any(is_above) {
+            last = last.max(Some(count.expires_at));
+        }
+    }
+    Ok(last.map(|ends_at| ends_at.since(app.now())))
+}
+
+/// Whether the code is right. A right one is spent.
+fn spend(turn: Turn<'_>, user: &UserRow, kind: FactorKind, code: Typed) -> Result<bool, Failure> {
+    let app = turn.app;
+    let store = &app.store;
+    let event = AuditEvent {
+        sub: Some(&user.sub),
+        ..turn.event()
+    };
+    let factors = authenticators::list(store, &user.sub, true)?;
+    let mut factors = factors.iter().filter(|one| one.kind == kind);
+    let opened = |one: &Authenticator| new_factor::opened(app, &user.sub, one.secret.as_ref()?);
+    match code {
+        Typed::Totp(code) => {
+            let Some(factor) = factors.next() else {
+                return Ok(false);
+            };
+            let step = opened(factor)
+                .and_then(|secret| step_of(code, &secret, factor.last_step, app.now()));
+            match step {
+                Some(step) => Ok(authenticators::use_step(store, &user.sub, step, &event)?),
+                None => Ok(false),
+            }
+        }
+        Typed::RecoveryCode(digest) => {
+            let digest = SecretBytes::new(digest);
+            match factors.find(|one| opened(one).is_some_and(|stored| stored == digest)) {
+                Some(code) => {
+                    let used =
+                        authenticators::use_recovery_code(store, &user.sub, &code.id, &event)?;
+                    Ok(used)
+                }
+                None => Ok(false),
+            }
+        }
+        Typed::Neither => Ok(false),
+    }
+}

@@ -1,0 +1,99 @@
+//! `/logout`: the page that asks whether to sign out, on one's own or for a sealed request of a
+//! client.
+
+pub mod back_channel_logout;
+pub mod end_session;
+
+use super::answers::{self, Presentation};
+use super::{cookies, static_files};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::config::Config;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::logout::end_session::SignOut;
+use crate::endpoints::present_session::PresentSession;
+use crate::http::{Method, Request, Response};
+use crate::pages;
+use crate::pages::frame::PageForm;
+use gatepost_protocol::logout::end_session::SignOutStep;
+use gatepost_protocol::words::reason::Reason;
+
+/// Refused when the sealed request does not open or has expired, or when the form is not of this
+/// browser.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    let sign_out = SignOut::reopen(app, request)?;
+    let present = PresentSession::find(app, request)?;
+    match (request.method, &present, sign_out.next(present.as_ref())) {
+        (Method::Post, Some(present), _) => take(app, request, &sign_out, present),
+        (_, Some(present), SignOutStep::Ask) => Ok(draw(app, request, &sign_out, present, false)),
+        (Method::Head, _, _) => Ok(answers::nothing_to_show()),
+        (_, present, _) => sign_out.finish(app, request, present.as_ref()),
+    }
+}
+
+fn take(
+    app: &App,
+    request: &Request,
+    sign_out: &SignOut,
+    present: &PresentSession,
+) -> Result<Response, Failure> {
+    let form = forms::read_post(app, request)?;
+    if !forms::matches(
+        app,
+        Form::Logout,
+        &sign_out.sealed,
+        Some(&present.handle.random),
+        &form,
+    ) {
+        return Ok(draw(app, request, sign_out, present, true));
+    }
+    match form.single("decision")? {
+        Some("sign_out") => sign_out.finish(app, request, Some(present)),
+        Some("stay") => {
+            let home = format!("{}/", app.config.base_url.path());
+            let presentation = Presentation::of(app, request);
+            Ok(answers::see_other(
+                presentation.in_language_of(home, sign_out.ui_locales()),
+            ))
+        }
+        Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+    }
+}
+
+fn draw(
+    app: &App,
+    request: &Request,
+    sign_out: &SignOut,
+    present: &PresentSession,
+    drawn_again: bool,
+) -> Response {
+    let token = forms::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
+    let presentation = Presentation::of(app, request);
+    let action = presentation.in_its_language(sign_out.page(app));
+    let chrome = presentation.chrome(sign_out.ui_locales());
+    let form = PageForm {
+        action: &action,
+        token: &token,
+    };
+    let page = pages::logout::page(
+        chrome,
+        form,
+        present.account(),
+        sign_out.client(),
+        drawn_again,
+    );
+    answers::form_page(200, page)
+}
+
+/// `/connect/checksession` (OpenID Connect Session Management §3.3): the one page of ours that
+/// anybody may frame. It reads one cookie of its own and knows nothing else; neither session nor
+/// database is asked.
+pub fn check_session(config: &Config) -> Response {
+    let script = format!(
+        "{}/static/check-session.js?v={}",
+        config.base_url.path(),
+        static_files::version(config)
+    );
+    let cookie = cookies::browser_state_cookie_name(config);
+    answers::frameable_page(pages::logout::check_session_page(&cookie, &script))
+}

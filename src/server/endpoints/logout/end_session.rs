@@ -1,0 +1,357 @@
+//! `/connect/endsession` (OpenID Connect RP-Initiated Logout 1.0): signs the user out for a client,
+//! at once where no question is needed; otherwise it sends the browser to the page that asks. A
+//! client may also call it itself, without a browser: then the session ends that its ID token
+//! names.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::app::failure::Failure;
+use crate::app::{App, id_tokens};
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::cookies::{self, SessionHandle};
+use crate::endpoints::forms::require_form;
+use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::upstream::logout::UpstreamSignOut;
+use crate::endpoints::visit::{self, Opened};
+use crate::http::{Method, Request, Response};
+use crate::pages;
+use crate::pages::logout::SignedOut;
+use crate::registry::RegisteredClient;
+use gatepost_protocol::authorize::authorize_request::AuthorizeError;
+use gatepost_protocol::logout::end_session::{
+    EndSessionRequest, SignOutStep, UpstreamReturn, front_channel_address,
+};
+use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::client::Client;
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::redirect_uri::origin_of;
+use gatepost_protocol::words::session::Session;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::session_clients;
+use gatepost_store::sessions::{self, FoundSession};
+
+/// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or
+/// disabled.
+pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+    if request.method == Method::Post {
+        // A post from another site carries no Lax cookie: the session is looked at one GET later,
+        // on a page of ours.
+        require_form(request, 415)?;
+        let parameters = Parameters::parse(&request.body)?;
+        return Ok(answers::see_other(
+            SignOut::begin(app, &parameters)?.page(app),
+        ));
+    }
+    let parameters = Parameters::parse(request.query.as_bytes())?;
+    let sign_out = SignOut::begin(app, &parameters)?;
+    let present = PresentSession::find(app, request)?;
+    match sign_out.next(present.as_ref()) {
+        SignOutStep::Ask => Ok(answers::see_other(sign_out.page(app))),
+        SignOutStep::End | SignOutStep::NobodySignedIn => {
+            sign_out.finish(app, request, present.as_ref())
+        }
+    }
+}
+
+/// A wish to sign out on its way through our pages, and who has it.
+pub struct SignOut {
+    /// The request, sealed; empty when no client sent the person here.
+    pub sealed: String,
+    request: EndSessionRequest,
+    client: Option<Arc<RegisteredClient>>,
+}
+
+impl SignOut {
+    fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
+        let snapshot = app.registry.snapshot();
+        let request =
+            EndSessionRequest::read(parameters, |hint| id_tokens::claims(app, &snapshot, hint))?;
+        let sealed = visit::seal(app, SealedPurpose::Logout(request.clone())).sealed;
+        if sealed.len() > parameters::SEALED_REQUEST {
+            return Err(Failure::bad_request(Reason::RequestTooLong));
+        }
+        SignOut::of(app, request, sealed)
+    }
+
+    /// Opens the request in the address of the logout page; a plain one when the person came there
+    /// alone.
+    pub fn reopen(app: &App, request: &Request) -> Result<SignOut, Failure> {
+        let query = Parameters::parse(request.query.as_bytes())?;
+        if query.single("r")?.is_none() {
+            return SignOut::of(app, EndSessionRequest::default(), String::new());
+        }
+        let Opened { request, sealed } = visit::open(app, request)?;
+        let SealedPurpose::Logout(request) = request.purpose else {
+            return Err(visit::invalid());
+        };
+        SignOut::of(app, request, sealed)
+    }
+
+    /// A client that is named must be registered; it is looked up at each step. What was done here
+    /// and goes on upstream comes back without a seal.
+    pub fn of(app: &App, request: EndSessionRequest, sealed: String) -> Result<SignOut, Failure> {
+        let Some(client_id) = &request.client_id else {
+            return Ok(SignOut {
+                sealed,
+                request,
+                client: None,
+            });
+        };
+        let client = app
+            .registry
+            .client(client_id)?
+            .ok_or_else(|| refused(None, Reason::UnknownClient))?;
+        if !client.client.enabled {
+            return Err(refused(Some(client_id.clone()), Reason::DisabledClient));
+        }
+        Ok(SignOut {
+            sealed,
+            request,
+            client: Some(client),
+        })
+    }
+
+    pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
+        self.request.decide(present.map(|present| &present.row))
+    }
+
+    pub fn page(&self, app: &App) -> String {
+        if self.sealed.is_empty() {
+            return format!("{}/logout", app.config.base_url.path());
+        }
+        visit::page_address(app, "/logout", &self.sealed)
+    }
+
+    pub fn ui_locales(&self) -> &str {
+        self.request.ui_locales.as_deref().unwrap_or_default()
+    }
+
+    pub fn client(&self) -> Option<&Client> {
+        self.client.as_ref().map(|client| &client.client)
+    }
+
+    /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to
+    /// be signed out there as well, back to the client, or to a page that says that it is done.
+    pub fn finish(
+        &self,
+        app: &App,
+        request: &Request,
+        present: Option<&PresentSession>,
+    ) -> Result<Response, Failure> {
+        let Some(present) = present else {
+            self.end_what_is_dead(app, request)?;
+            self.end_hinted(app, request)?;
+            let ended = SignedOut {
+                at_once: self.request.hinted.is_some(),
+                ..SignedOut::default()
+            };
+            return Ok(self.leave(app, request, &ended));
+        };
+        let frames = frames(app, &present.row)?;
+        // With its end the session's row forgets the ID token that upstream is shown.
+        let upstream = UpstreamSignOut::of(app, present)?;
+        self.end(app, request, &present.row, Value::Null)?;
+        let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.request));
+        let ended = SignedOut {
+            frames,
+            upstream,
+            at_once: true,
+        };
+        Ok(cookies::remove_session(
+            &app.config,
+            self.leave(app, request, &ended),
+        ))
+    }
+
+    fn end(
+        &self,
+        app: &App,
+        request: &Request,
+        session: &Session,
+        detail: Value,
+    ) -> Result<(), Failure> {
+        let event = AuditEvent {
+            event: "signed_out",
+            client_id: self.request.client_id.as_ref(),
+            sub: Some(&session.subject),
+            sid: Some(&session.sid),
+            source: Some(request.source),
+            request_id: Some(&request.id),
+            detail,
+        };
+        Ok(sessions::end(&app.store, session.day, &session.sid, &event).map(drop)?)
+    }
+
+    /// Ends the session that the ID token names. This is for clients that send no browser but ask
+    /// themselves, server to server. Nothing ends by the token's `sub` alone: its user may have
+    /// other sessions, which the client has no token of. An end that is found is confirmed, as in
+    /// [`SignOut::end_what_is_dead`].
+    fn end_hinted(&self, app: &App, request: &Request) -> Result<(), Failure> {
+        let Some(hinted) = &self.request.hinted else {
+            return Ok(());
+        };
+        let Some(sid) = &hinted.sid else {
+            return Ok(());
+        };
+        let found = sessions::find_of_user(&app.store, sid, &hinted.subject)?;
+        match found {
+            Some(session) if app.now() < session.expires_at => {
+                self.end(app, request, &session, json!({"by": "id_token_hint"}))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The end of this browser's session may have reached no standby, and after a failover the
+    /// session could live again. So it is ended anew, or its end confirmed, before the page says
+    /// so.
+    fn end_what_is_dead(&self, app: &App, request: &Request) -> Result<(), Failure> {
+        let Some(handle) = SessionHandle::of(&app.config, request) else {
+            return Ok(());
+        };
+        let found = sessions::find(&app.store, handle.day, &handle.hash(), None)?;
+        match found {
+            Some(FoundSession { session, .. }) if app.now() < session.expires_at => {
+                self.end(app, request, &session, Value::Null)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The end of a sign-out, for a browser that is back from upstream. One that has a session
+    /// again is asked.
+    pub fn after_upstream(
+        &self,
+        app: &App,
+        request: &Request,
+        present: Option<&PresentSession>,
+    ) -> Result<Response, Failure> {
+        match (self.way_back(), present) {
+            (None, Some(_)) => return Ok(answers::see_other(self.page(app))),
+            (Some(_), Some(_)) => {}
+            (Some(_) | None, None) => self.end_what_is_dead(app, request)?,
+        }
+        Ok(self.leave(
+            app,
+            request,
+            &SignedOut {
+                at_once: true,
+                ..SignedOut::default()
+            },
+        ))
+    }
+
+    fn way_back(&self) -> Option<String> {
+        self.request.way_back(self.client()?)
+    }
+
+    fn leave(&self, app: &App, request: &Request, ended: &SignedOut) -> Response {
+        let upstream = ended.upstream.as_ref().map(|(_, address)| address.clone());
+        let next = upstream.or_else(|| self.way_back());
+        let mut response = match next.filter(|_| ended.at_once) {
+            Some(location) if ended.frames.is_empty() => answers::see_other(location),
+            next => self.farewell(app, request, ended, next.as_deref()),
+        };
+        response.note.client_id = self.request.client_id.as_ref().map(ClientId::to_string);
+        response
+    }
+
+    /// The page that says that it is done. It loads the clients' frames, and goes on to `next`.
+    fn farewell(
+        &self,
+        app: &App,
+        request: &Request,
+        ended: &SignedOut,
+        next: Option<&str>,
+    ) -> Response {
+        let presentation = Presentation::of(app, request);
+        let chrome = presentation.chrome(self.ui_locales());
+        let way_back = self.way_back();
+        let back = self.client().zip(way_back.as_deref());
+        let is_unknown = back.is_none() && self.request.unmatched_redirect_uri.is_some();
+        let page = pages::logout::signed_out_page(chrome, ended, back, is_unknown);
+        let frames = ended.frames.iter();
+        let origins: BTreeSet<String> = frames
+            .filter_map(|(_, address)| origin_of(address))
+            .collect();
+        let page = answers::framing_page(page, &origins, next);
+        self.noted(page, back.is_some())
+    }
+
+    /// Says to the log why the way back that was asked for is none.
+    fn noted(&self, page: Response, has_way_back: bool) -> Response {
+        let (Some(sent), false) = (&self.request.unmatched_redirect_uri, has_way_back) else {
+            return page;
+        };
+        let (reason, detail) = match self.client() {
+            None => (
+                Reason::PostLogoutRedirectUriOfNobody,
+                format!("received {sent}"),
+            ),
+            Some(client) => {
+                let registered = client.post_logout_redirect_uris.join(" ");
+                (
+                    Reason::UnregisteredPostLogoutRedirectUri,
+                    format!("received {sent}; registered {registered}"),
+                )
+            }
+        };
+        let mut page = answers::noted(page, reason);
+        page.note.detail = Some(detail);
+        page
+    }
+}
+
+fn refused(client_id: Option<ClientId>, reason: Reason) -> Failure {
+    Failure::Authorize(AuthorizeError::Page {
+        client_id,
+        reason,
+        detail: None,
+    })
+}
+
+/// The clients' pages that end their part of the session, and where.
+fn frames(app: &App, session: &Session) -> Result<Vec<(Arc<RegisteredClient>, String)>, Failure> {
+    let mut frames = Vec::new();
+    for client_id in session_clients::list(&app.store, session.day, &session.sid)? {
+        let Some(client) = app.registry.client(&client_id)? else {
+            continue;
+        };
+        if let Some(logout) = &client.client.frontchannel_logout {
+            let address = front_channel_address(&logout.uri, app.issuer(), &session.sid);
+            frames.push((client, address));
+        }
+    }
+    Ok(frames)
+}
+
+/// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to
+/// `/logout`, which says that nobody is signed in or asks whether to sign out.
+pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let state = query
+        .bounded("state", parameters::HANDLE)
+        .map_err(Failure::bad_request)?;
+    let Some(returns) = state.and_then(|state| begun_here(app, state, provider)) else {
+        let mut response = answers::see_other(format!("{}/logout", app.config.base_url.path()));
+        response.note.reason = Some(Reason::SignOutNotBegunHere);
+        return Ok(response);
+    };
+    if request.method == Method::Head {
+        return Ok(answers::nothing_to_show());
+    }
+    let present = PresentSession::find(app, request)?;
+    SignOut::of(app, returns.request, String::new())?.after_upstream(app, request, present.as_ref())
+}
+
+fn begun_here(app: &App, state: &str, provider: &str) -> Option<UpstreamReturn> {
+    match visit::open_text(app, state).ok()?.request.purpose {
+        SealedPurpose::SignedOut(returns) if returns.provider == provider => Some(returns),
+        _ => None,
+    }
+}

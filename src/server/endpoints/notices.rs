@@ -1,0 +1,72 @@
+//! Leaves letters to the lane of letters for what a signed-in person did, among them notices: they
+//! tell people what changed about their account, whoever changed it.
+
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::app::letters::{AccountChange, AskedBy, Errand};
+use crate::endpoints::answers::Presentation;
+use gatepost_protocol::login::letters::{Withheld, verified_address};
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::users::UserRow;
+
+/// Whoever wants a letter by this request.
+pub fn asked_by(presentation: &Presentation<'_>) -> AskedBy {
+    AskedBy {
+        source: presentation.request.source,
+        request_id: presentation.request.id.clone(),
+        language: presentation.language("").tag(),
+    }
+}
+
+/// Leaves an errand to the lane; says so to the audit log if it is full.
+pub fn hand_over(app: &App, asked: &AskedBy, sub: Option<&Subject>, errand: Errand) {
+    if !app.letters.enter(errand, asked.clone()) {
+        app.letters.note_withheld(Withheld::Queue);
+        app.note_withheld_letter(asked, sub, Withheld::Queue);
+    }
+}
+
+/// Tells a user what changed, at the address that they had; not where that is not verified. The
+/// lane leaves out an address that only an identity provider without `trust_email` verified.
+pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: AccountChange) {
+    let before = Noticed {
+        sub: &user.sub,
+        name: user.designation(),
+        claims: &user.claims,
+    };
+    tell(app, &asked_by(presentation), &before, change);
+}
+
+/// Tells a user of a factor that took the place of all that they had.
+pub fn send_of_replacement(app: &App, presentation: &Presentation<'_>, user: &UserRow) {
+    send(app, presentation, user, AccountChange::FactorAdded);
+    if user.strongest_acr > Strength::SignedIn {
+        send(app, presentation, user, AccountChange::FactorRemoved);
+    }
+}
+
+/// A user as they were before the change.
+pub struct Noticed<'a> {
+    pub sub: &'a Subject,
+    /// What they are called in the letter.
+    pub name: &'a str,
+    pub claims: &'a Map<String, Value>,
+}
+
+/// The same for a change by a program.
+pub fn tell(app: &App, asked: &AskedBy, before: &Noticed<'_>, change: AccountChange) {
+    let address = verified_address(before.claims).and_then(|text| MailAddress::parse(text).ok());
+    let (Some(to), Some(_)) = (address, app.letters.from()) else {
+        return;
+    };
+    let errand = Errand::Notice {
+        sub: before.sub.clone(),
+        username: before.name.to_owned(),
+        to,
+        change,
+    };
+    hand_over(app, asked, Some(before.sub), errand);
+}

@@ -1,0 +1,167 @@
+//! Who is signed in with the browser that sent a request.
+
+use std::time::Duration;
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::cookies::{self, SessionHandle};
+use crate::http::{Request, Response};
+use crate::pages::frame::Account;
+use gatepost_protocol::authorize::authorize_request::AuthorizeRequest;
+use gatepost_protocol::words::identifiers::{ClientId, Sid};
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::session::{Session, SignIn};
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::consents::ConsentRow;
+use gatepost_store::sessions::{self, FoundSession};
+use gatepost_store::users::UserRow;
+
+const USE_NOTED_AFTER: Duration = Duration::from_secs(3_600);
+
+/// A live session: it has not ended or run out, its user exists and is enabled, and nothing was
+/// revoked since.
+#[derive(Clone, Debug)]
+pub struct PresentSession {
+    /// The cookie's handle; ties forms to this session.
+    pub handle: SessionHandle,
+    pub row: Session,
+    pub user: UserRow,
+    /// The browser's part of `session_state`. `None` when this browser sent none.
+    pub browser_state: Option<SecretText>,
+    pub consent: KnownConsent,
+}
+
+/// What the user allows the client of this request, as far as the session's look-up told.
+#[derive(Clone, Debug)]
+pub enum KnownConsent {
+    Unread,
+    /// Lapsed or not; `None` where there is none.
+    Read(Option<ConsentRow>),
+}
+
+impl PresentSession {
+    /// The live session of this browser, if it has one.
+    pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
+        PresentSession::find_at(app, request, None)
+    }
+
+    /// The same, with what its user allows that client.
+    pub fn find_at(
+        app: &App,
+        request: &Request,
+        client_id: Option<&ClientId>,
+    ) -> Result<Option<PresentSession>, Failure> {
+        let Some(handle) = SessionHandle::of(&app.config, request) else {
+            return Ok(None);
+        };
+        let browser_state = cookies::browser_state(&app.config, request);
+        PresentSession::read(app, handle, browser_state, client_id)
+    }
+
+    pub fn read_again(&self, app: &App) -> Result<Option<PresentSession>, Failure> {
+        PresentSession::read(app, self.handle.clone(), self.browser_state.clone(), None)
+    }
+
+    fn read(
+        app: &App,
+        handle: SessionHandle,
+        browser_state: Option<SecretText>,
+        client_id: Option<&ClientId>,
+    ) -> Result<Option<PresentSession>, Failure> {
+        let Some(found) = sessions::find(&app.store, handle.day, &handle.hash(), client_id)? else {
+            return Ok(None);
+        };
+        let stands = found.stands(app.now());
+        let FoundSession {
+            session,
+            user,
+            consent,
+            ..
+        } = found;
+        let consent = match client_id {
+            Some(_) => KnownConsent::Read(consent),
+            None => KnownConsent::Unread,
+        };
+        if stands {
+            note_use(app, &session);
+        }
+        Ok(user.filter(|_| stands).map(|user| PresentSession {
+            handle,
+            row: session,
+            user,
+            browser_state,
+            consent,
+        }))
+    }
+
+    /// Whether it outlives the browser.
+    pub fn is_remembered(&self, app: &App) -> bool {
+        let is_offered = app.config.remember_session_lifetime.is_some();
+        is_offered && self.row.expires_at.since(self.row.created_at) > app.config.session_lifetime
+    }
+
+    /// How many seconds are left of a session that outlives the browser.
+    pub fn max_age(&self, app: &App) -> Option<u64> {
+        self.is_remembered(app)
+            .then(|| self.row.expires_at.since(app.now()).as_secs())
+    }
+
+    /// Whether the user may add factors. Factors are for people with a password or a passkey; the
+    /// first one is the operator's to allow.
+    pub fn may_add_factors(&self, app: &App) -> bool {
+        let has_some = self.user.strongest_acr > Strength::SignedIn;
+        self.user.has_own_way_in() && (app.config.enrols || has_some)
+    }
+
+    /// The answer that brings its browser the handle of this session.
+    pub fn carried_by(&self, app: &App, response: Response) -> Response {
+        cookies::set_session(&app.config, response, &self.handle, self.max_age(app))
+    }
+
+    /// What tokens say about the sign-in. They name the session (`sid`) that they were given in,
+    /// but not where a device gets them; and the provider if the request named one.
+    pub fn sign_in(&self, sid: Option<&Sid>, request: &AuthorizeRequest) -> SignIn {
+        let named = request.acr_values.identity_provider.is_some();
+        SignIn {
+            subject: self.user.sub.clone(),
+            sid: sid.cloned(),
+            tenant: self.row.tenant.clone(),
+            identity_provider: named.then(|| self.row.identity_provider().to_owned()),
+            auth_time: self.row.auth_time,
+            amr: self.row.amr.clone(),
+            acr: request.claims.told(&self.row.acr).to_owned(),
+        }
+    }
+
+    pub fn account(&self) -> Account<'_> {
+        Account {
+            name: self.display_name(),
+            username: self.user.username.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// What the person is called: the `name` claim, else the user name; without one, what they are
+    /// called elsewhere.
+    pub fn display_name(&self) -> &str {
+        let given = self.claim("name").or(self.user.username.as_deref());
+        given
+            .or_else(|| self.claim("preferred_username"))
+            .or_else(|| self.claim("email"))
+            .unwrap_or(self.user.sub.as_str())
+    }
+
+    fn claim(&self, name: &str) -> Option<&str> {
+        let text = self.user.claims.get(name)?.as_str()?;
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Only the account page needs this note, so a busy database does without it.
+fn note_use(app: &App, session: &Session) {
+    let an_hour_ago = app.now().minus(USE_NOTED_AFTER);
+    if session.used_at <= an_hour_ago
+        && let Err(error) = sessions::touch(&app.store, session, an_hour_ago)
+    {
+        log::info!("that a session is in use was not noted: {error}");
+    }
+}

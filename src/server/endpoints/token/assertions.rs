@@ -1,0 +1,272 @@
+//! JWTs from others. They are verified by their sender's keys, which are registered, or fetched and
+//! kept. An assertion is good for one use, over all processes.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::fetched::Provenance;
+use crate::keys::signing::verify;
+use crate::outbound::{Asker, Deadline, OutboundError, OutboundRequest};
+use gatepost_protocol::discovery::{TOKEN_PATH, endpoint_url};
+use gatepost_protocol::keys::jwt::UnverifiedJws;
+use gatepost_protocol::keys::key_set::KeySet;
+use gatepost_protocol::token::assertion::{
+    Assertion, AssertionProblem, ExpectedAssertion, judge, verifying_key,
+};
+use gatepost_protocol::words::catalogue::AssertionIssuer;
+use gatepost_protocol::words::client::SigningAlgorithm;
+use gatepost_protocol::words::instant::Instant;
+use gatepost_store::tokens;
+
+/// The outer error: nothing can be judged now. The inner one: the JWT is refused.
+type Judged<T> = Result<Result<T, AssertionProblem>, Failure>;
+
+#[derive(Clone, Copy, Debug)]
+pub enum KeySource<'a> {
+    Inline(&'a Value),
+    Uri(&'a str),
+}
+
+impl<'a> KeySource<'a> {
+    /// Where a registration says the keys are; `None` when it has no keys.
+    pub fn of(jwks: &'a Option<Value>, jwks_uri: &'a Option<String>) -> Option<KeySource<'a>> {
+        jwks.as_ref()
+            .map(KeySource::Inline)
+            .or(jwks_uri.as_deref().map(KeySource::Uri))
+    }
+}
+
+impl App {
+    /// What `aud` of an assertion may be: the issuer or the token endpoint (RFC 7523 §3).
+    fn assertion_audiences(&self) -> Vec<String> {
+        let token_endpoint = endpoint_url(self.issuer(), TOKEN_PATH);
+        vec![self.issuer().to_owned(), token_endpoint]
+    }
+
+    /// The same of an assertion as a grant. An ID-JAG names the issuer alone.
+    pub fn grant_audiences(&self, issuer: &AssertionIssuer) -> Vec<String> {
+        match issuer.id_jag {
+            true => vec![self.issuer().to_owned()],
+            false => self.assertion_audiences(),
+        }
+    }
+
+    /// The same of a client's authentication: the issuer alone where the setting says so (RFC
+    /// 10070).
+    pub fn client_assertion_audiences(&self) -> Vec<String> {
+        match self.config.client_assertions_name_issuer {
+            true => vec![self.issuer().to_owned()],
+            false => self.assertion_audiences(),
+        }
+    }
+
+    /// Verifies an assertion, judges its claims and takes it, so that it is never taken again.
+    /// `algs` is what is registered.
+    pub fn spend_assertion(
+        &self,
+        jws: &UnverifiedJws,
+        keys: KeySource<'_>,
+        algs: &[SigningAlgorithm],
+        expected: ExpectedAssertion<'_>,
+        now: Instant,
+    ) -> Judged<Assertion> {
+        let claims = self.presented_claims(jws, keys, algs)?;
+        let assertion = match claims.and_then(|claims| judge(&claims, expected, now)) {
+            Ok(assertion) => assertion,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let is_new = tokens::take_assertion(
+            &self.store,
+            expected.issuer,
+            &assertion.jti,
+            assertion.forgotten_at,
+        )?;
+        Ok(match is_new {
+            true => Ok(assertion),
+            false => Err(AssertionProblem::Replayed),
+        })
+    }
+
+    /// The verified claims of a JWT that a request brings.
+    pub fn presented_claims(
+        &self,
+        jws: &UnverifiedJws,
+        keys: KeySource<'_>,
+        algs: &[SigningAlgorithm],
+    ) -> Judged<Map<String, Value>> {
+        self.verified_claims(
+            Asker::Worker(&self.outbound),
+            jws,
+            Provenance::Presented,
+            keys,
+            algs,
+            Deadline::usual(),
+        )
+    }
+
+    /// The claims of a JWT that one of these keys signed. A key that is missing from a fetched set
+    /// may be new: then the set is fetched again, at most once a minute for each provenance. All
+    /// this takes no longer than `deadline`.
+    pub fn verified_claims(
+        &self,
+        asker: Asker<'_>,
+        jws: &UnverifiedJws,
+        provenance: Provenance,
+        keys: KeySource<'_>,
+        algs: &[SigningAlgorithm],
+        deadline: Deadline,
+    ) -> Judged<Map<String, Value>> {
+        let url = match keys {
+            KeySource::Inline(jwks) => {
+                return Ok(match KeySet::parse(jwks) {
+                    Some(set) => verify_by(jws, &set, algs),
+                    None => Err(AssertionProblem::KeysUnavailable),
+                });
+            }
+            KeySource::Uri(url) => url,
+        };
+        let fetch = |asker: Asker<'_>| fetch_key_set(asker, url, deadline);
+        let set = match had(self.key_sets.find(asker, url, deadline, |_| true, fetch))? {
+            Ok(set) => set,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let verified = verify_by(jws, &set, algs);
+        if verified != Err(AssertionProblem::Key) {
+            return Ok(verified);
+        }
+        let newer = had(self
+            .key_sets
+            .find_newer(asker, url, deadline, &set, provenance, fetch))?;
+        Ok(newer.map_or(verified, |newer| verify_by(jws, &newer, algs)))
+    }
+}
+
+/// Why a set cannot be had, where it cannot. The request that tried has logged the cause.
+fn had(found: Result<Arc<KeySet>, OutboundError>) -> Judged<Arc<KeySet>> {
+    match found {
+        Ok(set) => Ok(Ok(set)),
+        Err(OutboundError::Busy) => Err(Failure::Busy),
+        Err(error) if error.is_passing() => Ok(Err(AssertionProblem::KeysUnavailable)),
+        Err(_) => Ok(Err(AssertionProblem::KeysUnusable)),
+    }
+}
+
+/// Fails when nothing answers in time, or when the answer is no JWK set (RFC 7517 §5).
+pub fn fetch_key_set(
+    asker: Asker<'_>,
+    url: &str,
+    deadline: Deadline,
+) -> Result<KeySet, OutboundError> {
+    let request =
+        OutboundRequest::get(url).header("Accept", "application/jwk-set+json, application/json");
+    let answer = asker.send(request, deadline)?.require_ok()?;
+    let set = answer.json().as_ref().and_then(KeySet::parse);
+    set.ok_or_else(|| OutboundError::Unusable(String::from("the answer is no JWK set")))
+}
+
+/// The claims, if the one key that fits made the signature.
+pub fn verify_by(
+    jws: &UnverifiedJws,
+    keys: &KeySet,
+    algs: &[SigningAlgorithm],
+) -> Result<Map<String, Value>, AssertionProblem> {
+    let key = verifying_key(jws, keys, algs)?;
+    if !verify(key, jws.signing_input.as_bytes(), &jws.signature) {
+        return Err(AssertionProblem::Signature);
+    }
+    jws.unverified_claims().ok_or(AssertionProblem::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::json;
+
+    use super::*;
+    use crate::keys::signing::{SigningKey, generate};
+    use gatepost_protocol::keys::jwt::{assemble, signing_input};
+
+    fn key(algorithm: SigningAlgorithm) -> SigningKey {
+        SigningKey::from_pkcs8(algorithm, &generate(algorithm).unwrap()).unwrap()
+    }
+
+    fn signed(key: &SigningKey, kid: &str) -> UnverifiedJws {
+        let claims = json!({ "sub": "web" });
+        let input = signing_input(key.algorithm(), kid, "JWT", &claims);
+        let signature = key.sign(input.as_bytes()).unwrap();
+        UnverifiedJws::parse(&assemble(input, &signature)).unwrap()
+    }
+
+    fn set(keys: &[&SigningKey]) -> KeySet {
+        let jwks: Vec<Value> = keys.iter().map(|key| key.public_key().to_jwk()).collect();
+        KeySet::parse(&json!({ "keys": jwks })).unwrap()
+    }
+
+    #[test]
+    fn every_algorithm_is_verified_by_its_own_key_alone() {
+        for algorithm in SigningAlgorithm::ALL {
+            let (ours, foreign) = (key(algorithm), key(algorithm));
+            let jws = signed(&ours, ours.kid());
+            let keys = set(&[&ours, &foreign]);
+            assert_eq!(
+                verify_by(&jws, &keys, &[algorithm]).unwrap().get("sub"),
+                Some(&json!("web"))
+            );
+            assert_eq!(
+                verify_by(&jws, &set(&[&foreign]), &[algorithm]),
+                Err(AssertionProblem::Key)
+            );
+            assert_eq!(
+                verify_by(&jws, &keys, &[]),
+                Err(AssertionProblem::Algorithm)
+            );
+            // Under the name of another key of the set.
+            let renamed = signed(&ours, foreign.kid());
+            assert_eq!(
+                verify_by(&renamed, &keys, &[algorithm]),
+                Err(AssertionProblem::Signature)
+            );
+            let altered = UnverifiedJws {
+                signing_input: format!("{}A", jws.signing_input),
+                ..jws.clone()
+            };
+            assert_eq!(
+                verify_by(&altered, &keys, &[algorithm]),
+                Err(AssertionProblem::Signature)
+            );
+            let short = UnverifiedJws {
+                signature: jws.signature[1..].to_vec(),
+                ..jws
+            };
+            assert_eq!(
+                verify_by(&short, &keys, &[algorithm]),
+                Err(AssertionProblem::Signature)
+            );
+        }
+    }
+
+    #[test]
+    fn the_nothing_signature_of_ecdsa_is_no_signature() {
+        let ours = key(SigningAlgorithm::Es256);
+        let jws = UnverifiedJws {
+            signature: vec![0; 64],
+            ..signed(&ours, ours.kid())
+        };
+        assert_eq!(
+            verify_by(&jws, &set(&[&ours]), &[SigningAlgorithm::Es256]),
+            Err(AssertionProblem::Signature)
+        );
+    }
+
+    #[test]
+    fn the_hmac_that_takes_a_public_key_for_a_secret_is_not_even_read() {
+        let ours = key(SigningAlgorithm::Rs256);
+        let header =
+            URL_SAFE_NO_PAD.encode(json!({ "alg": "HS256", "kid": ours.kid() }).to_string());
+        assert_eq!(UnverifiedJws::parse(&format!("{header}.e30.AAAA")), None);
+    }
+}

@@ -1,0 +1,311 @@
+//! How a client proves who it is at the endpoints it calls itself (RFC 6749 §2.3, §3.2.1), and a
+//! resource at introspection (RFC 7662 §2.1).
+
+use std::convert::identity;
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::app::App;
+use crate::app::audit_keeping::Concerned;
+use crate::app::failure::{Failure, Refusal};
+use crate::app::guesses::{Guesses, Source};
+use crate::app::metadata_documents::reason_for;
+use crate::endpoints::token::assertions::KeySource;
+use crate::http::Request;
+use crate::registry::RegisteredClient;
+use gatepost_protocol::keys::jwt::UnverifiedJws;
+use gatepost_protocol::token::assertion::{self, ExpectedAssertion};
+use gatepost_protocol::token::client_authentication::{
+    AuthenticationFailure, ClientVerdict, PresentedClient,
+};
+use gatepost_protocol::token::workload_identity;
+use gatepost_protocol::words::client::{Client, Profile, SigningAlgorithm};
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::parameters::Parameters;
+use gatepost_protocol::words::reason::Reason;
+
+#[derive(Clone, Debug)]
+pub enum Introspector {
+    /// A confidential client, about its own tokens.
+    Client(Arc<RegisteredClient>),
+    /// A resource, about tokens that have one of its scopes.
+    Resource(String),
+}
+
+/// The outer error: the store cannot be asked. The inner one: authentication failed.
+type Judged<T> = Result<Result<T, AuthenticationFailure>, Failure>;
+
+/// Judges one reading of what was presented.
+type Judge<T> = fn(&App, &PresentedClient, Instant) -> Judged<T>;
+
+/// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2
+/// asks for.
+pub fn authenticate(
+    app: &App,
+    request: &Request,
+    parameters: &Parameters,
+    now: Instant,
+) -> Result<Arc<RegisteredClient>, Failure> {
+    prove(app, request, parameters, now, client, identity)
+}
+
+/// Authenticates the client or resource that asks about a token. Every failure is a 401.
+pub fn authenticate_introspector(
+    app: &App,
+    request: &Request,
+    parameters: &Parameters,
+    now: Instant,
+) -> Result<Introspector, Failure> {
+    app.require_fresh_registry()?;
+    let shown = AuthenticationFailure::at_introspection;
+    prove(app, request, parameters, now, introspector, shown)
+}
+
+/// Reads what the request presents, and has `judge` judge it. Wrong guesses are counted; after too
+/// many, nothing is judged. `shown` turns a failure into the one that is answered.
+fn prove<T>(
+    app: &App,
+    request: &Request,
+    parameters: &Parameters,
+    now: Instant,
+    judge: Judge<T>,
+    shown: fn(AuthenticationFailure) -> AuthenticationFailure,
+) -> Result<T, Failure> {
+    let headers: Vec<&str> = request.headers.all("authorization").collect();
+    let presented = match PresentedClient::from_request(&headers, parameters) {
+        Ok(presented) => presented,
+        Err(failure) => return Err(refused(app, shown(failure))),
+    };
+    match judge_readings(app, request, &presented, now, judge)? {
+        Ok(proven) => {
+            app.token_is_asked_for();
+            Ok(proven)
+        }
+        Err(failure) => {
+            let name = note(app, request, &presented.client_id, failure.error.reason);
+            let refused = refused(app, shown(failure));
+            Err(match name {
+                Some(name) => refused.about(name, None),
+                None => refused,
+            })
+        }
+    }
+}
+
+/// Notes that authentication failed, and says by whose name. An unknown client_id may be anything,
+/// even a secret in the wrong field: it is not logged.
+fn note<'a>(
+    app: &App,
+    request: &Request,
+    name: &'a ClientId,
+    reason: Reason,
+) -> Option<&'a ClientId> {
+    let name = Some(name).filter(|_| reason != Reason::UnknownClientAtToken);
+    let event = "client_authentication_failed";
+    app.note_failure(event, request, name, Concerned::Nobody, reason);
+    name
+}
+
+/// Whose wrong guesses count together: guesses from one source at the secret of a registered name,
+/// and guesses from one source at all names that are not registered, with an empty name.
+struct Guesser<'a> {
+    failures: &'a Guesses<(ClientId, Source)>,
+    who: (ClientId, Source),
+}
+
+impl<'a> Guesser<'a> {
+    fn of(app: &'a App, presented: &PresentedClient, source: Source) -> Guesser<'a> {
+        let name = &presented.client_id;
+        match app.registry.knows(name) {
+            true => Guesser {
+                failures: &app.client_failures,
+                who: (name.clone(), source),
+            },
+            false => Guesser {
+                failures: &app.made_up_failures,
+                who: (ClientId::new(""), source),
+            },
+        }
+    }
+}
+
+/// Judges the credentials. A Basic header can be read in two ways: the second reading is tried when
+/// the first is wrong and the limit leaves room for another guess. Both count as guesses if both
+/// are wrong. They are counted after the secret was compared, because a right secret must not
+/// count. When many requests guess at once, those beyond the limit get no verdict.
+#[allow(
+    clippy::expect_used,
+    reason = "the loop runs at least once, and then returns or refuses"
+)]
+fn judge_readings<T>(
+    app: &App,
+    request: &Request,
+    presented: &PresentedClient,
+    now: Instant,
+    judge: Judge<T>,
+) -> Judged<T> {
+    let source = Source::of(request.source);
+    let raw = presented.retry();
+    let mut refused = None;
+    let mut tried = Vec::new();
+    for reading in iter::once(presented).chain(&raw) {
+        let Guesser { failures, who } = Guesser::of(app, reading, source);
+        let is_second = tried.iter().any(|tried: &Guesser<'_>| tried.who == who);
+        let guesses = if is_second { 2 } else { 1 };
+        match (failures.wait(&who, guesses, now), &refused) {
+            (Some(wait), None) => return Err(turned_away(app, request, wait)),
+            (Some(_), Some(_)) => break,
+            (None, _) => {}
+        }
+        match judge(app, reading, now)? {
+            Ok(proven) => {
+                return match failures.wait(&who, guesses, now) {
+                    Some(wait) => Err(turned_away(app, request, wait)),
+                    None => Ok(Ok(proven)),
+                };
+            }
+            Err(failure) if failure.counts_as_guess() => {
+                tried.push(Guesser { failures, who });
+                refused = refused.or(Some(failure));
+            }
+            Err(failure) => refused = refused.or(Some(failure)),
+        }
+    }
+    for Guesser { failures, who } in tried {
+        if let Err(wait) = failures.count(who, now) {
+            return Err(turned_away(app, request, wait));
+        }
+    }
+    Ok(Err(refused.expect("there is a first reading")))
+}
+
+fn turned_away(app: &App, request: &Request, retry_after: Duration) -> Failure {
+    app.note_turned_away(request);
+    Failure::Throttled {
+        reason: Reason::TooManyClientFailures,
+        retry_after,
+    }
+}
+
+/// Finds the resource or the client of that name: no two share one. A public client cannot prove
+/// who it is, so it is told nothing.
+fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Introspector> {
+    let snapshot = app.registry.snapshot();
+    let name = presented.client_id.as_str();
+    if let Some(secrets) = snapshot.resource_secrets.get(name) {
+        return Ok(presented
+            .judge_resource(secrets, now)
+            .map(|()| Introspector::Resource(name.to_owned())));
+    }
+    let proven = client(app, presented, now)?;
+    Ok(
+        proven.and_then(|client| match client.client.is_confidential() {
+            true => Ok(Introspector::Client(client)),
+            false => Err(presented.failure(Reason::PublicClientIntrospection)),
+        }),
+    )
+}
+
+fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<RegisteredClient>> {
+    let registered = app.registry.client(&presented.client_id)?;
+    let client = registered.as_ref().map(|registered| &registered.client);
+    let secrets = registered
+        .as_ref()
+        .map_or(&[][..], |registered| &registered.secrets);
+    let proven = match presented.judge(client, secrets, now) {
+        ClientVerdict::Authenticated => Ok(()),
+        ClientVerdict::ByAssertion(jws) => match &registered {
+            Some(registered) => match app.described(registered) {
+                Ok(described) => by_assertion(app, presented, &described.client, &jws, now)?,
+                Err(problem) => {
+                    let reason = reason_for(&problem).ok_or(Failure::Busy)?;
+                    Err(presented.failure(reason))
+                }
+            },
+            None => Err(presented.failure(Reason::UnknownClientAtToken)),
+        },
+        ClientVerdict::Refused(failure) => Err(failure),
+    };
+    let unknown = || presented.failure(Reason::UnknownClientAtToken);
+    Ok(proven.and_then(|()| registered.ok_or_else(unknown)))
+}
+
+/// `private_key_jwt`. An assertion that the client issued is verified by the registered keys, and
+/// used up. One of another issuer is a workload's.
+fn by_assertion(
+    app: &App,
+    presented: &PresentedClient,
+    client: &Client,
+    jws: &UnverifiedJws,
+    now: Instant,
+) -> Judged<()> {
+    let name = client.client_id.as_str();
+    let claims = jws.unverified_claims().unwrap_or_default();
+    let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
+    if !is_own && !client.federated.is_empty() {
+        let judged = by_workload(app, client, jws, &claims, now)?;
+        return Ok(judged.map_err(|reason| AuthenticationFailure {
+            detail: Some(workload_identity::whose(&claims)),
+            ..presented.failure(reason)
+        }));
+    }
+    let typ = jws.typ.as_deref();
+    if !assertion::is_client_assertion_typ(typ) {
+        return Ok(Err(presented.failure(Reason::MalformedClientAssertion)));
+    }
+    let Some(keys) = KeySource::of(&client.jwks, &client.jwks_uri) else {
+        return Ok(Err(presented.failure(Reason::ClientAssertionKey)));
+    };
+    let refused = |problem| presented.failure(assertion::reason_for(problem));
+    if client.profile == Some(Profile::Fapi2)
+        && let Err(problem) = assertion::judge_for_fapi2(&claims, app.issuer(), now)
+    {
+        return Ok(Err(refused(problem)));
+    }
+    let expected = ExpectedAssertion {
+        issuer: name,
+        subject: Some(name),
+        audiences: &app.client_assertion_audiences(),
+    };
+    let spent = app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now)?;
+    Ok(spent.map(drop).map_err(refused))
+}
+
+/// A token that another issuer gave to a workload. It is not used up: platforms give out one many
+/// times.
+fn by_workload(
+    app: &App,
+    client: &Client,
+    jws: &UnverifiedJws,
+    unverified: &Map<String, Value>,
+    now: Instant,
+) -> Result<Result<(), Reason>, Failure> {
+    let entry = workload_identity::registered(&client.federated, unverified, app.issuer());
+    let Some(entry) = entry.filter(|_| assertion::is_workload_typ(jws.typ.as_deref())) else {
+        return Ok(Err(Reason::UnknownWorkload));
+    };
+    let Some(keys) = KeySource::of(&entry.jwks, &entry.jwks_uri) else {
+        return Ok(Err(Reason::ClientAssertionKey));
+    };
+    Ok(
+        match app.presented_claims(jws, keys, &SigningAlgorithm::ALL)? {
+            Ok(claims) => workload_identity::judge(&claims, entry, app.issuer(), now),
+            Err(problem) => Err(assertion::reason_for(problem)),
+        },
+    )
+}
+
+fn refused(app: &App, failure: AuthenticationFailure) -> Failure {
+    let rule = app.config.invalid_client_status;
+    Failure::Refused(Refusal {
+        status: failure.status(rule),
+        challenge: failure.challenge(rule),
+        error: failure.error.code,
+        reason: failure.error.reason,
+        detail: failure.detail,
+    })
+}

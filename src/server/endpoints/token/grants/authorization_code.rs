@@ -1,0 +1,91 @@
+//! `grant_type=authorization_code` (RFC 6749 §4.1.3): a code becomes a grant here, and nowhere
+//! else. The code is sealed and has no row of its own. We open it, and the core judges it.
+//! Then one statement enters the grant, and finds whether the same code entered it before: that is
+//! how a second use of a code shows.
+
+use super::{GrantContext, invalid_grant, issue};
+use crate::app::failure::Failure;
+use crate::keys::random;
+use gatepost_protocol::authorize::authorization_code::{
+    AuthorizationCode, CodeVerdict, PREFIX, redeem,
+};
+use gatepost_protocol::token::audience::narrow_granted;
+use gatepost_protocol::token::id_token::TokenResponse;
+use gatepost_protocol::token::token_request::AuthorizationCodeRequest;
+use gatepost_protocol::words::reason::Reason;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::grants;
+
+/// Redeems a code.
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &AuthorizationCodeRequest,
+) -> Result<TokenResponse, Failure> {
+    let GrantContext {
+        app,
+        client,
+        snapshot,
+        now,
+        ..
+    } = context;
+    let sealer = &app.vault.authorization_codes;
+    let opened = sealer.open_bound(PREFIX, request.code.expose());
+    let opened = opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
+    let mut code: AuthorizationCode = opened.value;
+    code.confirmation = opened.bound_to;
+    code.grant.confirmation = context.refresh_key();
+    let grant = &code.grant;
+    let attempt = random::bytes();
+    // The statement chooses the event's name: `code_redeemed`, `code_refused` or `code_replayed`.
+    let event = AuditEvent::of(grant).by(context.request.source, &context.request.id);
+    let verdict = redeem(
+        &code,
+        request,
+        context.key(),
+        &client.client,
+        &snapshot.catalogue,
+        now,
+    );
+    match verdict {
+        CodeVerdict::Redeem => {}
+        CodeVerdict::Burn(reason) => {
+            if !grants::burn(&app.store, grant, attempt, &event)? {
+                app.note_replay(context.request, &grant.client_id, grant.id);
+            }
+            return Err(invalid_grant(reason));
+        }
+        CodeVerdict::ReplayOnly(reason) => {
+            grants::revoke_replayed(&app.store, grant.id, &grant.client_id, &event)?;
+            return Err(invalid_grant(reason));
+        }
+        CodeVerdict::Reject(reason) => return Err(invalid_grant(reason)),
+    }
+    // Before the code is used up: a request for a resource that it cannot get leaves the code good.
+    let narrowed = narrow_granted(
+        &grant.scope,
+        &request.resources,
+        &grant.resources,
+        &snapshot.catalogue,
+        app.issuer(),
+    );
+    let narrowed = match narrowed {
+        Ok(narrowed) => narrowed,
+        Err(error) => {
+            // A code that was used before is a replay, whatever else is wrong with the request.
+            grants::revoke_replayed(&app.store, grant.id, &grant.client_id, &event)?;
+            return Err(error.into());
+        }
+    };
+    match grants::redeem(&app.store, grant, attempt, &event)? {
+        grants::CodeRedemption::Issued(user) => {
+            let nonce = code.nonce.as_deref();
+            issue::of_grant(context, narrowed, grant, *user, &grant.scope, nonce)
+        }
+        grants::CodeRedemption::Replayed => Err(invalid_grant(Reason::CodeReplayed)),
+        grants::CodeRedemption::ReplayedAgain => {
+            app.note_replay(context.request, &grant.client_id, grant.id);
+            Err(invalid_grant(Reason::CodeReplayed))
+        }
+        grants::CodeRedemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
+    }
+}

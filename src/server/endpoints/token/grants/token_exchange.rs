@@ -1,0 +1,109 @@
+//! `grant_type=urn:ietf:params:oauth:grant-type:token-exchange` (RFC 8693). Nothing is written.
+
+use serde_json::{Map, json};
+
+use super::GrantContext;
+use super::issue::{Additions, Issue, IssueUser};
+use crate::app::failure::Failure;
+use crate::endpoints::token::introspection::{access_token, standing};
+use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
+use gatepost_protocol::token::claims::ClaimNames;
+use gatepost_protocol::token::delegation::Exchanged;
+use gatepost_protocol::token::extension_grant::{GrantAnswer, GrantRefusal};
+use gatepost_protocol::token::id_token::TokenResponse;
+use gatepost_protocol::token::token_exchange::{
+    ACCESS_TOKEN_TYPE, ExchangeCircumstances, ShownToken, check_client, judge, read,
+};
+use gatepost_protocol::token::token_request::ExtensionRequest;
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_store::users::{self, CurrentUser};
+
+/// Judges an exchange.
+pub fn handle(
+    context: GrantContext<'_>,
+    request: &ExtensionRequest,
+) -> Result<GrantAnswer, Failure> {
+    let GrantContext {
+        app,
+        client,
+        snapshot,
+        ..
+    } = context;
+    check_client(&client.client)?;
+    let shown = read(request)?;
+    let subject = live(context, &shown.subject, Reason::InvalidSubjectToken)?;
+    let actor = match &shown.actor {
+        Some(actor) => Some(live(context, actor, Reason::InvalidActorToken)?),
+        None => None,
+    };
+    let circumstances = ExchangeCircumstances {
+        client: &client.client,
+        catalogue: &snapshot.catalogue,
+        issuer: app.issuer(),
+    };
+    Ok(
+        match judge(request, &subject, actor.as_ref(), circumstances) {
+            Ok(exchanged) => GrantAnswer::Exchange(Box::new(exchanged)),
+            Err(error) => GrantAnswer::Refuse(GrantRefusal::of(error)),
+        },
+    )
+}
+
+/// One of our access tokens, alive by all the checks of introspection. Anything else makes the
+/// request invalid (RFC 8693 §2.2.2).
+fn live(
+    context: GrantContext<'_>,
+    shown: &ShownToken,
+    reason: Reason,
+) -> Result<AccessToken, Failure> {
+    let unfit = || TokenError::new(TokenErrorCode::InvalidRequest, reason);
+    let is_jwt = shown.token.expose().contains('.');
+    let token = access_token(context.app, &shown.token).filter(|_| is_jwt || !shown.must_be_jwt);
+    let token = token.ok_or_else(unfit)?;
+    match standing(context.app, &token)? {
+        (true, _) => Ok(token),
+        (false, _) => Err(unfit().into()),
+    }
+}
+
+/// Issues an access token, and nothing else, for what was judged.
+pub(crate) fn issue(
+    context: GrantContext<'_>,
+    exchanged: Exchanged,
+) -> Result<TokenResponse, Failure> {
+    let found = user(context, &exchanged.user.subject)?;
+    let stands_on = StandsOn::User(found.epochs(context.client.epoch));
+    let scope = exchanged.narrowed.scope.clone();
+    let user = IssueUser {
+        sign_in: &exchanged.user,
+        user: &found.user.into_core(),
+        grant: None,
+        claims: &ClaimNames::default(),
+        nonce: None,
+    };
+    let additions = Additions {
+        claims: exchanged.claims,
+        delegation: Some(exchanged.delegation),
+        ends_at: Some(exchanged.ends_at),
+        members: Map::from_iter([(String::from("issued_token_type"), json!(ACCESS_TOKEN_TYPE))]),
+    };
+    let issue = Issue {
+        user: Some(user),
+        ..Issue::new(context, &scope, stands_on)
+    };
+    issue.tokens(exchanged.narrowed, additions)
+}
+
+/// The user whom the tokens speak of, as long as the client is open to them.
+fn user(context: GrantContext<'_>, subject: &Subject) -> Result<CurrentUser, Failure> {
+    let client = &context.client.client;
+    let found = users::find_for_client(&context.app.store, subject, Some(&client.client_id))?;
+    match found {
+        Some(found) if client.is_open_to(found.user.claims.get("role")) => Ok(found),
+        Some(_) | None => {
+            let code = TokenErrorCode::InvalidRequest;
+            Err(TokenError::new(code, Reason::InvalidSubjectToken).into())
+        }
+    }
+}

@@ -1,0 +1,675 @@
+//! A user on the way through our pages: for a client's authorization request, for a device, or to
+//! the account page. The request travels sealed in the address of each page. Each step opens and
+//! validates it anew, and judges it unless the page answers by itself. The session and the consent
+//! are not in it.
+//!
+//! One request of their browser within it is a [`Turn`]. A page takes it, and returns what its form
+//! said: [`Taken`]. The core says what the request needs next, and `conversation.rs` which page
+//! that is.
+
+pub mod expired;
+pub mod of_device;
+pub mod opening;
+pub mod own_page;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+
+use crate::app::failure::Failure;
+use crate::app::metadata_documents::undescribed;
+use crate::app::{App, id_tokens};
+use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::forms::{self, Form, require_form};
+use crate::endpoints::present_session::{KnownConsent, PresentSession};
+use crate::http::{Method, Request, Response};
+use crate::pages::frame::{Chrome, PageForm};
+use crate::pages::login::{LoginProblem, SignInFor};
+use crate::registry::{RegisteredClient, Snapshot};
+use gatepost_protocol::authorize::authorize_request::{
+    self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending,
+};
+use gatepost_protocol::authorize::interaction::{Interaction, Situation, Step, decide};
+use gatepost_protocol::authorize::pushed_request::{self, PushedRequest};
+use gatepost_protocol::login::passkey;
+use gatepost_protocol::login::second_factor::tie;
+use gatepost_protocol::sealed_request::{SealedPurpose, SealedRequest};
+use gatepost_protocol::upstream::choices::Choices;
+use gatepost_protocol::words::acr_values::AcrValues;
+use gatepost_protocol::words::client::Client;
+use gatepost_protocol::words::identifiers::{ClientId, Subject, in_text};
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::place::SignInPlace;
+use gatepost_protocol::words::reason::{AuthorizeErrorCode, Reason};
+use gatepost_protocol::words::session::{LOCAL, PASSWORD};
+use gatepost_protocol::words::strength::Strength;
+use gatepost_protocol::words::web_url::check_document_url;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::consents::{self, ConsentRow};
+use gatepost_store::upstream_sessions::Arrival;
+use gatepost_store::users::{CurrentUser, UserRow};
+
+pub use opening::{Opened, invalid, open, open_text, page_address, seal};
+
+/// A request that may go on, and what it was judged against.
+pub struct Visit {
+    /// The request, sealed: a page's `r` parameter.
+    pub sealed: String,
+    /// The request, validated just now.
+    pub request: AuthorizeRequest,
+    /// The client that asked; `None` for a page of ours.
+    pub client: Option<Arc<RegisteredClient>>,
+    /// The request as the client pushed it: used up by what the client is given.
+    pub pushed: Option<PushedRequest>,
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl Visit {
+    /// Takes in a request to `/connect/authorize` (OpenID Connect Core §3.1.2).
+    pub fn begin(app: &App, request: &Request) -> Result<Visit, Failure> {
+        let parameters = &if request.method == Method::Post {
+            require_form(request, 415)?;
+            Parameters::parse(&request.body)?
+        } else {
+            Parameters::parse(request.query.as_bytes())?
+        };
+        let visit = Visit::from_parameters(app, parameters)?;
+        let must_push = visit
+            .registration()
+            .is_some_and(|client| client.requires_pushed_requests);
+        if must_push && visit.pushed.is_none() {
+            return Err(visit.refuse_with(
+                AuthorizeErrorCode::InvalidRequest,
+                Reason::PushedRequestRequired,
+            ));
+        }
+        if visit.sealed.len() > parameters::SEALED_REQUEST {
+            return Err(visit.too_long());
+        }
+        visit.note_ignored(app, parameters);
+        Ok(visit)
+    }
+
+    fn from_parameters(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
+        match pushed_request::sealed(parameters) {
+            Some(sealed) => {
+                let pushed = SealedPurpose::Pushed(open_pushed(app, parameters, sealed)?);
+                Visit::resume(app, seal(app, pushed))
+            }
+            None => {
+                let known = SealedPurpose::Authorize(authorize_request::known(parameters));
+                let Opened { request, sealed } = seal(app, known);
+                Visit::of_client(app, parameters, request.received_at, sealed)
+            }
+        }
+    }
+
+    /// Tells the log what was asked for in vain.
+    fn note_ignored(&self, app: &App, parameters: &Parameters) {
+        let Some(client_id) = self.client_id() else {
+            return;
+        };
+        let client = in_text(client_id.as_str());
+        if let Some(name) = &self.request.acr_values.dropped_identity_provider {
+            let name = name.escape_default();
+            log::info!(
+                "client {client} asked for the identity provider \"{name}\", which it cannot \
+                 have: ignored"
+            );
+            app.dropped_identity_providers
+                .fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some((_, audience)) = parameters.iter().find(|(name, _)| *name == "audience") {
+            let audience: String = audience
+                .chars()
+                .take(200)
+                .flat_map(char::escape_default)
+                .collect();
+            log::info!(
+                "client {client} sent audience \"{audience}\" at authorize: ignored; \
+                 resource names an API (RFC 8707)"
+            );
+        }
+    }
+
+    /// Goes on with a request whose seal was opened. It is validated anew, against the
+    /// registration of today, with the time at which it first came.
+    pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
+        let Opened {
+            request:
+                SealedRequest {
+                    received_at,
+                    purpose,
+                },
+            sealed,
+        } = opened;
+        match purpose {
+            SealedPurpose::Authorize(parameters) => {
+                Visit::of_client(app, &parameters, received_at, sealed)
+            }
+            SealedPurpose::Pushed(pushed) => Ok(Visit {
+                pushed: Some(pushed.clone()),
+                ..Visit::of_client(app, &pushed.parameters, received_at, sealed)?
+            }),
+            SealedPurpose::Device(user_code) => {
+                Visit::of_device(app, user_code, received_at, sealed)?
+                    .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided))
+            }
+            SealedPurpose::Account {
+                tenant,
+                ui_locales,
+                anew,
+                by_password,
+            } => {
+                let ending = Ending::Account {
+                    anew,
+                    admin_page: None,
+                };
+                let provider = by_password.then(|| String::from(LOCAL));
+                Visit::of_page(
+                    app,
+                    ending,
+                    provider,
+                    tenant,
+                    ui_locales,
+                    received_at,
+                    sealed,
+                )
+            }
+            SealedPurpose::Admin {
+                page,
+                tenant,
+                ui_locales,
+                anew,
+            } => {
+                let ending = Ending::Account {
+                    anew,
+                    admin_page: Some(page),
+                };
+                Visit::of_page(app, ending, None, tenant, ui_locales, received_at, sealed)
+            }
+            _ => Err(invalid()),
+        }
+    }
+
+    fn of_client(
+        app: &App,
+        parameters: &Parameters,
+        received_at: Instant,
+        sealed: String,
+    ) -> Result<Visit, Failure> {
+        let client_id = authorize_request::client_id(parameters)?;
+        let registered = app
+            .registry
+            .client(&client_id)?
+            .ok_or_else(|| unknown(&client_id))?;
+        let client = app
+            .described(&registered)
+            .map_err(|problem| undescribed(&problem, &client_id))?;
+        let snapshot = app.registry.snapshot();
+        let request = authorize_request::validate(
+            parameters,
+            &client.client,
+            &snapshot.catalogue,
+            received_at,
+        )?;
+        Ok(Visit {
+            sealed,
+            request,
+            client: Some(client),
+            pushed: None,
+            snapshot,
+        })
+    }
+
+    pub fn choices(&self) -> Choices {
+        let AcrValues {
+            identity_provider,
+            tenant,
+            ..
+        } = &self.request.acr_values;
+        let (client, catalogue) = (self.registration(), &self.snapshot.catalogue);
+        Choices::of(
+            &SignInPlace {
+                client,
+                tenant: tenant.as_ref(),
+                catalogue,
+            },
+            identity_provider.as_deref(),
+        )
+    }
+
+    /// The ways to sign in for this request. Refused where there is none.
+    pub fn ways_in(&self) -> Result<Choices, Failure> {
+        let choices = self.choices();
+        if choices.is_empty() {
+            return Err(self.refuse_with(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn));
+        }
+        Ok(choices)
+    }
+
+    /// Whether the request asks for a sign-in of its own, whatever session there is.
+    pub fn wants_fresh_sign_in(&self) -> bool {
+        let anew = matches!(self.request.ending, Ending::Account { anew: true, .. });
+        anew || self.request.prompt.login || self.request.max_age == Some(0)
+    }
+
+    /// Whether a device made the request. No address leads past the page that asks for its code.
+    pub fn is_of_device(&self) -> bool {
+        matches!(self.request.ending, Ending::Device(_))
+    }
+
+    pub fn client_id(&self) -> Option<&ClientId> {
+        self.registration().map(|client| &client.client_id)
+    }
+
+    pub fn registration(&self) -> Option<&Client> {
+        self.client.as_ref().map(|client| &client.client)
+    }
+
+    /// `ui_locales`; empty where the request names no language.
+    pub fn ui_locales(&self) -> &str {
+        self.request.ui_locales.as_deref().unwrap_or_default()
+    }
+
+    /// The address of one of our pages for this request. The address carries the language, so that
+    /// every page and error after it is in that language.
+    pub fn page(&self, app: &App, page: &str) -> String {
+        answers::speaking(page_address(app, page, &self.sealed), self.ui_locales())
+    }
+
+    /// The response, with the client for its log line.
+    pub fn noted(&self, mut response: Response) -> Response {
+        response.note.client_id = self.client_id().map(ToString::to_string);
+        response
+    }
+
+    /// The failure, with the client for its page and its log line.
+    pub fn noted_failure(&self, failure: Failure) -> Failure {
+        match self.client_id() {
+            Some(client_id) => failure.about(client_id, None),
+            None => failure,
+        }
+    }
+
+    /// Tells the client that it is refused. Where no client waits for an answer through this
+    /// browser, a page tells the user.
+    pub fn refuse(&self, refusal: AuthorizeRefusal) -> Failure {
+        Failure::Authorize(self.request.refuse(refusal))
+    }
+
+    pub fn refuse_with(&self, code: AuthorizeErrorCode, reason: Reason) -> Failure {
+        self.refuse(AuthorizeRefusal::new(code, reason))
+    }
+
+    /// The request is too long for an address or a cookie.
+    pub fn too_long(&self) -> Failure {
+        self.refuse_with(AuthorizeErrorCode::InvalidRequest, Reason::RequestTooLong)
+    }
+
+    /// A failure before anything is shown. With `prompt=none` there is nobody to read a page, so
+    /// the client is told that the database is away.
+    pub fn tell_outage(&self, failure: Failure) -> Failure {
+        let is_outage = matches!(&failure, Failure::Unavailable(error) if error.is_passing())
+            || matches!(failure, Failure::Busy);
+        if !self.request.prompt.none || !is_outage {
+            return failure;
+        }
+        self.refuse_with(
+            AuthorizeErrorCode::TemporarilyUnavailable,
+            Reason::Unavailable,
+        )
+    }
+
+    /// What the user allowed this client before, lapsed or not: as it was read with the session, or
+    /// else as it is now.
+    pub fn known_consent(
+        &self,
+        app: &App,
+        present: &PresentSession,
+    ) -> Result<Option<ConsentRow>, Failure> {
+        match &present.consent {
+            KnownConsent::Read(consent) => Ok(consent.clone()),
+            KnownConsent::Unread => self.find_consent(app, present),
+        }
+    }
+
+    /// What the user allows this client now, lapsed or not.
+    pub fn find_consent(
+        &self,
+        app: &App,
+        present: &PresentSession,
+    ) -> Result<Option<ConsentRow>, Failure> {
+        let Some(client_id) = self.client_id() else {
+            return Ok(None);
+        };
+        Ok(consents::find(&app.store, &present.user.sub, client_id)?)
+    }
+
+    /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
+    pub fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
+        let Some(hint) = &self.request.unverified_id_token_hint else {
+            return Ok(None);
+        };
+        let claims = id_tokens::claims(app, &self.snapshot, hint);
+        let subject = claims.and_then(|claims| Some(Subject::new(claims.get("sub")?.as_str()?)));
+        match subject {
+            Some(subject) => Ok(Some(subject)),
+            None => Err(self.refuse_with(
+                AuthorizeErrorCode::InvalidRequest,
+                Reason::InvalidIdTokenHint,
+            )),
+        }
+    }
+}
+
+/// Opens the request that a `request_uri` stands for. What is wrong with it is told on a page:
+/// nobody vouches for an address to go back to.
+fn open_pushed(
+    app: &App,
+    parameters: &Parameters,
+    sealed: &str,
+) -> Result<PushedRequest, AuthorizeError> {
+    let client_id = authorize_request::client_id(parameters)?;
+    let opened = app
+        .vault
+        .pushed_requests
+        .open_text(pushed_request::PREFIX, sealed);
+    pushed_request::judge(opened, &client_id, app.now()).map_err(|reason| AuthorizeError::Page {
+        client_id: Some(client_id).filter(|client_id| app.registry.knows(client_id)),
+        reason,
+        detail: None,
+    })
+}
+
+/// Nobody is registered under that name. Where it may be the address of a metadata document, the
+/// log has the registration, to be copied.
+fn unknown(client_id: &ClientId) -> AuthorizeError {
+    let is_document = check_document_url(client_id.as_str()).is_ok();
+    if is_document {
+        let client = json!({"client_id": client_id.as_str(), "metadata_document": true});
+        let document = json!({"clients": [client]});
+        log::info!("a client that is not registered; to register it, apply {document}");
+    }
+    AuthorizeError::Page {
+        client_id: None,
+        reason: match is_document {
+            true => Reason::UnregisteredDocument,
+            false => Reason::UnknownClient,
+        },
+        detail: None,
+    }
+}
+
+/// The form asks for what its page does not offer.
+pub fn unknown_action() -> Failure {
+    Failure::bad_request(Reason::UnknownPageAction)
+}
+
+/// One request of a browser within a visit: what was sent, and who this browser's session says is
+/// there. `S` is that session: `Option<&PresentSession>`, or the session itself where there
+/// is one for certain ([`InSession`]).
+#[derive(Clone, Copy)]
+pub struct Turn<'a, S = Option<&'a PresentSession>> {
+    pub app: &'a App,
+    pub request: &'a Request,
+    pub visit: &'a Visit,
+    pub present: S,
+    /// They said that they are not whom this browser knows.
+    pub someone_else: bool,
+}
+
+/// A turn of somebody who is signed in.
+pub type InSession<'a> = Turn<'a, &'a PresentSession>;
+
+/// What the address of a page leads to.
+pub enum Opening {
+    Visit(Box<Visit>),
+    /// The visit begins on another page, or nowhere.
+    Answer(Response),
+}
+
+impl Opening {
+    /// The visit begins on the sign-in page.
+    pub fn at_sign_in(app: &App, visit: &Visit) -> Opening {
+        Opening::Answer(answers::see_other(visit.page(app, "/login")))
+    }
+}
+
+/// What a page made of the form that was posted to it.
+pub enum Taken {
+    /// They answered; or they only opened the page ([`Step::Arrival`]). The request goes on from
+    /// here.
+    Step(Step),
+    /// They proved who they are. Their session has not begun.
+    Proved(Box<CurrentUser>, Proof),
+    /// They added a factor: their session, read again, is stronger now.
+    Strengthened(Box<PresentSession>),
+    /// They want to sign in another way: as somebody else, or with the provider that they chose.
+    OtherWay {
+        someone_else: bool,
+        provider: Option<String>,
+    },
+    /// That was no sign-in. The sign-in page says why.
+    NotSignedIn(LoginProblem, Reason),
+    /// They refuse what the device asks for.
+    DeviceDenied,
+    /// The page answers itself: it is drawn again, or what they came for is over.
+    Answer(Response),
+}
+
+/// How somebody proved who they are.
+pub struct Proof {
+    /// `local`, or the name of the upstream provider that vouches for them.
+    pub identity_provider: String,
+    pub amr: Vec<String>,
+    pub acr: String,
+    /// When they proved it; `None` is now.
+    pub auth_time: Option<Instant>,
+    /// How they came from upstream.
+    pub upstream: Option<Arrival>,
+    /// Whether the sign-in shall outlive the browser. `None` where nobody was asked: then a session
+    /// stays as it is.
+    pub remember: Option<bool>,
+}
+
+impl Proof {
+    /// Their password, typed just now.
+    pub fn password(remember: Option<bool>) -> Proof {
+        Proof {
+            identity_provider: String::from(LOCAL),
+            amr: vec![String::from(PASSWORD)],
+            acr: String::from(Strength::SignedIn.as_str()),
+            auth_time: None,
+            upstream: None,
+            remember,
+        }
+    }
+
+    pub fn is_from_upstream(&self) -> bool {
+        self.identity_provider != LOCAL
+    }
+
+    /// Whether it is a password and nothing else, and the user has a second factor: no session
+    /// begins before that one is shown, too.
+    pub fn lacks_second_factor_of(&self, user: &UserRow) -> bool {
+        !self.is_from_upstream()
+            && Strength::of(&self.acr) == Strength::SignedIn
+            && user.strongest_acr > Strength::SignedIn
+    }
+}
+
+/// What the core says comes next.
+pub struct Judged {
+    pub interaction: Interaction,
+    /// What the user allows this client, lapsed or not; what they have just agreed to included.
+    pub consent: Option<ConsentRow>,
+}
+
+impl<'a, S> Turn<'a, S> {
+    /// The same turn with that session.
+    pub fn within<T>(self, present: T) -> Turn<'a, T> {
+        Turn {
+            present,
+            app: self.app,
+            request: self.request,
+            visit: self.visit,
+            someone_else: self.someone_else,
+        }
+    }
+
+    pub fn presentation(&self) -> Presentation<'a> {
+        Presentation::of(self.app, self.request).about(self.visit.client_id())
+    }
+
+    pub fn chrome(&self) -> Chrome<'a> {
+        self.presentation().chrome(self.visit.ui_locales())
+    }
+
+    /// Where the form of one of our pages goes.
+    pub fn action(&self, page: &str) -> String {
+        let address = page_address(self.app, page, &self.visit.sealed);
+        self.presentation()
+            .in_language_of(address, self.visit.ui_locales())
+    }
+
+    /// To one of our pages, with this request.
+    pub fn redirect(&self, page: &str) -> Response {
+        answers::see_other(self.visit.page(self.app, page))
+    }
+
+    /// Ends the request without what was asked for. A client is told why; everybody else goes back
+    /// to where they came from.
+    pub fn give_up(&self, code: AuthorizeErrorCode, reason: Reason) -> Result<Taken, Failure> {
+        let back = match self.visit.request.ending {
+            Ending::Client(_) => {
+                return Err(self.visit.refuse_with(code, reason));
+            }
+            Ending::Device(_) => "/device",
+            Ending::Account { .. } => "/",
+        };
+        let path = self.app.config.base_url.path();
+        Ok(Taken::Answer(answers::see_other(format!("{path}{back}"))))
+    }
+
+    pub fn cancel(&self) -> Result<Taken, Failure> {
+        self.give_up(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied)
+    }
+
+    /// What the sign-in pages say about the request.
+    pub fn purpose(&self) -> SignInFor<'a> {
+        SignInFor {
+            request: &self.visit.request,
+            client: self.visit.registration(),
+            catalogue: &self.visit.snapshot.catalogue,
+        }
+    }
+
+    /// An audit event of this request.
+    pub fn event(&self) -> AuditEvent<'a> {
+        let event = AuditEvent {
+            client_id: self.visit.client_id(),
+            ..AuditEvent::default()
+        };
+        event.by(self.request.source, &self.request.id)
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub fn in_session(self) -> Option<InSession<'a>> {
+        self.present.map(|present| self.within(present))
+    }
+
+    /// Asks the core what comes next, with what is stored now. Refuses where the user must sign in
+    /// and has no way to.
+    pub fn judge(self, step: Step) -> Result<Judged, Failure> {
+        let Turn {
+            app,
+            visit,
+            present,
+            ..
+        } = self;
+        let consent = match (&visit.request.ending, present) {
+            // They may have allowed more just now.
+            (Ending::Client(_), Some(present)) if matches!(step, Step::AfterConsent { .. }) => {
+                visit.find_consent(app, present)?
+            }
+            (Ending::Client(_), Some(present)) => visit.known_consent(app, present)?,
+            (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => None,
+        };
+        let user = present.map(|present| &present.user);
+        let strongest_acr = user.map_or(Strength::SignedIn, |user| user.strongest_acr);
+        let may_add_factors = present.is_some_and(|present| present.may_add_factors(app));
+        let interaction = decide(&Situation {
+            request: &visit.request,
+            client: visit.registration(),
+            catalogue: &visit.snapshot.catalogue,
+            session: present.map(|present| &present.row),
+            role: user.and_then(|user| user.claims.get("role")),
+            minimum_acr: visit.minimum_acr(&app.config),
+            strongest_acr,
+            may_enrol: match passkey::host(app.issuer()) {
+                _ if !may_add_factors => Strength::SignedIn,
+                Some(_) => Strength::PhishingResistant,
+                None => Strength::TwoFactors,
+            },
+            consent: consent
+                .as_ref()
+                .filter(|row| !row.has_lapsed(app.now()))
+                .map(|row| &row.consent),
+            hinted_subject: visit.hinted_subject(app)?.as_ref(),
+            step,
+            now: app.now(),
+        });
+        if let Interaction::Login { .. } = interaction {
+            visit.ways_in()?;
+        }
+        Ok(Judged {
+            interaction,
+            consent,
+        })
+    }
+}
+
+impl<'a> InSession<'a> {
+    /// An audit event of this request, about the user of this session.
+    pub fn own_event(&self, event: &'a str) -> AuditEvent<'a> {
+        AuditEvent {
+            event,
+            sub: Some(&self.present.user.sub),
+            sid: Some(&self.present.row.sid),
+            ..self.event()
+        }
+    }
+
+    /// Whether the posted form was drawn for this request and this session.
+    pub fn matches(&self, form: Form, posted: &Parameters) -> bool {
+        let browser = Some(&self.present.handle.random);
+        forms::matches(self.app, form, &self.visit.sealed, browser, posted)
+    }
+
+    /// Whether the request would go on in this session if its page were opened again, and nobody
+    /// be asked who they are. Not for a device, whose code is held against it first.
+    pub fn goes_on(self) -> Result<bool, Failure> {
+        let turn = self.within(Some(self.present));
+        let interaction = turn.judge(Step::Arrival)?.interaction;
+        let asks = matches!(interaction, Interaction::Login { .. });
+        Ok(!asks && !self.visit.wants_fresh_sign_in() && !self.visit.is_of_device())
+    }
+
+    /// What ties tickets and challenges to this request and this session.
+    pub fn tie(&self) -> [u8; 32] {
+        tie(&self.visit.sealed, &self.present.handle.random)
+    }
+
+    /// Draws something with a form of one of our pages.
+    pub fn with_form<T>(&self, page: &str, form: Form, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+        let browser = &self.present.handle.random;
+        draw(PageForm {
+            action: &self.action(page),
+            token: &forms::issue(self.app, form, &self.visit.sealed, browser),
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! Visits to pages of ours: the account page, and those of administrators.
+
+use super::{InSession, Turn, Visit, seal};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::config::Config;
+use crate::endpoints::answers;
+use crate::endpoints::present_session::PresentSession;
+use crate::http::{Request, Response};
+use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use gatepost_protocol::authorize::interaction::{Interaction, Step};
+use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::acr_values::{AcrValues, named_tenant};
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::strength::Strength;
+
+/// What the address of a page of ours asks for; unknown parameters are left alone.
+pub fn asked(request: &Request, name: &str) -> Result<Option<String>, Failure> {
+    let query = Parameters::parse(request.query.as_bytes())?;
+    Ok(query.bounded(name, parameters::OTHER)?.map(str::to_owned))
+}
+
+/// Shows a page of ours to whoever is signed in as strongly as it needs. Everybody else signs in
+/// first.
+pub fn to_signed_in(
+    app: &App,
+    request: &Request,
+    present: Option<&PresentSession>,
+    purpose: SealedPurpose,
+    show: impl FnOnce(InSession<'_>) -> Result<Response, Failure>,
+) -> Result<Response, Failure> {
+    let visit = Visit::resume(app, seal(app, purpose))?;
+    let turn = Turn {
+        app,
+        request,
+        visit: &visit,
+        present,
+        someone_else: false,
+    };
+    let interaction = turn.judge(Step::Arrival)?.interaction;
+    let is_enough = matches!(interaction, Interaction::Proceed { .. });
+    match turn.in_session().filter(|_| is_enough) {
+        Some(signed_in) => show(signed_in),
+        None => Ok(turn.redirect("/login")),
+    }
+}
+
+/// Sends somebody to sign in for a page of ours.
+pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response, Failure> {
+    let visit = Visit::resume(app, seal(app, purpose))?;
+    Ok(answers::see_other(visit.page(app, "/login")))
+}
+
+impl Visit {
+    /// Begins on the way to the account page, for a user who is signed in.
+    pub fn to_account(app: &App) -> Result<Visit, Failure> {
+        let purpose = SealedPurpose::Account {
+            tenant: None,
+            ui_locales: None,
+            anew: false,
+            by_password: false,
+        };
+        Visit::resume(app, seal(app, purpose))
+    }
+
+    /// A request for a page of ours, within that tenant.
+    pub(super) fn of_page(
+        app: &App,
+        ending: Ending,
+        identity_provider: Option<String>,
+        tenant: Option<String>,
+        ui_locales: Option<String>,
+        received_at: Instant,
+        sealed: String,
+    ) -> Result<Visit, Failure> {
+        let snapshot = app.registry.snapshot();
+        let tenant = named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
+        let acr_values = AcrValues {
+            identity_provider,
+            tenant: tenant?,
+            ..AcrValues::default()
+        };
+        let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
+        let request = AuthorizeRequest {
+            ui_locales,
+            ..request
+        };
+        Ok(Visit {
+            sealed,
+            request,
+            client: None,
+            pushed: None,
+            snapshot,
+        })
+    }
+
+    /// The weakest sign-in that the client accepts, or the page of ours.
+    pub(super) fn minimum_acr(&self, config: &Config) -> Strength {
+        let own = config.client_defaults.minimum_acr;
+        match (self.registration(), &self.request.ending) {
+            (Some(client), _) => client.minimum_acr,
+            (
+                None,
+                Ending::Account {
+                    admin_page: Some(_),
+                    ..
+                },
+            ) => {
+                let administration = config.administration.as_ref();
+                administration.map_or(own, |set| own.max(set.minimum_acr))
+            }
+            (None, _) => own,
+        }
+    }
+}

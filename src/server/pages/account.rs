@@ -1,0 +1,489 @@
+//! A person's own account: where they are signed in, what applications they allowed, the accounts
+//! elsewhere that they sign in with, and their password; and the question whether an account
+//! elsewhere shall be a way in.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use crate::pages::consent::wording;
+use crate::pages::frame::{
+    Account, Chrome, PageForm, about, about_account, client_logo, document, document_with, done,
+    field_problem, hidden, link_button, script,
+};
+use crate::pages::login::tenant_notice;
+use crate::pages::moment::at;
+use crate::pages::password_link::PasswordField;
+use crate::pages::second_factor::factors;
+use crate::pages::sign_ins::SignIns;
+use crate::pages::texts::Texts;
+use crate::registry::RegisteredClient;
+use gatepost_protocol::authorize::consent::Allowance;
+use gatepost_protocol::login::letters::{stored_address, verified_address};
+use gatepost_protocol::login::password::PasswordFlaw;
+use gatepost_protocol::upstream::account::readable;
+use gatepost_protocol::upstream::choices::provider_of;
+use gatepost_protocol::upstream::claims::known_as;
+use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::client::Client;
+use gatepost_protocol::words::identity_provider::IdentityProvider;
+use gatepost_protocol::words::session::Session;
+use gatepost_store::authenticators::Authenticator;
+use gatepost_store::linked_identities::LinkedIdentity;
+
+/// What there is to see, as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Holdings<'a> {
+    pub catalogue: &'a Catalogue,
+    pub account: Account<'a>,
+    pub has_password: bool,
+    /// A password, or a passkey alone.
+    pub has_own_way_in: bool,
+    /// With their address, where letters are sent.
+    pub claims: Option<&'a Map<String, Value>>,
+    /// With the recovery codes.
+    pub factors: &'a [Authenticator],
+    /// Whether the base URL can have passkeys.
+    pub has_passkeys: bool,
+    /// Of the form that makes recovery codes anew: it is good for these factors only.
+    pub recovery_codes_token: &'a str,
+    /// Whether only a sign-in by a passkey of theirs can change their factors.
+    pub needs_passkey: bool,
+    /// The session of this browser.
+    pub present: &'a Session,
+    pub sessions: &'a [Session],
+    pub applications: &'a [(Arc<RegisteredClient>, Allowance)],
+    /// Each with what it is called in its form.
+    pub identities: &'a [(LinkedIdentity, String)],
+    /// Where they could link an account.
+    pub linkable: &'a [&'a IdentityProvider],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    SessionEnded,
+    OtherSessionsEnded,
+    AccessWithdrawn(&'a str),
+    PasswordChanged,
+    /// They signed in anew, so that they can link an account.
+    SignedInAnew,
+    IdentityLinked(&'a str),
+    IdentityLinkedAlready(&'a str),
+    IdentityUnlinked(&'a str),
+    FactorAdded,
+    FactorRemoved,
+    /// A letter to this address is on its way.
+    AddressLetterSent(&'a str),
+    AddressChanged,
+    Problem(AccountProblem),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountProblem {
+    /// The page was drawn for another session.
+    SessionChanged,
+    /// It had ended before.
+    NothingThere,
+    PresentPasswordMissing,
+    PresentPasswordWrong,
+    /// Too many wrong ones; whole minutes to wait, rounded up.
+    TooManyAttempts {
+        minutes: u32,
+    },
+    /// The new one is missing, too short, too long or much used.
+    NewPasswordUnfit(PasswordFlaw),
+    NewPasswordsDiffer,
+    NewPasswordIsPresent,
+    LastWayIn,
+    LinkedElsewhere,
+    LinkExpired,
+    /// They were sent to sign in anew, and the provider says that they did so before.
+    SignInTooOld,
+    LinkCancelled,
+    ProviderUnavailable,
+    ProviderUnusable,
+    LastFactor,
+    /// Of somebody without a password.
+    LastPasskey,
+    FactorImpossible,
+    FactorsChanged,
+    PasskeyNeeded,
+    AddressUnfit,
+}
+
+impl AccountProblem {
+    /// The field that it concerns, and what it says.
+    pub(super) fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
+        let (field, sentence) = match self {
+            AccountProblem::TooManyAttempts { minutes } => {
+                return (None, texts.too_many_attempts.fill(&texts.minutes(minutes)));
+            }
+            AccountProblem::NewPasswordUnfit(flaw) => {
+                return (Some("new-password"), unfit(texts, flaw));
+            }
+            AccountProblem::PresentPasswordMissing => {
+                (Some("present-password"), texts.present_password_missing)
+            }
+            AccountProblem::PresentPasswordWrong => {
+                (Some("present-password"), texts.present_password_wrong)
+            }
+            AccountProblem::NewPasswordsDiffer => {
+                (Some("new-password-again"), texts.new_passwords_differ)
+            }
+            AccountProblem::NewPasswordIsPresent => {
+                (Some("new-password"), texts.new_password_is_present)
+            }
+            AccountProblem::SessionChanged => (None, texts.session_changed),
+            AccountProblem::NothingThere => (None, texts.nothing_there),
+            AccountProblem::LastWayIn => (None, texts.last_way_in),
+            AccountProblem::LinkedElsewhere => (None, texts.linked_elsewhere),
+            AccountProblem::LinkExpired => (None, texts.link_expired),
+            AccountProblem::SignInTooOld => (None, texts.sign_in_too_old),
+            AccountProblem::LinkCancelled => (None, texts.link_cancelled),
+            AccountProblem::ProviderUnavailable => (None, texts.provider_unavailable),
+            AccountProblem::ProviderUnusable => (None, texts.upstream_unusable),
+            AccountProblem::LastFactor => (None, texts.last_factor),
+            AccountProblem::LastPasskey => (None, texts.last_passkey),
+            AccountProblem::FactorImpossible => (None, texts.factor_impossible),
+            AccountProblem::FactorsChanged => (None, texts.factors_changed),
+            AccountProblem::PasskeyNeeded => (None, texts.passkey_needed),
+            AccountProblem::AddressUnfit => (Some("new-address"), texts.address_unfit),
+        };
+        (field, sentence.to_owned())
+    }
+}
+
+/// What is wrong with a new password, and what to do.
+fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
+    match flaw {
+        PasswordFlaw::TooShort(least) => texts.new_password_short.fill(&least.to_string()),
+        PasswordFlaw::TooLong | PasswordFlaw::HasNul => texts.new_password_long.to_owned(),
+        PasswordFlaw::TooCommon => texts.new_password_common.to_owned(),
+    }
+}
+
+/// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
+/// `session`, `end_others`, `withdraw` with `client_id`, `unlink` with `identity`, `link` with
+/// `provider`, `change_password` with `present_password`, `new_password` and
+/// `new_password_again`, or `change_address` with `new_address`. `sign_out` is the address of the
+/// logout page.
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    sign_out: &str,
+    holdings: &Holdings<'_>,
+    outcome: Option<Outcome<'_>>,
+) -> Markup {
+    let texts = chrome.texts;
+    let Holdings {
+        catalogue,
+        account,
+        has_password,
+        has_own_way_in,
+        present,
+        ..
+    } = *holdings;
+    let problem = if let Some(Outcome::Problem(problem)) = outcome {
+        Some(problem)
+    } else {
+        None
+    };
+    let has_identities = !holdings.identities.is_empty() || !holdings.linkable.is_empty();
+    let sign_ins = SignIns {
+        catalogue,
+        has_password,
+        present,
+        sessions: holdings.sessions,
+    };
+    let card = html! {
+        h1 { (texts.account_title) }
+        p .lead { (about_account(texts.signed_in_as, account)) }
+        (tenant_notice(texts, catalogue, present.tenant.as_ref()))
+        p { a href=(sign_out) { (texts.sign_out) } }
+        @if let Some(outcome) = outcome { (said(texts, outcome)) }
+        div .columns {
+            @if has_own_way_in || has_identities {
+                div {
+                    @if has_own_way_in { (factors(texts, form, holdings)) }
+                    @if has_password { (password(chrome, form, account.username, problem)) }
+                    @if let Some(claims) = holdings.claims.filter(|_| has_password) {
+                        (address(texts, form, claims, problem))
+                    }
+                    @if has_identities { (identities(texts, form, holdings)) }
+                }
+            }
+            div {
+                (sign_ins.draw(texts, form))
+                (applications(chrome, form, holdings))
+            }
+        }
+        (script(chrome, "times.js"))
+        @if holdings.has_passkeys { (script(chrome, "passkey.js")) }
+    };
+    document_with(chrome, problem.is_some(), texts.account_title, card)
+}
+
+pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
+    let done = |sentence: Markup| done(&sentence);
+    match outcome {
+        Outcome::SessionEnded => done(html! { (texts.session_ended) }),
+        Outcome::OtherSessionsEnded => done(html! { (texts.other_sessions_ended) }),
+        Outcome::AccessWithdrawn(name) => done(about(texts.access_withdrawn, name)),
+        Outcome::PasswordChanged => done(html! { (texts.password_changed) }),
+        Outcome::SignedInAnew => done(html! { (texts.signed_in_anew) }),
+        Outcome::IdentityLinked(provider) => done(about(texts.identity_linked, provider)),
+        Outcome::IdentityLinkedAlready(provider) => {
+            done(about(texts.identity_linked_already, provider))
+        }
+        Outcome::IdentityUnlinked(provider) => done(about(texts.identity_unlinked, provider)),
+        Outcome::FactorAdded => done(html! { (texts.factor_added) }),
+        Outcome::FactorRemoved => done(html! { (texts.factor_removed) }),
+        Outcome::AddressLetterSent(address) => done(about(texts.address_letter_sent, address)),
+        Outcome::AddressChanged => done(html! { (texts.address_changed) }),
+        Outcome::Problem(problem) => {
+            let (field, sentence) = problem.told(texts);
+            field_problem(texts, field, &sentence)
+        }
+    }
+}
+
+fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let texts = chrome.texts;
+    html! {
+        section aria-labelledby="applications" {
+            h2 #applications { (texts.applications_heading) }
+            @if holdings.applications.is_empty() {
+                p .hint { (texts.no_applications) }
+            } @else {
+                p .hint { (texts.withdraw_hint) }
+                ul .items {
+                    @for (index, (client, allowance)) in holdings.applications.iter().enumerate() {
+                        @let id = format!("application-{index}");
+                        li {
+                            (client_logo(chrome, &client.client))
+                            p id=(id) { strong { bdi { (chrome.name_of(&client.client)) } } }
+                            (allowed_scopes(texts, holdings.catalogue, allowance))
+                            p .hint { (at(texts, texts.allowed_since, allowance.since)) }
+                            (form.of(&withdrawing(texts, &client.client, &id)))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Without scopes that are no longer registered: an application cannot use them.
+fn allowed_scopes(texts: &Texts, catalogue: &Catalogue, allowance: &Allowance) -> Markup {
+    let named = |name| catalogue.scopes.get(name);
+    html! {
+        ul .claims {
+            @for scope in allowance.scope.iter().filter_map(named) {
+                li { bdi { (wording(texts, scope).0) } }
+            }
+        }
+    }
+}
+
+fn withdrawing(texts: &Texts, client: &Client, id: &str) -> Markup {
+    html! {
+        (hidden("client_id", client.client_id.as_str()))
+        (link_button("withdraw", id, texts.withdraw))
+    }
+}
+
+/// What the provider of an identity is called.
+pub fn provider_name<'a>(catalogue: &'a Catalogue, identity: &'a LinkedIdentity) -> &'a str {
+    match provider_of(catalogue, &identity.issuer) {
+        Some(registered) => &registered.display_name,
+        None => identity.provider.as_deref().unwrap_or(&identity.issuer),
+    }
+}
+
+fn identities(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let Holdings {
+        catalogue,
+        identities,
+        linkable,
+        ..
+    } = *holdings;
+    html! {
+        section aria-labelledby="identities" {
+            h2 #identities { (texts.identities_heading) }
+            @if identities.is_empty() {
+                p .hint { (texts.no_identities) }
+            } @else {
+                ul .items {
+                    @for (index, (identity, form_name)) in identities.iter().enumerate() {
+                        @let id = format!("identity-{index}");
+                        li {
+                            div id=(id) { (linked_identity(texts, catalogue, identity)) }
+                            (form.of(&html! {
+                                (hidden("identity", form_name))
+                                (link_button("unlink", &id, texts.unlink))
+                            }))
+                        }
+                    }
+                }
+            }
+            @if !linkable.is_empty() {
+                p .hint { (texts.link_hint) }
+                div .actions {
+                    @for provider in linkable { (linking(texts, form, provider)) }
+                }
+            }
+        }
+    }
+}
+
+fn linked_identity(texts: &Texts, catalogue: &Catalogue, identity: &LinkedIdentity) -> Markup {
+    html! {
+        p { strong { bdi { (provider_name(catalogue, identity)) } } }
+        @match known_as(&identity.claims) {
+            Some(name) => p { span .hint { (texts.known_there_as) } br; bdi { (name) } },
+            None => p {
+                span .hint { (texts.identifier_there) } br;
+                bdi { (readable(&identity.upstream_subject)) }
+            },
+        }
+        p .hint { (at(texts, texts.linked_since, identity.linked_at)) }
+    }
+}
+
+fn linking(texts: &Texts, form: PageForm<'_>, provider: &IdentityProvider) -> Markup {
+    form.of(&html! {
+        (hidden("provider", &provider.name))
+        button type="submit" name="decision" value="link" {
+            (about(texts.link_account_at, &provider.display_name))
+        }
+    })
+}
+
+fn password(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    username: &str,
+    problem: Option<AccountProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let wrong = problem.and_then(|problem| problem.told(texts).0);
+    let present = PasswordField {
+        name: "present_password",
+        autocomplete: "current-password",
+        label: texts.present_password,
+        hint: None,
+        has_focus: false,
+    };
+    let new = PasswordField::new_one(chrome);
+    let again = PasswordField::new_one_again(chrome);
+    html! {
+        section aria-labelledby="password" {
+            h2 #password { (texts.change_password_heading) }
+            p .hint { (texts.ends_all_else) }
+            (form.of(&html! {
+                // For password managers: whose password it is.
+                input type="text" name="username" value=(username) autocomplete="username" hidden
+                    readonly;
+                (present.draw(wrong)) (new.draw(wrong)) (again.draw(wrong))
+                div .actions {
+                    button .primary type="submit" name="decision" value="change_password" {
+                        (texts.change_password)
+                    }
+                }
+            }))
+        }
+    }
+}
+
+fn address(
+    texts: &Texts,
+    form: PageForm<'_>,
+    claims: &Map<String, Value>,
+    problem: Option<AccountProblem>,
+) -> Markup {
+    let is_wrong = problem == Some(AccountProblem::AddressUnfit);
+    html! {
+        section aria-labelledby="address" {
+            h2 #address { (texts.standard_claim("email").unwrap_or(texts.new_address)) }
+            (present_address(texts, claims))
+            (form.of(&html! {
+                div .field {
+                    label for="new-address" { (texts.new_address) }
+                    input #new-address type="email" name="new_address" required maxlength="254"
+                        autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
+                        aria-describedby=[is_wrong.then_some("problem")];
+                }
+                div .actions {
+                    button type="submit" name="decision" value="change_address" {
+                        (texts.change_address)
+                    }
+                }
+            }))
+        }
+    }
+}
+
+fn present_address(texts: &Texts, claims: &Map<String, Value>) -> Markup {
+    html! {
+        @match stored_address(claims) {
+            Some(address) => {
+                p { bdi { (address) } }
+                @if verified_address(claims).is_none() {
+                    p .hint { (texts.address_not_confirmed) }
+                }
+            },
+            None => p .hint { (texts.no_address) },
+        }
+    }
+}
+
+/// Asks whether to link an account elsewhere. The form posts `form_token`, `offer` (the account
+/// elsewhere, sealed) and `decision` as `confirm_link`; saying no is a link back to where the form
+/// goes.
+pub fn link_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    account: Account<'_>,
+    provider: &IdentityProvider,
+    subject: &str,
+    label: Option<&str>,
+    offer: &str,
+) -> Markup {
+    let texts = chrome.texts;
+    document(
+        chrome,
+        texts.link_title,
+        html! {
+            h1 { (texts.link_title) }
+            p .lead { (about(texts.your_account_at, &provider.display_name)) }
+            (account_elsewhere(texts, subject, label))
+            p { (about_account(texts.link_to_account, account)) }
+            p .hint { (texts.link_warning) }
+            (form.of(&html! {
+                (hidden("offer", offer))
+                div .actions {
+                    button .primary type="submit" name="decision" value="confirm_link" {
+                        (texts.link)
+                    }
+                    a .button href=(form.action) { (texts.cancel) }
+                }
+            }))
+        },
+    )
+}
+
+fn account_elsewhere(texts: &Texts, subject: &str, label: Option<&str>) -> Markup {
+    html! {
+        div .details {
+            dl {
+                @if let Some(label) = label {
+                    dt { (texts.known_there_as) }
+                    dd { bdi { (label) } }
+                }
+                dt { (texts.identifier_there) }
+                dd { bdi { (readable(subject)) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The page for what went wrong: what happened, what one can do, and what to tell whoever helps.
+
+use maud::{Markup, html};
+
+use crate::pages::frame::{Chrome, back_to, button_to, document, help, web_link};
+use crate::pages::texts::{Text, Texts};
+use gatepost_protocol::words::client::Client;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    BadRequest,
+    /// 400: the operator may register the application.
+    NotRegistered,
+    /// 400: the way from the application took too long.
+    RequestExpired,
+    /// 400: somebody signed in by this address before.
+    RequestUsed,
+    /// 400: a page stood open too long. What it was for begins at the application.
+    PageExpired,
+    /// The same; it begins with the code of a device.
+    DevicePageExpired,
+    /// The same; no application asked for the sign-out.
+    LogoutPageExpired,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    TooLarge,
+    TooManyRequests {
+        /// Whole minutes to wait, rounded up; at least 1.
+        minutes: u32,
+    },
+    Internal,
+    Unavailable,
+    /// 400: nobody in this browser is on that way upstream, or any more.
+    RoundTripOver,
+    /// 400: a link of the operator's that was used, has expired, or is none.
+    LinkOver,
+    /// 400: what came from upstream is not believed.
+    NotBelieved,
+    /// 403: nobody here is who they are upstream.
+    NotProvisioned,
+    AccountDisabled,
+    /// 403: their account is of another tenant.
+    AccountElsewhere,
+}
+
+impl Problem {
+    pub const fn status(self) -> u16 {
+        match self {
+            Problem::BadRequest
+            | Problem::NotRegistered
+            | Problem::RequestExpired
+            | Problem::RequestUsed
+            | Problem::PageExpired
+            | Problem::DevicePageExpired
+            | Problem::LogoutPageExpired
+            | Problem::RoundTripOver
+            | Problem::LinkOver
+            | Problem::NotBelieved => 400,
+            Problem::Forbidden
+            | Problem::NotProvisioned
+            | Problem::AccountDisabled
+            | Problem::AccountElsewhere => 403,
+            Problem::NotFound => 404,
+            Problem::MethodNotAllowed => 405,
+            Problem::TooLarge => 413,
+            Problem::TooManyRequests { .. } => 429,
+            Problem::Internal => 500,
+            Problem::Unavailable => 503,
+        }
+    }
+
+    /// The page of ours where the person can begin, where nothing else leads on.
+    pub const fn begins_at(self) -> Option<&'static str> {
+        match self {
+            Problem::RoundTripOver => Some("/"),
+            Problem::DevicePageExpired => Some("/device"),
+            Problem::LogoutPageExpired => Some("/logout"),
+            _ => None,
+        }
+    }
+
+    /// What the button says that leads to a page of ours.
+    fn way_on(self, texts: &Texts) -> Text {
+        match self {
+            Problem::RoundTripOver => texts.to_start_page,
+            Problem::DevicePageExpired => texts.device_title,
+            Problem::LogoutPageExpired => texts.sign_out,
+            _ => texts.to_sign_in_page,
+        }
+    }
+
+    /// What happened, and what one can do.
+    fn told(self, texts: &Texts) -> (&'static str, String) {
+        let (heading, advice) = match self {
+            Problem::TooManyRequests { minutes } => {
+                return (
+                    texts.too_many_requests,
+                    texts.too_many_requests_advice.fill(&texts.minutes(minutes)),
+                );
+            }
+            Problem::BadRequest => (texts.bad_request, texts.bad_request_advice),
+            Problem::NotRegistered => (texts.bad_request, texts.ask_operator),
+            Problem::RequestExpired => (texts.bad_request, texts.request_expired),
+            Problem::RequestUsed => (texts.bad_request, texts.request_used),
+            Problem::PageExpired => (texts.page_had_expired, texts.page_had_expired_advice),
+            Problem::DevicePageExpired | Problem::LogoutPageExpired => {
+                (texts.page_had_expired, texts.page_had_expired_here)
+            }
+            Problem::Forbidden => (texts.forbidden, texts.forbidden_advice),
+            Problem::NotFound => (texts.not_found, texts.not_found_advice),
+            Problem::MethodNotAllowed => {
+                (texts.method_not_allowed, texts.method_not_allowed_advice)
+            }
+            Problem::TooLarge => (texts.too_large, texts.too_large_advice),
+            Problem::Internal => (texts.internal, texts.internal_advice),
+            Problem::Unavailable => (texts.unavailable, texts.unavailable_advice),
+            Problem::RoundTripOver => (texts.round_trip_over, texts.round_trip_over_advice),
+            Problem::LinkOver => (texts.link_over, texts.link_over_advice),
+            Problem::NotBelieved => (texts.not_believed, texts.not_believed_advice),
+            Problem::NotProvisioned => (texts.not_provisioned, texts.not_provisioned_advice),
+            Problem::AccountDisabled => (texts.account_disabled, texts.account_disabled_advice),
+            Problem::AccountElsewhere => (texts.account_elsewhere, texts.account_elsewhere_advice),
+        };
+        (heading, advice.to_owned())
+    }
+}
+
+/// `code` is the reason's stable one, as `GP1207`; `description` its fixed public sentence, in
+/// English, for the application's developers. `way_on` is a page of ours. The page leads to
+/// `client`, too, where that says its address (`client_uri`).
+pub fn page(
+    chrome: Chrome<'_>,
+    problem: Problem,
+    code: Option<&str>,
+    description: &str,
+    way_on: Option<&str>,
+    client: Option<&Client>,
+) -> Markup {
+    let texts = chrome.texts;
+    let (heading, advice) = problem.told(texts);
+    document(
+        chrome,
+        &texts.error_in_title.fill(heading),
+        html! {
+            h1 { (heading) }
+            p { (advice) }
+            @if let Some(address) = way_on { (button_to(address, problem.way_on(texts))) }
+            @if let Some(client) = client
+                && let Some(uri) = client.links.client_uri.as_deref().and_then(web_link) {
+                (back_to(chrome, client, uri))
+            }
+            (help(chrome))
+            (details(chrome, code, description))
+        },
+    )
+}
+
+/// What to tell whoever helps.
+fn details(chrome: Chrome<'_>, code: Option<&str>, description: &str) -> Markup {
+    let texts = chrome.texts;
+    html! {
+        div .details {
+            p { (texts.support_hint) }
+            dl {
+                dt { (texts.reference) }
+                dd { code { (chrome.request_id) } }
+                @if let Some(code) = code {
+                    dt { (texts.reason_code) }
+                    dd { code { (code) } }
+                }
+                dt { (texts.for_developers) }
+                dd lang="en" { (description) }
+            }
+        }
+    }
+}

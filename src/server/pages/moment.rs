@@ -1,0 +1,63 @@
+//! Moments, as the language of the page writes them.
+
+use maud::{Markup, html};
+
+use crate::pages::texts::{Template, Texts};
+use gatepost_protocol::registration::timestamp;
+use gatepost_protocol::words::instant::Instant;
+
+/// A sentence about a moment, to the minute, in UTC. Where scripts run, `times.js` puts the time of
+/// the reader in its place.
+pub(super) fn at(texts: &Texts, template: Template, instant: Instant) -> Markup {
+    let (before, after) = template.parts();
+    let whole = timestamp::format(instant);
+    let shown = in_words(texts, &whole);
+    let shown = shown.as_deref().unwrap_or(&whole);
+    html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
+}
+
+/// A moment in UTC, as plain text.
+pub(super) fn in_utc(texts: &Texts, instant: Instant) -> String {
+    let whole = timestamp::format(instant);
+    format!("{} UTC", in_words(texts, &whole).unwrap_or(whole))
+}
+
+/// `2027-01-31T23:59:59Z` as the language writes it; `None` beyond the year 9999.
+fn in_words(texts: &Texts, whole: &str) -> Option<String> {
+    let [year, month, day, time] = [0..4, 5..7, 8..10, 11..16].map(|part| whole.get(part));
+    let number: usize = month?.parse().ok()?;
+    let name = texts.months.split(' ').nth(number.checked_sub(1)?)?;
+    let text = texts.moment.replace("{day}", day?.trim_start_matches('0'));
+    let text = text.replace("{month}", name).replace("{year}", year?);
+    Some(text.replace("{time}", time?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::language::Language;
+
+    #[test]
+    fn a_moment_is_written_as_the_language_writes_it() {
+        let whole = "2027-03-01T09:05:59Z";
+        for (language, expected) in [
+            (Language::English, "1 Mar 2027, 09:05"),
+            (Language::German, "1. März 2027, 09:05"),
+            (Language::Portuguese, "1 de março de 2027, 09:05"),
+            (Language::Polish, "1 marca 2027, 09:05"),
+            (Language::Japanese, "2027年3月1日 09:05"),
+        ] {
+            assert_eq!(in_words(language.texts(), whole).as_deref(), Some(expected));
+        }
+        for language in Language::ALL {
+            let texts = language.texts();
+            assert_eq!(texts.months.split(' ').count(), 12, "{language:?}");
+            let text = in_words(texts, "2027-12-31T23:59:59Z").unwrap();
+            assert!(!text.contains(['{', '}']) && text.contains("31"), "{text}");
+        }
+        assert_eq!(
+            in_words(Language::English.texts(), "+12027-03-01T09:05:59Z"),
+            None
+        );
+    }
+}

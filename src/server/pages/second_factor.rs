@@ -1,0 +1,477 @@
+//! Pages about a second factor: the one that asks for it, the one that sets up an app that shows
+//! codes, and the recovery codes.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use qrcodegen::{QrCode, QrCodeEcc};
+
+use crate::pages::account::Holdings;
+use crate::pages::frame::{
+    Chrome, PageForm, about, described_by, document_with, hidden, link_button, problem_notice,
+    script, submit,
+};
+use crate::pages::login::{SignInFor, cancel, card};
+use crate::pages::moment::at;
+use crate::pages::texts::Texts;
+use gatepost_protocol::login::second_factor::{FactorKind, to_base32};
+use gatepost_protocol::words::secret::SecretBytes;
+use gatepost_store::authenticators::Authenticator;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactorProblem {
+    CodeMissing,
+    CodeWrong,
+    /// Whole minutes to wait, rounded up.
+    TooManyAttempts {
+        minutes: u32,
+    },
+    PasskeyRefused,
+    /// User or session changed meanwhile, or the page was out of date.
+    Impossible,
+}
+
+/// Nothing where there is none.
+pub(super) fn factor_problem(texts: &Texts, problem: Option<FactorProblem>) -> Markup {
+    let of_code = |sentence| html! { a href="#code" { (sentence) } };
+    let sentence = match problem {
+        None => return html! {},
+        Some(FactorProblem::CodeMissing) => of_code(texts.second_factor_missing),
+        Some(FactorProblem::CodeWrong) => of_code(texts.second_factor_wrong),
+        Some(FactorProblem::TooManyAttempts { minutes }) => {
+            html! { (texts.too_many_attempts.fill(&texts.minutes(minutes))) }
+        }
+        Some(FactorProblem::PasskeyRefused) => html! { (texts.passkey_refused) },
+        Some(FactorProblem::Impossible) => html! { (texts.factor_impossible) },
+    };
+    problem_notice(texts, &html! { p { (sentence) } })
+}
+
+/// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or
+/// `cancel`; another one an answer to `passkey`, which says what the browser is asked for.
+pub fn page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    purpose: SignInFor<'_>,
+    takes_codes: bool,
+    passkey: Option<&str>,
+    may_skip: bool,
+    problem: Option<FactorProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let ways = html! {
+        (factor_problem(texts, problem))
+        @if takes_codes {
+            (form.of(&html! {
+                (code(texts.second_factor_code, Some(texts.second_factor_hint), problem))
+                (submit(texts.second_factor_confirm))
+            }))
+        }
+        @if let Some(options) = passkey {
+            @if !takes_codes { (without_passkey(texts)) }
+            (passkey_form(chrome, form, options, !takes_codes))
+        }
+        (declining(texts, form, may_skip))
+    };
+    card(
+        chrome,
+        purpose,
+        texts.second_factor_title,
+        problem.is_some(),
+        &ways,
+    )
+}
+
+fn declining(texts: &Texts, form: PageForm<'_>, may_skip: bool) -> Markup {
+    let (decision, label) = if may_skip {
+        ("not_now", texts.not_now)
+    } else {
+        ("cancel", texts.cancel)
+    };
+    form.of(&html! {
+        div .actions .more {
+            button .quiet type="submit" name="decision" value=(decision) { (label) }
+        }
+    })
+}
+
+/// Asks the browser for a passkey by `options` (WebAuthn §5.1.8,
+/// `PublicKeyCredentialRequestOptionsJSON`). Posts `form_token`, `decision` as `passkey`, and what
+/// the browser answers, in base64url: `id`, `client_data`, `authenticator_data`, `signature`,
+/// `user_handle`. Hidden where there is no script or no passkey.
+pub(super) fn passkey_form(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    options: &str,
+    is_primary: bool,
+) -> Markup {
+    html! {
+        (by_passkey(form, options, &html! {
+            (hidden("decision", "passkey"))
+            @for name in ["id", "client_data", "authenticator_data", "signature", "user_handle"] {
+                (hidden(name, ""))
+            }
+            div .actions .more[!is_primary] {
+                button .primary[is_primary] type="submit" { (chrome.texts.use_passkey) }
+            }
+        }))
+        (script(chrome, "passkey.js"))
+    }
+}
+
+/// A form that the script fills with what the browser answers to `options`, and then sends.
+fn by_passkey(form: PageForm<'_>, options: &str, fields: &Markup) -> Markup {
+    html! {
+        form method="post" action=(form.action) data-passkey=(options) hidden data-needs-passkey {
+            (form.token())
+            (fields)
+        }
+    }
+}
+
+/// What is missing where nothing but a passkey leads on. The script takes away what is not.
+fn without_passkey(texts: &Texts) -> Markup {
+    html! {
+        p data-without-script { (texts.passkey_needs_script) }
+        p data-without-passkey hidden { (texts.passkey_needs_browser) }
+    }
+}
+
+/// A passkey that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPasskeyPage<'a> {
+    /// What the browser is asked (WebAuthn §5.1.3, `PublicKeyCredentialCreationOptionsJSON`).
+    pub options: &'a str,
+    /// Whether a sign-in waits for it, which is declined without it.
+    pub is_required: bool,
+    /// Whether it is the person's first factor, with which everything else of theirs ends.
+    pub is_first: bool,
+}
+
+/// Makes a passkey. The form posts `form_token`, `name`, `client_data`, `attestation_object`, and
+/// `decision` as `add_passkey`; or the last as `cancel`, where a sign-in waits for it.
+pub fn add_passkey_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    new: NewPasskeyPage<'_>,
+    problem: Option<FactorProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.add_passkey) }
+        @if new.is_required { p .lead { (texts.factor_required) } }
+        (factor_problem(texts, problem))
+        (without_passkey(texts))
+        (by_passkey(form, new.options, &html! {
+            (hidden("decision", "add_passkey"))
+            (new_passkey_fields(texts))
+            @if new.is_first { p .hint { (texts.ends_all_else) } }
+            (submit(texts.add_passkey))
+        }))
+        @if new.is_required {
+            (form.of(&html! {
+                div .actions {
+                    button .quiet type="submit" name="decision" value="cancel" { (texts.cancel) }
+                }
+            }))
+        } @else {
+            p { a href=(form.action) { (texts.cancel) } }
+        }
+        (script(chrome, "passkey.js"))
+    };
+    document_with(chrome, problem.is_some(), texts.add_passkey, card)
+}
+
+/// Makes the passkey that somebody's link is for. The form posts `form_token`, `name`,
+/// `client_data` and `attestation_object`.
+pub fn passkey_link_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    username: &str,
+    options: &str,
+    problem: Option<FactorProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.set_passkey_title) }
+        p .lead { (about(texts.set_password_for, username)) }
+        (factor_problem(texts, problem))
+        (without_passkey(texts))
+        (by_passkey(form, options, &html! {
+            (new_passkey_fields(texts))
+            (submit(texts.add_passkey))
+        }))
+        (script(chrome, "passkey.js"))
+    };
+    document_with(chrome, problem.is_some(), texts.set_passkey_title, card)
+}
+
+fn new_passkey_fields(texts: &Texts) -> Markup {
+    html! {
+        (hidden("client_data", ""))
+        (hidden("attestation_object", ""))
+        div .field {
+            label for="name" { (texts.passkey_name) }
+            input #name type="text" name="name" maxlength="60" autocomplete="off";
+        }
+    }
+}
+
+/// An app that shows codes, to be added.
+#[derive(Clone, Copy, Debug)]
+pub struct NewApp<'a> {
+    /// What the QR code says.
+    pub otpauth: &'a str,
+    /// What is typed where none can be scanned.
+    pub key: &'a str,
+    pub sealed: &'a str,
+    /// Whether a sign-in waits for it, which is declined without it.
+    pub is_required: bool,
+    /// Whether it is the person's first factor, with which everything else of theirs ends.
+    pub is_first: bool,
+    /// Whether a passkey would do, too.
+    pub offers_passkey: bool,
+}
+
+/// The form posts `form_token`, `app`, `code`, and `decision` as `add_app`, `add_passkey` or
+/// `cancel`; on the account page that is a link back.
+pub fn add_app_page(
+    chrome: Chrome<'_>,
+    form: PageForm<'_>,
+    new: NewApp<'_>,
+    problem: Option<FactorProblem>,
+) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.add_app_title) }
+        @if new.is_required { p .lead { (texts.factor_required) } }
+        (factor_problem(texts, problem))
+        (form.of(&html! {
+            (setup(texts, new, problem))
+            @if new.is_first { p .hint { (texts.ends_all_else) } }
+            div .actions { (add_app_buttons(texts, form, new)) }
+        }))
+        @if new.offers_passkey { (script(chrome, "passkey.js")) }
+    };
+    document_with(chrome, problem.is_some(), texts.add_app_title, card)
+}
+
+fn add_app_buttons(texts: &Texts, form: PageForm<'_>, new: NewApp<'_>) -> Markup {
+    html! {
+        button .primary type="submit" name="decision" value="add_app" { (texts.add_app) }
+        @if new.offers_passkey {
+            button type="submit" name="decision" value="add_passkey" formnovalidate hidden
+                data-needs-passkey {
+                (texts.add_passkey)
+            }
+        }
+        @if new.is_required { (cancel(texts)) } @else {
+            a .button href=(form.action) { (texts.cancel) }
+        }
+    }
+}
+
+/// What sets an app up, in a form: `app` and `code`.
+pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
+    let groups = (0..new.key.len())
+        .step_by(4)
+        .filter_map(|at| new.key.get(at..new.key.len().min(at + 4)));
+    html! {
+        p { (texts.scan_code) }
+        @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) {
+            (qr_code(texts, &picture))
+        }
+        p { (texts.key_by_hand) " " code .key { (groups.collect::<Vec<_>>().join(" ")) } }
+        (hidden("app", new.sealed))
+        (code(texts.code_now, None, problem))
+    }
+}
+
+/// Shows recovery codes, once. The form, where there is one, posts `form_token` and `decision` as
+/// `continue`; else a link leads on.
+pub fn recovery_page(
+    chrome: Chrome<'_>,
+    on: Result<PageForm<'_>, &str>,
+    codes: &[String],
+) -> Markup {
+    let texts = chrome.texts;
+    let card = html! {
+        h1 { (texts.recovery_title) }
+        p { (texts.recovery_hint) }
+        ul .codes { @for one in codes { li { code { (one) } } } }
+        @match on {
+            Ok(form) => (form.of(&html! {
+                div .actions {
+                    button .primary type="submit" name="decision" value="continue" {
+                        (texts.recovery_kept)
+                    }
+                }
+            })),
+            Err(address) => div .actions {
+                a .button .primary href=(address) { (texts.recovery_kept) }
+            },
+        }
+    };
+    document_with(chrome, false, texts.recovery_title, card)
+}
+
+fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Markup {
+    let is_wrong = matches!(
+        problem,
+        Some(FactorProblem::CodeMissing | FactorProblem::CodeWrong)
+    );
+    let descriptions = [is_wrong.then_some("problem"), hint.map(|_| "code-hint")];
+    html! {
+        div .field {
+            label for="code" { (label) }
+            input #code type="text" name="code" autocomplete="one-time-code" autocapitalize="none"
+                autocorrect="off"
+                spellcheck="false" required autofocus aria-invalid=[is_wrong.then_some("true")]
+                aria-describedby=[described_by(descriptions)];
+            @if let Some(hint) = hint { p #code-hint .hint { (hint) } }
+        }
+    }
+}
+
+/// Dark on light, whatever the page is: that is what cameras read. With the four empty modules
+/// around it that they need.
+fn qr_code(texts: &Texts, picture: &QrCode) -> Markup {
+    let size = picture.size();
+    let dark = (0..size)
+        .flat_map(|y| (0..size).map(move |x| (x, y)))
+        .filter(|(x, y)| picture.get_module(*x, *y));
+    let path: String = dark
+        .map(|(x, y)| format!("M{} {}h1v1h-1z", x + 4, y + 4))
+        .collect();
+    let whole = size + 8;
+    html! {
+        svg .qr-code viewBox={ "0 0 " (whole) " " (whole) } role="img" aria-label=(texts.qr_code)
+            shape-rendering="crispEdges" {
+            rect width=(whole) height=(whole) fill="#fff" {}
+            path d=(path) fill="#000" {}
+        }
+    }
+}
+
+/// The part of the account page about them.
+pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>) -> Markup {
+    let Holdings {
+        factors: all,
+        has_password,
+        has_passkeys,
+        needs_passkey,
+        recovery_codes_token: token,
+        ..
+    } = *holdings;
+    let (codes, factors): (Vec<_>, Vec<_>) = all
+        .iter()
+        .partition(|one| one.kind == FactorKind::RecoveryCode);
+    html! {
+        section aria-labelledby="factors" {
+            h2 #factors { (texts.factors_heading) }
+            @if factors.is_empty() {
+                p .hint { (texts.no_factors) }
+            } @else {
+                ul .items {
+                    @for (index, one) in factors.iter().enumerate() {
+                        @let id = format!("factor-{index}");
+                        li {
+                            div id=(id) { (factor(texts, one)) }
+                            @if !needs_passkey {
+                                (form.of(&html! {
+                                    (hidden("factor", &factor_name(one)))
+                                    (link_button("remove_factor", &id, texts.remove_factor))
+                                }))
+                            }
+                        }
+                    }
+                }
+                @if has_password {
+                    p .hint { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+                }
+            }
+            @if needs_passkey { p .hint { (texts.passkey_needed) } }
+            (form.of(&html! {
+                div .actions {
+                    @if needs_passkey {
+                        button type="submit" name="decision" value="sign_in_anew" hidden
+                            data-needs-passkey {
+                            (texts.use_passkey)
+                        }
+                    } @else {
+                        @if has_password {
+                            button type="submit" name="decision" value="add_app" {
+                                // A new app takes the place of the one there is.
+                                @if factors.iter().any(|one| is_app(one)) {
+                                    (texts.replace_app)
+                                } @else {
+                                    (texts.add_app_title)
+                                }
+                            }
+                        }
+                        @if has_passkeys {
+                            button type="submit" name="decision" value="add_passkey" hidden
+                                data-needs-passkey {
+                                (texts.add_passkey)
+                            }
+                        }
+                    }
+                }
+            }))
+            @if has_password && !factors.is_empty() && !needs_passkey {
+                (PageForm { token, ..form }.of(&html! {
+                    div .actions {
+                        button type="submit" name="decision" value="make_recovery_codes" {
+                            (texts.make_recovery_codes)
+                        }
+                    }
+                }))
+            }
+        }
+    }
+}
+
+fn factor(texts: &Texts, one: &Authenticator) -> Markup {
+    html! {
+        p { strong { bdi { (called(texts, one)) } } }
+        @if one.name.is_some() { p .hint { (kind(texts, one)) } }
+        p .hint { (at(texts, texts.added_on, one.created_at)) }
+        @if let Some(used_at) = one.used_at {
+            p .hint { (at(texts, texts.last_used_on, used_at)) }
+        }
+    }
+}
+
+/// What a factor is called for people: its name, else its kind.
+pub(super) fn called<'a>(texts: &'a Texts, one: &'a Authenticator) -> &'a str {
+    one.name.as_deref().unwrap_or(kind(texts, one))
+}
+
+fn kind(texts: &Texts, one: &Authenticator) -> &'static str {
+    if is_app(one) {
+        texts.app_factor
+    } else {
+        texts.passkey_factor
+    }
+}
+
+fn is_app(one: &Authenticator) -> bool {
+    one.kind == FactorKind::Totp
+}
+
+/// What a factor is called in its form, and for operators: its kind and its id, in base64url.
+pub fn factor_name(one: &Authenticator) -> String {
+    format!("{}.{}", one.kind.as_str(), URL_SAFE_NO_PAD.encode(&one.id))
+}
+
+/// What the QR code says: `otpauth://totp/LABEL?secret=...&issuer=...`.
+pub fn otpauth(brand: &str, username: &str, secret: &SecretBytes) -> String {
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let label = encoded(&format!("{brand}:{username}"));
+    format!(
+        "otpauth://totp/{label}?secret={}&issuer={}",
+        to_base32(secret),
+        encoded(brand)
+    )
+}

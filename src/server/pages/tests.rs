@@ -1,0 +1,783 @@
+//! Whatever the names from outside are, pages keep their structure, send forms only where they
+//! should, and load nothing foreign. `tests/service/pages.rs` asks the same of answers; here it is
+//! every page, in every language.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::slice;
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, json};
+
+use super::account::{self, AccountProblem, Holdings, Outcome};
+use super::admin::audit::{DayOfAudit, audit_page};
+use super::admin::explanation::explain_page;
+use super::admin::{self, AdminChrome, AdminSection};
+use super::consent::{self, UserCodeProblem};
+use super::error::{self, Problem};
+use super::forgotten::{self, ForgottenProblem};
+use super::frame::{Account, Chrome, PageForm, form_post_page, home_page};
+use super::language::Language;
+use super::login::{self, AskPasskey, LoginProblem, SignInFor, SignInForm};
+use super::logout::{self, SignedOut};
+use super::password_link;
+use super::second_factor::{self, FactorProblem, NewApp, NewPasskeyPage};
+use crate::config::{Brand, Color};
+use crate::registry::RegisteredClient;
+use gatepost_protocol::audit::audit_chain::AuditRow;
+use gatepost_protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
+use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use gatepost_protocol::authorize::consent::Allowance;
+use gatepost_protocol::device::device_code::UserCode;
+use gatepost_protocol::login::password::{PasswordFlaw, SignInWith};
+use gatepost_protocol::login::second_factor::FactorKind;
+use gatepost_protocol::registration::problem::Finding;
+use gatepost_protocol::token::claims::built_in_scopes;
+use gatepost_protocol::upstream::choices::Choices;
+use gatepost_protocol::words::acr_values::AcrValues;
+use gatepost_protocol::words::catalogue::{Catalogue, RegisteredScope, RegisteredTenant};
+use gatepost_protocol::words::client::{Client, ClientLinks};
+use gatepost_protocol::words::epochs::SessionEpochs;
+use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
+use gatepost_protocol::words::identity_provider::IdentityProvider;
+use gatepost_protocol::words::instant::Day;
+use gatepost_protocol::words::samples::{self, NOW};
+use gatepost_protocol::words::session::{LOCAL, Session};
+use gatepost_registrar::examined_client::ExaminedClient;
+use gatepost_store::audit_events::SeenEvent;
+use gatepost_store::authenticators::Authenticator;
+use gatepost_store::linked_identities::LinkedIdentity;
+
+const FORM: PageForm<'_> = PageForm {
+    action: "/auth/login?request=AAAA&x='\"<>",
+    token: "TOKEN",
+};
+const TO_SECOND_FACTOR: &str = "/auth/second?request=AAAA";
+const PAYLOADS: [&str; 7] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "' onfocus='alert(1)' autofocus x='",
+    "a&b&amp;c&lt;",
+    "\u{202e}\u{2066}gnp.exe\u{200b}\u{feff}",
+    "</title></textarea></style><!--",
+    "{}{{0}}${x}\r\n\t\0",
+];
+
+struct Page {
+    name: String,
+    html: String,
+}
+
+/// Every page in one language, with `name` wherever a name from outside can stand.
+fn pages(language: Language, name: &str) -> Vec<Page> {
+    let some = |text: &str| Some(text.to_owned());
+    let color = Some(Color {
+        red: 0x88,
+        green: 0x44,
+        blue: 0,
+    });
+    let privacy_url = some("https://brand.example/privacy");
+    let terms_url = some("https://brand.example/terms");
+    let brand = Brand {
+        name: name.to_owned(),
+        logo: None,
+        color,
+        privacy_url,
+        terms_url,
+        help_url: some("mailto:help@brand.example"),
+    };
+    let logo = Some("/logo.svg".into());
+    let with_logo = Brand {
+        logo,
+        color: None,
+        privacy_url: some(name),
+        terms_url: None,
+        help_url: some(name),
+        ..brand.clone()
+    };
+    let chrome = Chrome {
+        brand: &brand,
+        texts: language.texts(),
+        base_path: "/auth",
+        assets_version: name,
+        request_id: name,
+        least_password: 8,
+    };
+    let client = client(name);
+    let catalogue = catalogue(name);
+    let account = Account {
+        name,
+        username: name,
+    };
+    let mut pages = Vec::new();
+    for (suffix, chrome) in [
+        ("", chrome),
+        (
+            " with logo",
+            Chrome {
+                brand: &with_logo,
+                ..chrome
+            },
+        ),
+    ] {
+        let mut add = |page: &str, markup: maud::Markup| {
+            pages.push(Page {
+                name: format!("{page}{suffix} ({language:?})"),
+                html: markup.into_string(),
+            });
+        };
+        let acr_values = AcrValues {
+            tenant: Some(TenantName::new("acme")),
+            ..AcrValues::default()
+        };
+        let request = asking().judged().unwrap();
+        let scope = samples::scope("openid offline_access odd orders.read");
+        let request = AuthorizeRequest {
+            acr_values: acr_values.clone(),
+            scope,
+            ..request
+        };
+        let purpose = SignInFor {
+            request: &request,
+            client: Some(&client),
+            catalogue: &catalogue,
+        };
+        login_pages(chrome, purpose, name, &mut add);
+        application_pages(chrome, &client, name, &mut add);
+        add(
+            "chooser",
+            login::chooser_page(chrome, FORM, purpose, account, true, true),
+        );
+        add(
+            "closed",
+            login::chooser_page(chrome, FORM, purpose, account, false, false),
+        );
+
+        let named = Account {
+            name,
+            username: "alice",
+        };
+        let consent = |request: &AuthorizeRequest, may_remember, drawn_again| {
+            let asked = consent::Asked {
+                request,
+                client: &client,
+                catalogue: &catalogue,
+            };
+            consent::page(chrome, FORM, asked, named, may_remember, drawn_again)
+        };
+        let code = UserCode::parse("BCDF-GHJK").unwrap();
+        let device = AuthorizeRequest {
+            ending: Ending::Device(code),
+            ..request.clone()
+        };
+        let mut asked = request.clone();
+        asked.claims.userinfo = [name.to_owned()].into();
+        add("consent", consent(&asked, true, false));
+        add("consent again", consent(&request, false, true));
+        let of_itself = Client {
+            metadata_document: true,
+            ..client.clone()
+        };
+        let described = consent::Asked {
+            request: &request,
+            client: &of_itself,
+            catalogue: &catalogue,
+        };
+        add(
+            "consent for one that describes itself",
+            consent::page(chrome, FORM, described, named, false, false),
+        );
+        add("device", consent(&device, false, false));
+        add("device again", consent(&device, false, true));
+        add(
+            "device code from the link",
+            consent::user_code_page(chrome, FORM, name, None),
+        );
+        let wrong = Some(UserCodeProblem::Wrong);
+        add(
+            "device code after a problem",
+            consent::user_code_page(chrome, FORM, name, wrong),
+        );
+        for allowed in [true, false] {
+            add(
+                &format!("decided {allowed}"),
+                consent::decided_page(chrome, &client, allowed),
+            );
+        }
+
+        let linked = Outcome::IdentityLinked(name);
+        let problem = Outcome::Problem(AccountProblem::PresentPasswordWrong);
+        for (page, outcome) in [
+            ("account", None),
+            ("account 0", Some(linked)),
+            ("account 4", Some(problem)),
+        ] {
+            add(
+                page,
+                account_page(chrome, name, &catalogue, &client, outcome),
+            );
+        }
+        let corp = &catalogue.identity_providers["corp"];
+        let unfit = Some(AccountProblem::NewPasswordUnfit(PasswordFlaw::TooCommon));
+        add(
+            "password link",
+            password_link::page(chrome, FORM, name, unfit, None, None),
+        );
+        for problem in [
+            None,
+            Some(ForgottenProblem::NameMissing),
+            Some(ForgottenProblem::PageExpired),
+        ] {
+            add(
+                "forgotten",
+                forgotten::page(chrome, FORM, "/login?r=R", name, problem),
+            );
+        }
+        add(
+            "letter sent",
+            forgotten::sent_page(chrome, chrome.texts.letter_sent, Some("/login?r=R")),
+        );
+        add(
+            "new address",
+            forgotten::address_page(chrome, FORM, name, "/account"),
+        );
+        add(
+            "new address, not signed in",
+            forgotten::sign_in_to_confirm_page(chrome, "/account"),
+        );
+        factor_pages(chrome, purpose, &mut add);
+        add(
+            "link",
+            account::link_page(chrome, FORM, account, corp, "subject", Some(name), "OFFER"),
+        );
+
+        add(
+            "logout",
+            logout::page(chrome, FORM, account, Some(&client), false),
+        );
+        add(
+            "logout again",
+            logout::page(chrome, FORM, account, None, true),
+        );
+        let back = Some((&client, "https://client.example/"));
+        add(
+            "signed out",
+            logout::signed_out_page(chrome, &SignedOut::default(), back, false),
+        );
+        let registered = RegisteredClient {
+            client: client.clone(),
+            secrets: Vec::new(),
+            epoch: 0,
+            installation_epoch: 0,
+        };
+        let frames = vec![(
+            Arc::new(registered),
+            String::from("https://client.example/out?iss=i&sid=s"),
+        )];
+        let framed = SignedOut {
+            frames,
+            at_once: true,
+            ..SignedOut::default()
+        };
+        add(
+            "signed out with frames",
+            logout::signed_out_page(chrome, &framed, back, false),
+        );
+        let upstream = Some((
+            name.to_owned(),
+            String::from("https://client.example/upstream"),
+        ));
+        let upstream = SignedOut { upstream, ..framed };
+        add(
+            "signed out with frames, upstream",
+            logout::signed_out_page(chrome, &upstream, back, false),
+        );
+
+        let sign_in = Some("/auth/login?r=x");
+        add(
+            "error",
+            error::page(
+                chrome,
+                Problem::BadRequest,
+                Some("GP1207"),
+                name,
+                sign_in,
+                Some(&client),
+            ),
+        );
+        let fields = [("state", name), (name, "x"), ("code", "C")]
+            .map(|(name, value)| (name, value.to_owned()));
+        add(
+            "form_post",
+            form_post_page(chrome, "https://client.example/cb?a=1&b='", &fields),
+        );
+        add("home", home_page(chrome, "/auth/account?ui_locales=de"));
+    }
+    pages
+}
+
+fn client(name: &str) -> Client {
+    let some = |text: &str| Some(text.to_owned());
+    let client_uri = some("https://client.example/");
+    let policy_uri = some("https://client.example/policy?a&b");
+    let links = ClientLinks {
+        client_uri,
+        logo_uri: some(name),
+        policy_uri,
+        tos_uri: some(name),
+    };
+    Client {
+        client_id: ClientId::new(name),
+        client_name: name.into(),
+        links,
+        ..samples::client()
+    }
+}
+
+fn catalogue(name: &str) -> Catalogue {
+    let openid = built_in_scopes()
+        .into_iter()
+        .find(|scope| scope.name == "openid")
+        .unwrap();
+    let scope = |wire: &str, text: &str, emphasize| RegisteredScope {
+        name: wire.to_owned(),
+        display_name: text.into(),
+        description: text.into(),
+        emphasize,
+        required: wire == "odd",
+        ..openid.clone()
+    };
+    let scopes = [
+        scope("offline_access", "", true),
+        scope("odd", name, true),
+        scope("orders.read", "", false),
+    ];
+    let provider = |wire: &str| IdentityProvider {
+        name: wire.to_owned(),
+        display_name: name.to_owned(),
+        ..identity_provider("corp", true)
+    };
+    Catalogue {
+        scopes: scopes
+            .into_iter()
+            .chain([openid.clone()])
+            .map(|scope| (scope.name.clone(), scope))
+            .collect(),
+        tenants: BTreeMap::from([(
+            String::from("acme"),
+            RegisteredTenant {
+                name: String::from("acme"),
+                display_name: name.to_owned(),
+            },
+        )]),
+        identity_providers: [provider("corp"), provider(name)]
+            .map(|one| (one.name.clone(), one))
+            .into(),
+        ..Catalogue::default()
+    }
+}
+
+fn account_page(
+    chrome: Chrome<'_>,
+    name: &str,
+    catalogue: &Catalogue,
+    client: &Client,
+    outcome: Option<Outcome<'_>>,
+) -> maud::Markup {
+    let session = |sid: &str, provider: &str| Session {
+        day: Day(0),
+        sid: Sid::new(sid),
+        subject: Subject::new("u"),
+        auth_time: NOW,
+        amr: Vec::new(),
+        acr: String::new(),
+        tenant: Some(TenantName::new("acme")),
+        identity_provider: Some(provider.to_owned()),
+        upstream_issuer: None,
+        epochs: SessionEpochs {
+            user: 0,
+            installation: 0,
+        },
+        source: Some(IpAddr::from([192, 0, 2, 1])),
+        user_agent: Some(name.to_owned()),
+        created_at: NOW,
+        used_at: NOW,
+        expires_at: NOW.plus(Duration::from_secs(36_000)),
+        ended_at: None,
+    };
+    let sessions = [session("SID", LOCAL), session(name, name)];
+    let allowance = Allowance {
+        client_id: client.client_id.clone(),
+        scope: samples::scope("openid offline_access odd orders.read"),
+        since: NOW,
+    };
+    let registered = RegisteredClient {
+        client: client.clone(),
+        secrets: Vec::new(),
+        epoch: 0,
+        installation_epoch: 0,
+    };
+    let identity = |claims: Map<String, serde_json::Value>| LinkedIdentity {
+        issuer: name.to_owned(),
+        upstream_subject: String::from("subject"),
+        sub: Subject::new("u"),
+        provider: None,
+        claims,
+        linked_at: NOW,
+    };
+    let known = json!({"name": "known"}).as_object().unwrap().clone();
+    let identities =
+        [identity(known), identity(Map::new())].map(|one| (one, String::from("IDENTITY")));
+    let factor = |kind, name: Option<&str>| Authenticator {
+        name: name.map(str::to_owned),
+        used_at: Some(NOW),
+        ..Authenticator::new(kind, b"id".to_vec(), None, NOW)
+    };
+    let factors = [
+        factor(FactorKind::Totp, None),
+        factor(FactorKind::Passkey, Some(name)),
+    ];
+    let address = json!({"email": name}).as_object().unwrap().clone();
+    let holdings = Holdings {
+        recovery_codes_token: "TOKEN",
+        catalogue,
+        account: Account {
+            name,
+            username: name,
+        },
+        claims: Some(&address),
+        has_password: true,
+        has_own_way_in: true,
+        factors: &factors,
+        has_passkeys: true,
+        needs_passkey: false,
+        present: &sessions[0],
+        sessions: &sessions,
+        applications: &[(Arc::new(registered), allowance)],
+        identities: &identities,
+        linkable: &[&catalogue.identity_providers["corp"]],
+    };
+    account::page(chrome, FORM, "/auth/logout", &holdings, outcome)
+}
+
+fn factor_pages(
+    chrome: Chrome<'_>,
+    purpose: SignInFor<'_>,
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
+    let name = chrome.request_id;
+    let new = NewApp {
+        otpauth: "otpauth://totp/a",
+        key: "ABCDEFGH",
+        sealed: "APP",
+        is_required: true,
+        is_first: true,
+        offers_passkey: true,
+    };
+    add(
+        "password link with an app",
+        password_link::page(chrome, FORM, name, None, Some(new), None),
+    );
+    let passkey = NewPasskeyPage {
+        options: "{}",
+        is_required: true,
+        is_first: true,
+    };
+    let wrong = Some(FactorProblem::CodeWrong);
+    add(
+        "second factor",
+        second_factor::page(chrome, FORM, purpose, true, Some("{}"), true, wrong),
+    );
+    add(
+        "new app",
+        second_factor::add_app_page(chrome, FORM, new, wrong),
+    );
+    add(
+        "new passkey",
+        second_factor::add_passkey_page(chrome, FORM, passkey, wrong),
+    );
+    add(
+        "recovery codes",
+        second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]),
+    );
+}
+
+/// What administrators see of applications and events.
+fn application_pages(
+    chrome: Chrome<'_>,
+    client: &Client,
+    name: &str,
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
+    let around = AdminChrome {
+        chrome,
+        section: AdminSection::Applications,
+        ui_locales: "de",
+    };
+    let findings = vec![Finding::broken(name), Finding::fine(name)];
+    let application = ExaminedClient {
+        client: client.clone(),
+        findings: findings.clone(),
+        used_on: Some(Day(20_000)),
+    };
+    let next = Some(&client.client_id);
+    let applications = slice::from_ref(&application);
+    add(
+        "applications",
+        admin::applications::list_page(around, applications, next, &[""]),
+    );
+    add(
+        "application",
+        admin::applications::application_page(around, &application, Some(10_001), &["acme"]),
+    );
+    let about = json!({"scope": {"received": name, "registered": name}});
+    let explained = (findings, about.as_object().unwrap().clone());
+    add(
+        "explanation",
+        explain_page(around, FORM, true, Some(&explained)),
+    );
+    let row = AuditRow {
+        day: Day(20_000),
+        at: NOW,
+        chain: String::new(),
+        seq: 1,
+        previous: [0; 32],
+        event: String::from("signed_in"),
+        client_id: Some(name.to_owned()),
+        sub: Some(String::from("alice")),
+        sid: None,
+        source: None,
+        request_id: None,
+        detail: String::from(r#"{"reason": "GP1211"}"#),
+    };
+    let found = [SeenEvent {
+        row,
+        username: Some(name.to_owned()),
+    }];
+    let asked = DayOfAudit {
+        person: name,
+        event: name,
+        day: name,
+        found: &found,
+        has_more: true,
+    };
+    add("audit", audit_page(around, asked));
+}
+
+/// The sign-in page, for one way in and for several.
+fn login_pages(
+    chrome: Chrome<'_>,
+    purpose: SignInFor<'_>,
+    name: &str,
+    add: &mut impl FnMut(&str, maud::Markup),
+) {
+    let password = Choices {
+        password: true,
+        providers: Vec::new(),
+    };
+    let several = Choices {
+        password: true,
+        providers: vec![String::from("corp"), name.to_owned()],
+    };
+    let alone = Choices {
+        password: false,
+        ..several.clone()
+    };
+    let login = |purpose, choices: &Choices, remember, problem: Option<LoginProblem>| {
+        let someone_else = !choices.password;
+        let passkey = choices.password.then_some(AskPasskey {
+            action: TO_SECOND_FACTOR,
+            options: "{}",
+        });
+        let shown = SignInForm {
+            with: SignInWith::Username,
+            passkey_is_set: false,
+            password_is_set: problem.is_none(),
+            forgotten: Some("/login/forgotten?r=R"),
+            someone_else,
+            username: name,
+            remember,
+            passkey,
+        };
+        login::page(chrome, FORM, purpose, choices, shown, problem)
+    };
+    let wrong = Some(LoginProblem::WrongCredentials);
+    add("login", login(purpose, &password, None, None));
+    add(
+        "login for the account",
+        login(
+            SignInFor {
+                client: None,
+                ..purpose
+            },
+            &password,
+            None,
+            None,
+        ),
+    );
+    add(
+        "login with a problem",
+        login(purpose, &password, Some(true), wrong),
+    );
+    add(
+        "login with providers",
+        login(purpose, &several, Some(false), None),
+    );
+    add("providers alone", login(purpose, &alone, Some(false), None));
+}
+
+/// As it stands in a page, and in an address.
+fn escaped(name: &str) -> [String; 2] {
+    let text = name
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;");
+    [
+        text,
+        utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),
+    ]
+}
+
+#[test]
+fn names_from_outside_are_shown_whole_and_never_change_the_structure() {
+    let long = "x".repeat(2_000);
+    for language in Language::ALL {
+        let plain = pages(language, "plain");
+        for name in PAYLOADS.into_iter().chain([long.as_str()]) {
+            let [text, address] = escaped(name);
+            for (page, plain) in pages(language, name).iter().zip(&plain) {
+                let restored = page.html.replace(&text, "plain").replace(&address, "plain");
+                assert_eq!(restored, plain.html, "{}: {name:?}", page.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn names_in_sentences_are_isolated_from_their_direction() {
+    let name = "\u{202e}evil";
+    for page in pages(Language::English, name) {
+        let main = page
+            .html
+            .split_once("<main")
+            .unwrap()
+            .1
+            .split_once("</main>")
+            .unwrap()
+            .0;
+        for (before, _) in main.match_indices(name).map(|(at, _)| main.split_at(at)) {
+            let in_tag = before.rfind('<') > before.rfind('>');
+            let alone = before.ends_with("<code>") || before.ends_with("<dd lang=\"en\">");
+            let isolated = before.rfind("<bdi>") > before.rfind("</bdi>");
+            assert!(
+                in_tag || alone || isolated,
+                "{}: ...{}",
+                page.name,
+                &before[before.len().saturating_sub(60)..]
+            );
+        }
+    }
+}
+
+#[test]
+fn every_form_posts_and_carries_one_form_token() {
+    for page in pages(Language::English, "x") {
+        // A search changes nothing.
+        let is_search = |form: &str| form.contains("role=\"search\"");
+        for form in page
+            .html
+            .split("<form")
+            .skip(1)
+            .filter(|form| !page.name.starts_with("form_post") && !is_search(form))
+        {
+            let form = form.split_once("</form>").expect("a form closes").0;
+            let token = r#"<input type="hidden" name="form_token" value="TOKEN">"#;
+            let counts = (
+                form.matches(token).count(),
+                form.matches("form_token").count(),
+            );
+            assert_eq!(counts, (1, 1), "{}", page.name);
+            let [action, _] = escaped(FORM.action);
+            // What passkeys answer goes to an address of its own.
+            let action = match form.contains("value=\"passkey\"") && page.name.starts_with("login")
+            {
+                true => String::from(TO_SECOND_FACTOR),
+                false => action,
+            };
+            assert!(
+                form.contains(&format!(r#"method="post" action="{action}""#)),
+                "{}",
+                page.name
+            );
+        }
+    }
+}
+
+#[test]
+fn the_form_post_page_has_one_form_to_exactly_the_redirect_uri() {
+    let brand = Brand {
+        name: String::from("B"),
+        logo: None,
+        color: None,
+        privacy_url: None,
+        terms_url: None,
+        help_url: None,
+    };
+    let texts = Language::German.texts();
+    let chrome = Chrome {
+        brand: &brand,
+        texts,
+        base_path: "",
+        assets_version: "1",
+        request_id: "0",
+        least_password: 8,
+    };
+    let state = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\r\n\u{202e}";
+    let fields = [("code", "C"), ("state", state)].map(|(name, value)| (name, value.to_owned()));
+    for action in [
+        "https://client.example/cb?a=1&b=\"2\"&amp;c='<x>",
+        "http://127.0.0.1:9/",
+        "https://x.example/?",
+    ] {
+        let html = form_post_page(chrome, action, &fields).into_string();
+        let [action, _] = escaped(action);
+        let [state, _] = escaped(state);
+        let form = format!(
+            r#"<form method="post" action="{action}"><input type="hidden" name="code" value="C">"#
+        );
+        let state = format!(r#"<input type="hidden" name="state" value="{state}">"#);
+        assert!(html.contains(&format!("{form}{state}")), "{html}");
+        assert_eq!(
+            ["<form", "<input", "<a ", "form-post.js?v=1\"></script>"]
+                .map(|tag| html.matches(tag).count()),
+            [1, 2, 0, 1]
+        );
+        // A name would travel with the response.
+        assert!(
+            html.contains(r#"<button class="primary" type="submit">"#),
+            "{html}"
+        );
+    }
+}
+
+#[test]
+fn registered_addresses_that_are_not_on_the_web_are_no_links() {
+    for uri in ["javascript:alert(1)", "data:text/html,x", "intent://x", ""] {
+        for page in pages(Language::English, uri) {
+            for href in page
+                .html
+                .split("<a ")
+                .skip(1)
+                .filter_map(|link| link.split("href=\"").nth(1))
+            {
+                let on_the_web = ["https://", "#", "/", "mailto:help@brand.example\""]
+                    .iter()
+                    .any(|start| href.starts_with(start));
+                assert!(on_the_web, "{}: {href}", page.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What the server process answers by.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use crate::app::App;
+use crate::config::Config;
+use crate::dispatch::{Serving, routes};
+use crate::metrics::Metrics;
+use gatepost_manage;
+
+/// What handlers are given: the house, once it is open.
+pub(super) struct House {
+    pub(super) config: Arc<Config>,
+    pub(super) metrics: Metrics,
+    pub(super) app: OnceLock<App>,
+    /// Whether `app` is there: for the server, which knows nothing of it.
+    pub(super) is_open: Arc<AtomicBool>,
+}
+
+impl House {
+    pub(super) fn of(config: Config) -> House {
+        House {
+            config: Arc::new(config),
+            metrics: Metrics::default(),
+            app: OnceLock::new(),
+            is_open: Arc::default(),
+        }
+    }
+
+    pub(super) fn serving(&self) -> Serving<'_> {
+        Serving {
+            routes: &[routes::ROUTES, manage::ROUTES],
+            config: &self.config,
+            metrics: &self.metrics,
+            app: self.app.get(),
+        }
+    }
+}

@@ -1,0 +1,531 @@
+//! From a request received to an answer sent. Workers take requests from tiny_http themselves and
+//! never wait for a body.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::control::Report;
+use super::lane::{
+    Arrival, BODY_LIMIT, BODY_PATIENCE, LEAST_BODY_PATIENCE, LONG_BODY_LIMIT, Lane, Waiting,
+    read_body,
+};
+use super::listener::WRITE_PATIENCE;
+use super::probe::is_own_probe;
+use super::turns::{Ended, Turn, Turns};
+use super::{Handler, ServerStats, State, start_thread};
+use crate::http::incoming::{
+    self, body_must_be_awaited, can_be_released_unread, expects_continue, method, persistence,
+    read_head, remains_of, request_id, source_of,
+};
+use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
+use crate::http::{Persistence, Refused, Request, Response};
+use gatepost_protocol::words::forwarded::network;
+use gatepost_store::deadline;
+use gatepost_store::permits::{Permit, Permits};
+
+/// One listener, and what answers its requests. It is never dropped: tiny_http's server would
+/// remove the path of the Unix socket, which the next process may have by then.
+pub struct Service<H: 'static> {
+    pub http: tiny_http::Server,
+    pub handler: H,
+    pub state: &'static State,
+    pub turns: Turns<tiny_http::Request>,
+    /// Takes the connections that have got their last answer.
+    pub ended: Sender<Ended>,
+    /// Requests whose turn has come after tiny_http handed them out.
+    pub revived: Mutex<VecDeque<(SocketAddr, tiny_http::Request)>>,
+    /// Locked by the worker that waits for a request.
+    pub entrance: Mutex<()>,
+    /// Without it, bodies longer than a kilobyte are refused.
+    pub lane: Option<Lane<Waiting>>,
+    /// Threads that may serve at once: those that take requests, and those that read bodies.
+    pub workers: Permits,
+    pub readers: Permits,
+    /// Bodies longer than most paths take, from the first byte to the answer.
+    pub long_bodies: Permits,
+    /// Whether every answer is the last of its connection.
+    pub is_one_shot: bool,
+    /// What to tell the supervisor when tiny_http fails.
+    pub failure: Report,
+}
+
+/// Counts a request from its arrival until it is answered.
+pub struct InFlight(Arc<ServerStats>);
+
+impl InFlight {
+    fn begin(stats: &Arc<ServerStats>) -> InFlight {
+        stats.in_flight.fetch_add(1, Ordering::SeqCst);
+        InFlight(Arc::clone(stats))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl<H: Handler> Service<H> {
+    pub fn work(&'static self) {
+        deadline::take_post(move || start_thread("worker", move || self.work()).is_ok());
+        while deadline::has_post() {
+            self.workers.sit_down();
+            match self.next_turn() {
+                Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
+                Ok((_, Turn::Later)) => {}
+                Ok((_, Turn::Never(request))) => {
+                    contained(|| self.discard(request));
+                }
+                Err(error) => {
+                    // tiny_http returns this error once, to one worker, and accepts nothing
+                    // afterwards.
+                    if !self.is_one_shot {
+                        self.state.accepting.store(false, Ordering::SeqCst);
+                    }
+                    if !self.state.is_draining() {
+                        log::error!("connections are no longer accepted: {error}");
+                        // The supervisor kills a process that is deaf.
+                        log::logger().flush();
+                        self.state.control.report(self.failure);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One worker at a time asks tiny_http for a request: between two, the second request of a
+    /// connection could overtake the first, whose answer must be written before, and wait for ever.
+    fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
+        let _first_come = self.entrance.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.http.recv() {
+            Ok(request) => {
+                let peer = request.remote_addr().copied();
+                Ok((peer, self.turns.begin(peer, request)))
+            }
+            // The kernel's errors have a number; this is the one that `unblock` makes.
+            Err(error) if error.raw_os_error().is_none() => {
+                let revived = self
+                    .revived
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop_front();
+                revived
+                    .map(|(peer, request)| (Some(peer), Turn::Now(request)))
+                    .ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn serve_soon(&self, peer: SocketAddr, request: tiny_http::Request) {
+        self.revived
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back((peer, request));
+        self.http.unblock();
+    }
+
+    pub fn read_bodies(&'static self) {
+        let Some(lane) = &self.lane else { return };
+        loop {
+            self.readers.sit_down();
+            let (source, waiting) = lane.next();
+            self.take_body_post(lane, source, true);
+            let peer = waiting.request.remote_addr().copied();
+            let is_elsewhere = contained(|| self.read_and_serve(waiting)).unwrap_or(false);
+            if deadline::has_post() {
+                self.take_body_post(lane, source, false);
+                self.count_body();
+            }
+            let next = if is_elsewhere {
+                None
+            } else {
+                self.turns.next(peer)
+            };
+            if let Some(next) = next {
+                self.take_turns(peer, next);
+            }
+            if !deadline::has_post() {
+                return;
+            }
+            lane.leave(source);
+        }
+    }
+
+    /// For a thread that takes this thread's place. It counts the body while that `is_awaited`, and
+    /// gives the place in the lane back to the source.
+    fn take_body_post(
+        &'static self,
+        lane: &'static Lane<Waiting>,
+        source: IpAddr,
+        is_awaited: bool,
+    ) {
+        deadline::take_post(move || {
+            let is_started = start_thread("body", move || self.read_bodies()).is_ok();
+            if is_started {
+                if is_awaited {
+                    self.count_body();
+                }
+                lane.leave(source);
+            }
+            is_started
+        });
+    }
+
+    fn count_body(&self) {
+        self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
+        self.state.stats.bodies.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn take_turns(&'static self, peer: Option<SocketAddr>, request: tiny_http::Request) {
+        let mut turn = Some(request);
+        while let Some(request) = turn {
+            let is_elsewhere = contained(|| self.receive(request)).unwrap_or(false);
+            turn = if is_elsewhere {
+                None
+            } else {
+                self.turns.next(peer)
+            };
+        }
+    }
+
+    /// Answers whether another thread has the turn now: one of the lane, or the one that answered
+    /// in this worker's place.
+    fn receive(&'static self, request: tiny_http::Request) -> bool {
+        let in_flight = InFlight::begin(&self.state.stats);
+        if is_own_probe(&request, &self.state.nonce) {
+            self.answer(
+                request,
+                &Response::empty(200).header("Gatepost-Probe", self.state.nonce.clone()),
+            );
+            return false;
+        }
+        self.state.stats.received.fetch_add(1, Ordering::Relaxed);
+        let id = request_id(&request, &self.state.settings.trusted_proxies);
+        let arrived = Instant::now();
+        match read_head(&request, &id, &self.state.settings.trusted_proxies) {
+            Ok((read, body_length)) => self.admit(Waiting {
+                request,
+                read,
+                body_length,
+                arrived,
+                in_flight,
+            }),
+            Err(status) => {
+                // We and a proxy may disagree where such a request ends. So its answer is the last
+                // on the connection.
+                let response = self.refusal(&request, &id, arrived, status);
+                self.release(request, &response, Persistence::Close);
+                false
+            }
+        }
+    }
+
+    /// Serves a request whose body has arrived. The lane takes any other, within limits. Answers
+    /// whether the lane has it.
+    fn admit(&'static self, waiting: Waiting) -> bool {
+        let length = waiting.body_length;
+        if !body_must_be_awaited(&waiting.request, length) {
+            return self.read_and_serve(waiting);
+        }
+        // A client that sent `Expect: 100-continue` is told before it sends the body.
+        let limit = self.body_limit(&waiting);
+        let is_too_long =
+            length > LONG_BODY_LIMIT || (length > limit && expects_continue(&waiting.request));
+        let Some(lane) = self.lane.as_ref().filter(|_| !is_too_long) else {
+            self.turn_away(waiting, 413);
+            return false;
+        };
+        self.state.stats.awaited.fetch_add(1, Ordering::Relaxed);
+        let source = network(waiting.read.source);
+        let Some(waiting) = lane.enter(source, waiting) else {
+            return true;
+        };
+        self.state.stats.awaited.fetch_sub(1, Ordering::Relaxed);
+        self.turn_away(waiting, 503);
+        false
+    }
+
+    fn body_limit(&self, waiting: &Waiting) -> u64 {
+        let takes_long_body = &self.state.settings.takes_long_body;
+        if waiting.body_length > BODY_LIMIT && takes_long_body(&waiting.read) {
+            LONG_BODY_LIMIT
+        } else {
+            BODY_LIMIT
+        }
+    }
+
+    fn turn_away(&self, waiting: Waiting, status: u16) {
+        let Waiting {
+            request,
+            read,
+            arrived,
+            in_flight: _in_flight,
+            ..
+        } = waiting;
+        let response = self.refusal(&request, &read.id, arrived, status);
+        let persistence = self.persistence(&request);
+        self.release(request, &response, persistence);
+    }
+
+    /// Whether the turn is elsewhere (see `serve`).
+    fn read_and_serve(&'static self, waiting: Waiting) -> bool {
+        let mut limit = self.body_limit(&waiting);
+        let is_long = limit > BODY_LIMIT;
+        let alone = is_long.then(|| self.long_bodies.take(Duration::ZERO));
+        let is_busy = matches!(alone, Some(None));
+        if is_busy {
+            // It is read and not kept: a connection given up would bring a successor nearer.
+            limit = BODY_LIMIT;
+        }
+        let Waiting {
+            mut request,
+            read,
+            body_length,
+            arrived,
+            in_flight,
+        } = waiting;
+        // The time in line counts. But a body that has arrived meanwhile is taken.
+        let deadline = (arrived + BODY_PATIENCE).max(Instant::now() + LEAST_BODY_PATIENCE);
+        let status = match read_body(request.as_reader(), body_length, limit, deadline) {
+            Arrival::Whole(body) => {
+                return self.serve(
+                    request,
+                    Request { body, ..read },
+                    arrived,
+                    in_flight,
+                    alone.flatten(),
+                );
+            }
+            Arrival::TooLong if is_busy => 503,
+            Arrival::TooLong => 413,
+            Arrival::TooSlow => {
+                let response = self.refusal(&request, &read.id, arrived, 408);
+                self.abandon(request, &response);
+                return false;
+            }
+            // The body will never be whole, so tiny_http need not read on.
+            Arrival::Broken => 400,
+        };
+        let response = self.refusal(&request, &read.id, arrived, status);
+        self.answer(request, &response);
+        false
+    }
+
+    /// Answers a request. If the database keeps this worker waiting for too long, another thread
+    /// answers in its place, and the result that the worker gets later is dropped. Answers whether
+    /// that happened, so that the turn is elsewhere.
+    fn serve(
+        &'static self,
+        request: tiny_http::Request,
+        read: Request,
+        arrived: Instant,
+        in_flight: InFlight,
+        alone: Option<Permit<'_>>,
+    ) -> bool {
+        // The request is in flight until it is answered. A drain does not wait for a worker that
+        // hangs.
+        let unanswered = Arc::new(Mutex::new(Some((request, in_flight))));
+        let given_up = Arc::clone(&unanswered);
+        let id = read.id.clone();
+        let give_up = move || {
+            if let Some((request, _in_flight)) = take(&given_up) {
+                self.give_up(request, &id, arrived);
+            }
+        };
+        let response = deadline::serve(give_up, || self.handle(&read));
+        // Before the answer: whoever has it may send the next long body at once.
+        drop(alone);
+        let answered_here =
+            take(&unanswered).map(|(request, _in_flight)| self.answer(request, &response));
+        answered_here.is_none()
+    }
+
+    fn give_up(&self, request: tiny_http::Request, id: &str, arrived: Instant) {
+        let peer = request.remote_addr().copied();
+        let response = self.refusal(&request, id, arrived, 503);
+        self.send(request, &response, Persistence::Close);
+        // The worker's turn ends here. What is next, after an end that needs no watching, does not
+        // wait for the worker.
+        if let (Some(peer), Some(next)) = (peer, self.turns.next(peer)) {
+            self.serve_soon(peer, next);
+        }
+    }
+
+    /// Runs the handler. A panic is a defect of ours: it is answered by 500, and the thread goes
+    /// on.
+    fn handle(&self, request: &Request) -> Response {
+        let response = catch_unwind(AssertUnwindSafe(|| (self.handler)(Ok(request))))
+            .unwrap_or_else(|_| {
+                self.state.stats.panicked.fetch_add(1, Ordering::Relaxed);
+                log::error!("request {}: the handler panicked; answered 500", request.id);
+                let refused = Refused {
+                    status: 500,
+                    request: request.bare(),
+                };
+                catch_unwind(AssertUnwindSafe(|| (self.handler)(Err(refused))))
+                    .unwrap_or_else(|_| Response::empty(500))
+            });
+        response.header("X-Request-Id", request.id.clone())
+    }
+
+    /// The answer to a request that no handler sees, and its line in the log.
+    fn refusal(
+        &self,
+        request: &tiny_http::Request,
+        id: &str,
+        arrived: Instant,
+        status: u16,
+    ) -> Response {
+        self.state.stats.refused.fetch_add(1, Ordering::Relaxed);
+        let source = source_of(request, &self.state.settings.trusted_proxies);
+        let remains = remains_of(request, id, source);
+        let shown: String = remains
+            .path
+            .chars()
+            .take(200)
+            .flat_map(char::escape_default)
+            .collect();
+        let method = remains.method.as_str();
+        let ms = u64::try_from(arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
+        log::info!(
+            target: "gatepost::request",
+            id, method, path = shown.as_str(), status, ms,
+            source = source.to_string().as_str(), refused = "server";
+            "id={id} method={method} path={shown} status={status} ms={ms} source={source} \
+             refused=server"
+        );
+        (self.handler)(Err(Refused {
+            status,
+            request: remains,
+        }))
+        .header("X-Request-Id", id.to_owned())
+    }
+
+    fn release(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
+        if can_be_released_unread(&request) {
+            self.send(request, response, persistence);
+        } else {
+            self.abandon(request, response);
+        }
+    }
+
+    fn abandon(&self, request: tiny_http::Request, response: &Response) {
+        abandon(request, response, SystemTime::now());
+        self.state.stats.abandoned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn answer(&self, request: tiny_http::Request, response: &Response) {
+        let persistence = self.persistence(&request);
+        self.send(request, response, persistence);
+    }
+
+    fn send(&self, request: tiny_http::Request, response: &Response, persistence: Persistence) {
+        let peer = request.remote_addr().copied();
+        let goes_on = incoming::persistence(&request) != Persistence::Close;
+        let bytes = self.serialised(&request, response, persistence);
+        let mut writer = request.into_writer();
+        let written = write_in_time(&mut writer, &bytes);
+        self.state.stats.answered.fetch_add(1, Ordering::Relaxed);
+        let is_last = match written {
+            Ok(()) => persistence == Persistence::Close,
+            Err(error) if error.kind() == ErrorKind::TimedOut => true,
+            Err(error) => {
+                log::debug!("an answer could not be sent: {error}");
+                self.turns.go_on(peer);
+                false
+            }
+        };
+        // tiny_http may read on after the last answer. What it reads then must not be answered.
+        if let Some(peer) = peer
+            && is_last
+            && goes_on
+        {
+            self.turns.end(peer);
+            // Its thread lives as long as this process.
+            let _ = self.ended.send(Ended::new(peer, writer));
+        }
+    }
+
+    fn serialised(
+        &self,
+        request: &tiny_http::Request,
+        response: &Response,
+        persistence: Persistence,
+    ) -> Vec<u8> {
+        let method = method(request);
+        let now = SystemTime::now();
+        let bytes = serialise(response, method, persistence, now).or_else(|UnsafeHeader(name)| {
+            let id = request_id(request, &self.state.settings.trusted_proxies);
+            log::error!("request {id}: the answer's header {name} cannot be sent; answered 500");
+            let refusal = self.refusal(request, &id, Instant::now(), 500);
+            serialise(&refusal, method, persistence, now)
+                .or_else(|_| serialise(&Response::empty(500), method, persistence, now))
+        });
+        bytes.unwrap_or_default()
+    }
+
+    fn persistence(&self, request: &tiny_http::Request) -> Persistence {
+        let is_last = self.is_one_shot
+            || self.state.is_draining()
+            || self.turns.is_last(request.remote_addr().copied());
+        if is_last {
+            Persistence::Close
+        } else {
+            persistence(request)
+        }
+    }
+
+    pub fn discard(&self, request: tiny_http::Request) {
+        self.state.stats.unanswered.fetch_add(1, Ordering::Relaxed);
+        if can_be_released_unread(&request) {
+            drop(request.into_writer());
+        } else {
+            // tiny_http would read its body to the end, however long that takes.
+            std::mem::forget(request);
+            self.state.stats.abandoned.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn take<T>(unanswered: &Mutex<Option<T>>) -> Option<T> {
+    unanswered
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()
+}
+
+/// A client that does not read, or reads byte by byte, must not hold a worker for long.
+fn write_in_time(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    let begun = Instant::now();
+    let mut rest = bytes;
+    loop {
+        let written = if rest.is_empty() {
+            writer.flush().map(|()| 0)
+        } else {
+            writer.write(rest)
+        };
+        match written {
+            Ok(_) if rest.is_empty() => return Ok(()),
+            Ok(0) => return Err(io::Error::from(ErrorKind::WriteZero)),
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(error),
+        }
+        if begun.elapsed() >= WRITE_PATIENCE {
+            return Err(io::Error::from(ErrorKind::TimedOut));
+        }
+    }
+}
+
+/// Keeps the worker alive after a panic. The panic hook has logged the place.
+pub(super) fn contained<T>(serve: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(serve)).ok()
+}

@@ -1,0 +1,325 @@
+//! `gatepost doctor`: looks at the whole installation, from its settings to what visitors see of
+//! it. It tells each fault once: checks that a fault makes impossible are left out.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::arguments::Invocation;
+use super::operator::Operator;
+use super::output::{self, Failure, time};
+use super::{client, idp, sealed};
+use gatepost_protocol::keys::key_schedule::{announced, current};
+use gatepost_protocol::login::password::SignInWith;
+use gatepost_protocol::registration::problem::{Finding, Verdict};
+use gatepost_protocol::words::client::{Client, SigningAlgorithm};
+use gatepost_protocol::words::identifiers::in_text;
+use gatepost_protocol::words::instant::Instant;
+use gatepost_registrar::comparison::opened;
+use gatepost_registration::client_checkup;
+use gatepost_server::app::key_keeping;
+use gatepost_server::app::letters::postman;
+use gatepost_server::app::password_rules::PasswordRules;
+use gatepost_server::config::mail::SmtpSecurity;
+use gatepost_server::config::{Config, Source};
+use gatepost_server::endpoints::metrics::DOCTOR;
+use gatepost_server::endpoints::static_files;
+use gatepost_server::keys::master::Purpose;
+use gatepost_server::keys::sealing::Sealer;
+use gatepost_server::registry::Sealers;
+use gatepost_store::clock::MOST_SKEW_MICROS;
+use gatepost_store::{clients, examination, installation, partitions, signing_keys, users};
+
+/// So many metadata documents are fetched: each may take seconds.
+const MOST_DOCUMENTS: usize = 5;
+
+/// The faults of a part: those whose condition holds. Without any, one line says that the part is
+/// sound.
+macro_rules! judge {
+    ($findings:expr, $part:literal, {
+        $($is_so:expr => $verdict:ident $fault:literal,)+
+    } else $sound:literal) => {
+        let before = $findings.len();
+        $(if $is_so {
+            $findings.push(Finding::$verdict(format!("{}: {}", $part, format_args!($fault))));
+        })+
+        if $findings.len() == before {
+            $findings.push(Finding::fine(format!("{}: {}", $part, format_args!($sound))));
+        }
+    };
+}
+
+mod distance;
+mod outside;
+
+pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let mut findings = Vec::new();
+    if let Err(failure) = examine(invocation, &mut findings) {
+        findings.extend(failure.to_string().lines().map(Finding::broken));
+        // What the last two parts fail by is told once.
+        findings.dedup();
+    }
+    let version = json!(env!("CARGO_PKG_VERSION"));
+    output::findings(
+        invocation.has("--json"),
+        "this installation",
+        &findings,
+        "",
+        "version",
+        version,
+    )
+}
+
+fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let source = invocation.source()?;
+    let config = invocation.config()?;
+    judge_settings(&source, &config, findings);
+    letters(&config, findings)?;
+    let inside = match installed(invocation, findings) {
+        Ok(inside) => inside,
+        Err(failure) => {
+            findings.push(Finding::broken(failure.to_string()));
+            None
+        }
+    };
+    outside::examine(&config, inside, findings)
+}
+
+fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>) {
+    let open = open_file(source).map(|file| file.display().to_string());
+    let place = open.as_deref().unwrap_or_default();
+    let logo = static_files::logo_fault(&config.brand);
+    let no_logo = logo.as_deref().unwrap_or_default();
+    let unread = PasswordRules::new(config).fault();
+    let no_list = unread.as_deref().unwrap_or_default();
+    judge!(findings, "settings", {
+        open.is_some()
+            => weak "other users can read the database password in {place}: chmod 0640 it",
+        logo.is_some() => weak "{no_logo}",
+        unread.is_some() => weak "new passwords are taken without a look at {no_list}",
+    } else "every name is known, every value fits");
+}
+
+/// One with the database password that others can read. The master secret's file is
+/// not among them: reading it checks its mode.
+fn open_file(source: &Source) -> Option<PathBuf> {
+    let file = source.given("GATEPOST_DATABASE_URL_FILE");
+    let mut files: Vec<PathBuf> = file.map(PathBuf::from).into_iter().collect();
+    if let Some(file) = &source.file
+        && fs::read_to_string(file).is_ok_and(|text| text.contains("DATABASE_URL="))
+    {
+        files.push(file.clone());
+    }
+    files
+        .into_iter()
+        .find(|file| fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o007 != 0))
+}
+
+/// Whether letters can go out. Nothing where there is no e-mail.
+fn letters(config: &Config, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let (Some(mail), Some(postman)) = (
+        &config.mail,
+        postman(config).map_err(Failure::Configuration)?,
+    ) else {
+        return Ok(());
+    };
+    let tried = postman.try_server();
+    let problem = tried.as_ref().err().map(ToString::to_string);
+    let problem = problem.unwrap_or_default();
+    judge!(findings, "mail", {
+        tried.is_err() => broken "no letter would go out: {problem}",
+        mail.server.security == SmtpSecurity::StartTls
+            => weak "smtp:// begins in the clear: use smtps://, if the mail server has it",
+    } else "the mail server lets us in");
+    Ok(())
+}
+
+/// What shows the server that `gatepost doctor` asks; each is good once.
+struct Nonces {
+    sealer: Sealer,
+    latest: Instant,
+}
+
+impl Nonces {
+    fn next(&mut self) -> String {
+        self.latest = self.latest.plus(Duration::from_micros(1));
+        self.sealer.seal_text(DOCTOR, &self.latest.micros())
+    }
+}
+
+/// Enabled clients that cannot do without proofs of possession (RFC 9449).
+#[derive(Default)]
+struct Proving {
+    all: Vec<String>,
+    with_nonce: Vec<String>,
+}
+
+/// What the look from outside needs from the database.
+struct Inside {
+    /// The server will believe them.
+    nonces: Nonces,
+    proving: Proving,
+}
+
+/// The database and what is in it; `None` after a fault that was told.
+fn installed(
+    invocation: &Invocation,
+    findings: &mut Vec<Finding>,
+) -> Result<Option<Inside>, Failure> {
+    let operator = Operator::open(invocation)?;
+    let examined = examination::examine(&operator.store, operator.config.database_connections)?;
+    findings.extend(examined.findings);
+    findings.push(distance::judged(examined.round_trip));
+    if output::has(findings, Verdict::Broken) {
+        return Ok(None);
+    }
+    examination::keeps_statements(&operator.store)?;
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    installation::check_lowering(&installation)?;
+    let store = &operator.store;
+    let now = operator.now()?;
+    let horizons = operator.horizons(clients::longest_lifetimes(store)?.value);
+    judge!(findings, "database", {
+        !partitions::are_ahead(store, &horizons, now.day())?
+            => broken "partitions run out: the log of `gatepost serve` says why",
+    } else "schema and issuer fit, partitions are ahead");
+    let skew = store.clock().skew_micros().abs();
+    let far = MOST_SKEW_MICROS;
+    let off = skew / 1_000;
+    judge!(findings, "clock", {
+        skew > far
+            => broken "{off} ms off the database's, and above 30 s Gatepost is not ready: have \
+                       both follow NTP",
+        (2_000_000..=far).contains(&skew)
+            => weak "{off} ms off the database's: have both follow NTP",
+    } else "{off} ms off the database's");
+    let derived = operator
+        .master_secret()?
+        .derive(&installation.id, &installation.issuer);
+    let sealers = Sealers::new(&derived);
+    let lost = some(&sealed::lost(&operator, &sealers)?);
+    judge!(findings, "secret", {
+        !lost.is_empty() => broken "GATEPOST_SECRET_FILE lacks the line that opens {lost}",
+    } else "it opens every key and secret");
+    let keys = key_keeping::scheduled(&signing_keys::load(store)?.value);
+    for algorithm in SigningAlgorithm::ALL {
+        let name = algorithm.as_str();
+        let key = current(&keys, algorithm, now);
+        let since = key
+            .map(|key| time(key.times.activates_at))
+            .unwrap_or_default();
+        judge!(findings, "keys", {
+            key.is_none() => broken "none signs with {name}: `gatepost key rotate` makes one",
+            key.is_some_and(|key| key.times.retires_at <= now)
+                && announced(&keys, algorithm, now).is_none()
+                => weak "{name} signs since {since}, which is too long: does `gatepost serve` run?",
+        } else "{name} signs since {since}");
+    }
+    let [broken, weak] = registered(&operator, &sealers.client_secrets, now)?;
+    judge!(findings, "registry", {
+        !broken.is_empty() => broken "these say what fails: {broken}",
+        !weak.is_empty() => weak "these say what could be stronger: {weak}",
+    } else "every client and identity provider is in order");
+    if operator.config.sign_in_with == SignInWith::UsernameOrAddress {
+        let shared = users::count_shared(store)?;
+        judge!(findings, "addresses", {
+            shared > 0
+                => weak "{shared} verified e-mail addresses are of more than one user of a tenant, \
+                         and sign in none of them: `address_shared` in the audit log names them",
+        } else "no two users of a tenant have the same verified e-mail address");
+    }
+    let nonces = Nonces {
+        sealer: Sealer::new(&derived, Purpose::Doctor),
+        latest: now,
+    };
+    let proving = proving(&operator)?;
+    Ok(Some(Inside { nonces, proving }))
+}
+
+fn proving(operator: &Operator) -> Result<Proving, Failure> {
+    let mut proving = Proving::default();
+    let rows = clients::list(&operator.store)?;
+    for row in rows.iter().filter(|row| row.enabled) {
+        // One that is not served was told.
+        let Ok(client) = client::read(operator, row) else {
+            continue;
+        };
+        if client.requires_dpop || client.requires_dpop_nonce {
+            proving.all.push(in_text(row.client_id.as_str()));
+        }
+        if client.requires_dpop_nonce {
+            proving.with_nonce.push(in_text(row.client_id.as_str()));
+        }
+    }
+    Ok(proving)
+}
+
+fn some(names: &[String]) -> String {
+    let others = if names.len() > 5 {
+        format!(" and {} more", names.len() - 5)
+    } else {
+        String::new()
+    };
+    names.get(..5).unwrap_or(names).join(", ") + &others
+}
+
+/// Sums up what `client test` and `idp test` say: which of them find something broken, and which
+/// something weak.
+fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[String; 2], Failure> {
+    let signing = client::signing(operator, now)?;
+    let catalogue = match client::catalogue(operator) {
+        Ok(catalogue) => catalogue,
+        // No server reads it either, and the other findings shall still be told.
+        Err(problem) => return Ok([problem.to_string(), String::new()]),
+    };
+    let published = key_keeping::seasons(&operator.config).publish;
+    let outbound = operator.outbound()?;
+    let mut all = Vec::new();
+    let mut documents = 0;
+    for row in clients::list(&operator.store)?
+        .iter()
+        .filter(|row| row.enabled)
+    {
+        let secrets: Vec<_> = row.secrets.iter().map(|one| opened(one, sealer)).collect();
+        let judge = |client: &Client| {
+            let mut found = client_checkup::examine(client, &secrets, &signing, &catalogue, now);
+            found.extend(client_checkup::outlives_keys(client, published));
+            found
+        };
+        let found = match client::read(operator, row) {
+            Ok(mut client) if client.metadata_document && documents < MOST_DOCUMENTS => {
+                documents += 1;
+                let of_document = client::describe(operator, &mut client)?;
+                judge(&client).into_iter().chain([of_document]).collect()
+            }
+            Ok(client) => judge(&client),
+            Err(_) => vec![not_served()],
+        };
+        let name = in_text(row.client_id.as_str());
+        all.push((format!("`gatepost client test {name}`"), found));
+    }
+    for row in &idp::registered(operator)? {
+        let found = match idp::read(row) {
+            Ok(provider) if provider.enabled => idp::tried(&outbound, sealer, row, &provider),
+            Ok(_) => Vec::new(),
+            Err(_) => vec![not_served()],
+        };
+        all.push((format!("`gatepost idp test {}`", row.name), found));
+    }
+    Ok([Verdict::Broken, Verdict::Weak].map(|verdict| {
+        let mut names = Vec::new();
+        for (name, found) in &all {
+            if output::has(found, verdict) {
+                names.push(name.clone());
+            }
+        }
+        some(&names)
+    }))
+}
+
+fn not_served() -> Finding {
+    Finding::broken("it is not served")
+}

@@ -1,0 +1,161 @@
+//! `gatepost explain`: what a request or a token is judged by, and which rule it breaks. It asks
+//! the same judges as the server does, reads only, and shows neither secrets nor values of claims.
+
+mod client_assertion;
+mod extension;
+mod proof;
+mod standing;
+mod token;
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::arguments::Invocation;
+use super::operator::Operator;
+use super::output::{self, Failure};
+use super::{audit, reference};
+use gatepost_protocol::registration::problem::Finding;
+use gatepost_protocol::words::parameters::Parameters;
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_registrar::explanation::{
+    Explained, authorization_request, is_secret, query_of, refused,
+};
+use gatepost_server::app::{App, Extensions, LoadError};
+use gatepost_server::http::incoming::is_harmless;
+use gatepost_store::audit_events::{self, EventFilter};
+
+/// Longer is no request that the server takes.
+const LONGEST: u64 = 128 * 1_024;
+
+pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+    let what = invocation.value(0).trim();
+    let start = what.get(..2).unwrap_or_default();
+    if what.len() == 6 && start.eq_ignore_ascii_case("GP") {
+        return reference::help(&[what.to_uppercase()]);
+    }
+    let ((findings, about), name) = explained(invocation, what)?;
+    let is_empty = about.is_empty();
+    let about = Value::Object(about);
+    let text = if is_empty {
+        String::new()
+    } else {
+        format!("\n\n{}", output::members_of(&about))
+    };
+    output::findings(
+        invocation.has("--json"),
+        name,
+        &findings,
+        &text,
+        "about",
+        about,
+    )
+}
+
+/// The findings, and what they are about: the token or the request.
+fn explained(invocation: &Invocation, what: &str) -> Result<(Explained, &'static str), Failure> {
+    match what {
+        "-" => from_input(invocation),
+        _ if is_secret(what) => Err(Failure::usage(
+            "write it to standard input, as `gatepost explain - < FILE`: others may read a \
+             command line",
+        )),
+        _ if what.contains('=') => Ok((
+            address(&app(invocation)?, what, invocation.has("--all"))?,
+            "the request",
+        )),
+        _ => Err(Failure::usage(
+            "WHAT must be a code as GP1105, the address of an authorization request, or -",
+        )),
+    }
+}
+
+/// A token or a token request.
+fn from_input(invocation: &Invocation) -> Result<(Explained, &'static str), Failure> {
+    let text = read_input()?;
+    let is_request = text.expose().contains("grant_type=");
+    if !is_request && !may_be_token(text.expose()) {
+        return Err(Failure::usage(
+            "this is neither a token nor a request to /connect/token, and nothing else is \
+             judged here: no request to /connect/par, UserInfo or others, and no header \
+             alone. Give one token, code or DPoP proof without the name of its header; or \
+             the form with grant_type, below its headers Authorization and DPoP",
+        ));
+    }
+    let app = app(invocation)?;
+    Ok(match is_request {
+        true => (token::request(&app, text.expose())?, "the request"),
+        false => (token::token(&app, &text)?, "the token"),
+    })
+}
+
+fn read_input() -> Result<SecretText, Failure> {
+    let mut text = String::new();
+    let input = io::stdin().lock();
+    let length = input.take(LONGEST + 1).read_to_string(&mut text)?;
+    if text.trim().is_empty() || u64::try_from(length).is_ok_and(|length| length > LONGEST) {
+        let rule = "standard input must hold a token or a token request, of 128 KiB at most";
+        return Err(Failure::refused(rule));
+    }
+    Ok(SecretText::new(text.trim()))
+}
+
+/// Headers and forms have spaces, colons or equals signs; tokens have none, unless they were
+/// damaged.
+fn may_be_token(text: &str) -> bool {
+    let is_one_word = !text.contains(|character: char| {
+        character.is_whitespace() || matches!(character, ':' | '=' | '&')
+    });
+    is_one_word || is_secret(text)
+}
+
+/// `gatepost explain request ID`
+pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
+    let id = invocation.value(0);
+    if !is_harmless(id) {
+        return Err(Failure::usage(
+            "ID must be what X-Request-Id of the answer was",
+        ));
+    }
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let filter = EventFilter {
+        request_id: Some(id.to_owned()),
+        ..EventFilter::default()
+    };
+    let found = audit_events::list(&operator.store, &filter, 1_000)?;
+    let none = "No audit event has this id: requests that change nothing write none.";
+    output::note(if found.is_empty() { none } else { "" });
+    output::note(&format!(
+        "The log has the rest: journalctl -u gatepost --grep 'id={id}'"
+    ));
+    audit::show(&found, invocation.has("--json"))
+}
+
+/// What the server would judge by, if it is of the same binary.
+fn app(invocation: &Invocation) -> Result<App, Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let master = operator.master_secret()?;
+    let Operator { config, store } = operator;
+    let extensions = Extensions {
+        table: invocation.extension_grants,
+        functions: store.clone(),
+    };
+    App::load(Arc::new(config), store, &master, extensions).map_err(|error| match error {
+        LoadError::Unfit(problem) => Failure::Configuration(problem),
+        LoadError::NotYet(error) => error.into(),
+    })
+}
+
+/// The address of an authorization request, or what stands behind its `?`.
+fn address(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
+    let query = query_of(&app.config, what).map_err(Failure::Usage)?;
+    match Parameters::parse(query.as_bytes()) {
+        Ok(sent) => Ok(authorization_request(app, sent, all, &[""])?),
+        Err(reason) => Ok(refused(reason, None)),
+    }
+}
+
+fn only(finding: Finding) -> Explained {
+    (vec![finding], Map::new())
+}

@@ -1,0 +1,199 @@
+//! What a DPoP proof says, and which rule it breaks.
+
+use serde_json::{Map, Value, json};
+
+use gatepost_protocol::discovery::{USERINFO_PATH, endpoint_url};
+use gatepost_protocol::keys::jwt::UnverifiedJws;
+use gatepost_protocol::registration::problem::Finding;
+use gatepost_protocol::token::assertion::numeric_date;
+use gatepost_protocol::token::dpop_proof::{
+    DpopProof, ExpectedProof, NONCE_SECONDS, is_one, nonce_buckets, normalised, text,
+};
+use gatepost_protocol::words::client::Client;
+use gatepost_protocol::words::identifiers::KeyThumbprint;
+use gatepost_protocol::words::reason::Reason;
+use gatepost_registrar::explanation::{Explained, told};
+use gatepost_server::app::App;
+use gatepost_server::endpoints::token::dpop::{bucket_of, read_verified};
+
+/// A nonce that is older is told as none of ours.
+const OLDEST_NONCE: i64 = 86_400 / NONCE_SECONDS;
+
+/// What was found, with the key that was proved.
+#[derive(Default)]
+pub(super) struct ExaminedProof {
+    pub findings: Vec<Finding>,
+    pub about: Map<String, Value>,
+    pub key: Option<KeyThumbprint>,
+}
+
+/// A proof that came without the request it is for: it is judged for the request it names.
+pub(super) fn alone(app: &App, shown: &str) -> Explained {
+    let mut examined = examine(app, &[shown], "", None);
+    examined
+        .about
+        .insert(String::from("kind"), json!("DPoP proof"));
+    (examined.findings, examined.about)
+}
+
+/// Judges the proof of a request, from the lines of its header. Whether it was used before only the
+/// serving processes know. Without an `address` any below the base URL will do.
+pub(super) fn examine(
+    app: &App,
+    lines: &[&str],
+    address: &str,
+    client: Option<&Client>,
+) -> ExaminedProof {
+    let mut examined = ExaminedProof::default();
+    if lines.is_empty() {
+        if client.is_some_and(|client| client.requires_dpop) {
+            let missing = Finding::broken(told(Reason::ProofMissing, None));
+            examined.findings.push(missing);
+        }
+        return examined;
+    }
+    let broken = |reason, detail: Option<&str>| Finding::broken(told(reason, detail));
+    let proof = match read_verified(lines) {
+        Ok(proof) => proof,
+        Err(reason) => {
+            let detail = misnamed(lines);
+            examined.findings.push(broken(reason, detail.as_deref()));
+            return examined;
+        }
+    };
+    let key = proof.key.thumbprint();
+    examined.about.insert(String::from("proof.jkt"), json!(key));
+    let claims = proof.jws.unverified_claims().unwrap_or_default();
+    let method = text(&claims, "htm").unwrap_or_default();
+    let named = text(&claims, "htu").unwrap_or_default();
+    let expected = match address {
+        "" => ExpectedProof {
+            method,
+            address: match is_below(app, named) {
+                true => named,
+                false => app.issuer(),
+            },
+        },
+        address => ExpectedProof {
+            method: "POST",
+            address,
+        },
+    };
+    let Some(made_for) = proof.made_for() else {
+        let judged = proof.judge(expected, app.now());
+        let reason = judged.err().unwrap_or(Reason::ProofMalformed);
+        let detail = lacking(&claims);
+        examined.findings.push(broken(reason, Some(&detail)));
+        return examined;
+    };
+    let at = made_for.at;
+    let age = app.now().seconds() - at.seconds();
+    let age = match age < 0 {
+        true => format!("made {} s ahead of now", -age),
+        false => format!("{age} s old"),
+    };
+    let made_for = format!("it is for {method} {named}, and {age}");
+    // Whoever asks is later than whoever sent it: all but the age is judged as of then.
+    match proof.judge(expected, at) {
+        Ok(judged) => {
+            let late = proof.judge(expected, app.now()).err();
+            let of_none = judged.token_hash.is_none() && goes_with_token(app, named);
+            examined.findings.push(match late {
+                Some(reason) => broken(reason, Some(&made_for)),
+                None if of_none => {
+                    let detail = format!("{made_for}; there it needs ath, and has none");
+                    broken(Reason::ProofToken, Some(&detail))
+                }
+                None => Finding::fine(format!("its proof is good: {made_for}")),
+            });
+            examined.findings.extend(nonce(app, &judged, client));
+            examined.key = Some(judged.key);
+        }
+        Err(reason) => examined.findings.push(broken(reason, Some(&made_for))),
+    }
+    examined
+}
+
+/// Whether an address is one below the base URL, however scheme and host are written.
+fn is_below(app: &App, address: &str) -> bool {
+    let base = normalised(app.issuer().trim_end_matches('/'));
+    let below = normalised(address).zip(base);
+    let below = below.and_then(|(address, base)| address.strip_prefix(&base).map(str::to_owned));
+    below.is_some_and(|path| path.is_empty() || path.starts_with('/'))
+}
+
+/// Whether a proof for this address must name the access token that it goes with.
+fn goes_with_token(app: &App, address: &str) -> bool {
+    normalised(address) == normalised(&endpoint_url(app.issuer(), USERINFO_PATH))
+}
+
+/// Which claims a proof lacks, or has in another form than it must.
+fn lacking(claims: &Map<String, Value>) -> String {
+    let mut lacking = Vec::new();
+    for name in ["htm", "htu"] {
+        if text(claims, name).is_none() {
+            lacking.push(match claims.contains_key(name) {
+                true => format!("its {name} is no text"),
+                false => format!("it has no {name}"),
+            });
+        }
+    }
+    match claims.get("iat") {
+        None => lacking.push(String::from("it has no iat")),
+        Some(at) if numeric_date(at).is_none() => {
+            lacking.push(String::from("its iat is no number of seconds"));
+        }
+        Some(_) => {}
+    }
+    lacking.join(", ")
+}
+
+/// Whether a JWT is meant as a proof: it says so; or it brings its key along and names a
+/// request.
+pub(super) fn is_meant(jws: &UnverifiedJws) -> bool {
+    let claims = jws.unverified_claims().unwrap_or_default();
+    let names_request = claims.contains_key("htm") && claims.contains_key("htu");
+    is_one(jws) || (names_request && jws.embedded_key().is_some())
+}
+
+/// What is wrong with the `typ` of a proof.
+fn misnamed(lines: &[&str]) -> Option<String> {
+    let [line] = lines else {
+        return None;
+    };
+    let jws = UnverifiedJws::parse(line.trim())?;
+    if is_one(&jws) {
+        return None;
+    }
+    Some(match &jws.typ {
+        Some(typ) => format!("its typ is {}", typ.escape_debug()),
+        None => String::from("it has no typ"),
+    })
+}
+
+/// Tells how old the nonce is, and whether it would still do.
+fn nonce(app: &App, proof: &DpopProof, client: Option<&Client>) -> Option<Finding> {
+    let is_needed = client.is_some_and(|client| client.requires_dpop_nonce);
+    let detail = match &proof.nonce {
+        None if is_needed => String::from("it has none"),
+        None => return None,
+        Some(nonce) => {
+            let [present, before, after] = nonce_buckets(app.now());
+            let past = (present - OLDEST_NONCE..=after).rev();
+            match bucket_of(app, nonce, past) {
+                Some(bucket) if bucket >= before => {
+                    return Some(Finding::fine("its nonce is good"));
+                }
+                Some(bucket) => {
+                    let age = (present - bucket) * NONCE_SECONDS;
+                    format!("its nonce is {age} s old")
+                }
+                None => String::from("its nonce is none that was given out here for a day"),
+            }
+        }
+    };
+    Some(match is_needed {
+        true => Finding::broken(told(Reason::ProofNonce, Some(&detail))),
+        false => Finding::weak(detail),
+    })
+}

@@ -1,0 +1,142 @@
+//! `gatepost healthcheck`: asks the running server whether it is ready, for containers and scripts.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use gatepost_server::config::{ListenAddress, Listeners, cause};
+
+use super::arguments::Invocation;
+use super::output::{self, Failure};
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+    // It also runs where the installation is not root's, and asks the usual address without any
+    // settings.
+    let listeners = Listeners::load(&invocation.given_source()?)?;
+    let (answer, word, place) = match (listeners.admin, listeners.main) {
+        (Some(address), _) => (
+            over_tcp(address, "localhost", "/readyz"),
+            "ready",
+            format!("http://{}/readyz", reachable(address)),
+        ),
+        (None, ListenAddress::Tcp(address)) => (
+            over_tcp(address, "localhost", "/healthz"),
+            "alive",
+            format!("http://{}/healthz", reachable(address)),
+        ),
+        (None, ListenAddress::Unix(path)) => (
+            over_unix(&path, "/healthz"),
+            "alive",
+            format!("/healthz over unix:{}", path.display()),
+        ),
+    };
+    output::line(&judged(answer, word, &place)?)
+}
+
+/// The server's words where it is what `word` says.
+fn judged(answer: std::io::Result<Answer>, word: &str, place: &str) -> Result<String, Failure> {
+    match answer {
+        Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => Ok(answer.said(word)),
+        Ok(answer) => {
+            let status = answer.status.escape_debug();
+            Err(Failure::Refused(format!(
+                "{}: {place} answers \"{status}\"",
+                answer.said(&format!("not {word}"))
+            )))
+        }
+        Err(error) => {
+            let cause = cause(&error);
+            Err(Failure::Refused(format!(
+                "not {word}: {place}: {cause}: is `gatepost serve` running?"
+            )))
+        }
+    }
+}
+
+pub(super) struct Answer {
+    pub(super) status: String,
+    said: String,
+}
+
+impl Answer {
+    /// Its own words where they are about `word`: `degraded` is neither that nor its contrary, and
+    /// says why.
+    fn said(&self, word: &str) -> String {
+        let tells = [word, "degraded: "]
+            .iter()
+            .any(|beginning| self.said.starts_with(beginning));
+        if tells {
+            output::printable(&self.said)
+        } else {
+            word.to_owned()
+        }
+    }
+}
+
+pub(super) fn over_tcp(address: SocketAddr, host: &str, path: &str) -> std::io::Result<Answer> {
+    let stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    ask(stream, host, path)
+}
+
+fn over_unix(socket: &Path, path: &str) -> std::io::Result<Answer> {
+    let stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    ask(stream, "localhost", path)
+}
+
+/// A server that listens on every address is asked on this machine's own.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// At most four kilobytes are waited for.
+fn ask(mut stream: impl Read + Write, host: &str, path: &str) -> std::io::Result<Answer> {
+    // In one piece: a server may answer, and close, once it has seen the beginning.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    let outcome = stream.take(4_096).read_to_end(&mut answer);
+    // What came before counts: a server need not close.
+    if answer.is_empty() {
+        outcome?;
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    Ok(Answer {
+        status: first_line(head),
+        said: first_line(body),
+    })
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_on_every_address_is_asked_on_loopback() {
+        for (listens, asked) in [
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("192.0.2.1:80", "192.0.2.1:80"),
+        ] {
+            assert_eq!(reachable(listens.parse().unwrap()), asked.parse().unwrap());
+        }
+    }
+}

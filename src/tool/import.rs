@@ -1,0 +1,57 @@
+//! `gatepost import`: what another provider has, as a document for `gatepost apply`. Opens nothing
+//! and needs no settings; what was left out goes to standard error.
+
+use serde_json::Value;
+
+use super::arguments::Invocation;
+use super::output::{self, Failure};
+use super::registry;
+use gatepost_import::{Import, identity_server, keycloak};
+use gatepost_store::clock::time_of_day;
+
+pub(super) fn from_identity_server(invocation: &Invocation) -> Result<(), Failure> {
+    let issuers = invocation
+        .every("--issuer")
+        .into_iter()
+        .map(issuer)
+        .collect::<Result<_, _>>()?;
+    print(invocation, |dump| {
+        identity_server::read(dump, issuers, time_of_day())
+    })
+}
+
+/// A scheme, and the issuer that it stands for.
+fn issuer(typed: &str) -> Result<(String, String), Failure> {
+    match typed.split_once('=') {
+        Some((scheme, issuer)) if !scheme.is_empty() && !issuer.is_empty() => {
+            Ok((scheme.to_owned(), issuer.to_owned()))
+        }
+        Some(_) | None => Err(Failure::Usage(format!(
+            "--issuer {typed:?} is no SCHEME=ISSUER, as Corp=https://login.example.com"
+        ))),
+    }
+}
+
+pub(super) fn from_keycloak(invocation: &Invocation) -> Result<(), Failure> {
+    print(invocation, |realm| {
+        let mut import = keycloak::read(&realm)?;
+        if invocation.has("--trust-email") {
+            import.trust_addresses();
+        }
+        Ok(import)
+    })
+}
+
+fn print(
+    invocation: &Invocation,
+    read: impl FnOnce(Value) -> Result<Import, String>,
+) -> Result<(), Failure> {
+    let parse = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
+    let theirs = registry::read(invocation.value(0), 256 * 1_048_576, parse)?;
+    let (document, notes) = read(theirs).map_err(Failure::Refused)?.finish();
+    output::line(&output::pretty(&document)?)?;
+    for line in notes {
+        output::note(&format!("note: {}", output::printable(&line)));
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! The commands, one file a noun: what an operator types, and what is answered. Results go to
+//! standard output, all else to standard error.
+
+mod arguments;
+mod audit;
+mod client;
+mod command;
+mod completions;
+mod doctor;
+mod explain;
+mod healthcheck;
+mod idp;
+mod import;
+mod input;
+mod key;
+pub mod logging;
+mod mail;
+mod migrate;
+mod operator;
+mod output;
+mod reference;
+mod registry;
+mod resource;
+mod sealed;
+pub mod serve;
+mod session;
+mod signup;
+mod user;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use gatepost_server::app::extension_grant::{self, ExtensionGrant};
+use arguments::{Wanted, parse};
+use command::Run::{self, Once, Stays};
+use output::Failure;
+
+/// What does what `commands.txt` says.
+const RUN: &[(&str, Run)] = &[
+    ("serve", Stays(serve::run)),
+    ("migrate", Once(migrate::run)),
+    ("plan", Stays(registry::plan)),
+    ("apply", Once(registry::apply)),
+    ("export", Once(registry::export)),
+    ("import identityserver", Once(import::from_identity_server)),
+    ("import keycloak", Once(import::from_keycloak)),
+    ("secret", Once(sealed::generate)),
+    ("secret rotate", Once(sealed::rotate)),
+    ("user add", Once(user::add)),
+    ("user list", Once(user::list)),
+    ("user show", Once(user::show)),
+    ("user password", Once(user::password)),
+    ("user invite", Once(user::links::invite)),
+    ("user reset", Once(user::links::reset)),
+    ("user factors", Once(user::change::factors)),
+    ("user role", Once(user::change::role)),
+    ("user set", Once(user::change::set)),
+    (
+        "user disable",
+        Once(|invocation| user::change::enable(invocation, false)),
+    ),
+    (
+        "user enable",
+        Once(|invocation| user::change::enable(invocation, true)),
+    ),
+    ("user remove", Once(user::change::remove)),
+    ("user revoke", Once(user::revoke)),
+    ("user link", Once(user::change::link)),
+    ("user unlink", Once(user::change::unlink)),
+    ("client list", Once(client::list)),
+    ("client show", Once(client::show)),
+    ("client secret", Once(client::secret)),
+    ("client test", Once(client::test)),
+    ("explain", Once(explain::run)),
+    ("explain request", Once(explain::request)),
+    ("client revoke", Once(client::revoke)),
+    ("client remove", Once(client::remove)),
+    ("resource metadata", Once(resource::metadata)),
+    ("signup make", Once(signup::make)),
+    ("signup list", Once(signup::list)),
+    ("signup end", Once(signup::end)),
+    ("session list", Once(session::list)),
+    ("session end", Once(session::end)),
+    ("grant list", Once(session::list_grants)),
+    ("grant revoke", Once(session::revoke_grant)),
+    ("revoke", Once(session::revoke_everything)),
+    ("key list", Once(key::list)),
+    ("key rotate", Once(key::rotate)),
+    ("key retire", Once(key::retire)),
+    ("key import", Once(key::import)),
+    ("key reset", Once(sealed::reset)),
+    ("idp list", Once(idp::list)),
+    ("idp test", Once(idp::test)),
+    ("mail test", Once(mail::test)),
+    ("audit list", Once(audit::list)),
+    ("audit verify", Once(audit::verify)),
+    ("doctor", Once(doctor::run)),
+    ("healthcheck", Once(healthcheck::run)),
+    ("completions", Once(completions::run)),
+    ("man", Once(command::man)),
+    ("reference", Once(reference::write)),
+];
+
+/// Runs what was typed after the program's name. Exit codes: 0 done, 1 refused or failed, 2 usage,
+/// 78 configuration.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    run_with(arguments, &[])
+}
+
+/// The same for a binary of one's own, which brings extension grants along: a `main` of one line
+/// and a plain function for each. docs/operate/own-grants-rust.md has a whole one.
+pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionGrant]) -> ExitCode {
+    let outcome = dispatch(arguments, extension_grants);
+    log::logger().flush();
+    outcome.unwrap_or_else(|failure| {
+        // Nobody is left to tell when standard error is closed.
+        let _ = writeln!(io::stderr().lock(), "gatepost: {failure}");
+        failure.exit_code()
+    })
+}
+
+fn dispatch(
+    arguments: Vec<OsString>,
+    extension_grants: &'static [ExtensionGrant],
+) -> Result<ExitCode, Failure> {
+    extension_grant::check_table(extension_grants).map_err(Failure::Configuration)?;
+    match parse(arguments)? {
+        Wanted::Command(mut invocation) => {
+            invocation.extension_grants = extension_grants;
+            match invocation.command.run {
+                Once(run) => {
+                    logging::start_plainly();
+                    run(&invocation)?;
+                }
+                Stays(run) => return run(&invocation),
+            }
+        }
+        Wanted::Help(words) => command::help(&words)?,
+        Wanted::About(words) => reference::help(&words)?,
+        Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION")))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,246 @@
+//! `gatepost migrate`: the schema, the installation's row, room for what expires, and the first
+//! signing keys.
+
+use postgres::Client;
+use serde_json::{Value, json};
+
+use gatepost_protocol::words::client::SigningAlgorithm;
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_registrar::events::{audit_event, told_field, user_event};
+use gatepost_registration::plan::FieldChange;
+use gatepost_server::app::key_keeping::{self, new_key};
+use gatepost_server::keys::random;
+use gatepost_server::keys::sealing::Sealer;
+use gatepost_server::registry::Sealers;
+use gatepost_store::installation::{self, Installation};
+use gatepost_store::migrate::{self, MIGRATIONS, Rehearsed};
+use gatepost_store::registry_writer::RegistryWriter;
+use gatepost_store::user_changes::Clash;
+use gatepost_store::users::UserRow;
+use gatepost_store::{StoreError, clients, partitions};
+
+use super::arguments::Invocation;
+use super::input;
+use super::operator::Operator;
+use super::output::{self, Failure};
+use super::sealed::reseal;
+use super::user::{judged, not_added};
+
+pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+    if invocation.has("--check") {
+        rehearse(&Operator::open(invocation)?)?;
+        let (_, installed) = Operator::open_installed(invocation)?;
+        installation::check_lowering(&installed)?;
+        return output::line("The database fits this program.");
+    }
+    let operator = Operator::open(invocation)?;
+    // Before anything is written: without the secret the keys could not be wrapped.
+    operator.master_secret()?;
+    let renamings = renamings(invocation)?;
+    let issuer = operator.config.base_url.as_str();
+    // All of it alone: of several that begin at once, the others find everything made.
+    operator.store.administer(|client| {
+        migrate::alone(client, |client| {
+            install(client, invocation, &operator, &renamings)
+        })
+    })?;
+    // What an earlier run did is told as done only where it holds for good.
+    operator.store.confirm()?;
+    operator
+        .store
+        .administer(|client| operator.store.committing(client, migrate::analyze))?;
+    output::line(&format!("The database is ready for {issuer}."))
+}
+
+fn install(
+    client: &mut Client,
+    invocation: &Invocation,
+    operator: &Operator,
+    renamings: &[Renaming],
+) -> Result<(), Failure> {
+    let store = &operator.store;
+    for name in store.migrate(client)? {
+        output::line(&format!("applied {name}"))?;
+    }
+    if invocation.has("--rename-issuer") {
+        rename_issuer(invocation, operator)?;
+    }
+    let issuer = operator.config.base_url.as_str();
+    let ensured = store.committing(client, |client| {
+        installation::ensure(client, random::bytes(), issuer)
+    });
+    let installed = ensured.map_err(unless_ours)?;
+    key_names(operator, &installed, renamings)?;
+    let horizons = operator.horizons(clients::longest_lifetimes(store)?.value);
+    let today = operator.now()?.day();
+    store.committing(client, |client| {
+        partitions::make_as_leader(client, &horizons, today)
+    })?;
+    for kid in make_missing_keys(operator, &operator.sealers(&installed)?.signing_keys)? {
+        output::line(&format!("made signing key {kid}"))?;
+    }
+    Ok(())
+}
+
+fn rehearse(operator: &Operator) -> Result<(), Failure> {
+    let rehearsed = operator
+        .store
+        .administer(|client| migrate::rehearse(client, MIGRATIONS))?;
+    for Rehearsed { name, took, told } in rehearsed {
+        output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
+        for line in told {
+            output::line(&format!("  {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is stored is sealed for the issuer: all of it is sealed anew, in one change.
+fn rename_issuer(invocation: &Invocation, operator: &Operator) -> Result<(), Failure> {
+    let issuer = operator.config.base_url.as_str();
+    let Some(found) = installation::find(&operator.store)? else {
+        return Ok(());
+    };
+    if found.issuer == issuer {
+        return output::line(&format!("{issuer} is its issuer already"));
+    }
+    input::confirm(
+        invocation,
+        &format!(
+            "This renames {} to {issuer}: every code and token ends.",
+            found.issuer
+        ),
+    )?;
+    let master = operator.master_secret()?;
+    let old = Sealers::new(&master.derive(&found.id, &found.issuer));
+    let new = Sealers::new(&master.derive(&found.id, issuer));
+    operator.store.change_registry(|writer| {
+        reseal(writer, &old, &new)?;
+        writer.rename_issuer(issuer)?;
+        Ok::<_, Failure>(writer.audit(&audit_event(
+            "issuer_renamed",
+            json!({"old": found.issuer, "new": issuer}),
+        ))?)
+    })?;
+    output::line(&format!(
+        "renamed {} to {issuer}; every code and token that was out is over",
+        found.issuer
+    ))
+}
+
+/// What `--rename` asks for.
+struct Renaming {
+    sub: Subject,
+    username: Option<String>,
+}
+
+fn renamings(invocation: &Invocation) -> Result<Vec<Renaming>, Failure> {
+    let mut renamings = Vec::new();
+    for text in invocation.every("--rename") {
+        let Some((sub, username)) = text.split_once('=') else {
+            return Err(Failure::usage("write --rename SUB=NAME"));
+        };
+        let entry = judged(&json!({"username": username}))?;
+        renamings.push(Renaming {
+            sub: Subject::new(sub),
+            username: entry.username,
+        });
+    }
+    Ok(renamings)
+}
+
+/// Where the database turns capitals into other small letters than before, user names and addresses
+/// get other keys: all of them, or none where two names would get the same one.
+fn key_names(
+    operator: &Operator,
+    installed: &Installation,
+    renamings: &[Renaming],
+) -> Result<(), Failure> {
+    if installed.lowers_as_before == Some(true) {
+        return match renamings {
+            [] => Ok(()),
+            [..] => Err(Failure::refused(
+                "--rename is for names that became one in a restored database, and here none did",
+            )),
+        };
+    }
+    let changed = operator.store.change_registry(|writer| {
+        // A restore has made the indexes. Otherwise the database itself has changed below them.
+        if installed.lowers_as_before == Some(false) {
+            writer.index_users()?;
+        }
+        for renaming in renamings {
+            rename(writer, renaming)?;
+        }
+        let clashes = writer.reader.clashes()?;
+        if clashes.is_empty() {
+            return Ok(writer.key_names()?);
+        }
+        let told: String = clashes.iter().map(told_clash).collect();
+        Err(Failure::Refused(format!(
+            "{told}nothing was changed: name one of them otherwise, by \
+             `gatepost migrate --rename SUB=NAME`"
+        )))
+    })?;
+    match changed {
+        0 => Ok(()),
+        count => output::line(&format!("made the keys of {count} user names anew")),
+    }
+}
+
+fn rename(writer: &mut RegistryWriter<'_>, renaming: &Renaming) -> Result<(), Failure> {
+    let Renaming { sub, username } = renaming;
+    let missing = || Failure::Refused(format!("--rename: there is no user with sub {sub}"));
+    let before = writer.reader.user(sub)?.ok_or_else(missing)?;
+    let change = FieldChange {
+        key: String::from("username"),
+        before: before.username.map(Value::from),
+        after: username.clone().map(Value::from),
+    };
+    let renamed = UserRow {
+        username: username.clone(),
+        password_hash: None,
+        ..before
+    };
+    writer.update_user(&renamed).map_err(not_added)?;
+    let detail = json!({"fields": [told_field(&change)]});
+    Ok(writer.audit(&user_event("user_changed", sub, detail))?)
+}
+
+fn told_clash(clash: &Clash) -> String {
+    let mut told = Vec::new();
+    for (sub, username) in clash.subs.iter().zip(&clash.usernames) {
+        told.push(format!("{sub} ({})", username.escape_debug()));
+    }
+    format!("these have one user name here: {}\n", told.join(", "))
+}
+
+/// A database of another issuer is a matter of settings.
+fn unless_ours(error: StoreError) -> Failure {
+    if let StoreError::Refused(text) = error {
+        Failure::Configuration(text)
+    } else {
+        Failure::from(error)
+    }
+}
+
+/// One key per algorithm that has none; signing at once, as nobody can hold an older key set yet.
+fn make_missing_keys(operator: &Operator, sealer: &Sealer) -> Result<Vec<String>, Failure> {
+    let times = key_keeping::seasons(&operator.config).active_at_once(operator.now()?);
+    operator.store.change_registry(|writer| {
+        let present = writer.reader.signing_keys()?;
+        let mut made = Vec::new();
+        for algorithm in SigningAlgorithm::ALL {
+            if present.iter().any(|key| key.algorithm == algorithm) {
+                continue;
+            }
+            let key = new_key(algorithm, times, sealer)?;
+            writer.insert_signing_key(&key)?;
+            let times = key_keeping::times_of(&key);
+            let detail = json!({"kid": key.kid, "alg": algorithm.as_str(), "new": times});
+            writer.audit(&audit_event("signing_key_made", detail))?;
+            made.push(format!("{} ({})", key.kid, algorithm.as_str()));
+        }
+        Ok(made)
+    })
+}

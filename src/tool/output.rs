@@ -1,0 +1,329 @@
+//! What commands print, and the failures that they end with.
+
+use std::fmt;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::arguments::Invocation;
+use gatepost_protocol::registration::names::is_invisible;
+use gatepost_protocol::registration::problem::{Finding, Verdict};
+use gatepost_protocol::registration::{DocumentProblem, timestamp};
+use gatepost_protocol::words::identifiers::in_text;
+use gatepost_protocol::words::instant::Instant;
+use gatepost_registrar::RegistrationFailure;
+use gatepost_server::config::{ConfigError, cause};
+use gatepost_store::StoreError;
+
+const MOST_SHOWN: usize = 100;
+
+/// A command's failure. `Display` is what the person reads; no secret stands in it.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Refused(String),
+    /// Names the nearest where there is one.
+    Usage(String),
+    Configuration(String),
+}
+
+impl Failure {
+    pub(super) fn refused(text: &str) -> Failure {
+        Failure::Refused(text.to_owned())
+    }
+
+    pub(super) fn usage(rule: &str) -> Failure {
+        Failure::Usage(rule.to_owned())
+    }
+
+    pub(super) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failure::Refused(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Configuration(_) => 78,
+        })
+    }
+
+    pub(super) fn of_document(problems: &[DocumentProblem]) -> Failure {
+        let mut lines: Vec<String> = problems
+            .iter()
+            .take(MOST_SHOWN)
+            .map(DocumentProblem::to_string)
+            .collect();
+        if problems.len() > MOST_SHOWN {
+            lines.push(format!("and {} more", problems.len() - MOST_SHOWN));
+        }
+        Failure::Refused(format!("{}\nnothing was applied", lines.join("\n")))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Refused(text) | Failure::Usage(text) | Failure::Configuration(text) => {
+                formatter.write_str(text)
+            }
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::Configuration(error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::Refused(error.to_string())
+    }
+}
+
+impl From<RegistrationFailure> for Failure {
+    fn from(failure: RegistrationFailure) -> Failure {
+        match failure {
+            RegistrationFailure::Document(problems) => Failure::of_document(&problems),
+            RegistrationFailure::Store(error) => Failure::from(error),
+            RegistrationFailure::Hashing(cause) => Failure::Refused(cause),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Refused(cause(&error))
+    }
+}
+
+/// A reader that closed its end early is no failure.
+pub(super) fn line(text: &str) -> Result<(), Failure> {
+    match write(text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Prints what cannot be had again. To be called before the commit of what it belongs to, which a
+/// failure undoes: one is also that the reader is gone.
+pub(super) fn only_copy(text: &str) -> Result<(), Failure> {
+    write(text).map_err(|error| unwritten(&error))
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", text.trim_end())?;
+    out.flush()
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::Refused(format!(
+        "standard output cannot be written: {}",
+        cause(error)
+    ))
+}
+
+/// Prints what is no result: what was done, what to do next.
+pub(super) fn note(text: &str) {
+    // A closed standard error is no reason to stop.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+pub(super) fn pretty(value: &Value) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
+}
+
+/// Whether standard output is a terminal that shows colours, and nobody objects
+/// (<https://no-color.org>).
+pub(super) fn wants_colours() -> bool {
+    let objects = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal()
+        && !objects
+        && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+}
+
+/// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
+pub(super) fn object(json: bool, value: &Value) -> Result<(), Failure> {
+    if json {
+        return line(&pretty(value)?);
+    }
+    line(&members_of(value))
+}
+
+pub(super) fn members_of(value: &Value) -> String {
+    let mut lines = Vec::new();
+    members("", value, &mut lines);
+    lines.join("\n")
+}
+
+fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
+    match value {
+        Value::Object(object) if !object.is_empty() => {
+            for (key, member) in object {
+                let place = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
+                members(&place, member, lines);
+            }
+        }
+        Value::String(text) => lines.push(format!("{}: {}", printable(path), printable(text))),
+        Value::Null => {}
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            lines.push(format!(
+                "{}: {}",
+                printable(path),
+                printable(&value.to_string())
+            ));
+        }
+    }
+}
+
+/// Prints those objects that hold the word that was typed, as many as were asked for: as JSON, or a
+/// row for each with what stands at these places in it (RFC 6901).
+pub(super) fn list(
+    invocation: &Invocation,
+    columns: &[(&str, &str)],
+    mut objects: Vec<Value>,
+) -> Result<(), Failure> {
+    let word = invocation.word().unwrap_or_default().to_lowercase();
+    objects.retain(|object| holds(object, &word));
+    objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
+    if invocation.has("--json") {
+        return line(&pretty(&json!(objects))?);
+    }
+    let headings = columns.iter().map(|(heading, _)| String::from(*heading));
+    let mut rows = Vec::new();
+    for object in &objects {
+        let cells = columns.iter().map(|(_, place)| cell(object, place));
+        rows.push(cells.collect());
+    }
+    table(headings.collect(), rows)
+}
+
+/// Whether a text in it has the word, whatever the case; a member's name does not count.
+fn holds(value: &Value, word: &str) -> bool {
+    match value {
+        Value::Object(members) => members.values().any(|member| holds(member, word)),
+        Value::Array(items) => items.iter().any(|item| holds(item, word)),
+        Value::String(text) => text.to_lowercase().contains(word),
+        Value::Null | Value::Bool(_) | Value::Number(_) => word.is_empty(),
+    }
+}
+
+fn cell(object: &Value, place: &str) -> String {
+    match object.pointer(place) {
+        Some(Value::String(text)) if place == "/client_id" => in_text(text),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(is_so)) => String::from(if *is_so { "yes" } else { "no" }),
+        Some(Value::Array(all)) => all.len().to_string(),
+        Some(other @ (Value::Number(_) | Value::Object(_))) => other.to_string(),
+        Some(Value::Null) | None => String::new(),
+    }
+}
+
+pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Failure> {
+    let mut shown: Vec<Vec<String>> = Vec::new();
+    for row in [headings].into_iter().chain(rows) {
+        shown.push(row.iter().map(|cell| printable(cell)).collect());
+    }
+    let widths = widths(&shown);
+    let pad = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
+    let mut lines = Vec::new();
+    for row in &shown {
+        let cells: Vec<String> = row.iter().zip(&widths).map(pad).collect();
+        lines.push(cells.join("  ").trim_end().to_owned());
+    }
+    line(&lines.join("\n"))
+}
+
+/// Of each column, in characters.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
+    (0..).map_while(width).collect()
+}
+
+/// Names come from documents and other providers: nothing in them may move the cursor, colour the
+/// terminal or turn the order of what follows.
+pub(super) fn printable(cell: &str) -> String {
+    let mut shown = String::new();
+    for one in cell.chars() {
+        if is_invisible(one) {
+            shown.extend(one.escape_default());
+        } else {
+            shown.push(one);
+        }
+    }
+    shown
+}
+
+pub(super) fn time(instant: Instant) -> String {
+    timestamp::format(instant)
+}
+
+/// What is registered and breaks a rule of today.
+pub(super) fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
+    let rules: Vec<String> = problems.iter().map(DocumentProblem::to_string).collect();
+    Failure::Refused(format!(
+        "{} is not served: {}",
+        in_text(name),
+        rules.join("; ")
+    ))
+}
+
+/// Prints what was found about `name`, and behind it what to do with it: `text` for people, the
+/// member for programs. A failure where it cannot work.
+pub(super) fn findings(
+    json: bool,
+    name: &str,
+    findings: &[Finding],
+    text: &str,
+    member: &str,
+    value: Value,
+) -> Result<(), Failure> {
+    if json {
+        let told: Vec<Value> = findings.iter().map(told).collect();
+        line(&pretty(&json!({"findings": told, member: value}))?)?;
+    } else {
+        let told: Vec<String> = findings.iter().map(sentence).collect();
+        line(&(told.join("\n") + text))?;
+    }
+    match has(findings, Verdict::Broken) {
+        true => Err(Failure::Refused(format!(
+            "{} cannot work as it is",
+            in_text(name)
+        ))),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn has(findings: &[Finding], verdict: Verdict) -> bool {
+    findings.iter().any(|finding| finding.verdict == verdict)
+}
+
+fn told(finding: &Finding) -> Value {
+    json!({"verdict": finding.verdict.as_str(), "text": finding.text})
+}
+
+fn sentence(finding: &Finding) -> String {
+    let verdict = finding.verdict.as_str();
+    format!("{verdict:<5} {}", printable(&finding.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        assert_eq!(
+            printable("a\u{1b}[31mb\n\u{9b}\u{202e}é"),
+            "a\\u{1b}[31mb\\n\\u{9b}\\u{202e}é"
+        );
+    }
+}

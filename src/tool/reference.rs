@@ -1,0 +1,296 @@
+//! What Gatepost knows of itself, as tables: `gatepost help TOPIC` prints one of them or a row,
+//! `gatepost reference` writes all of them as pages.
+
+use std::fs;
+use std::path::Path;
+
+use super::arguments::{Invocation, named};
+use super::command::{self, COMMANDS, Command, fill};
+use super::output::{self, Failure};
+use gatepost_protocol::registration::names::hint;
+use gatepost_protocol::words::reason::Reason;
+use gatepost_server::config::settings::SETTINGS;
+
+/// A table. Its cells are Markdown, whose links are those of a page in `docs/reference`.
+struct Topic {
+    name: &'static str,
+    page: &'static str,
+    heading: &'static str,
+    intro: &'static str,
+    heads: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+/// The pages, in their order, with their titles.
+const PAGES: &[(&str, &str)] = &[
+    ("settings", "Settings"),
+    ("registration", "What can be registered"),
+    ("endpoints", "Endpoints, parameters, errors"),
+    ("codes", "What the GP codes mean"),
+    ("commands", "Commands"),
+    ("metrics", "Metrics"),
+    ("audit", "Audit events"),
+];
+
+impl Topic {
+    /// Whether the first cell of a row has that word as a name.
+    fn names(&self, row: &[String], word: &str) -> bool {
+        let first = row.first().map_or("", String::as_str);
+        let first = first.replace(['{', '#'], "`");
+        let mut names = first.split('`').skip(1).step_by(2);
+        (self.name == "codes" && first.eq_ignore_ascii_case(word))
+            || names.any(|name| name == word && !word.is_empty())
+    }
+
+    fn new(
+        name: &'static str,
+        intro: &'static str,
+        heads: [&str; 3],
+        rows: Vec<Vec<String>>,
+    ) -> Topic {
+        Topic {
+            name,
+            page: name,
+            heading: "",
+            intro,
+            heads: heads.map(str::to_owned).to_vec(),
+            rows,
+        }
+    }
+
+    /// Reads an entry of `reference.txt`.
+    fn read(entry: &'static str) -> Option<Topic> {
+        let (head, rest) = entry.strip_prefix("= ")?.split_once('\n')?;
+        let (name, head) = head.split_once(", ")?;
+        let (intro, table) = rest.split_once("\n| ")?;
+        let (page, heading) = head.split_once(": ")?;
+        let mut lines = table
+            .lines()
+            .map(|line| line.split(" | ").map(str::to_owned).collect());
+        Some(Topic {
+            name,
+            page,
+            heading,
+            intro,
+            heads: lines.next()?,
+            rows: lines.collect(),
+        })
+    }
+
+    fn all() -> Vec<Topic> {
+        let mut all = vec![Topic::settings(), Topic::codes(), Topic::commands()];
+        let written = include_str!("reference.txt").split("\n\n");
+        all.extend(written.filter_map(Topic::read));
+        all
+    }
+
+    fn settings() -> Topic {
+        let rows = SETTINGS
+            .iter()
+            .map(|one| vec![code(one.name), one.meaning.to_owned(), one.default_text()]);
+        Topic::new(
+            "settings",
+            "From the environment, or from a file by `--env-file FILE`. A flag of the same \
+             name (`--listen` for `GATEPOST_LISTEN`) overrides both. A command that gets \
+             neither a `GATEPOST_` variable nor that file reads `/etc/gatepost/env`.",
+            ["variable", "meaning", "default"],
+            rows.collect(),
+        )
+    }
+
+    fn codes() -> Topic {
+        let mut reasons = Reason::ALL.to_vec();
+        reasons.sort_by_key(|reason| reason.code());
+        let mut rows = Vec::new();
+        for one in reasons {
+            let row = [one.code(), one.description(), one.remedy()];
+            rows.push(row.map(str::to_owned).to_vec());
+        }
+        Topic::new(
+            "codes",
+            "The code stands in the log line (`reason=\"GP1207\"`) and on error pages. JSON \
+             answers and redirects carry the sentence alone, unless `GATEPOST_ERROR_DETAILS` \
+             is `on`.",
+            ["code", "what it says", "what to do"],
+            rows,
+        )
+    }
+
+    fn commands() -> Topic {
+        let mut rows = Vec::new();
+        for one in COMMANDS.iter() {
+            let name = format!("gatepost {} {}", one.name, one.values.join(" "));
+            let options = one
+                .shown_options()
+                .map(|option| format!("{}: {}", code(option.usage), option.meaning));
+            rows.push(vec![
+                code(name.trim_end()),
+                one.summary.to_owned(),
+                options.collect::<Vec<_>>().join("<br>"),
+            ]);
+        }
+        Topic::new(
+            "commands",
+            "`gatepost COMMAND --help` shows an example of each.",
+            ["command", "what it does", "options"],
+            rows,
+        )
+    }
+
+    fn markdown(&self) -> String {
+        let heading = if self.heading.is_empty() {
+            String::new()
+        } else {
+            format!("## {}\n\n", self.heading)
+        };
+        let rule = "|---".repeat(self.heads.len());
+        let rows: String = self.rows.iter().map(|row| self.line(row)).collect();
+        format!(
+            "{heading}{}\n\n{}{rule}|\n{rows}",
+            self.intro,
+            self.line(&self.heads)
+        )
+    }
+
+    fn line(&self, cells: &[String]) -> String {
+        let cell = |index| cells.get(index).map_or("", String::as_str);
+        let cells: Vec<&str> = (0..self.heads.len()).map(cell).collect();
+        format!("| {} |\n", cells.join(" | "))
+    }
+
+    /// What it says of a word: all where it is named by it, or the rows that are, if any.
+    fn about(&self, word: &str) -> String {
+        let is_all = self.name == word || self.heading == code(word);
+        let mut rows = Vec::new();
+        for row in &self.rows {
+            if is_all || self.names(row, word) {
+                rows.push(self.row(row));
+            }
+        }
+        let rows = rows.join("\n");
+        if is_all {
+            let intro = fill("", plain(self.intro).split_whitespace(), 0);
+            format!("\n{intro}\n\n{rows}")
+        } else if rows.is_empty() {
+            rows
+        } else {
+            format!("\nFrom `gatepost help {}`:\n\n{rows}", self.name)
+        }
+    }
+
+    /// A row for a terminal: what it is about, and below that what there is to say.
+    fn row(&self, row: &[String]) -> String {
+        let mut text = fill(
+            "",
+            plain(row.first().map_or("", String::as_str)).split(' '),
+            0,
+        );
+        for (head, cell) in self
+            .heads
+            .iter()
+            .zip(row)
+            .skip(1)
+            .filter(|(_, cell)| !cell.is_empty())
+        {
+            for part in plain(cell).split("<br>") {
+                let head = if self.heads.get(1) == Some(head) {
+                    String::new()
+                } else {
+                    format!("{head}: ")
+                };
+                text += &format!("\n{}", fill(&format!("    {head}"), part.split(' '), 4));
+            }
+        }
+        text + "\n"
+    }
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+/// Markdown as people read it: links by their words alone.
+fn plain(markdown: &str) -> String {
+    let mut text = markdown.replace(['`'], "").replace("**", "");
+    while let Some((before, rest)) = text
+        .split_once("](")
+        .filter(|(before, _)| before.contains('['))
+    {
+        let words = before.rsplit_once('[');
+        let after = rest.split_once(')');
+        let (Some((before, word)), Some((_, after))) = (words, after) else {
+            break;
+        };
+        text = format!("{before}{word}{after}");
+    }
+    text
+}
+
+/// `gatepost help`: about a topic, a command, or anything that has a row of its own.
+pub(super) fn help(words: &[String]) -> Result<(), Failure> {
+    let topics = Topic::all();
+    let Some(word) = words.first() else {
+        command::help(words)?;
+        return list(&topics);
+    };
+    let is_command = COMMANDS
+        .iter()
+        .any(|command: &Command| command.name.split(' ').next() == Some(word));
+    if is_command {
+        command::help(words)?;
+    }
+    let found: String = match words {
+        [_] => topics.iter().map(|topic| topic.about(word)).collect(),
+        [..] => String::new(),
+    };
+    match (found.is_empty(), is_command || named(words).is_some()) {
+        (false, _) => output::line(found.trim()),
+        (true, true) => Ok(()),
+        (true, false) => Err(no_help(word, &topics)),
+    }
+}
+
+fn list(topics: &[Topic]) -> Result<(), Failure> {
+    let mut names = vec![""];
+    names.extend(topics.iter().map(|topic| topic.name));
+    let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
+    output::line(&format!("\n{}", fill(about, names, 2)))
+}
+
+fn no_help(word: &str, topics: &[Topic]) -> Failure {
+    let mut known: Vec<&str> = topics.iter().map(|topic| topic.name).collect();
+    known.extend(SETTINGS.iter().map(|setting| setting.name));
+    let hint = hint(word, known);
+    Failure::Usage(format!(
+        "there is no help about \"{}\"{hint}; `gatepost help` lists the topics",
+        word.escape_debug()
+    ))
+}
+
+/// `gatepost reference DIRECTORY`: writes the pages of `docs/reference`.
+pub(super) fn write(invocation: &Invocation) -> Result<(), Failure> {
+    let directory = Path::new(invocation.value(0));
+    let topics = Topic::all();
+    let mut index = String::from(
+        "# Reference\n\n\
+         Made by `gatepost reference docs/reference`. The binary prints the same.\n\n\
+         | page | or type |\n|---|---|\n",
+    );
+    for (page, title) in PAGES {
+        let mut tables = Vec::new();
+        let mut names = Vec::new();
+        for topic in topics.iter().filter(|topic| topic.page == *page) {
+            tables.push(topic.markdown());
+            names.push(code(&format!("gatepost help {}", topic.name)));
+        }
+        let text = format!("# {title}\n\n{}", tables.join("\n"));
+        write_page(directory, page, &text)?;
+        index += &format!("| [{title}]({page}.md) | {} |\n", names.join(", "));
+    }
+    write_page(directory, "README", &index)
+}
+
+fn write_page(directory: &Path, name: &str, text: &str) -> Result<(), Failure> {
+    fs::write(directory.join(format!("{name}.md")), text)
+        .map_err(|error| Failure::Refused(format!("{}: {error}", directory.join(name).display())))
+}

@@ -1,0 +1,80 @@
+//! `gatepost resource`: what the server of a resource tells its clients (RFC 9728).
+
+use serde_json::json;
+
+use super::arguments::Invocation;
+use super::operator::Operator;
+use super::output::{self, Failure};
+use gatepost_protocol::registration::names::hint;
+use gatepost_protocol::words::scope::OFFLINE_ACCESS;
+use gatepost_protocol::words::web_url::WebUrl;
+use gatepost_server::registry::read_catalogue;
+use gatepost_store::catalogue;
+
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// Prints the document that says where tokens for a resource are given out.
+pub(super) fn metadata(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let name = invocation.value(0);
+    let catalogue = read_catalogue(catalogue::load(&operator.store)?.value)?;
+    if !catalogue.resources.contains_key(name) {
+        let nearest = hint(name, catalogue.resources.keys().map(String::as_str));
+        let name = name.escape_debug();
+        return Err(Failure::Refused(format!(
+            "there is no resource \"{name}\"{nearest}"
+        )));
+    }
+    let url = WebUrl::parse(name).map_err(|rule| {
+        Failure::Refused(format!(
+            "{name} is not an address that clients call: it {rule}"
+        ))
+    })?;
+    let mut scopes = Vec::new();
+    for scope in catalogue.scopes.values() {
+        let is_of_it = scope.resources.iter().any(|resource| resource == name);
+        if is_of_it && scope.name != OFFLINE_ACCESS {
+            scopes.push(scope.name.as_str());
+        }
+    }
+    if scopes.is_empty() {
+        return Err(Failure::Refused(format!(
+            "nobody can get a token for {name}: no scope has it among its resources"
+        )));
+    }
+    let document = json!({
+        "resource": name,
+        "authorization_servers": [operator.config.base_url.as_str()],
+        "scopes_supported": scopes,
+    });
+    if invocation.has("--json") {
+        return output::line(&output::pretty(&document)?);
+    }
+    let path = path(&url);
+    let query = url.query.map(|query| format!("?{query}"));
+    let address = format!("{}{path}{}", url.origin, query.unwrap_or_default());
+    let scope = scopes.join(" ");
+    // In nginx these two would end the text, or name a variable.
+    let text = document.to_string();
+    let text = text.replace('\'', "\\u0027").replace('$', "\\u0024");
+    output::line(&format!(
+        "{}\n\nIts address: {address}\n\n\
+         To a request without a token, or with one that is not valid, answer 401 with:\n\
+         WWW-Authenticate: Bearer resource_metadata=\"{address}\", scope=\"{scope}\"\n\n\
+         nginx serves the document with:\n\
+         location = {path} {{\n    \
+             default_type application/json;\n    \
+             add_header Access-Control-Allow-Origin *;\n    \
+             return 200 '{text}';\n\
+         }}",
+        output::pretty(&document)?
+    ))
+}
+
+/// It comes between host and path; a slash that is the whole path is left out (section 3.1).
+fn path(url: &WebUrl<'_>) -> String {
+    match url.path {
+        "/" => String::from(WELL_KNOWN),
+        path => format!("{WELL_KNOWN}{path}"),
+    }
+}

@@ -1,0 +1,183 @@
+//! `gatepost session`, `gatepost grant`, `gatepost revoke`: browsers that are signed in, and what
+//! users allowed clients.
+
+use serde_json::{Value, json};
+
+use super::arguments::Invocation;
+use super::operator::{Operator, all, await_everywhere};
+use super::output::{self, Failure, time};
+use super::{client, input, user};
+use gatepost_protocol::token::grant::Grant;
+use gatepost_protocol::words::identifiers::{ClientId, GrantId, Sid, TenantName};
+use gatepost_protocol::words::session::Session;
+use gatepost_registrar::events::audit_event;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::{grants, installation, session_clients, sessions};
+
+pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let subject = user::chosen(&operator, invocation)?;
+    let found = all(invocation, |last: Option<&(Session, _)>, most| {
+        sessions::list(
+            &operator.store,
+            last.map(|(session, _)| session),
+            subject.as_ref(),
+            most,
+        )
+    })?;
+    let columns = [
+        ("SID", "/sid"),
+        ("SUB", "/sub"),
+        ("USER", "/username"),
+        ("PROVIDER", "/identity_provider"),
+        ("SIGNED IN", "/auth_time"),
+        ("EXPIRES", "/expires_at"),
+    ];
+    output::list(
+        invocation,
+        &columns,
+        found
+            .iter()
+            .map(|(session, username)| shown_session(session, username.as_deref()))
+            .collect(),
+    )
+}
+
+fn shown_session(session: &Session, username: Option<&str>) -> Value {
+    json!({
+        "sid": session.sid.as_str(),
+        "sub": session.subject.as_str(),
+        "username": username,
+        "tenant": session.tenant.as_ref().map(TenantName::as_str),
+        "identity_provider": session.identity_provider(),
+        "source": session.source,
+        "user_agent": session.user_agent,
+        "auth_time": time(session.auth_time),
+        "created_at": time(session.created_at),
+        "used_at": time(session.used_at),
+        "expires_at": time(session.expires_at),
+    })
+}
+
+pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
+    let sid = Sid::new(invocation.value(0));
+    let Some(day) = sid.day() else {
+        let rule = "SID must be as `gatepost session list` shows it";
+        return Err(Failure::usage(rule));
+    };
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let event = AuditEvent {
+        sid: Some(&sid),
+        ..audit_event("session_ended", json!({"by": "operator"}))
+    };
+    if !sessions::end(&operator.store, day, &sid, &event)? {
+        return Err(Failure::refused(
+            "there is no such session, or it has ended already",
+        ));
+    }
+    output::line(&format!("session {} is over", sid.as_str()))
+}
+
+pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let subject = user::chosen(&operator, invocation)?;
+    let client_id = chosen_client(&operator, invocation)?;
+    let found = all(invocation, |last: Option<&(Grant, _)>, most| {
+        grants::list(
+            &operator.store,
+            last.map(|(grant, _)| grant.id),
+            subject.as_ref(),
+            client_id.as_ref(),
+            most,
+        )
+    })?;
+    let columns = [
+        ("GRANT", "/grant"),
+        ("CLIENT_ID", "/client_id"),
+        ("SUB", "/sub"),
+        ("USER", "/username"),
+        ("OFFLINE", "/offline"),
+        ("LAST USED", "/last_used_at"),
+        ("EXPIRES", "/expires_at"),
+        ("SCOPE", "/scope"),
+    ];
+    output::list(
+        invocation,
+        &columns,
+        found
+            .iter()
+            .map(|(grant, username)| shown_grant(grant, username.as_deref()))
+            .collect(),
+    )
+}
+
+/// The one that `--client` names, which must be registered.
+fn chosen_client(
+    operator: &Operator,
+    invocation: &Invocation,
+) -> Result<Option<ClientId>, Failure> {
+    let client_id = invocation.option("--client").map(ClientId::new);
+    if let Some(client_id) = &client_id {
+        client::named(operator, client_id)?;
+    }
+    Ok(client_id)
+}
+
+fn shown_grant(grant: &Grant, username: Option<&str>) -> Value {
+    json!({
+        "grant": grant.id.to_text(),
+        "client_id": grant.client_id.as_str(),
+        "sub": grant.user.subject.as_str(),
+        "username": username,
+        "sid": grant.user.sid.as_ref().map(Sid::as_str),
+        "tenant": grant.user.tenant.as_ref().map(TenantName::as_str),
+        "scope": grant.scope.to_string(),
+        "offline": grant.is_offline(),
+        "issued_at": time(grant.issued_at),
+        "last_used_at": time(grant.last_used_at),
+        "expires_at": time(grant.expires_at),
+    })
+}
+
+pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {
+    let text = invocation.value(0);
+    let Some(id) = GrantId::from_text(text) else {
+        let rule = "GRANT must be as `gatepost grant list` shows it";
+        return Err(Failure::usage(rule));
+    };
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let over = || Failure::refused("there is no such grant, or it is revoked already");
+    let grant = grants::find(&operator.store, id, None)?.ok_or_else(over)?;
+    let event = AuditEvent {
+        event: "grant_revoked",
+        detail: json!({"by": "operator"}),
+        ..AuditEvent::of(&grant)
+    };
+    if !grants::revoke(&operator.store, id, None, &event)? {
+        return Err(over());
+    }
+    output::line(&format!("grant {text} and its tokens are over"))
+}
+
+/// After a leak, or after the database was restored from a copy that does not know the latest
+/// revocations.
+pub(super) fn revoke_everything(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    let question = format!(
+        "This ends every session, grant and token of {}: everybody signs in again.",
+        installation.issuer
+    );
+    input::confirm(invocation, &question)?;
+    installation::revoke_everything(
+        &operator.store,
+        &audit_event("everything_revoked", json!({})),
+    )?;
+    output::line("every session, grant and token until now is over; people sign in again")?;
+    session_clients::call_all_revoked(&operator.store).map_err(|error| {
+        Failure::Refused(format!(
+            "{error}; not all clients hear of it yet: run the command again"
+        ))
+    })?;
+    await_everywhere();
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! `gatepost user`: people who sign in.
+
+pub(super) mod change;
+pub(super) mod links;
+
+use serde_json::{Value, json};
+
+use super::arguments::Invocation;
+use super::operator::{Operator, all};
+use super::output::{self, Failure};
+use super::{idp, input, mail};
+use gatepost_protocol::login::letters::stored_address;
+use gatepost_protocol::login::password::SignInWith;
+use gatepost_protocol::registration::{self, ObjectKind, user::UserEntry};
+use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_registrar::events::{told_added, user_event};
+use gatepost_server::app::password_rules::PasswordRules;
+use gatepost_server::keys::random;
+use gatepost_store::catalogue::CatalogueRow;
+use gatepost_store::users::{self, UserRow};
+use gatepost_store::{StoreError, catalogue, consents, grants, linked_identities, sessions};
+
+pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
+    let claims = match invocation.option("--claims") {
+        None => json!({}),
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| Failure::Usage(format!("--claims must be a JSON object: {error}")))?,
+    };
+    // As a document would describe the user, so that one set of rules judges both.
+    let entry = judged(&json!({
+        "username": invocation.value(0),
+        "tenant": invocation.option("--tenant"),
+        "sub": invocation.option("--sub"),
+        "claims": claims,
+    }))?;
+    let (operator, installation) = Operator::open_installed(invocation)?;
+    if let Some(tenant) = &entry.tenant {
+        let entries = catalogue::load(&operator.store)?.value.entries;
+        if !is_tenant(&entries, tenant) {
+            let rule = format!("there is no tenant {tenant}; `gatepost apply` registers tenants");
+            return Err(Failure::Refused(rule));
+        }
+    }
+    // What the link needs, before anything is done.
+    if invocation.has("--invite") {
+        links::lifetime(invocation)?;
+        operator.sealers(&installation)?;
+    }
+    if invocation.has("--mail") {
+        check_mail(invocation, &operator, &entry)?;
+    }
+    let without = invocation.has("--no-password") || invocation.has("--invite");
+    let password_hash = if without {
+        None
+    } else {
+        Some(hashed_password(&operator)?)
+    };
+    let new = UserRow {
+        sub: entry.subject.unwrap_or_else(new_subject),
+        username: entry.username,
+        tenant: entry.tenant,
+        password_hash,
+        enabled: true,
+        claims: entry.claims,
+        epoch: 0,
+        factors: 0,
+        strongest_acr: Strength::SignedIn,
+    };
+    let event = user_event("user_added", &new.sub, told_added(&new));
+    let added = users::insert(&operator.store, &new, &event).map_err(not_added);
+    operator.confirmed(added)?;
+    users::tell_of_sharing(&operator.store, &new.sub, "operator", &event)?;
+    if invocation.has("--invite") {
+        let added = named(&operator, invocation, invocation.value(0))?;
+        return links::print_link(&operator, &installation, invocation, &added);
+    }
+    output::line(&format!(
+        "added {} with sub {}",
+        invocation.value(0),
+        new.sub
+    ))
+}
+
+pub(super) fn is_tenant(entries: &[CatalogueRow], tenant: &TenantName) -> bool {
+    let mut names = entries.iter();
+    names.any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
+}
+
+pub(super) fn not_added(error: StoreError) -> Failure {
+    let StoreError::Taken(constraint) = &error else {
+        return Failure::from(error);
+    };
+    Failure::refused(
+        if constraint == "users_pkey" || constraint == "removed_subjects" {
+            "that sub is somebody's already, or once was, or is the client_id of a client"
+        } else {
+            "that user name is taken in this tenant"
+        },
+    )
+}
+
+/// Nobody is added to whom the letter could not go.
+fn check_mail(
+    invocation: &Invocation,
+    operator: &Operator,
+    entry: &UserEntry,
+) -> Result<(), Failure> {
+    if !invocation.has("--invite") {
+        let rule = "--mail goes with --invite";
+        return Err(Failure::usage(rule));
+    }
+    let address = stored_address(&entry.claims);
+    mail::check(invocation, &operator.config, address, true).map(drop)
+}
+
+/// By the rules of a document.
+pub(super) fn judged(described: &Value) -> Result<UserEntry, Failure> {
+    registration::stored(described, "", registration::user::read).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::Refused(lines.join("\n"))
+    })
+}
+
+pub(super) fn new_subject() -> Subject {
+    Subject::of_random(random::bytes())
+}
+
+fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
+    let password = input::new_password(&PasswordRules::new(&operator.config))?;
+    operator
+        .password_hashing()?
+        .hash(&password)
+        .map(SecretText::new)
+        .map_err(Failure::Refused)
+}
+
+pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let username = invocation.value(0);
+    let user = named(&operator, invocation, username)?;
+    if user.username.is_none() {
+        let rule =
+            "that user has no user name to sign in with; they sign in with an identity provider";
+        return Err(Failure::refused(rule));
+    }
+    let hash = hashed_password(&operator)?;
+    let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
+    if !users::set_password(&operator.store, &user.sub, None, &hash, None, &event)? {
+        return Err(missing(username));
+    }
+    output::line(&format!(
+        "{} has a new password; what was signed in before is over",
+        user.designation()
+    ))
+}
+
+/// In the tenant that `--tenant` names; one without a name by their subject.
+pub(super) fn named(
+    operator: &Operator,
+    invocation: &Invocation,
+    username: &str,
+) -> Result<UserRow, Failure> {
+    let tenant = invocation.option("--tenant").map(TenantName::new);
+    let found = users::find_for_sign_in(
+        &operator.store,
+        tenant.as_ref(),
+        username,
+        SignInWith::Username,
+        None,
+    )?
+    .user;
+    if let Some(found) = found {
+        return Ok(found.user);
+    }
+    let of_subject = users::find(&operator.store, &Subject::new(username))?;
+    let found = of_subject.filter(|user| user.username.is_none() && user.tenant == tenant);
+    found.ok_or_else(|| missing(username))
+}
+
+pub(super) fn chosen(
+    operator: &Operator,
+    invocation: &Invocation,
+) -> Result<Option<Subject>, Failure> {
+    let username = invocation.option("--user");
+    if username.is_none() && invocation.option("--tenant").is_some() {
+        let rule = "--tenant says where to look for --user: give both";
+        return Err(Failure::usage(rule));
+    }
+    match username {
+        None => Ok(None),
+        Some(username) => Ok(Some(named(operator, invocation, username)?.sub)),
+    }
+}
+
+fn missing(username: &str) -> Failure {
+    Failure::Refused(format!(
+        "there is no user {username:?} there: --tenant NAME looks in that tenant, and without it \
+         only users of no tenant are found"
+    ))
+}
+
+pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    if !users::revoke(
+        &operator.store,
+        &user.sub,
+        &user_event("user_revoked", &user.sub, json!({})),
+    )? {
+        return Err(missing(user.designation()));
+    }
+    output::line(&format!(
+        "sessions, grants and tokens of {} are over",
+        user.designation()
+    ))
+}
+
+pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let mut found = all(invocation, |last: Option<&UserRow>, most| {
+        users::list(
+            &operator.store,
+            last.map(|user| user.sub.as_str()).unwrap_or_default(),
+            most,
+        )
+    })?;
+    found.sort_by(|one, other| (&one.tenant, &one.username).cmp(&(&other.tenant, &other.username)));
+    let columns = [
+        ("USERNAME", "/username"),
+        ("TENANT", "/tenant"),
+        ("SUB", "/sub"),
+        ("ENABLED", "/enabled"),
+        ("PASSWORD", "/has_password"),
+    ];
+    output::list(invocation, &columns, found.iter().map(shown).collect())
+}
+
+fn shown(user: &UserRow) -> Value {
+    json!({
+        "username": user.username,
+        "tenant": user.tenant.as_ref().map(TenantName::as_str),
+        "sub": user.sub.as_str(),
+        "enabled": user.enabled,
+        "has_password": user.password_hash.is_some(),
+        "claims": user.claims,
+    })
+}
+
+pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
+    let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
+    let told = [
+        ("sessions", json!(sessions.len())),
+        ("grants", json!(grants.len())),
+        ("identities", told_identities(&operator, &user.sub)?),
+        ("consents", told_consents(&operator, &user.sub)?),
+    ];
+    let mut value = shown(&user);
+    if let Some(members) = value.as_object_mut() {
+        for (name, told) in told {
+            members.insert(String::from(name), told);
+        }
+    }
+    output::object(invocation.has("--json"), &value)
+}
+
+/// Each with the providers that are registered with its issuer now: the name that it was linked
+/// under may stand for another one since.
+fn told_identities(operator: &Operator, sub: &Subject) -> Result<Value, Failure> {
+    let identities = linked_identities::of_user(&operator.store, sub)?;
+    let providers = idp::known(operator)?;
+    let mut told = Vec::new();
+    for identity in identities {
+        let of_issuer = providers
+            .iter()
+            .filter(|provider| provider.authority() == identity.issuer);
+        let names: Vec<&str> = of_issuer.map(|provider| provider.name.as_str()).collect();
+        told.push(json!({
+            "issuer": identity.issuer,
+            "subject": identity.upstream_subject,
+            "providers": names,
+            "claims": identity.claims,
+        }));
+    }
+    Ok(Value::Array(told))
+}
+
+fn told_consents(operator: &Operator, sub: &Subject) -> Result<Value, Failure> {
+    let mut told = Vec::new();
+    for (client_id, row) in consents::list_of_user(&operator.store, sub)? {
+        told.push(json!({
+            "client_id": client_id.as_str(),
+            "scope": row.consent.scope.to_string(),
+            "expires_at": row.expires_at.map(output::time),
+        }));
+    }
+    Ok(Value::Array(told))
+}

@@ -1,0 +1,417 @@
+//! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
+
+use serde_json::{Map, Value, json};
+
+use super::{judged, missing, named};
+use crate::arguments::Invocation;
+use crate::input;
+use crate::operator::Operator;
+use crate::output::{self, Failure};
+use gatepost_protocol::login::second_factor::FactorKind;
+use gatepost_protocol::registration::ObjectKind;
+use gatepost_protocol::registration::administration::roles_of;
+use gatepost_protocol::registration::names::hint;
+use gatepost_protocol::registration::user::{Identity, is_possible_claim};
+use gatepost_protocol::registration::verified_address;
+use gatepost_protocol::token::jwt_bearer::is_possible_subject;
+use gatepost_protocol::words::identifiers::TenantName;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_registrar::enactment::{remove_user, tell_of_sharing};
+use gatepost_registrar::events::{told_field, told_link, user_event};
+use gatepost_registration::plan::FieldChange;
+use gatepost_server::pages::second_factor::factor_name;
+use gatepost_store::authenticators::Authenticator;
+use gatepost_store::linked_identities::{self, Linked, Unlinked};
+use gatepost_store::registry_writer::RegistryWriter;
+use gatepost_store::users::UserRow;
+use gatepost_store::{
+    authenticators,
+    catalogue::{self, CatalogueRow},
+};
+
+fn change<T>(
+    invocation: &Invocation,
+    change: impl FnOnce(&mut RegistryWriter<'_>, UserRow) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let username = invocation.value(0);
+    let tenant = invocation.option("--tenant").map(TenantName::new);
+    operator.store.change_registry(|writer| {
+        let found = writer.user_by_name(tenant.as_ref(), username)?;
+        change(writer, found.ok_or_else(|| missing(username))?)
+    })
+}
+
+/// The password stays what it is meanwhile.
+fn write(
+    writer: &mut RegistryWriter<'_>,
+    user: UserRow,
+    detail: Value,
+) -> Result<UserRow, Failure> {
+    let user = UserRow {
+        password_hash: None,
+        ..user
+    };
+    writer.update_user(&user)?;
+    writer.audit(&user_event("user_changed", &user.sub, detail))?;
+    tell_of_sharing(writer, &user)?;
+    Ok(user)
+}
+
+/// Or disables.
+pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> Result<(), Failure> {
+    let text = change(invocation, |writer, user| {
+        if user.enabled == enabled {
+            writer.confirm()?;
+            let word = if enabled { "enabled" } else { "disabled" };
+            return Ok(format!("{} is {word} already", user.designation()));
+        }
+        let detail = json!({"old": {"enabled": !enabled}, "new": {"enabled": enabled}});
+        let user = write(writer, UserRow { enabled, ..user }, detail)?;
+        let done = if enabled {
+            "can sign in again"
+        } else {
+            "cannot sign in any longer; what was signed in is over"
+        };
+        Ok(format!("{} {done}", user.designation()))
+    })?;
+    output::line(&text)
+}
+
+/// Lists them, or removes one or all.
+pub(crate) fn factors(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let all = authenticators::list(&operator.store, &user.sub, true)?;
+    let (codes, factors): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|one| one.kind == FactorKind::RecoveryCode);
+    let is_all = invocation.has("--remove-all");
+    let (removed, left) = match invocation.option("--remove") {
+        None if !is_all => return list_factors(invocation, &factors, codes.len()),
+        None => (None, Strength::SignedIn),
+        Some(id) => {
+            let (named, others): (Vec<_>, Vec<_>) =
+                factors.into_iter().partition(|one| factor_name(one) == id);
+            let removed = named.into_iter().next();
+            let missing = || {
+                Failure::Refused(format!(
+                    "{} has no factor \"{}\"",
+                    user.designation(),
+                    id.escape_debug()
+                ))
+            };
+            (
+                Some(operator.confirmed(removed.ok_or_else(missing))?),
+                authenticators::strongest(&others),
+            )
+        }
+    };
+    let told = removed.as_ref().map_or("all", |one| one.kind.as_str());
+    let question = format!(
+        "This removes second factors of {} and ends their sessions, grants and tokens.",
+        user.designation()
+    );
+    input::confirm(invocation, &question)?;
+    let event = user_event(
+        "factor_removed",
+        &user.sub,
+        json!({"by": "operator", "factor": told}),
+    );
+    if !authenticators::remove(&operator.store, &user, removed.as_ref(), left, None, &event)? {
+        return Err(Failure::refused(
+            "the user was changed meanwhile: look again",
+        ));
+    }
+    output::line(&format!(
+        "removed; sessions, grants and tokens of {} are over",
+        user.designation()
+    ))
+}
+
+fn list_factors(
+    invocation: &Invocation,
+    factors: &[Authenticator],
+    codes: usize,
+) -> Result<(), Failure> {
+    let mut rows: Vec<Value> = factors.iter().map(shown).collect();
+    if codes > 0 {
+        let name = format!("{codes} left");
+        rows.push(json!({"kind": FactorKind::RecoveryCode.as_str(), "name": name}));
+    }
+    let columns = [
+        ("KIND", "/kind"),
+        ("ID", "/id"),
+        ("NAME", "/name"),
+        ("MADE", "/created_at"),
+        ("USED", "/used_at"),
+    ];
+    output::list(invocation, &columns, rows)
+}
+
+fn shown(factor: &Authenticator) -> Value {
+    json!({
+        "kind": factor.kind.as_str(),
+        "id": factor_name(factor),
+        "name": factor.name,
+        "created_at": output::time(factor.created_at),
+        "used_at": factor.used_at.map(output::time),
+    })
+}
+
+pub(crate) fn remove(invocation: &Invocation) -> Result<(), Failure> {
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = operator.confirmed(named(&operator, invocation, invocation.value(0)))?;
+    let name = user.designation();
+    let sub = &user.sub;
+    input::confirm(
+        invocation,
+        &format!("This removes {name} for good; sub {sub} is never given again."),
+    )?;
+    operator
+        .store
+        .change_registry(|writer| remove_user(writer, sub))?;
+    output::line(&format!("removed {name}; sub {sub} is never given again"))
+}
+
+pub(crate) fn set(invocation: &Invocation) -> Result<(), Failure> {
+    let wanted = wanted_claims(&invocation.values_from(1))?;
+    let text = change(invocation, |writer, user| set_claims(writer, user, wanted))?;
+    output::line(&text)
+}
+
+/// Answers what to tell.
+fn set_claims(
+    writer: &mut RegistryWriter<'_>,
+    mut user: UserRow,
+    wanted: Vec<(String, Option<Value>)>,
+) -> Result<String, Failure> {
+    let verified = unsaid_verification(&user, &wanted);
+    let verified = verified.map(|value| (String::from("email_verified"), Some(value)));
+    let changes = put_claims(&mut user, wanted.into_iter().chain(verified));
+    if changes.is_empty() {
+        writer.confirm()?;
+        return Ok(format!("{} has these claims already", user.designation()));
+    }
+    let fields: Vec<Value> = changes.iter().map(told_field).collect();
+    let user = write(writer, user, json!({"fields": fields}))?;
+    let names: Vec<&str> = changes
+        .iter()
+        .filter_map(|change| change.key.strip_prefix("claims."))
+        .collect();
+    Ok(format!(
+        "changed {} of {}",
+        names.join(", "),
+        user.designation()
+    ))
+}
+
+/// What `email_verified` becomes, where a change of `email` says nothing of it.
+fn unsaid_verification(user: &UserRow, wanted: &[(String, Option<Value>)]) -> Option<Value> {
+    let (_, email) = wanted.iter().find(|(name, _)| name == "email")?;
+    if wanted.iter().any(|(name, _)| name == "email_verified") {
+        return None;
+    }
+    let email = email.clone().unwrap_or_default();
+    verified_address::unsaid(&user.claims, &email)
+}
+
+/// Answers what is another than before.
+fn put_claims(
+    user: &mut UserRow,
+    wanted: impl Iterator<Item = (String, Option<Value>)>,
+) -> Vec<FieldChange> {
+    let mut changes = Vec::new();
+    for (name, after) in wanted {
+        let before = match &after {
+            Some(value) => user.claims.insert(name.clone(), value.clone()),
+            None => user.claims.remove(&name),
+        };
+        if before != after {
+            changes.push(FieldChange {
+                key: format!("claims.{name}"),
+                before,
+                after,
+            });
+        }
+    }
+    changes
+}
+
+/// Name and value of each, judged by the rules of a document; `None` takes a claim away.
+fn wanted_claims(typed: &[&str]) -> Result<Vec<(String, Option<Value>)>, Failure> {
+    let mut wanted = Vec::new();
+    for assignment in typed {
+        let Some((name, text)) = assignment.split_once('=') else {
+            return Err(Failure::Usage(format!(
+                "\"{}\" is no CLAIM=VALUE, as email=alice@example.com",
+                assignment.escape_debug()
+            )));
+        };
+        // A telephone number is a text, though it reads as a number.
+        let json = serde_json::from_str(text)
+            .ok()
+            .filter(|value| is_possible_claim(name, value));
+        wanted.push((
+            name.to_owned(),
+            (!text.is_empty()).then(|| json.unwrap_or_else(|| json!(text))),
+        ));
+    }
+    let given: Map<String, Value> = wanted
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
+        .collect();
+    judged(&json!({"username": "anybody", "claims": given}))?;
+    Ok(wanted)
+}
+
+pub(crate) fn role(invocation: &Invocation) -> Result<(), Failure> {
+    let added = invocation.every("--add");
+    let removed = invocation.every("--remove");
+    if let Some(role) = added
+        .iter()
+        .find(|role| role.trim().is_empty() || role.chars().any(char::is_control))
+    {
+        return Err(Failure::Usage(format!(
+            "--add \"{}\" is not a role",
+            role.escape_debug()
+        )));
+    }
+    let roles = change(invocation, |writer, user| {
+        change_roles(writer, user, &added, &removed)
+    })?;
+    output::list(
+        invocation,
+        &[("ROLE", "")],
+        roles.into_iter().map(Value::from).collect(),
+    )
+}
+
+/// Answers the roles that the user has then.
+fn change_roles(
+    writer: &mut RegistryWriter<'_>,
+    mut user: UserRow,
+    added: &[&str],
+    removed: &[&str],
+) -> Result<Vec<String>, Failure> {
+    let before: Vec<String> = roles_of(&user.claims)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    for role in removed {
+        if !before.iter().any(|present| present == role) {
+            output::note(&format!("{} has no role {role:?}", user.designation()));
+        }
+    }
+    let roles = roles_after(&before, added, removed);
+    if roles != before {
+        user.claims.insert(String::from("role"), json!(roles));
+        if roles.is_empty() {
+            user.claims.remove("role");
+        }
+        write(
+            writer,
+            user,
+            json!({"old": {"role": before}, "new": {"role": roles}}),
+        )?;
+    }
+    Ok(roles)
+}
+
+fn roles_after(before: &[String], added: &[&str], removed: &[&str]) -> Vec<String> {
+    let mut roles = before.to_vec();
+    roles.retain(|role| !removed.contains(&role.as_str()));
+    for role in added {
+        if !roles.iter().any(|present| present == role) {
+            roles.push((*role).to_owned());
+        }
+    }
+    roles
+}
+
+fn identity(invocation: &Invocation) -> Result<Identity, Failure> {
+    Ok(Identity {
+        issuer: required(invocation, "--issuer")?,
+        subject: required(invocation, "--subject")?,
+    })
+}
+
+/// What `commands.txt` says of an option stands in its refusal.
+fn required(invocation: &Invocation, name: &str) -> Result<String, Failure> {
+    if let Some(text) = invocation.option(name)
+        && !text.is_empty()
+        && is_possible_subject(text)
+    {
+        return Ok(text.to_owned());
+    }
+    let mut options = invocation.command.options.iter();
+    let option = options.find(|option| option.name == name);
+    let meaning = option.map_or("", |option| option.meaning);
+    Err(Failure::Usage(format!("{name} is required: {meaning}")))
+}
+
+pub(crate) fn link(invocation: &Invocation) -> Result<(), Failure> {
+    let identity = identity(invocation)?;
+    let (operator, _) = Operator::open_installed(invocation)?;
+    check_issuer(&operator, &identity.issuer)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let (new, event) = told_link("identity_linked", &identity, &user.sub);
+    match linked_identities::link(&operator.store, &new, None, &event)? {
+        Linked::Added => output::line(&format!(
+            "{} is {} at {}",
+            user.designation(),
+            identity.subject.escape_debug(),
+            identity.issuer
+        )),
+        Linked::Taken(owner) if owner == user.sub => output::line("that is so already"),
+        Linked::Taken(owner) => Err(Failure::Refused(format!(
+            "that identity is linked to the user with sub {owner}"
+        ))),
+        Linked::Nothing => Err(Failure::refused(
+            "that identity was unlinked meanwhile: try again",
+        )),
+    }
+}
+
+pub(crate) fn unlink(invocation: &Invocation) -> Result<(), Failure> {
+    let identity = identity(invocation)?;
+    let (operator, _) = Operator::open_installed(invocation)?;
+    let user = named(&operator, invocation, invocation.value(0))?;
+    let (link, event) = told_link("identity_unlinked", &identity, &user.sub);
+    match linked_identities::unlink(&operator.store, &link, None, &event)? {
+        Unlinked::Done => output::line(&format!(
+            "{} is not {} at {} any longer",
+            user.designation(),
+            identity.subject.escape_debug(),
+            identity.issuer
+        )),
+        Unlinked::NotTheirs | Unlinked::LastWayIn => {
+            Err(Failure::refused("that identity is not linked to this user"))
+        }
+    }
+}
+
+/// Links to an issuer that nobody is registered with would only wait for a mistake.
+fn check_issuer(operator: &Operator, issuer: &str) -> Result<(), Failure> {
+    let entries = catalogue::load(&operator.store)?.value.entries;
+    let vouching = entries.iter().filter(|entry| {
+        matches!(
+            entry.kind,
+            ObjectKind::IdentityProvider | ObjectKind::AssertionIssuer
+        )
+    });
+    let known: Vec<&str> = vouching.filter_map(vouches_as).collect();
+    if known.contains(&issuer) {
+        return Ok(());
+    }
+    let nearest = hint(issuer, known);
+    let rule = "no identity provider and no assertion issuer is registered with that issuer";
+    Err(Failure::Refused(format!("{rule}{nearest}")))
+}
+
+/// The issuer, or what stands for it where there is none.
+fn vouches_as(entry: &CatalogueRow) -> Option<&str> {
+    let document = &entry.document;
+    let issuer = document.get("issuer");
+    issuer.or(document.get("userinfo_endpoint"))?.as_str()
+}
