@@ -56,24 +56,21 @@
 //! `protocol/upstream/` judge what came, `callback.rs` finds the account, and the conversation goes
 //! on as for a password.
 
-pub mod app;
-pub mod cli;
-pub mod config;
-pub mod dispatch;
-pub mod endpoints;
-pub mod http;
-pub mod keys;
-pub mod manage;
-pub mod metrics;
-pub mod outbound;
-pub mod pages;
-pub mod registry;
-pub mod server;
-pub mod supervisor;
-
 pub use gatepost_protocol as protocol;
+pub use gatepost_server::*;
 pub use gatepost_store as store;
 pub use gatepost_store::{clock, deadline, permits};
+
+#[cfg(feature = "tools")]
+pub use gatepost_import as import;
+#[cfg(feature = "manage")]
+pub use gatepost_manage as manage;
+#[cfg(feature = "tools")]
+pub use gatepost_registrar as registrar;
+#[cfg(feature = "tools")]
+pub use gatepost_registration as registration;
+#[cfg(feature = "tools")]
+pub use gatepost_tool as tool;
 
 /// The examples of the documentation compile.
 #[cfg(doctest)]

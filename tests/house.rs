@@ -31,7 +31,7 @@ use gatepost::dispatch::route::RoutePath;
 use gatepost::dispatch::routes;
 use gatepost::manage;
 use gatepost::protocol::audit::audit_chain::EVENTS;
-use gatepost::protocol::registration;
+use gatepost::registration;
 use source::{SourceFile, sources};
 
 /// The rows of the house, from the street to the cellar. A module uses its own and what stands in

@@ -1,7 +1,7 @@
-//! The `gatepost` binary: arguments in, exit code out.
+//! The tools: arguments in, exit code out.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    gatepost::tool::run(std::env::args_os().skip(1).collect())
+    gatepost_tool::run(std::env::args_os().skip(1).collect())
 }

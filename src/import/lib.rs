@@ -18,13 +18,13 @@ use serde_json::{Map, Value, json};
 
 use self::keycloak::attributes::MappedAttributes;
 use self::row::{Row, is_clear, plain, table};
-use super::client::{of_confidential_client, of_public_client};
-use super::kind::ObjectKind;
-use super::names::token_name;
-use super::references::FirstPlaces;
-use super::user::is_possible_claim;
+use gatepost_protocol::registration::client::{of_confidential_client, of_public_client};
+use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::registration::names::token_name;
+use gatepost_protocol::registration::user::is_possible_claim;
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use gatepost_protocol::words::session::LOCAL;
+use gatepost_registration::references::FirstPlaces;
 
 /// What has been read so far.
 #[derive(Default)]

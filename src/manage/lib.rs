@@ -1,13 +1,18 @@
 //! What administrators and their programs use: pages that look after people, SCIM, and the
 //! registration over HTTP. Whoever starts the server hands it these routes beside its own.
 
+pub mod endpoints;
+pub mod pages;
+pub mod scim;
+
 use crate::endpoints::admin::admission;
+use crate::endpoints::registration;
+use crate::endpoints::scim as scim_endpoint;
 use crate::scim::error::ScimError;
 use gatepost_protocol::discovery::REGISTRATION_EXPORT_PATH;
 use gatepost_server::dispatch::route::Endpoint::{Named, Plain};
 use gatepost_server::dispatch::route::RoutePath::{Below, Exact};
 use gatepost_server::dispatch::route::{Audience, Route};
-use gatepost_server::endpoints::{registration, scim};
 
 const FORM: &str = "GET, HEAD, POST";
 
@@ -46,13 +51,13 @@ pub const ROUTES: &[Route] = &[
     Route {
         // RFC 7644 §3.12.
         audience: Audience::ProgramWith(|status, description| {
-            scim::error_answer(&ScimError::plain(status, description))
+            scim_endpoint::error_answer(&ScimError::plain(status, description))
         }),
         ..Route::program(
             Below("/scim/v2/"),
             "scim",
             "GET, HEAD, POST, PUT, PATCH, DELETE",
-            Named(scim::handle),
+            Named(scim_endpoint::handle),
         )
     },
 ];

@@ -15,7 +15,6 @@ pub mod keys;
 pub mod login;
 pub mod logout;
 pub mod registration;
-pub mod scim;
 pub mod sealed_request;
 pub mod token;
 pub mod upstream;

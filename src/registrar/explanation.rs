@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::metadata_documents::reason_for;
-use super::{App, id_tokens};
 use gatepost_protocol::authorize::authorize_request::{
     AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, client_id, validate,
 };
@@ -25,6 +23,8 @@ use gatepost_protocol::words::place::SignInPlace;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::web_url::check_document_url;
 use gatepost_registration::client_checkup::{as_seen, ways_to_sign_in};
+use gatepost_server::app::metadata_documents::reason_for;
+use gatepost_server::app::{App, id_tokens};
 use gatepost_server::config::Config;
 use gatepost_server::outbound::OutboundError;
 use gatepost_server::registry::RegisteredClient;

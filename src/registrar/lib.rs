@@ -5,17 +5,18 @@ pub mod comparison;
 pub mod enactment;
 pub mod events;
 pub mod examined_client;
+pub mod explanation;
 
 use serde_json::{Value, json};
 
-use super::extension_grant::ExtensionGrant;
-use super::failure::Failure;
 use events::told_link;
 use gatepost_protocol::registration::DocumentProblem;
 use gatepost_protocol::words::instant::Day;
 use gatepost_registration::document::Document;
 use gatepost_registration::plan::{self, Plan, PlannedChange, Verb};
 use gatepost_server::app;
+use gatepost_server::app::extension_grant::ExtensionGrant;
+use gatepost_server::app::failure::Failure;
 use gatepost_server::config::Config;
 use gatepost_server::keys::password::PasswordHashing;
 use gatepost_server::registry::Sealers;

@@ -5,10 +5,10 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use super::names::{display_text, require};
-use super::problem::DocumentProblem;
-use super::timestamp;
-use super::walker::{Check, Walker};
+use gatepost_protocol::registration::names::{display_text, require};
+use gatepost_protocol::registration::problem::DocumentProblem;
+use gatepost_protocol::registration::timestamp;
+use gatepost_protocol::registration::walker::{Check, Walker};
 use gatepost_protocol::words::identifiers;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};

@@ -51,7 +51,7 @@ pub struct JudgedDocument {
 }
 
 impl Document {
-    /// Judges the document that [`super::walker::parse`] read: in itself and against what is
+    /// Judges the document that [`gatepost_protocol::registration::walker::parse`] read: in itself and against what is
     /// stored. The error holds every problem.
     pub fn from_json(
         value: &Value,

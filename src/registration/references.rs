@@ -55,7 +55,7 @@ pub(super) fn check(
 }
 
 /// What the object has of the names of those before it. Its own names are entered.
-pub(super) fn note_taken(
+pub fn note_taken(
     kind: ObjectKind,
     index: usize,
     item: &Value,
@@ -74,7 +74,7 @@ pub(super) fn note_taken(
 }
 
 /// Where each name stood first, by kind and member.
-pub(super) type FirstPlaces = BTreeMap<(ObjectKind, &'static str, String), usize>;
+pub type FirstPlaces = BTreeMap<(ObjectKind, &'static str, String), usize>;
 
 struct Notes<'p> {
     /// Places where something was wrong before. Nothing more is noted there.

@@ -98,7 +98,8 @@ fn is_journal() -> Option<bool> {
 impl Log for StandardError {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let source = metadata.target().split("::").next();
-        let ours = source == Some("gatepost");
+        // Of each of our crates.
+        let ours = source.is_some_and(|source| source.starts_with("gatepost"));
         // It logs one error alone, and hands it to a worker too, which says what it means.
         let told_twice = source == Some("tiny_http");
         let wanted = if metadata.target() == HEADS_TARGET {
@@ -252,7 +253,10 @@ impl StandardError {
             String::from("level"),
             record.level().as_str().to_ascii_lowercase().into(),
         );
-        members.insert(String::from("target"), record.target().into());
+        // Readers of logs know modules, and no crates.
+        let target = record.target().replacen("gatepost_server", "gatepost", 1);
+        let target = target.replacen("gatepost_", "gatepost::", 1);
+        members.insert(String::from("target"), target.into());
         match record.key_values().count() {
             0 => drop(members.insert(String::from("message"), message.into())),
             // The message says the same in one line.

@@ -1,8 +1,9 @@
-//! `gatepost serve`: as the supervisor, which owns the socket; or, started by it, as the server
+//! `gatepostd`: as the supervisor, which owns the socket; or, started by it, as the server
 //! process, which loads the house from the database and answers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{self, ExitCode};
@@ -14,22 +15,23 @@ use std::{env, mem, thread};
 use signal_hook::consts::SIGTERM;
 
 use self::house::House;
-use super::arguments::Invocation;
-use super::logging;
-use super::output::Failure;
-use crate::app::extension_grant::ExtensionGrant;
+use crate::app::extension_grant::{self, ExtensionGrant};
 use crate::app::hashing::PLACES_IN_LINE;
 use crate::app::{App, Extensions, LoadError};
+use crate::arguments::{SERVER_PROCESS, SUCCESSOR, ServeArguments, Wanted, parse};
 use crate::config::{Config, ListenAddress, SameSite};
 use crate::dispatch;
+use crate::dispatch::route::{self, Route};
 use crate::endpoints::letters::keep_sending;
 use crate::endpoints::logout::back_channel_logout::keep_calling;
 use crate::endpoints::static_files;
 use crate::http::{Refused, Request, Response};
 use crate::keys::master::MasterSecret;
 use crate::keys::random;
+use crate::logging;
 use crate::server::{self, ServerSettings, ServerStats};
 use crate::supervisor::{self, Listen, SupervisorSettings};
+use gatepost_protocol::discovery::REGISTRATION_EXPORT_PATH;
 use gatepost_protocol::registration::weak_setting::{self, WeakSetting, WeakUse};
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_store::clients::weak_settings;
@@ -40,11 +42,8 @@ use gatepost_store::{
 
 mod house;
 
-/// Tells the binary that it is the server process of a supervisor.
-const SERVER_PROCESS: &str = "--server-process";
-/// Tells a server process that another one serves until it is ready.
-const SUCCESSOR: &str = "--successor";
-
+/// What is wrong with what was typed.
+const EXIT_USAGE: u8 = 2;
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIGURATION: u8 = 78;
 /// How often the registry asks the database for its version.
@@ -61,26 +60,66 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(30);
 const LOAD_RETRY: Duration = Duration::from_millis(250);
 
-pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
-    let source = invocation.source()?;
-    let config = Config::load(&source)?;
-    if invocation.has(SERVER_PROCESS) {
-        return Ok(serve(
-            config,
-            invocation.has(SUCCESSOR),
-            invocation.extension_grants,
+/// What a program serves beside what is registered.
+#[derive(Clone, Copy)]
+pub struct Program {
+    pub routes: &'static [&'static [Route]],
+    pub extension_grants: &'static [ExtensionGrant],
+}
+
+/// Starts the server by what was typed after the program's name. Exit codes: 0 after a drain, 1
+/// failed, 2 usage, 78 configuration.
+pub fn run_with(
+    arguments: Vec<OsString>,
+    routes: &'static [&'static [Route]],
+    extension_grants: &'static [ExtensionGrant],
+) -> ExitCode {
+    let program = Program {
+        routes,
+        extension_grants,
+    };
+    let exit_code = match parse(arguments) {
+        Ok(Wanted::Serve(typed)) => {
+            run(typed, program).unwrap_or_else(|rule| say(&rule, EXIT_CONFIGURATION))
+        }
+        Ok(Wanted::Print(text)) => {
+            // A reader that closed its end early is no failure.
+            let _ = writeln!(io::stdout().lock(), "{text}");
+            ExitCode::SUCCESS
+        }
+        Err(rule) => say(&rule, EXIT_USAGE),
+    };
+    log::logger().flush();
+    exit_code
+}
+
+fn say(rule: &str, exit_code: u8) -> ExitCode {
+    // Nobody is left to tell when standard error is closed.
+    let _ = writeln!(io::stderr().lock(), "gatepost: {rule}");
+    ExitCode::from(exit_code)
+}
+
+/// As the supervisor, or as the server process of one. The error is a rule that the settings or the
+/// program's extension grants break.
+fn run(typed: ServeArguments, program: Program) -> Result<ExitCode, String> {
+    extension_grant::check_table(program.extension_grants)?;
+    let source = typed.source().map_err(|error| error.to_string())?;
+    let config = Config::load(&source).map_err(|error| error.to_string())?;
+    if let Some(setting) = without_routes(&config, program.routes) {
+        return Err(format!(
+            "{setting} is set, and this gatepostd was built without the feature manage, which it \
+             needs"
         ));
     }
+    if typed.is_server_process {
+        return Ok(serve(config, typed.is_successor, program));
+    }
     logging::start(&config);
-    let mut arguments = invocation.arguments.clone();
+    let mut arguments = typed.as_typed;
     let mut environment = Vec::new();
     // A file is read anew by each server process. A pipe can be read once: its settings come as
     // their environment.
-    if invocation
-        .env_file
-        .as_ref()
-        .is_some_and(|file| !file.is_file())
-    {
+    if typed.env_file.is_some_and(|file| !file.is_file()) {
         let mut typed = mem::take(&mut arguments).into_iter();
         while let Some(argument) = typed.next() {
             if argument == "--env-file" {
@@ -117,6 +156,27 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     }))
 }
 
+/// The setting that turns on what no route of this program leads to.
+fn without_routes(config: &Config, routes: &[&[Route]]) -> Option<&'static str> {
+    let needs = [
+        ("GATEPOST_SCIM", config.scim, "/scim/v2/Users"),
+        (
+            "GATEPOST_ADMIN_API",
+            config.admin_api,
+            REGISTRATION_EXPORT_PATH,
+        ),
+        (
+            "GATEPOST_ADMIN_ROLE",
+            config.administration.is_some(),
+            "/admin",
+        ),
+    ];
+    let missing = needs
+        .iter()
+        .find(|(_, is_on, path)| *is_on && route::find(routes, "", path).is_none());
+    missing.map(|(setting, ..)| *setting)
+}
+
 /// The path this binary was started by: after an upgrade it names the new one, which `current_exe`
 /// would not.
 fn started_by() -> Option<PathBuf> {
@@ -127,7 +187,7 @@ fn started_by() -> Option<PathBuf> {
     }
 }
 
-fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant]) -> ExitCode {
+fn serve(mut config: Config, is_successor: bool, program: Program) -> ExitCode {
     logging::start(&config);
     if config.error_details
         && !WebUrl::parse(config.base_url.as_str()).is_ok_and(|url| url.is_loopback())
@@ -141,14 +201,14 @@ fn serve(mut config: Config, is_successor: bool, table: &'static [ExtensionGrant
         log::warn!("{fault}");
         config.brand.logo = None;
     }
-    let (master, store, extensions) = match prepare(&config, table) {
+    let (master, store, extensions) = match prepare(&config, program.extension_grants) {
         Ok(prepared) => prepared,
         Err(problem) => {
             log::error!("{problem}");
             return ExitCode::from(EXIT_CONFIGURATION);
         }
     };
-    let house: &'static House = Box::leak(Box::new(House::of(config)));
+    let house: &'static House = Box::leak(Box::new(House::of(config, program.routes)));
     let watched = [store.clone(), extensions.functions.clone()];
     let loading = store.clone();
     let keeper = thread::Builder::new().name(String::from("keeper"));
@@ -305,7 +365,7 @@ pub fn database_settings(config: &Config) -> DatabaseSettings {
 
 /// How SQL functions of extension grants are reached: over a connection of their own where one is
 /// configured.
-pub(super) fn function_settings(config: &Config) -> DatabaseSettings {
+pub fn function_settings(config: &Config) -> DatabaseSettings {
     let url = config
         .grants_database_url
         .as_ref()

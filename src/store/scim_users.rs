@@ -13,11 +13,43 @@ use super::statement::bind;
 use super::users::{self, CurrentUser};
 use super::values::{column, tenant, tenant_text};
 use gatepost_protocol::login::letters::verified_address;
-use gatepost_protocol::scim::filter::UserFilter;
-use gatepost_protocol::scim::resource::{ScimProfile, ScimUser};
-use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
+
+/// A user as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScimUser {
+    pub subject: Subject,
+    pub external_id: Option<String>,
+    pub profile: ScimProfile,
+    pub has_second_factor: bool,
+    pub created: Instant,
+    pub last_modified: Instant,
+    /// Another one after each change.
+    pub version: String,
+}
+
+/// What a resource says of a user that is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScimProfile {
+    pub username: Option<String>,
+    pub tenant: Option<TenantName>,
+    pub enabled: bool,
+    pub claims: Map<String, Value>,
+}
+
+/// Who is asked for: all that is there must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserFilter {
+    /// The subject.
+    pub id: Option<String>,
+    pub user_name: Option<String>,
+    pub external_id: Option<String>,
+    pub email: Option<String>,
+    pub active: Option<bool>,
+}
 
 /// Whom a SCIM client reaches: the users of these tenants. An empty name stands for no tenant.
 pub type Reach<'a> = &'a [&'a str];

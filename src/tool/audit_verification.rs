@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::audit_chain::{AuditRow, Hash, Head, NO_HASH};
+use gatepost_protocol::audit::audit_chain::{AuditRow, Hash, Head, NO_HASH};
 use gatepost_protocol::words::instant::{Day, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,7 +262,7 @@ impl Verification {
 
 #[cfg(test)]
 mod tests {
-    use super::super::audit_chain::{OPENED, chain_name};
+    use gatepost_protocol::audit::audit_chain::{OPENED, chain_name};
     use super::*;
 
     const TODAY: Day = Day(20_778);

@@ -40,7 +40,6 @@ use gatepost_server::config::Config;
 use gatepost_server::keys::random;
 use gatepost_server::outbound::{Asker, Deadline, OutboundError};
 use gatepost_server::registry::read_catalogue;
-use gatepost_store;
 use gatepost_store::clients::{self, ClientRow, SecretRow};
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys;
@@ -329,7 +328,7 @@ pub(super) fn describe(operator: &Operator, client: &mut Client) -> Result<Findi
 
 /// The scopes and resources that are registered, as a server knows them.
 pub(super) fn catalogue(operator: &Operator) -> Result<Catalogue, Failure> {
-    let rows = store::catalogue::load(&operator.store)?.value;
+    let rows = gatepost_store::catalogue::load(&operator.store)?.value;
     Ok(read_catalogue(rows)?)
 }
 

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod audit;
+pub mod audit_verification;
 mod client;
 mod command;
 mod completions;
@@ -13,7 +14,6 @@ mod idp;
 mod import;
 mod input;
 mod key;
-pub mod logging;
 mod mail;
 mod migrate;
 mod operator;
@@ -22,7 +22,7 @@ mod reference;
 mod registry;
 mod resource;
 mod sealed;
-pub mod serve;
+mod serve;
 mod session;
 mod signup;
 mod user;
@@ -31,9 +31,9 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use gatepost_server::app::extension_grant::{self, ExtensionGrant};
 use arguments::{Wanted, parse};
 use command::Run::{self, Once, Stays};
+use gatepost_server::app::extension_grant::{self, ExtensionGrant};
 use output::Failure;
 
 /// What does what `commands.txt` says.
@@ -130,7 +130,7 @@ fn dispatch(
             invocation.extension_grants = extension_grants;
             match invocation.command.run {
                 Once(run) => {
-                    logging::start_plainly();
+                    gatepost_server::logging::start_plainly();
                     run(&invocation)?;
                 }
                 Stays(run) => return run(&invocation),

@@ -49,7 +49,7 @@ impl Operator {
     /// Connects to nothing yet.
     pub(super) fn open(invocation: &Invocation) -> Result<Operator, Failure> {
         let config = invocation.config()?;
-        let of_server = super::serve::database_settings(&config);
+        let of_server = gatepost_server::serve::database_settings(&config);
         let settings = DatabaseSettings {
             connections: 1,
             workers: 5,

@@ -12,14 +12,15 @@ use serde_json::Value;
 use self::progress::Progress;
 use super::arguments::Invocation;
 use super::input::{asks, confirm, unread, utf8};
-use super::logging;
 use super::operator::Operator;
 use super::output::{self, Failure, printable};
-use super::serve::function_settings;
-use gatepost_protocol::registration::{self, ObjectKind, document as exported};
+use gatepost_protocol::registration::{self, ObjectKind};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
+use gatepost_registration::document as exported;
 use gatepost_registration::plan::{FieldChange, Plan, PlanStep, PlannedChange, Verb};
+use gatepost_server::logging;
+use gatepost_server::serve::function_settings;
 use gatepost_store::Store;
 use gatepost_store::registry_writer::RegistryWriter;
 

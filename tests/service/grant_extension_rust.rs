@@ -189,7 +189,7 @@ const OWN_BINARY: &str = "OWN_BINARY";
 fn explain_knows_the_grants_of_its_own_binary() {
     if env::var_os(OWN_BINARY).is_some() {
         let arguments = vec![OsString::from("explain"), OsString::from("-")];
-        assert_eq!(cli::run_with(arguments, &GRANTS), ExitCode::SUCCESS);
+        assert_eq!(tool::run_with(arguments, &GRANTS), ExitCode::SUCCESS);
         return;
     }
     let gatepost = Gatepost::prepare(&[]);

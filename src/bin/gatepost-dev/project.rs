@@ -115,16 +115,16 @@ pub(super) mod tests {
     use super::*;
 
     /// A directory under the system's temporary one, removed when dropped.
-    pub(in super::super) struct Scratch(pub(in super::super) PathBuf);
+    pub(crate) struct Scratch(pub(in super::super) PathBuf);
 
     impl Scratch {
-        pub(in super::super) fn new(name: &str) -> Scratch {
+        pub(crate) fn new(name: &str) -> Scratch {
             let path = std::env::temp_dir().join(format!("gatepost-{name}-{}", std::process::id()));
             fs::create_dir(&path).unwrap();
             Scratch(path)
         }
 
-        pub(in super::super) fn project(&self) -> Project {
+        pub(crate) fn project(&self) -> Project {
             Project::open_in(&self.0).unwrap()
         }
     }

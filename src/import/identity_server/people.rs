@@ -274,7 +274,7 @@ fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, St
 
 /// A hash of version 2 (a zero, salt, key) or 3 (a one; pseudorandom function, rounds and length of
 /// the salt, each four bytes; salt, key) in PHC form.
-pub(in gatepost_protocol::registration::import) fn phc(hash: &str) -> Option<String> {
+pub(crate) fn phc(hash: &str) -> Option<String> {
     let bytes = BASE64_STANDARD.decode(hash).ok()?;
     let (prf, rounds, (salt, key)) = match bytes.split_first()? {
         (0, rest) if rest.len() == 16 + 32 => (0, 1_000, rest.split_at_checked(16)?),

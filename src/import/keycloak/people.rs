@@ -234,7 +234,7 @@ fn part(credential: &Row<'_>, key: &str) -> Option<Value> {
 
 /// The secret of an app, in base32, if its codes are like ours (six digits, SHA-1, 30 seconds). It
 /// is there as the bytes of a text, or in base32.
-pub(in gatepost_protocol::registration::import) fn totp(credential: &Row<'_>) -> Option<String> {
+pub(crate) fn totp(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;
     let is = |key: &str, wanted: Value| how.get(key) == Some(&wanted);
@@ -253,7 +253,7 @@ pub(in gatepost_protocol::registration::import) fn totp(credential: &Row<'_>) ->
 }
 
 /// A password in PHC form.
-pub(in gatepost_protocol::registration::import) fn phc(credential: &Row<'_>) -> Option<String> {
+pub(crate) fn phc(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;
     let encoded = |name: &str| Some(secret.get(name)?.as_str()?.trim_end_matches('=').to_owned());

@@ -11,10 +11,11 @@ use sha2::{Digest, Sha256};
 
 use crate::endpoints::client_token::{self, ClientToken};
 use gatepost_protocol::registration::names;
-use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind, document};
+use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
+use gatepost_registration::document;
 use gatepost_registration::plan::Plan;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::{Failure, Refusal};

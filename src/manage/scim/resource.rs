@@ -8,32 +8,10 @@ use super::projection::Projection;
 use gatepost_protocol::registration::user::{check_claim, check_username};
 use gatepost_protocol::registration::{timestamp, verified_address};
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
-use gatepost_protocol::words::identifiers::{Subject, TenantName};
-use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::identifiers::TenantName;
+pub use gatepost_store::scim_users::{ScimProfile, ScimUser};
 
 const PHONE_VERIFIED: &str = "phone_number_verified";
-
-/// A user as stored.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScimUser {
-    pub subject: Subject,
-    pub external_id: Option<String>,
-    pub profile: ScimProfile,
-    pub has_second_factor: bool,
-    pub created: Instant,
-    pub last_modified: Instant,
-    /// Another one after each change.
-    pub version: String,
-}
-
-/// What a resource says of a user that is stored.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScimProfile {
-    pub username: Option<String>,
-    pub tenant: Option<TenantName>,
-    pub enabled: bool,
-    pub claims: Map<String, Value>,
-}
 
 /// Reads a resource that POST or PUT sent. What is not kept is ignored.
 pub fn read(body: &Value) -> Result<UserAttributes, ScimError> {
@@ -94,133 +72,131 @@ fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&
     }
 }
 
-impl ScimUser {
-    /// A weak one: it says nothing of the bytes (RFC 9110 §8.8.1).
-    pub fn entity_tag(&self) -> String {
-        format!("W/\"{}\"", self.version)
-    }
+/// A weak one: it says nothing of the bytes (RFC 9110 §8.8.1).
+pub fn entity_tag(user: &ScimUser) -> String {
+    format!("W/\"{}\"", user.version)
+}
 
-    /// What the user has of what is kept.
-    pub fn attributes(&self) -> UserAttributes {
-        let profile = &self.profile;
-        let mut attributes = UserAttributes::new();
-        for attribute in UserAttribute::ALL {
-            let value = match attribute.claim() {
-                Some(claim) => claim_shown(attribute, profile.claims.get(claim)),
-                None => None,
-            };
-            if let Some(value) = value {
-                attributes.insert(attribute, value);
+/// What the user has of what is kept.
+pub fn attributes(user: &ScimUser) -> UserAttributes {
+    let profile = &user.profile;
+    let mut attributes = UserAttributes::new();
+    for attribute in UserAttribute::ALL {
+        let value = match attribute.claim() {
+            Some(claim) => claim_shown(attribute, profile.claims.get(claim)),
+            None => None,
+        };
+        if let Some(value) = value {
+            attributes.insert(attribute, value);
+        }
+    }
+    let username = shown_username(user);
+    attributes.insert(UserAttribute::UserName, Value::from(username));
+    attributes.insert(UserAttribute::Active, Value::from(profile.enabled));
+    if let Some(external_id) = &user.external_id {
+        attributes.insert(UserAttribute::ExternalId, Value::from(external_id.as_str()));
+    }
+    if let Some(tenant) = &profile.tenant {
+        attributes.insert(UserAttribute::Tenant, Value::from(tenant.as_str()));
+    }
+    attributes
+}
+
+/// The subject stands for a user name where there is none: whoever has none signs in with an
+/// identity provider.
+fn shown_username(user: &ScimUser) -> &str {
+    let username = user.profile.username.as_deref();
+    username.unwrap_or(user.subject.as_str())
+}
+
+/// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
+pub fn show(user: &ScimUser, location: &str, projection: &Projection) -> Map<String, Value> {
+    let mut resource = Map::new();
+    let mut schemas = vec![USER_SCHEMA];
+    for (attribute, value) in attributes(user) {
+        if !projection.shows(attribute) {
+            continue;
+        }
+        let schema = attribute.schema();
+        if schema == USER_SCHEMA {
+            put(&mut resource, attribute, value);
+        } else {
+            if !schemas.contains(&schema) {
+                schemas.push(schema);
             }
+            put_below(&mut resource, schema, |extension| {
+                put(extension, attribute, value)
+            });
         }
-        let username = self.shown_username();
-        attributes.insert(UserAttribute::UserName, Value::from(username));
-        attributes.insert(UserAttribute::Active, Value::from(profile.enabled));
-        if let Some(external_id) = &self.external_id {
-            attributes.insert(UserAttribute::ExternalId, Value::from(external_id.as_str()));
-        }
-        if let Some(tenant) = &profile.tenant {
-            attributes.insert(UserAttribute::Tenant, Value::from(tenant.as_str()));
-        }
-        attributes
     }
-
-    /// The subject stands for a user name where there is none: whoever has none signs in with an
-    /// identity provider.
-    fn shown_username(&self) -> &str {
-        let username = self.profile.username.as_deref();
-        username.unwrap_or(self.subject.as_str())
+    resource.insert(String::from("schemas"), json!(schemas));
+    resource.insert(String::from("id"), json!(user.subject.as_str()));
+    if projection.shows_meta() {
+        resource.insert(String::from("meta"), meta(user, location));
     }
+    resource
+}
 
-    /// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
-    pub fn show(&self, location: &str, projection: &Projection) -> Map<String, Value> {
-        let mut resource = Map::new();
-        let mut schemas = vec![USER_SCHEMA];
-        for (attribute, value) in self.attributes() {
-            if !projection.shows(attribute) {
-                continue;
-            }
-            let schema = attribute.schema();
-            if schema == USER_SCHEMA {
-                put(&mut resource, attribute, value);
-            } else {
-                if !schemas.contains(&schema) {
-                    schemas.push(schema);
-                }
-                put_below(&mut resource, schema, |extension| {
-                    put(extension, attribute, value)
-                });
-            }
-        }
-        resource.insert(String::from("schemas"), json!(schemas));
-        resource.insert(String::from("id"), json!(self.subject.as_str()));
-        if projection.shows_meta() {
-            resource.insert(String::from("meta"), self.meta(location));
-        }
-        resource
-    }
+/// RFC 7643 §3.1
+fn meta(user: &ScimUser, location: &str) -> Value {
+    json!({
+        "resourceType": "User",
+        "created": timestamp::format(user.created),
+        "lastModified": timestamp::format(user.last_modified),
+        "location": location,
+        "version": entity_tag(user),
+    })
+}
 
-    /// RFC 7643 §3.1
-    fn meta(&self, location: &str) -> Value {
-        json!({
-            "resourceType": "User",
-            "created": timestamp::format(self.created),
-            "lastModified": timestamp::format(self.last_modified),
-            "location": location,
-            "version": self.entity_tag(),
-        })
-    }
-
-    /// The attributes after PUT sent these. Where it sends the same address and says nothing of its
-    /// verification, that stays.
-    pub fn replaced_by(&self, sent: &UserAttributes) -> UserAttributes {
-        let before = self.attributes();
-        let mut wanted = sent.clone();
-        let verified = before.get(&UserAttribute::EmailVerified);
-        if let Some(verified) = verified
-            && before.get(&UserAttribute::Email) == sent.get(&UserAttribute::Email)
-        {
-            wanted
-                .entry(UserAttribute::EmailVerified)
-                .or_insert_with(|| verified.clone());
-        }
+/// The attributes after PUT sent these. Where it sends the same address and says nothing of its
+/// verification, that stays.
+pub fn replaced_by(user: &ScimUser, sent: &UserAttributes) -> UserAttributes {
+    let before = attributes(user);
+    let mut wanted = sent.clone();
+    let verified = before.get(&UserAttribute::EmailVerified);
+    if let Some(verified) = verified
+        && before.get(&UserAttribute::Email) == sent.get(&UserAttribute::Email)
+    {
         wanted
+            .entry(UserAttribute::EmailVerified)
+            .or_insert_with(|| verified.clone());
     }
+    wanted
+}
 
-    /// The user with these attributes instead. What is not kept as an attribute stays.
-    pub fn changed_to(&self, wanted: &UserAttributes) -> Result<ScimUser, ScimError> {
-        let before = &self.profile;
-        let tenant = text(wanted, UserAttribute::Tenant);
-        if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
-            let rule = "tenant cannot change";
-            return Err(ScimError::bad_request(ScimType::Mutability, rule));
-        }
-        let username = self.changed_username(wanted)?;
-        let mut claims = claims(&self.attributes(), &before.claims, wanted)?;
-        let preferred = claims.get(PREFERRED_USERNAME).and_then(Value::as_str);
-        // Imports once wrote the user name there.
-        if username != before.username && preferred == before.username.as_deref() {
-            claims.remove(PREFERRED_USERNAME);
-        }
-        let enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
-        Ok(ScimUser {
-            external_id: text(wanted, UserAttribute::ExternalId).map(str::to_owned),
-            profile: ScimProfile {
-                username,
-                tenant: before.tenant.clone(),
-                enabled,
-                claims,
-            },
-            ..self.clone()
-        })
+/// The user with these attributes instead. What is not kept as an attribute stays.
+pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, ScimError> {
+    let before = &user.profile;
+    let tenant = text(wanted, UserAttribute::Tenant);
+    if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
+        let rule = "tenant cannot change";
+        return Err(ScimError::bad_request(ScimType::Mutability, rule));
     }
+    let username = changed_username(user, wanted)?;
+    let mut claims = claims(&attributes(user), &before.claims, wanted)?;
+    let preferred = claims.get(PREFERRED_USERNAME).and_then(Value::as_str);
+    // Imports once wrote the user name there.
+    if username != before.username && preferred == before.username.as_deref() {
+        claims.remove(PREFERRED_USERNAME);
+    }
+    let enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
+    Ok(ScimUser {
+        external_id: text(wanted, UserAttribute::ExternalId).map(str::to_owned),
+        profile: ScimProfile {
+            username,
+            tenant: before.tenant.clone(),
+            enabled,
+            claims,
+        },
+        ..user.clone()
+    })
+}
 
-    fn changed_username(&self, wanted: &UserAttributes) -> Result<Option<String>, ScimError> {
-        match text(wanted, UserAttribute::UserName) {
-            Some(name) if name == self.shown_username() => Ok(self.profile.username.clone()),
-            Some(name) => checked_username(name).map(Some),
-            None => Err(UserAttribute::UserName.invalid("is required")),
-        }
+fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>, ScimError> {
+    match text(wanted, UserAttribute::UserName) {
+        Some(name) if name == shown_username(user) => Ok(user.profile.username.clone()),
+        Some(name) => checked_username(name).map(Some),
+        None => Err(UserAttribute::UserName.invalid("is required")),
     }
 }
 
@@ -257,29 +233,27 @@ fn put(object: &mut Map<String, Value>, attribute: UserAttribute, value: Value) 
     object.insert(name.attribute.to_owned(), shown);
 }
 
-impl ScimProfile {
-    /// Whether it has an address that is verified, which another one did not have.
-    pub fn verifies_more_than(&self, before: &ScimProfile) -> bool {
-        self.is_verified()
-            && !(before.is_verified() && self.claims.get("email") == before.claims.get("email"))
-    }
+/// Whether it has an address that is verified, which another one did not have.
+pub fn verifies_more_than(after: &ScimProfile, before: &ScimProfile) -> bool {
+    is_verified(after)
+        && !(is_verified(before) && after.claims.get("email") == before.claims.get("email"))
+}
 
-    fn is_verified(&self) -> bool {
-        self.claims.get("email_verified") == Some(&Value::Bool(true))
-    }
+fn is_verified(profile: &ScimProfile) -> bool {
+    profile.claims.get("email_verified") == Some(&Value::Bool(true))
+}
 
-    /// A new user with these attributes.
-    pub fn new(wanted: &UserAttributes) -> Result<ScimProfile, ScimError> {
-        let Some(username) = text(wanted, UserAttribute::UserName) else {
-            return Err(UserAttribute::UserName.invalid("is required"));
-        };
-        Ok(ScimProfile {
-            username: Some(checked_username(username)?),
-            tenant: text(wanted, UserAttribute::Tenant).map(TenantName::new),
-            enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
-            claims: claims(&UserAttributes::new(), &Map::new(), wanted)?,
-        })
-    }
+/// A new user with these attributes.
+pub fn new_profile(wanted: &UserAttributes) -> Result<ScimProfile, ScimError> {
+    let Some(username) = text(wanted, UserAttribute::UserName) else {
+        return Err(UserAttribute::UserName.invalid("is required"));
+    };
+    Ok(ScimProfile {
+        username: Some(checked_username(username)?),
+        tenant: text(wanted, UserAttribute::Tenant).map(TenantName::new),
+        enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
+        claims: claims(&UserAttributes::new(), &Map::new(), wanted)?,
+    })
 }
 
 /// The claims of a user who had `before`, after what is new in `wanted`.

@@ -1,5 +1,4 @@
 //! The audit log: a chain of hashes that shows missing rows.
 
 pub mod audit_chain;
-pub mod audit_verification;
 pub mod failed_attempts;

@@ -34,7 +34,7 @@ pub const LONGEST_LIFETIME: u64 = 315_360_000;
 
 /// Whether the client has a secret or key of its own. It is stored and exported where the secrets
 /// are not.
-pub(super) const CONFIDENTIAL: &str = "confidential";
+pub const CONFIDENTIAL: &str = "confidential";
 
 /// `token_endpoint_auth_method`
 pub const METHODS: [(&str, ClientAuthenticationMethod); 4] = [
@@ -86,7 +86,7 @@ pub fn exported(metadata: &Value) -> Value {
 
 /// Reads a client, of a document or stored. Notes contradictions within it. Whether what it names
 /// exists is not judged here.
-pub(super) fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
+pub fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
     let client_id = walker.required("client_id", names::client_id);
     let profile = walker.one_of("profile", &Profile::NAMED);
     let credentials = credentials(walker, profile);
@@ -314,11 +314,11 @@ fn redirect_uri_rule(confidential: bool) -> Check {
     }
 }
 
-pub(super) fn of_public_client(uri: &str) -> Result<(), &'static str> {
+pub fn of_public_client(uri: &str) -> Result<(), &'static str> {
     redirect_uri::check_registered(uri, true)
 }
 
-pub(super) fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
+pub fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
     redirect_uri::check_registered(uri, false)
 }
 
@@ -408,7 +408,7 @@ fn lifetimes(
     lifetimes
 }
 
-pub(super) fn workload_identity(walker: &mut Walker<'_, '_>) -> WorkloadIdentity {
+pub fn workload_identity(walker: &mut Walker<'_, '_>) -> WorkloadIdentity {
     let issuer = walker.checked("issuer", issuer);
     let subject = walker.required("subject", whole_subject);
     if issuer.is_none() && !subject.starts_with("spiffe://") {
@@ -447,7 +447,7 @@ pub(super) fn token_exchange(
     Walker::object(value, path, problems, exchange).map(|()| value.clone())
 }
 
-pub(super) fn exchange(walker: &mut Walker<'_, '_>) {
+pub fn exchange(walker: &mut Walker<'_, '_>) {
     let lists: [(_, Check); 3] = [
         ("from_clients", names::client_id),
         ("as_resources", token_name),
@@ -467,7 +467,7 @@ fn id_jags(walker: &mut Walker<'_, '_>, ours: &str) -> Vec<IdJagEntry> {
     entries
 }
 
-pub(super) fn id_jag_entry(walker: &mut Walker<'_, '_>) -> IdJagEntry {
+pub fn id_jag_entry(walker: &mut Walker<'_, '_>) -> IdJagEntry {
     let scope = walker.required("scope", scope_names);
     let rule = "must name a resource there: without one no ID-JAG can be asked for";
     walker.not_empty("resources", rule);

@@ -290,11 +290,7 @@ impl Default for ClientDefaults {
 }
 
 /// Reads a JWK set of public keys. Keys for something else than signatures may be in it.
-pub(super) fn jwks(
-    value: &Value,
-    path: &str,
-    problems: &mut Vec<DocumentProblem>,
-) -> Option<Value> {
+pub fn jwks(value: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> Option<Value> {
     Walker::object(value, path, problems, |walker| {
         check_keys(walker);
         match KeySet::parse(value) {

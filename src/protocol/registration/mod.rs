@@ -1,31 +1,20 @@
-//! The registration document: what operators write, read into typed objects. All mistakes are found
-//! in one go, each with its place and its rule. A document with one mistake gives no objects at
-//! all.
+//! What is registered: clients, scopes, tenants, providers, users, each read from what is stored,
+//! with its rules. All mistakes are found in one go, each with its place and its rule.
 //!
-//! `document` reads the whole, `client` and its neighbours the objects in it, `walker` one JSON
-//! object; `references` checks what holds between objects. `plan` compares a document with what is
-//! registered, `import` makes one of what another program has, and `client_checkup` says what keeps
-//! a registered client from working. `metadata_document` reads what a client says of itself.
-
-pub mod client_checkup;
+//! `client` and its neighbours read one object each, `walker` one JSON object of any kind;
+//! `metadata_document` reads what a client says of itself. Whole documents are read in a crate of
+//! their own, `src/registration`.
 
 pub mod administration;
 pub mod catalogue;
 pub mod client;
 pub mod client_rules;
-pub mod client_secret;
-pub mod document;
-pub mod grade;
-pub mod import;
 pub mod kind;
 pub mod metadata_document;
 pub mod names;
-pub mod plan;
 pub mod problem;
 pub mod profile;
 pub mod provider;
-pub mod references;
-pub mod released_claims;
 pub mod timestamp;
 pub mod user;
 pub mod verified_address;
@@ -48,6 +37,3 @@ pub fn stored<T>(
     let object = Walker::object(document, path, &mut problems, read);
     object.filter(|_| problems.is_empty()).ok_or(problems)
 }
-
-#[cfg(test)]
-mod tests;

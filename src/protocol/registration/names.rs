@@ -25,13 +25,13 @@ pub const STANDARD_SCOPES: [&str; 6] = [
 pub const MEMBERSHIP_SCOPES: [&str; 2] = ["roles", "groups"];
 
 /// A rule as a sentence without subject: "must be ..."; the walker puts the member before it.
-pub(super) fn require(holds: bool, rule: &'static str) -> Result<(), &'static str> {
+pub fn require(holds: bool, rule: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(rule) }
 }
 
 /// Names of clients (RFC 6749 appendix A.1), at most 200 characters. Text has them in quotes, and a
 /// space at an end would not be seen.
-pub(super) fn client_id(name: &str) -> Result<(), &'static str> {
+pub fn client_id(name: &str) -> Result<(), &'static str> {
     let fits = token_name(&name.replace(' ', "-")).is_ok() && name.trim() == name;
     require(
         fits,
@@ -41,7 +41,7 @@ pub(super) fn client_id(name: &str) -> Result<(), &'static str> {
 }
 
 /// Names of resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most 200.
-pub(super) fn token_name(name: &str) -> Result<(), &'static str> {
+pub fn token_name(name: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     let fits = (1..=200).contains(&name.len()) && name.bytes().all(allowed);
     require(
@@ -81,7 +81,7 @@ pub(super) fn released_claim(name: &str) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn own_claim(name: &str) -> Result<(), &'static str> {
+pub fn own_claim(name: &str) -> Result<(), &'static str> {
     if is_reserved(name) {
         return Err("is a reserved claim: the token's own, not to be overwritten");
     }
@@ -109,7 +109,7 @@ pub fn is_invisible(character: char) -> bool {
 }
 
 /// `names "x", which is not a registered scope; the nearest is "y"`
-pub(super) fn not_registered<'a>(
+pub fn not_registered<'a>(
     name: &str,
     kind: &str,
     known: impl IntoIterator<Item = &'a str>,

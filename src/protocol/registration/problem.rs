@@ -32,7 +32,7 @@ impl DocumentProblem {
     }
 
     /// The place of the object, as `clients[3]`, and what follows in it.
-    pub(super) fn split(&self) -> Option<(&str, &str)> {
+    pub fn split(&self) -> Option<(&str, &str)> {
         let end = self.path.find(']')?;
         self.path.split_at_checked(end + 1)
     }

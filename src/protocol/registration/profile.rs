@@ -87,7 +87,7 @@ fn is_localhost(uri: &str) -> bool {
 /// What a client must change before it can have the profile, key by key. What the profile would
 /// fill in is not among it. That a registration says one of these keys all the same is told when
 /// the profile is applied: here only `require_pkce` shows whether it was said.
-pub(super) fn wanted_by_fapi2(client: &Client) -> Vec<String> {
+pub fn wanted_by_fapi2(client: &Client) -> Vec<String> {
     let mut filled = client.clone();
     let says_pkce = client.require_pkce.is_some();
     fill_in_unsaid(&mut filled, |key| key != "require_pkce" || !says_pkce);

@@ -115,7 +115,7 @@ fn totp_secret(text: &str) -> Result<(), &'static str> {
     secret.ok_or("must be 16 to 64 bytes in base32")
 }
 
-pub(super) fn identity(walker: &mut Walker<'_, '_>) -> Identity {
+pub fn identity(walker: &mut Walker<'_, '_>) -> Identity {
     Identity {
         issuer: walker.required("issuer", present),
         subject: walker.required("subject", present),
@@ -190,7 +190,7 @@ pub fn check_username(text: &str) -> Result<(), &'static str> {
 }
 
 /// A hash as a PHC string. The parts of an Argon2 hash are parsed again where it is used.
-pub(super) fn phc_string(text: &str) -> Result<(), &'static str> {
+pub fn phc_string(text: &str) -> Result<(), &'static str> {
     let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$... \
                 with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
                 $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all \

@@ -20,7 +20,7 @@ use crate::words::scope::{LocalizedText, is_language_tag};
 const MOST_HINTS: usize = 100;
 
 /// A rule for a text: `Err` says what it must be.
-pub(super) type Check = fn(&str) -> Result<(), &'static str>;
+pub type Check = fn(&str) -> Result<(), &'static str>;
 
 pub struct Walker<'v, 'p> {
     path: String,
@@ -29,7 +29,7 @@ pub struct Walker<'v, 'p> {
     asked: Vec<Cow<'static, str>>,
     /// Members that are stored in another form than they were given in, or without being given. A
     /// time such as `15m` is stored as a number.
-    pub(super) stored_as: Map<String, Value>,
+    pub stored_as: Map<String, Value>,
     /// Whether every value read so far was in order. Only then are contradictions looked for:
     /// beside a value that could not be read they would be guesses.
     pub(super) values_hold: bool,
@@ -38,7 +38,7 @@ pub struct Walker<'v, 'p> {
 impl<'v, 'p> Walker<'v, 'p> {
     /// Reads `value` with `read`, then notes unknown keys. `None`, with a note, when it is not an
     /// object.
-    pub(super) fn object<T>(
+    pub fn object<T>(
         value: &'v Value,
         path: &str,
         problems: &mut Vec<DocumentProblem>,
@@ -57,7 +57,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// The members that `read` asks an object for.
-    pub(super) fn keys<T>(read: impl FnOnce(&mut Walker<'_, '_>) -> T) -> BTreeSet<String> {
+    pub fn keys<T>(read: impl FnOnce(&mut Walker<'_, '_>) -> T) -> BTreeSet<String> {
         let members = Map::new();
         let mut problems = Vec::new();
         let mut walker = Walker::new("", &members, &mut problems);
@@ -110,7 +110,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// Notes a problem with a member; with the object itself, where the member has no name.
-    pub(super) fn problem(&mut self, key: &str, rule: impl Into<String>) {
+    pub fn problem(&mut self, key: &str, rule: impl Into<String>) {
         let place = if key.is_empty() {
             self.path.clone()
         } else {
@@ -131,7 +131,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         self.members.get(key).filter(|value| !value.is_null())
     }
 
-    pub(super) fn members(&self) -> &'v Map<String, Value> {
+    pub fn members(&self) -> &'v Map<String, Value> {
         self.members
     }
 
@@ -150,12 +150,12 @@ impl<'v, 'p> Walker<'v, 'p> {
         taken
     }
 
-    pub(super) fn string(&mut self, key: &'static str) -> Option<&'v str> {
+    pub fn string(&mut self, key: &'static str) -> Option<&'v str> {
         self.typed(key, "a string", Value::as_str)
     }
 
     /// A text that keeps a rule.
-    pub(super) fn checked(&mut self, key: &'static str, check: Check) -> Option<String> {
+    pub fn checked(&mut self, key: &'static str, check: Check) -> Option<String> {
         let value = self.value(key)?;
         self.checked_value(key, value, check)
     }
@@ -214,7 +214,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// How many of these members are there.
-    pub(super) fn count(&mut self, keys: &[&'static str]) -> usize {
+    pub fn count(&mut self, keys: &[&'static str]) -> usize {
         let mut count = 0;
         for key in keys {
             count += usize::from(self.value(key).is_some());
@@ -346,7 +346,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// An array, each item read by `parse`.
-    pub(super) fn list<T>(
+    pub fn list<T>(
         &mut self,
         key: &'static str,
         parse: impl Fn(&Value, &str, &mut Vec<DocumentProblem>) -> Option<T>,
@@ -376,7 +376,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// One member read by `parse`.
-    pub(super) fn nested<T>(
+    pub fn nested<T>(
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&Value, &str, &mut Vec<DocumentProblem>) -> Option<T>,
@@ -404,7 +404,7 @@ pub(super) fn text(value: &Value) -> Result<&str, String> {
 }
 
 /// `expected a string, found a number`
-pub(super) fn expected(wanted: &str, found: &Value) -> String {
+pub fn expected(wanted: &str, found: &Value) -> String {
     let found = match found {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

@@ -15,13 +15,13 @@ use std::mem;
 use serde_json::Value;
 
 use super::document::{Document, DocumentEntry};
-use super::problem::DocumentProblem;
 use super::references::Stored;
-use super::user::{Credential, Owners, UserEntry};
-use super::verified_address;
 use gatepost_protocol::login::password::PasswordFlaw;
 use gatepost_protocol::registration::administration::Administration;
 use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::registration::problem::DocumentProblem;
+use gatepost_protocol::registration::user::{Credential, Owners, UserEntry};
+use gatepost_protocol::registration::verified_address;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::token::client_secret::SecretDigest;
 use gatepost_protocol::words::identifiers::Subject;

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::problem::DocumentProblem;
-use super::super::provider;
 use super::Comparison;
 use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::registration::problem::DocumentProblem;
+use gatepost_protocol::registration::provider;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 

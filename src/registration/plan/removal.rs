@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::problem::{DocumentProblem, shown};
 use super::{Comparison, PlanStep, PlannedChange, SecretChanges, Verb};
 use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::registration::problem::{DocumentProblem, shown};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identifiers::Subject;
 

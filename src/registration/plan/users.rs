@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::super::problem::{DocumentProblem, shown};
-use super::super::user::{Credential, Identity, UserEntry};
 use super::{Comparison, FieldChange, PlanStep, PlannedChange, SecretChanges, Verb};
 use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::registration::problem::{DocumentProblem, shown};
+use gatepost_protocol::registration::user::{Credential, Identity, UserEntry};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 

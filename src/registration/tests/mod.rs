@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::client::from_json as client_from_json;
 use super::client_secret::SecretMaterial;
 use super::document::Document;
 use super::references::Stored;
-use super::walker::{parse, parse_own};
-use super::{DocumentProblem, ObjectKind};
+use gatepost_protocol::registration::{DocumentProblem, ObjectKind};
+use gatepost_protocol::registration::client::from_json as client_from_json;
 use gatepost_protocol::registration::client_rules::ClientDefaults;
+use gatepost_protocol::registration::walker::{parse, parse_own};
 use gatepost_protocol::words::client::*;
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::samples::{self, changed};

@@ -4,7 +4,6 @@
 mod administrators;
 pub mod audit_keeping;
 pub mod client_logos;
-pub mod explanation;
 pub mod extension_grant;
 pub mod failure;
 pub mod fetched;
@@ -17,7 +16,6 @@ pub mod letters;
 mod metadata;
 pub mod metadata_documents;
 pub mod password_rules;
-pub mod registration;
 pub mod seen_proofs;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,20 +25,20 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::audit_keeping::AuditFailures;
-use gatepost_store::clock::Clock;
 use crate::config::Config;
 use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::keys::sealing::{Mac, Sealer};
 use crate::outbound::Outbound;
-use gatepost_store::permits::Permits;
+use crate::registry::{Registry, Sealers, Trouble};
 use gatepost_protocol::keys::key_set::KeySet;
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::upstream::metadata::UpstreamMetadata;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Instant;
-use crate::registry::{Registry, Sealers, Trouble};
 use gatepost_store::clients::LongestLifetimes;
+use gatepost_store::clock::Clock;
 use gatepost_store::partitions::{self, Horizons};
+use gatepost_store::permits::Permits;
 use gatepost_store::{Store, StoreError, installation, migrate};
 
 pub use extension_grant::Extensions;

@@ -67,7 +67,7 @@ pub struct Route {
 }
 
 /// The route of a path, with the name that the path has; empty where it has none.
-pub(super) struct Found<'a> {
+pub struct Found<'a> {
     pub route: &'a Route,
     pub name: &'a str,
 }
@@ -136,11 +136,7 @@ fn between<'a>(path: &'a str, before: &str, after: &str) -> Option<&'a str> {
 }
 
 /// The route of a path. An exact one goes before one that it lies below, as `/admin/export` does.
-pub(super) fn find<'a>(
-    tables: &[&'a [Route]],
-    base_path: &str,
-    path: &'a str,
-) -> Option<Found<'a>> {
+pub fn find<'a>(tables: &[&'a [Route]], base_path: &str, path: &'a str) -> Option<Found<'a>> {
     // RFC 8414 §3.1 puts the well-known part before the issuer's path, not after it.
     let is_well_known = path.strip_prefix(metadata::AUTHORIZATION_SERVER_PATH) == Some(base_path);
     let below = if is_well_known {

@@ -2,10 +2,8 @@
 //! answers.
 
 pub mod account;
-pub mod admin;
 pub mod answer;
 pub mod answers;
-pub mod client_token;
 pub mod consent;
 pub mod conversation;
 pub mod cookies;
@@ -21,8 +19,6 @@ pub mod metrics;
 pub mod notices;
 pub mod present_session;
 pub mod pushed_request;
-pub mod registration;
-pub mod scim;
 pub mod static_files;
 pub mod token;
 pub mod upstream;

@@ -28,7 +28,7 @@ pub struct Chrome<'a> {
 
 impl<'a> Chrome<'a> {
     /// What an application is called in the page's language.
-    pub(crate) fn name_of(&self, client: &'a Client) -> &'a str {
+    pub fn name_of(&self, client: &'a Client) -> &'a str {
         self.texts.language.of(&client.client_name)
     }
 }
@@ -41,7 +41,7 @@ pub struct PageForm<'a> {
 }
 
 impl PageForm<'_> {
-    pub(crate) fn of(&self, fields: &Markup) -> Markup {
+    pub fn of(&self, fields: &Markup) -> Markup {
         html! { form method="post" action=(self.action) { (self.token()) (fields) } }
     }
 
@@ -50,12 +50,12 @@ impl PageForm<'_> {
     }
 }
 
-pub(crate) fn hidden(name: &str, value: &str) -> Markup {
+pub fn hidden(name: &str, value: &str) -> Markup {
     html! { input type="hidden" name=(name) value=(value); }
 }
 
 /// The button of a form that has only one.
-pub(crate) fn submit(label: &str) -> Markup {
+pub fn submit(label: &str) -> Markup {
     html! { div .actions { button .primary type="submit" { (label) } } }
 }
 
@@ -96,12 +96,7 @@ pub(crate) fn document(chrome: Chrome<'_>, title: &str, card: Markup) -> Markup 
 }
 
 /// The same for a page that tells of an error, in its title, too.
-pub(crate) fn document_with(
-    chrome: Chrome<'_>,
-    is_error: bool,
-    title: &str,
-    card: Markup,
-) -> Markup {
+pub fn document_with(chrome: Chrome<'_>, is_error: bool, title: &str, card: Markup) -> Markup {
     if is_error {
         document(chrome, &chrome.texts.error_in_title.fill(title), card)
     } else {
@@ -131,7 +126,7 @@ pub(crate) fn asset(chrome: Chrome<'_>, file: &str) -> String {
     )
 }
 
-pub(crate) fn script(chrome: Chrome<'_>, file: &str) -> Markup {
+pub fn script(chrome: Chrome<'_>, file: &str) -> Markup {
     html! { script src=(asset(chrome, file)) {} }
 }
 
@@ -246,7 +241,7 @@ pub(crate) fn client_links(chrome: Chrome<'_>, client: &Client) -> Markup {
 
 /// A sentence about a name from outside. The name is isolated: right-to-left letters and direction
 /// marks in it cannot reorder the words around it.
-pub(crate) fn about(template: Template, name: &str) -> Markup {
+pub fn about(template: Template, name: &str) -> Markup {
     let (before, after) = template.parts();
     html! { (before) strong { bdi { (name) } } (after) }
 }
@@ -264,7 +259,7 @@ pub(crate) fn about_account(template: Template, account: Account<'_>) -> Markup 
 }
 
 /// That the session changed since the page was drawn: it is drawn again and says so.
-pub(crate) fn session_changed(texts: &Texts, drawn_again: bool) -> Markup {
+pub fn session_changed(texts: &Texts, drawn_again: bool) -> Markup {
     html! {
         @if drawn_again { div .notice .problem role="alert" { p { (texts.session_changed) } } }
     }
@@ -277,19 +272,19 @@ pub(super) fn described_by(ids: [Option<&str>; 2]) -> Option<String> {
 }
 
 /// What was done.
-pub(crate) fn done(sentence: &Markup) -> Markup {
+pub fn done(sentence: &Markup) -> Markup {
     html! { div .notice .done role="status" { p { (sentence) } } }
 }
 
 /// What is wrong with what was sent.
-pub(crate) fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
+pub fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
     html! {
         div #problem .notice .problem role="alert" { h2 { (texts.there_is_a_problem) } (sentence) }
     }
 }
 
 /// The same with the way to the field that it concerns.
-pub(crate) fn field_problem(texts: &Texts, field: Option<&str>, sentence: &str) -> Markup {
+pub fn field_problem(texts: &Texts, field: Option<&str>, sentence: &str) -> Markup {
     let sentence = html! {
         p {
             @match field {
@@ -302,7 +297,7 @@ pub(crate) fn field_problem(texts: &Texts, field: Option<&str>, sentence: &str) 
 }
 
 /// A link that looks like a button.
-pub(crate) fn button_to(address: &str, label: &str) -> Markup {
+pub fn button_to(address: &str, label: &str) -> Markup {
     html! { div .actions { a .button href=(address) { (label) } } }
 }
 

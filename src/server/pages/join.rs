@@ -81,7 +81,7 @@ impl JoinProblem {
     }
 
     /// The field that it concerns, and what it says.
-    pub(super) fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
+    pub fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
         let sentence = match self {
             JoinProblem::UsernameMissing => texts.username_missing,
             JoinProblem::UsernameUnfit => texts.username_unfit,

@@ -4,7 +4,6 @@
 //! [`texts`].
 
 pub mod account;
-pub mod admin;
 pub mod brand;
 pub mod consent;
 pub mod error;
@@ -15,10 +14,10 @@ pub mod language;
 pub mod letters;
 pub mod login;
 pub mod logout;
-mod moment;
+pub mod moment;
 pub mod password_link;
 pub mod second_factor;
-mod sign_ins;
+pub mod sign_ins;
 pub mod texts;
 mod user_agent;
 

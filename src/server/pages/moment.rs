@@ -8,7 +8,7 @@ use gatepost_protocol::words::instant::Instant;
 
 /// A sentence about a moment, to the minute, in UTC. Where scripts run, `times.js` puts the time of
 /// the reader in its place.
-pub(super) fn at(texts: &Texts, template: Template, instant: Instant) -> Markup {
+pub fn at(texts: &Texts, template: Template, instant: Instant) -> Markup {
     let (before, after) = template.parts();
     let whole = timestamp::format(instant);
     let shown = in_words(texts, &whole);

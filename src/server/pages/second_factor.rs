@@ -444,7 +444,7 @@ fn factor(texts: &Texts, one: &Authenticator) -> Markup {
 }
 
 /// What a factor is called for people: its name, else its kind.
-pub(super) fn called<'a>(texts: &'a Texts, one: &'a Authenticator) -> &'a str {
+pub fn called<'a>(texts: &'a Texts, one: &'a Authenticator) -> &'a str {
     one.name.as_deref().unwrap_or(kind(texts, one))
 }
 

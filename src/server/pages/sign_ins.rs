@@ -11,12 +11,12 @@ use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::session::{LOCAL, PASSWORD, Session};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SignIns<'a> {
-    pub(super) catalogue: &'a Catalogue,
-    pub(super) has_password: bool,
+pub struct SignIns<'a> {
+    pub catalogue: &'a Catalogue,
+    pub has_password: bool,
     /// The session of this browser.
-    pub(super) present: &'a Session,
-    pub(super) sessions: &'a [Session],
+    pub present: &'a Session,
+    pub sessions: &'a [Session],
 }
 
 impl SignIns<'_> {
@@ -56,7 +56,7 @@ impl SignIns<'_> {
 
     /// The browser and when it was last used; behind that, from where, since when, how and until
     /// when.
-    pub(super) fn one(&self, texts: &Texts, session: &Session, id: &str) -> Markup {
+    pub fn one(&self, texts: &Texts, session: &Session, id: &str) -> Markup {
         html! {
             details {
                 summary id=(id) {
@@ -97,7 +97,7 @@ impl SignIns<'_> {
 }
 
 /// What the form that ends a session posts.
-pub(super) fn ending(texts: &Texts, session: &Session, id: &str) -> Markup {
+pub fn ending(texts: &Texts, session: &Session, id: &str) -> Markup {
     html! {
         (hidden("session", session.sid.as_str()))
         (link_button("end_session", id, texts.end_session))

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +11,6 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, json};
 
 use super::account::{self, AccountProblem, Holdings, Outcome};
-use super::admin::audit::{DayOfAudit, audit_page};
-use super::admin::explanation::explain_page;
-use super::admin::{self, AdminChrome, AdminSection};
 use super::consent::{self, UserCodeProblem};
 use super::error::{self, Problem};
 use super::forgotten::{self, ForgottenProblem};
@@ -26,14 +22,12 @@ use super::password_link;
 use super::second_factor::{self, FactorProblem, NewApp, NewPasskeyPage};
 use crate::config::{Brand, Color};
 use crate::registry::RegisteredClient;
-use gatepost_protocol::audit::audit_chain::AuditRow;
 use gatepost_protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use gatepost_protocol::authorize::consent::Allowance;
 use gatepost_protocol::device::device_code::UserCode;
 use gatepost_protocol::login::password::{PasswordFlaw, SignInWith};
 use gatepost_protocol::login::second_factor::FactorKind;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::claims::built_in_scopes;
 use gatepost_protocol::upstream::choices::Choices;
 use gatepost_protocol::words::acr_values::AcrValues;
@@ -45,8 +39,6 @@ use gatepost_protocol::words::identity_provider::IdentityProvider;
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::samples::{self, NOW};
 use gatepost_protocol::words::session::{LOCAL, Session};
-use gatepost_registrar::examined_client::ExaminedClient;
-use gatepost_store::audit_events::SeenEvent;
 use gatepost_store::authenticators::Authenticator;
 use gatepost_store::linked_identities::LinkedIdentity;
 
@@ -145,7 +137,6 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             catalogue: &catalogue,
         };
         login_pages(chrome, purpose, name, &mut add);
-        application_pages(chrome, &client, name, &mut add);
         add(
             "chooser",
             login::chooser_page(chrome, FORM, purpose, account, true, true),
@@ -502,68 +493,6 @@ fn factor_pages(
         "recovery codes",
         second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]),
     );
-}
-
-/// What administrators see of applications and events.
-fn application_pages(
-    chrome: Chrome<'_>,
-    client: &Client,
-    name: &str,
-    add: &mut impl FnMut(&str, maud::Markup),
-) {
-    let around = AdminChrome {
-        chrome,
-        section: AdminSection::Applications,
-        ui_locales: "de",
-    };
-    let findings = vec![Finding::broken(name), Finding::fine(name)];
-    let application = ExaminedClient {
-        client: client.clone(),
-        findings: findings.clone(),
-        used_on: Some(Day(20_000)),
-    };
-    let next = Some(&client.client_id);
-    let applications = slice::from_ref(&application);
-    add(
-        "applications",
-        admin::applications::list_page(around, applications, next, &[""]),
-    );
-    add(
-        "application",
-        admin::applications::application_page(around, &application, Some(10_001), &["acme"]),
-    );
-    let about = json!({"scope": {"received": name, "registered": name}});
-    let explained = (findings, about.as_object().unwrap().clone());
-    add(
-        "explanation",
-        explain_page(around, FORM, true, Some(&explained)),
-    );
-    let row = AuditRow {
-        day: Day(20_000),
-        at: NOW,
-        chain: String::new(),
-        seq: 1,
-        previous: [0; 32],
-        event: String::from("signed_in"),
-        client_id: Some(name.to_owned()),
-        sub: Some(String::from("alice")),
-        sid: None,
-        source: None,
-        request_id: None,
-        detail: String::from(r#"{"reason": "GP1211"}"#),
-    };
-    let found = [SeenEvent {
-        row,
-        username: Some(name.to_owned()),
-    }];
-    let asked = DayOfAudit {
-        person: name,
-        event: name,
-        day: name,
-        found: &found,
-        has_more: true,
-    };
-    add("audit", audit_page(around, asked));
 }
 
 /// The sign-in page, for one way in and for several.

@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use crate::app::App;
 use crate::config::Config;
-use crate::dispatch::{Serving, routes};
+use crate::dispatch::Serving;
+use crate::dispatch::route::Route;
 use crate::metrics::Metrics;
-use gatepost_manage;
 
 /// What handlers are given: the house, once it is open.
 pub(super) struct House {
+    routes: &'static [&'static [Route]],
     pub(super) config: Arc<Config>,
     pub(super) metrics: Metrics,
     pub(super) app: OnceLock<App>,
@@ -19,8 +20,9 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) fn of(config: Config) -> House {
+    pub(super) fn of(config: Config, routes: &'static [&'static [Route]]) -> House {
         House {
+            routes,
             config: Arc::new(config),
             metrics: Metrics::default(),
             app: OnceLock::new(),
@@ -30,7 +32,7 @@ impl House {
 
     pub(super) fn serving(&self) -> Serving<'_> {
         Serving {
-            routes: &[routes::ROUTES, manage::ROUTES],
+            routes: self.routes,
             config: &self.config,
             metrics: &self.metrics,
             app: self.app.get(),

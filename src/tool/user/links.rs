@@ -14,6 +14,7 @@ use crate::arguments::Invocation;
 use crate::mail;
 use crate::operator::Operator;
 use crate::output::{self, Failure};
+use crate::registry;
 use gatepost_protocol::login::passkey;
 use gatepost_protocol::login::password_link::{
     PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
@@ -24,7 +25,6 @@ use gatepost_registrar::events::user_event;
 use gatepost_server::config::cause;
 use gatepost_server::keys::master::Purpose;
 use gatepost_server::keys::sealing::Sealer;
-use gatepost_server::registry;
 use gatepost_store::audit_events;
 use gatepost_store::installation::{self, Installation};
 use gatepost_store::users::UserRow;

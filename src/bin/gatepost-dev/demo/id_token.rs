@@ -168,20 +168,20 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in super::super) struct SigningKey(RsaKeyPair);
+    pub(crate) struct SigningKey(RsaKeyPair);
 
     impl SigningKey {
-        pub(in super::super) fn generate() -> SigningKey {
+        pub(crate) fn generate() -> SigningKey {
             SigningKey(RsaKeyPair::generate(KeySize::Rsa2048).unwrap())
         }
 
-        pub(in super::super) fn key_set(&self) -> Value {
+        pub(crate) fn key_set(&self) -> Value {
             let public = RsaPublicKey::from_pkcs1_der(self.0.public_key().as_ref()).unwrap();
             let (n, e) = (base64url(&public.n_bytes()), base64url(&public.e_bytes()));
             json!({"keys": [{"kty": "RSA", "use": "sig", "kid": "k1", "n": n, "e": e}]})
         }
 
-        pub(in super::super) fn sign(&self, header: &Value, claims: &Value) -> String {
+        pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {
             let part = |value: &Value| base64url(value.to_string().as_bytes());
             let signed = format!("{}.{}", part(header), part(claims));
             let mut signature = vec![0; self.0.public_modulus_len()];
@@ -197,7 +197,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn header() -> Value {
+    pub(crate) fn header() -> Value {
         json!({"alg": "RS256", "kid": "k1", "typ": "JWT"})
     }
 

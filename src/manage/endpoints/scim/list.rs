@@ -9,15 +9,15 @@ use serde_json::{Map, Value, json};
 use super::users::{location, projection, query, single};
 use super::{Admission, LIST_RESPONSE, ScimRefusal};
 use crate::scim::error::{ScimError, ScimType};
-use crate::scim::filter::UserFilter;
+use crate::scim::filter;
 use crate::scim::projection::Projection;
-use crate::scim::resource::ScimUser;
+use crate::scim::resource;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::http::{Request, Response};
-use gatepost_store::scim_users::{self, PageStart};
+use gatepost_store::scim_users::{self, PageStart, ScimUser, UserFilter};
 
 /// Of a page.
 const MOST_USERS: i64 = 200;
@@ -55,7 +55,7 @@ impl<'a> ListRequest<'a> {
     ) -> Result<ListRequest<'a>, ScimRefusal> {
         let query = query(request)?;
         let filter = match single(&query, "filter")? {
-            Some(text) => UserFilter::parse(text)?,
+            Some(text) => filter::parse(text)?,
             None => UserFilter::default(),
         };
         let count = number(&query, "count")?.unwrap_or(USUAL_USERS);
@@ -101,7 +101,7 @@ impl<'a> ListRequest<'a> {
         // Lists are long reads, and sign-ins need the connections.
         let permit = self.app.scim_lists.take(Duration::ZERO);
         let _permit = permit.ok_or(Failure::Busy)?;
-        if self.filter.names_somebody() {
+        if filter::names_somebody(&self.filter) {
             return self.named();
         }
         match &self.after {
@@ -190,7 +190,7 @@ impl<'a> ListRequest<'a> {
     fn listed(&self, page: &[ScimUser], members: Map<String, Value>) -> Response {
         let resources: Vec<Map<String, Value>> = page
             .iter()
-            .map(|user| user.show(&location(self.app, &user.subject), &self.projection))
+            .map(|user| resource::show(user, &location(self.app, &user.subject), &self.projection))
             .collect();
         let mut list = members;
         list.insert(String::from("schemas"), json!([LIST_RESPONSE]));

@@ -9,7 +9,7 @@ use crate::scim::attribute::{GATEPOST_SCHEMA, UserAttribute, UserAttributes};
 use crate::scim::error::ScimError;
 use crate::scim::patch::patched;
 use crate::scim::projection::Projection;
-use crate::scim::resource::{self, ScimProfile, ScimUser, text};
+use crate::scim::resource::{self, text};
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::{INVITATION_LIFETIME, MailLinkOrigin, address_hash};
 use gatepost_protocol::login::password::PasswordFlaw;
@@ -30,7 +30,7 @@ use gatepost_server::keys::random;
 use gatepost_server::pages::language::Language;
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::scim_users;
+use gatepost_store::scim_users::{self, ScimProfile, ScimUser};
 use gatepost_store::users::CurrentUser;
 
 const SET_PASSWORD: &str = "scim.password";
@@ -67,13 +67,13 @@ pub(super) fn handle_one(
         Method::Put => {
             let wanted = resource::read(&body(request)?)?;
             change(app, request, admission, &subject, |user| {
-                Ok(user.replaced_by(&wanted))
+                Ok(resource::replaced_by(user, &wanted))
             })
         }
         Method::Patch => {
             let operations = body(request)?;
             change(app, request, admission, &subject, |user| {
-                patched(&user.attributes(), &operations)
+                patched(&resource::attributes(user), &operations)
             })
         }
         Method::Delete => remove(app, request, admission, &subject),
@@ -89,7 +89,7 @@ fn decoded(id: &str) -> Option<Subject> {
 
 fn create(app: &App, request: &Request, admission: &Admission) -> Result<Response, ScimRefusal> {
     let wanted = resource::read(&body(request)?)?;
-    let mut profile = ScimProfile::new(&wanted)?;
+    let mut profile = resource::new_profile(&wanted)?;
     profile.tenant = tenant_of_new(admission, profile.tenant)?;
     drop_admin_roles(app, request, &mut profile.claims);
     let wish = text(&wanted, UserAttribute::Invite);
@@ -113,7 +113,7 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     let hash = hash.as_ref();
     let added = scim_users::insert(&app.store, &subject, &profile, external_id, hash, &events);
     let (user, found) = added.map_err(|error| taken(app, error))?;
-    let mut resource = user.show(&location(app, &subject), &projection);
+    let mut resource = resource::show(&user, &location(app, &subject), &projection);
     if let Some(to) = &to {
         let hash = address_hash(&found.user.claims);
         let letter = letters::of_link(
@@ -238,13 +238,16 @@ fn change(
         {
             return Err(taken(app, StoreError::Taken(String::from("email"))));
         }
-        let mut changed = changed_names(&before.attributes(), &after.attributes());
+        let mut changed = changed_names(
+            &resource::attributes(&before),
+            &resource::attributes(&after),
+        );
         if hash.is_some() {
             changed.push(UserAttribute::Password.as_str());
         }
         let detail = json!({"by": "scim", "changed": changed});
         let event = event("user_changed", admission, request, subject, detail);
-        let events = match after.profile.verifies_more_than(&before.profile) {
+        let events = match resource::verifies_more_than(&after.profile, &before.profile) {
             true => scim_users::with_sharing(&app.store, &after.profile, event)?,
             false => vec![event],
         };
@@ -266,7 +269,7 @@ fn after_change(
     before: &ScimUser,
     attributes: &UserAttributes,
 ) -> Result<ScimUser, ScimError> {
-    let mut after = before.changed_to(attributes)?;
+    let mut after = resource::changed_to(before, attributes)?;
     let sets_passwords = admission.scope.contains(SET_PASSWORD);
     if app.is_administrator(&before.profile.claims) {
         let mut only_enabled = before.clone();
@@ -284,7 +287,7 @@ fn after_change(
     } else {
         drop_admin_roles(app, request, &mut after.profile.claims);
     }
-    if after.profile.verifies_more_than(&before.profile) && !sets_passwords {
+    if resource::verifies_more_than(&after.profile, &before.profile) && !sets_passwords {
         // A letter to it would set their password.
         let rule = "Only a token with scim.password makes an address of somebody verified.";
         return Err(ScimError::plain(403, rule));
@@ -389,7 +392,7 @@ fn require_version(request: &Request, user: &ScimUser) -> Result<(), ScimError> 
     if wanted.peek().is_none() {
         return Ok(());
     }
-    let tag = user.entity_tag();
+    let tag = resource::entity_tag(user);
     let mut tags = wanted.flat_map(|line| line.split(',')).map(str::trim);
     if tags.any(|one| one == "*" || one == tag) {
         Ok(())
@@ -449,7 +452,7 @@ fn event<'a>(
 }
 
 fn shown(app: &App, request: &Request, user: &ScimUser) -> Result<Response, ScimRefusal> {
-    let resource = user.show(&location(app, &user.subject), &projection(request)?);
+    let resource = resource::show(user, &location(app, &user.subject), &projection(request)?);
     Ok(with_address(app, super::json_answer(200, &resource), user))
 }
 
@@ -468,7 +471,7 @@ pub(super) fn query(request: &Request) -> Result<Parameters, ScimRefusal> {
 
 fn with_address(app: &App, response: Response, user: &ScimUser) -> Response {
     response
-        .header("ETag", user.entity_tag())
+        .header("ETag", resource::entity_tag(user))
         .header("Location", location(app, &user.subject))
 }
 

@@ -108,25 +108,18 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-pub(in crate::endpoints) fn over(presentation: Presentation<'_>) -> Response {
+pub(crate) fn over(presentation: Presentation<'_>) -> Response {
     answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver)
 }
 
 /// For whoever sends its form: they may have used the link by it a moment ago.
-pub(in crate::endpoints) fn used(
-    app: &App,
-    presentation: Presentation<'_>,
-) -> Result<Response, Failure> {
+pub(crate) fn used(app: &App, presentation: Presentation<'_>) -> Result<Response, Failure> {
     app.store.confirm()?;
     Ok(over(presentation))
 }
 
 /// What is wrong with the two passwords that they typed.
-pub(in crate::endpoints) fn problem_of(
-    app: &App,
-    new: &str,
-    again: Option<&str>,
-) -> Option<AccountProblem> {
+pub(crate) fn problem_of(app: &App, new: &str, again: Option<&str>) -> Option<AccountProblem> {
     match app.password_rules.check(new) {
         Err(flaw) => Some(AccountProblem::NewPasswordUnfit(flaw)),
         Ok(()) if again != Some(new) => Some(AccountProblem::NewPasswordsDiffer),
@@ -380,6 +373,6 @@ pub(super) fn user(app: &App, link: &PasswordLink) -> Result<Option<CurrentUser>
     Ok((stands && factors == link.factors).then_some(found))
 }
 
-pub(in crate::endpoints) fn name_of(browser: &SecretBytes) -> String {
+pub(crate) fn name_of(browser: &SecretBytes) -> String {
     identifiers::encode(&Sha256::digest(browser.expose()))
 }

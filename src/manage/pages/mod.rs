@@ -1,0 +1,6 @@
+//! Pages of administrators, by the server's own parts of pages.
+
+pub mod admin;
+
+#[cfg(test)]
+mod tests;

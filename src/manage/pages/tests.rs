@@ -1,0 +1,199 @@
+//! Whatever the names from outside are, the administrators' pages keep their structure.
+
+use std::slice;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
+
+use super::admin::audit::{DayOfAudit, audit_page};
+use super::admin::explanation::explain_page;
+use super::admin::{self, AdminChrome, AdminSection};
+use gatepost_protocol::audit::audit_chain::AuditRow;
+use gatepost_protocol::registration::problem::Finding;
+use gatepost_protocol::words::client::Client;
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::instant::Day;
+use gatepost_protocol::words::samples::{self, NOW};
+use gatepost_registrar::examined_client::ExaminedClient;
+use gatepost_server::config::Brand;
+use gatepost_server::pages::frame::{Chrome, PageForm};
+use gatepost_server::pages::language::Language;
+use gatepost_store::audit_events::SeenEvent;
+
+const FORM: PageForm<'_> = PageForm {
+    action: "/auth/admin/explain?x='\"<>",
+    token: "TOKEN",
+};
+const PAYLOADS: [&str; 7] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)>",
+    "' onfocus='alert(1)' autofocus x='",
+    "a&b&amp;c&lt;",
+    "\u{202e}\u{2066}gnp.exe\u{200b}\u{feff}",
+    "</title></textarea></style><!--",
+    "{}{{0}}${x}\r\n\t\0",
+];
+
+struct Page {
+    name: &'static str,
+    html: String,
+}
+
+/// Every page of applications and events in one language, with `name` wherever a name from outside
+/// can stand.
+fn pages(language: Language, name: &str) -> Vec<Page> {
+    let brand = Brand {
+        name: name.to_owned(),
+        logo: None,
+        color: None,
+        privacy_url: None,
+        terms_url: None,
+        help_url: None,
+    };
+    let chrome = Chrome {
+        brand: &brand,
+        texts: language.texts(),
+        base_path: "/auth",
+        assets_version: name,
+        request_id: name,
+        least_password: 8,
+    };
+    let client = Client {
+        client_id: ClientId::new(name),
+        client_name: name.into(),
+        ..samples::client()
+    };
+    let mut pages = Vec::new();
+    let mut add = |name: &'static str, markup: maud::Markup| {
+        pages.push(Page {
+            name,
+            html: markup.into_string(),
+        });
+    };
+    let around = AdminChrome {
+        chrome,
+        section: AdminSection::Applications,
+        ui_locales: "de",
+    };
+    let findings = vec![Finding::broken(name), Finding::fine(name)];
+    let application = ExaminedClient {
+        client: client.clone(),
+        findings: findings.clone(),
+        used_on: Some(Day(20_000)),
+    };
+    let next = Some(&client.client_id);
+    let applications = slice::from_ref(&application);
+    add(
+        "applications",
+        admin::applications::list_page(around, applications, next, &[""]),
+    );
+    add(
+        "application",
+        admin::applications::application_page(around, &application, Some(10_001), &["acme"]),
+    );
+    let about = json!({"scope": {"received": name, "registered": name}});
+    let explained = (findings, about.as_object().unwrap().clone());
+    add(
+        "explanation",
+        explain_page(around, FORM, true, Some(&explained)),
+    );
+    let row = AuditRow {
+        day: Day(20_000),
+        at: NOW,
+        chain: String::new(),
+        seq: 1,
+        previous: [0; 32],
+        event: String::from("signed_in"),
+        client_id: Some(name.to_owned()),
+        sub: Some(String::from("alice")),
+        sid: None,
+        source: None,
+        request_id: None,
+        detail: String::from(r#"{"reason": "GP1211"}"#),
+    };
+    let found = [SeenEvent {
+        row,
+        username: Some(name.to_owned()),
+    }];
+    let asked = DayOfAudit {
+        person: name,
+        event: name,
+        day: name,
+        found: &found,
+        has_more: true,
+    };
+    add("audit", audit_page(around, asked));
+    pages
+}
+
+/// As it stands in a page, and in an address.
+fn escaped(name: &str) -> [String; 2] {
+    let text = name
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;");
+    [
+        text,
+        utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),
+    ]
+}
+
+#[test]
+fn names_from_outside_are_shown_whole_and_never_change_the_structure() {
+    let long = "x".repeat(2_000);
+    for language in Language::ALL {
+        let plain = pages(language, "plain");
+        for name in PAYLOADS.into_iter().chain([long.as_str()]) {
+            let [text, address] = escaped(name);
+            for (page, plain) in pages(language, name).iter().zip(&plain) {
+                let restored = page.html.replace(&text, "plain").replace(&address, "plain");
+                assert_eq!(restored, plain.html, "{}: {name:?}", page.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn names_in_sentences_are_isolated_from_their_direction() {
+    let name = "\u{202e}evil";
+    for page in pages(Language::English, name) {
+        let main = page
+            .html
+            .split_once("<main")
+            .unwrap()
+            .1
+            .split_once("</main>")
+            .unwrap()
+            .0;
+        for (before, _) in main.match_indices(name).map(|(at, _)| main.split_at(at)) {
+            let in_tag = before.rfind('<') > before.rfind('>');
+            let alone = before.ends_with("<code>") || before.ends_with("<dd lang=\"en\">");
+            let isolated = before.rfind("<bdi>") > before.rfind("</bdi>");
+            assert!(
+                in_tag || alone || isolated,
+                "{}: ...{}",
+                page.name,
+                &before[before.len().saturating_sub(60)..]
+            );
+        }
+    }
+}
+
+#[test]
+fn the_form_posts_and_carries_the_form_token() {
+    for page in pages(Language::English, "x") {
+        let posts = page.html.split("<form").skip(1);
+        for form in posts.filter(|form| !form.contains("role=\"search\"")) {
+            let form = form.split_once("</form>").expect("a form closes").0;
+            let token = r#"<input type="hidden" name="form_token" value="TOKEN">"#;
+            assert_eq!(form.matches(token).count(), 1, "{}", page.name);
+            let [action, _] = escaped(FORM.action);
+            assert!(
+                form.contains(&format!(r#"method="post" action="{action}""#)),
+                "{}",
+                page.name
+            );
+        }
+    }
+}
