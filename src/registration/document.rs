@@ -51,8 +51,7 @@ pub struct JudgedDocument {
 }
 
 impl Document {
-    /// Judges the document that [`gatepost_protocol::registration::walker::parse`] read: in itself and against what is
-    /// stored. The error holds every problem.
+    /// Judges the document that `walker::parse` read: in itself and against what is stored. The error holds every problem.
     pub fn from_json(
         value: &Value,
         defaults: &ClientDefaults,

@@ -14,14 +14,16 @@ pub const SERVER_PROCESS: &str = "--server-process";
 /// Tells a server process that another one serves until it is ready.
 pub const SUCCESSOR: &str = "--successor";
 
-const HELP: &str = "gatepostd starts the server at GATEPOST_LISTEN, or on the socket that it gets as standard input.
+const HELP: &str = "\
+gatepostd starts the server at GATEPOST_LISTEN, or on the socket that it gets as standard input.
 
   gatepostd [serve] [--env-file FILE] [--listen ADDRESS] ...
 
-Every setting that is no secret has a flag; `gatepost help settings` lists them. All other commands are `gatepost`'s.";
+Every setting that is no secret has a flag; `gatepost help settings` lists them.
+All other commands are those of `gatepost`.";
 
 /// What to do, by what was typed.
-pub enum Wanted {
+pub enum Typed {
     Serve(ServeArguments),
     /// Print this.
     Print(&'static str),
@@ -39,7 +41,7 @@ pub struct ServeArguments {
 }
 
 /// The error is what the person reads.
-pub fn parse(as_typed: Vec<OsString>) -> Result<Wanted, String> {
+pub fn parse(as_typed: Vec<OsString>) -> Result<Typed, String> {
     let mut parser = Parser::from_args(as_typed.clone());
     let mut words: Vec<String> = Vec::new();
     let mut serve = ServeArguments {
@@ -52,10 +54,10 @@ pub fn parse(as_typed: Vec<OsString>) -> Result<Wanted, String> {
                 words.push(word.to_string_lossy().into_owned());
                 continue;
             }
-            Arg::Short('h') | Arg::Long("help") => return Ok(Wanted::Print(HELP)),
+            Arg::Short('h') | Arg::Long("help") => return Ok(Typed::Print(HELP)),
             Arg::Short('V') | Arg::Long("version") => {
                 let version = concat!("gatepostd ", env!("CARGO_PKG_VERSION"));
-                return Ok(Wanted::Print(version));
+                return Ok(Typed::Print(version));
             }
             Arg::Short(letter) => format!("-{letter}"),
             Arg::Long(name) => format!("--{name}"),
@@ -75,7 +77,7 @@ pub fn parse(as_typed: Vec<OsString>) -> Result<Wanted, String> {
         }
     }
     if words.is_empty() || words == ["serve"] {
-        return Ok(Wanted::Serve(serve));
+        return Ok(Typed::Serve(serve));
     }
     let typed = words.join(" ");
     let shown = typed.escape_debug();
@@ -99,7 +101,7 @@ impl ServeArguments {
 mod tests {
     use super::*;
 
-    fn typed(words: &[&str]) -> Result<Wanted, String> {
+    fn typed(words: &[&str]) -> Result<Typed, String> {
         parse(words.iter().map(OsString::from).collect())
     }
 
@@ -111,7 +113,7 @@ mod tests {
             &["--listen", "127.0.0.1:1", "serve"],
             &["serve", "--env-file", "a.env", SERVER_PROCESS, SUCCESSOR],
         ] {
-            let Ok(Wanted::Serve(serve)) = typed(words) else {
+            let Ok(Typed::Serve(serve)) = typed(words) else {
                 panic!("{words:?} is refused")
             };
             assert_eq!(serve.as_typed.len(), words.len());

@@ -18,7 +18,7 @@ use self::house::House;
 use crate::app::extension_grant::{self, ExtensionGrant};
 use crate::app::hashing::PLACES_IN_LINE;
 use crate::app::{App, Extensions, LoadError};
-use crate::arguments::{SERVER_PROCESS, SUCCESSOR, ServeArguments, Wanted, parse};
+use crate::arguments::{SERVER_PROCESS, SUCCESSOR, ServeArguments, Typed, parse};
 use crate::config::{Config, ListenAddress, SameSite};
 use crate::dispatch;
 use crate::dispatch::route::{self, Route};
@@ -79,10 +79,10 @@ pub fn run_with(
         extension_grants,
     };
     let exit_code = match parse(arguments) {
-        Ok(Wanted::Serve(typed)) => {
+        Ok(Typed::Serve(typed)) => {
             run(typed, program).unwrap_or_else(|rule| say(&rule, EXIT_CONFIGURATION))
         }
-        Ok(Wanted::Print(text)) => {
+        Ok(Typed::Print(text)) => {
             // A reader that closed its end early is no failure.
             let _ = writeln!(io::stdout().lock(), "{text}");
             ExitCode::SUCCESS

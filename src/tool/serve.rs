@@ -1,4 +1,5 @@
-//! `gatepost serve` becomes `gatepostd`, which lies beside it: the same process, with what was typed.
+//! `gatepost serve` becomes `gatepostd`, which lies beside it: the same process, with what was
+//! typed.
 
 use std::io::{Error, ErrorKind};
 use std::os::unix::process::CommandExt;

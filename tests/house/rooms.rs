@@ -8,7 +8,7 @@ use super::source::{SourceFile, sources};
 pub struct Room {
     pub name: &'static str,
     pub core: bool,
-    /// Whether `gatepost` links it: the binary that is installed, and that an auditor reads.
+    /// Whether one of the two programs that are installed links it.
     pub linked: bool,
     /// Files, and folders with all below them; the longest that fits a file has it.
     pub paths: &'static str,
@@ -30,7 +30,7 @@ const fn core(name: &'static str, paths: &'static str) -> Room {
     }
 }
 
-/// What lies in `src`, too, but not in `gatepost`.
+/// What lies in `src`, too, and is not installed.
 const fn beside(name: &'static str, paths: &'static str) -> Room {
     Room {
         linked: false,
@@ -47,35 +47,22 @@ pub const ROOMS: &[Room] = &[
     core("protocol/authorize", "protocol/authorize protocol/sealed_request"),
     core("protocol/login", "protocol/login"),
     core("protocol/logout", "protocol/logout"),
-    room("protocol/audit", "protocol/audit"),
-    room("protocol/upstream", "protocol/upstream"),
-    room("protocol/registration", "protocol/registration"),
-    room("protocol/discovery", "protocol/discovery"),
-    room("protocol/scim", "protocol/scim"),
-    core("keys", "keys app/key_keeping"),
+    room("protocol", "protocol"),
+    core("server/keys", "server/keys server/app/key_keeping"),
     core("store/grants", "store/grants store/endings store/tokens store/consents store/device_authorizations"),
     core("store/sessions", "store/sessions"),
     core("store/users", "store/users store/scim_users store/admin_people store/sign_in_failures store/linked_identities"),
     room("store", "store"),
-    core("endpoints/authorize", "endpoints/conversation endpoints/consent endpoints/visit endpoints/present_session app/id_tokens endpoints/answer endpoints/cookies endpoints/forms"),
-    core("endpoints/token", "endpoints/token app/extension_grant"),
-    core("endpoints/device", "endpoints/device"),
-    core("endpoints/login", "endpoints/login app/guesses"),
-    room("endpoints/logout", "endpoints/logout"),
-    room("endpoints/account", "endpoints/account endpoints/login/new_factor"),
-    room("endpoints/upstream", "endpoints/upstream"),
-    room("endpoints/scim", "endpoints/scim"),
-    room("endpoints/admin", "endpoints/admin manage"),
-    room("endpoints", "endpoints"),
-    room("pages", "pages"),
-    room("app", "app"),
-    room("registry", "registry"),
-    room("outbound", "outbound"),
-    room("config", "config"),
-    room("metrics", "metrics"),
-    room("server", "server http dispatch"),
-    room("supervisor", "supervisor"),
-    room("cli", "cli main lib"),
+    core("server/endpoints/authorize", "server/endpoints/conversation server/endpoints/consent server/endpoints/visit server/endpoints/present_session server/app/id_tokens server/endpoints/answer server/endpoints/cookies server/endpoints/forms"),
+    core("server/endpoints/token", "server/endpoints/token server/app/extension_grant"),
+    core("server/endpoints/device", "server/endpoints/device"),
+    core("server/endpoints/login", "server/endpoints/login server/app/guesses"),
+    room("server", "server server/endpoints/login/new_factor"),
+    room("registration", "registration"),
+    room("registrar", "registrar"),
+    room("manage", "manage"),
+    room("import", "import"),
+    room("tool", "tool lib bin/gatepost bin/gatepostd"),
     beside("dev", "bin/gatepost-dev"),
 ];
 

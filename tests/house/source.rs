@@ -8,6 +8,18 @@ use super::tokens::tokens;
 
 const UNIT_TESTS: &str = "\n#[cfg(test)]\nmod tests {";
 
+/// The crates that lie in `src`.
+pub const CRATES: [&str; 8] = [
+    "import",
+    "manage",
+    "protocol",
+    "registrar",
+    "registration",
+    "server",
+    "store",
+    "tool",
+];
+
 /// One file under `src/`.
 #[derive(Debug)]
 pub struct SourceFile {
@@ -124,44 +136,18 @@ impl SourceFile {
             .collect()
     }
 
-    /// The row's module this file belongs to: `store` for `store/users.rs`.
-    pub fn top_module(&self) -> &str {
+    /// Where the crate that the file belongs to stands in `src`: `store::` for what lies in
+    /// `src/store`, nothing for the root package's own.
+    fn module_of_crate(&self) -> String {
         let first = self.path.split('/').next().unwrap();
-        first.strip_suffix(".rs").unwrap_or(first)
-    }
-
-    /// Every path that begins at the crate root, without `crate::`; groups are spread.
-    pub fn crate_paths(&self) -> Vec<String> {
-        let roots = [
-            ("crate::", self.module_of_crate()),
-            ("gatepost::", ""),
-            ("gatepost_protocol::", "protocol::"),
-            ("gatepost_store::", "store::"),
-        ];
-        let mut paths = Vec::new();
-        for (root, of_crate) in roots {
-            for (position, _) in self.code.match_indices(root) {
-                if !is_word_byte(self.code[..position].bytes().next_back()) {
-                    let named = paths_at(&self.code[position + root.len()..]);
-                    paths.extend(named.iter().map(|path| format!("{of_crate}{path}")));
-                }
-            }
-        }
-        paths
-    }
-
-    /// Where the crate that the file belongs to stands, as seen from the root package: `store::` for
-    /// what lies in `src/store`, nothing for the root package's own.
-    fn module_of_crate(&self) -> &'static str {
-        match self.top_module() {
-            "protocol" => "protocol::",
-            "store" => "store::",
-            _ => "",
+        match CRATES.contains(&first) {
+            true => format!("{first}::"),
+            false => String::new(),
         }
     }
 
-    /// Every path that it uses outside its unit tests, from the crate root on, without `crate::`.
-    /// `module` is its own: `protocol::words`.
+    /// Every path of its own crate that it uses outside its unit tests, from `src` on. `module` is
+    /// its own: `protocol::words`.
     pub fn paths_used(&self, module: &str) -> Vec<String> {
         let code = blank(&self.product, true);
         let mut paths = Vec::new();
@@ -195,20 +181,6 @@ impl SourceFile {
             path = above;
         }
         format!("{module}::{path}")
-    }
-
-    /// `use super::` lines at the file's own level that climb as far as the crate root, past every
-    /// rule about it.
-    pub fn escapes_through_super(&self) -> impl Iterator<Item = &str> {
-        let nested = self.path.matches('/').count();
-        let depth = if self.path.ends_with("/mod.rs") || self.path.ends_with("/lib.rs") {
-            nested
-        } else {
-            nested + 1
-        };
-        self.code.lines().filter(move |line| {
-            line.starts_with("use super::") && line.matches("super::").count() >= depth
-        })
     }
 
     /// Whether the name, a word or a path, stands in the code.

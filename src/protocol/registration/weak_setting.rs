@@ -1,4 +1,4 @@
-//! Settings of clients that RFC 9700 advises against, and the line of the log that names who has them.
+//! Settings of clients that RFC 9700 advises against, and the log's line of who has them.
 
 use crate::words::named::named;
 
