@@ -5,8 +5,11 @@
 use gatepost::manage::scim::attribute::{Shape, UserAttribute, UserAttributes};
 use gatepost::manage::scim::patch::patched;
 use gatepost::manage::scim::projection::Projection;
-use gatepost::manage::scim::resource::{ScimProfile, ScimUser, read};
+use gatepost::manage::scim::resource::{
+    attributes, changed_to, new_profile, read, replaced_by, show,
+};
 use gatepost::protocol::words::identifiers::Subject;
+use gatepost::store::scim_users::{ScimProfile, ScimUser};
 use gatepost_fuzz::NOW;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
@@ -55,20 +58,20 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let alice = alice();
-    if let Ok(attributes) = read(&body) {
-        check_shapes(&attributes);
-        let _ = ScimProfile::new(&attributes);
-        let _ = alice.changed_to(&alice.replaced_by(&attributes));
+    if let Ok(sent) = read(&body) {
+        check_shapes(&sent);
+        let _ = new_profile(&sent);
+        let _ = changed_to(&alice, &replaced_by(&alice, &sent));
     }
-    let Ok(attributes) = patched(&alice.attributes(), &body) else {
+    let Ok(wanted) = patched(&attributes(&alice), &body) else {
         return;
     };
-    check_shapes(&attributes);
-    let Ok(changed) = alice.changed_to(&attributes) else {
+    check_shapes(&wanted);
+    let Ok(changed) = changed_to(&alice, &wanted) else {
         return;
     };
-    let shown = changed.show("https://login.example/scim/1", &Projection::default());
-    let has = changed.attributes();
+    let shown = show(&changed, "https://login.example/scim/1", &Projection::default());
+    let has = attributes(&changed);
     assert_eq!(read(&Value::Object(shown)), Ok(has.clone()));
     assert!(!has.contains_key(&UserAttribute::Password));
 });
