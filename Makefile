@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e upgrade systemd cluster soak model fuzz mutants coverage bench lint check deb static image sbom packages release clean-dev
+.PHONY: help run size test e2e upgrade systemd cluster soak model fuzz mutants coverage bench lint check deb static image sbom packages release clean-dev
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
 export ARCH := amd64
@@ -63,9 +63,13 @@ bench: ## Load a release build and print the table of docs/operate/speed.md (opt
 	@tests/need rust compiler postgres openssl
 	@GATEPOST_BENCH_FSYNC=on tests/with-postgres cargo bench --bench load -- $(BENCH)
 
+size: ## Print how much there is to read: tokens of each program, and lines of the tests
+	@tests/need python
+	@tests/size
+
 lint: ## Check formatting, clippy, the fuzz targets and the documentation; warnings are errors
 	@tests/need rust compiler
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo clippy --all-targets -- -D warnings
 	@# The fuzz targets are only checked, so libFuzzer need not be built: this library is never linked.
 	CUSTOM_LIBFUZZER_PATH=/usr/lib/libFuzzer.a CARGO_TARGET_DIR="$${CARGO_TARGET_DIR:-$$PWD/target}" \

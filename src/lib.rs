@@ -1,17 +1,45 @@
-//! Gatepost: an OpenID Connect and OAuth 2.0 provider. One binary, one Postgres database, no async
-//! code of its own. `bin/gatepost-dev/` beside it is for trying out: it starts a Postgres and a
-//! demo application, which `gatepost` never does.
+//! Gatepost: an OpenID Connect and OAuth 2.0 provider. Two programs, one Postgres database, no
+//! async code of its own. `gatepostd` is the server: what systemd starts, what faces the internet,
+//! and what an auditor reads. `gatepost` is what people type: its command `serve` becomes
+//! `gatepostd`, every other one does its work and ends.
 //!
-//! The map of the house, from the street to the cellar. A module may use what stands below it,
-//! never what stands above or beside it; `tests/house.rs` holds every `use` line to that.
+//! Each folder here is a crate, and uses those below it: its `Cargo.toml` names them, so the
+//! compiler holds that. This crate joins them under the names that tests and your own grants know.
 //!
 //! ```text
-//! main          argv -> command -> exit code
-//! cli           one file a noun, one function a command; `commands.txt` says what there is
+//!   bin/gatepost                      bin/gatepostd
+//!        |                                 |
+//!   tool    the commands              manage      if built with the feature `manage`: pages of
+//!        |                                 |      administrators, SCIM, documents over HTTP
+//!        +---------------+-----------------+
+//!        |               |                 |
+//!   import          registrar              |      what a document says beside what is
+//!   documents of         |                 |      registered: compared, applied, explained
+//!   what other           |                 |
+//!   products        +----+-----------------+
+//!   export          |                 server      socket, routes, pages, endpoints, keys
+//!        |          |                      |
+//!        registration                  store      Postgres, one file a table; clock, permits
+//!        documents, read                   |      (bounded lanes), deadline (how long a
+//!        and planned                       |      request waits)
+//!             |                            |
+//!             +----------------------- protocol   the pure core: types, parsers, decisions. No
+//!                                                 I/O, clock, randomness or logging
+//! ```
+//!
+//! `protocol`, from the top floor down: sealed_request, upstream, registration and audit,
+//! discovery, logout, login, authorize, device, token, keys, words. `registration` and `import` are
+//! as pure.
+//!
+//! `server`, from the street to the cellar; a module uses what stands below it
+//! (`tests/house/floors.rs` holds that):
+//!
+//! ```text
+//! serve         starts it: as the supervisor, or as the server process of one
 //! supervisor    owns the listening socket; starts, watches and replaces the server process
 //! server        tiny_http over the inherited socket, worker threads, lanes, self-probe, drain
-//! manage        the routes for those who look after people and the registration
-//! dispatch      (method, path) -> handler; failures -> responses; one log line per request
+//! dispatch      (method, path) -> handler, by the tables of routes that `bin/gatepostd` hands in;
+//!               failures -> responses; one log line per request
 //! endpoints     shell, a room a feature: load, ask the core, write, answer;
 //!               `token/grants/issue.rs` makes every token
 //! pages         pure: values of the core in, HTML out
@@ -22,20 +50,12 @@
 //! http          our Request and Response
 //! config, metrics
 //!               every setting; counters
-//! store         a crate of its own. Postgres, one file per table; and what a request waits by:
-//!               clock, permits (bounded lanes), deadline (how long a request waits)
-//! protocol      a crate of its own, below all. Pure core: types, parsers, decisions. No I/O, no
-//!               clock, no randomness, no logging. Its rooms, from the top floor down:
-//!               sealed_request, upstream, registration and audit, discovery, logout, login,
-//!               authorize, device, token, keys, words
 //! ```
 //!
-//! The two crates lie in `src/`, too, and are known here as `crate::store` and `crate::protocol`.
-//!
-//! Three walks for a first visit, each from the socket to the answer.
+//! Four walks for a first visit. Files of endpoints, pages and the like are in `server`.
 //!
 //! A token request: `server/workers.rs` takes it from tiny_http, `http/incoming.rs` makes a
-//! `Request` of it, `cli/serve.rs` is where the server meets `dispatch.rs`, which picks
+//! `Request` of it, `serve.rs` is where the server meets `dispatch.rs`, which picks
 //! `endpoints/token.rs`; `endpoints/token/client_authentication.rs`, then
 //! `protocol/token/token_request/` reads the form, `endpoints/token/grants/authorization_code.rs`
 //! opens the code, `protocol/authorize/authorization_code.rs` judges it, `store/grants.rs` enters
@@ -55,6 +75,11 @@
 //! `endpoints/upstream/callback.rs`, `provider.rs` beside it exchanges the code and has
 //! `protocol/upstream/` judge what came, `callback.rs` finds the account, and the conversation goes
 //! on as for a password.
+//!
+//! Postgres hangs: `store/deadline.rs` tells how long a request waits and who answers it then,
+//! `store/watchdog.rs` cancels the statement, or gives up what cannot be cancelled,
+//! `store/permits.rs` gives its place to others, and `watch` in `serve.rs` asks the supervisor for
+//! another process where that does not help.
 
 pub use gatepost_protocol as protocol;
 pub use gatepost_server::*;

@@ -128,7 +128,10 @@ const USES: [(&str, &str); 8] = [
     ("server", "protocol store"),
     ("registrar", "protocol registration server store"),
     ("manage", "protocol registrar registration server store"),
-    ("tool", "import protocol registrar registration server store"),
+    (
+        "tool",
+        "import protocol registrar registration server store",
+    ),
 ];
 
 #[test]
@@ -164,10 +167,7 @@ fn gatepostd_starts_no_program_but_itself_and_gatepost_becomes_it() {
         .filter(|file| rooms::room_of(file).linked && file.product_names("Command::new"));
     let mut paths: Vec<&str> = starting.map(|file| file.path.as_str()).collect();
     paths.sort_unstable();
-    assert_eq!(
-        paths,
-        ["server/supervisor/process.rs", "tool/serve.rs"]
-    );
+    assert_eq!(paths, ["server/supervisor/process.rs", "tool/serve.rs"]);
 }
 
 #[test]
@@ -1034,10 +1034,8 @@ fn declared_dependencies(manifest: &str) -> BTreeSet<String> {
     for line in manifest.lines() {
         if line.starts_with('[') {
             section = line;
-        } else if matches!(
-            section,
-            "[workspace.dependencies]"
-        ) && let Some((name, _)) = line.split_once('=')
+        } else if matches!(section, "[workspace.dependencies]")
+            && let Some((name, _)) = line.split_once('=')
             && !line.starts_with('#')
         {
             let name = name.trim().split('.').next().unwrap();

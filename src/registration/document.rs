@@ -34,7 +34,7 @@ pub struct DocumentEntry {
     pub place: String,
     pub name: String,
     /// What is stored: the object as registered, without secrets and nulls. [`parse_own`] and
-    /// [`super::stored`] read it back.
+    /// `gatepost_protocol::registration::stored` read it back.
     pub document: Box<str>,
     /// `secrets` of a client or resource. `None` keeps the stored ones.
     pub secrets: Option<Vec<RegisteredSecret>>,
@@ -51,7 +51,8 @@ pub struct JudgedDocument {
 }
 
 impl Document {
-    /// Judges the document that `walker::parse` read: in itself and against what is stored. The error holds every problem.
+    /// Judges the document that `walker::parse` read: in itself and against what is stored. The
+    /// error holds every problem.
     pub fn from_json(
         value: &Value,
         defaults: &ClientDefaults,

@@ -262,8 +262,8 @@ impl Verification {
 
 #[cfg(test)]
 mod tests {
-    use gatepost_protocol::audit::audit_chain::{OPENED, chain_name};
     use super::*;
+    use gatepost_protocol::audit::audit_chain::{OPENED, chain_name};
 
     const TODAY: Day = Day(20_778);
 

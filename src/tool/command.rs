@@ -257,7 +257,7 @@ pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
          [\\-\\-env\\-file\n.IR FILE ]\n[\\-\\-SETTING\n.IR VALUE ]...\n\
          .SH DESCRIPTION\n\
          People sign in once, applications learn who they are, and services get tokens. \
-         One binary, one\n\
+         This program has the commands; gatepostd, beside it, is the server. One\n\
          Postgres database.\n.SH COMMANDS\n",
         env!("CARGO_PKG_VERSION")
     );

@@ -32,10 +32,8 @@ fn all_told(lines: &str, wanted: &[&str]) {
 
 #[test]
 fn attributes_of_a_stock_realm_are_the_claims_of_its_tokens() {
-    let stock: Value = serde_json::from_str(include_str!(
-        "../../../tests/fixtures/keycloak-realm.json"
-    ))
-    .unwrap();
+    let stock: Value =
+        serde_json::from_str(include_str!("../../../tests/fixtures/keycloak-realm.json")).unwrap();
     let address = json!({"street": ["1 Road"], "postal_code": ["12"], "region": ["north"]});
     let mut attributes = json!({
         "phoneNumber": ["+49 30 1", "+49 30 2"], "phoneNumberVerified": ["True"], "middleName": ["M"], "updatedAt": ["7"], "nickname": ["Addy"],
