@@ -3,8 +3,8 @@
 //! and what an auditor reads. `gatepost` is what people type: its command `serve` becomes
 //! `gatepostd`, every other one does its work and ends.
 //!
-//! Each folder here is a crate, and uses those below it: its `Cargo.toml` names them, so the
-//! compiler holds that. This crate joins them under the names that tests and your own grants know.
+//! Each folder here, but `bin`, is a crate, and uses those below it: its `Cargo.toml` names them, so
+//! the compiler holds that; `USES` in `tests/house.rs` is the list. This crate joins them under the names that tests and your own grants know.
 //!
 //! ```text
 //!   bin/gatepost                      bin/gatepostd
@@ -27,15 +27,17 @@
 //!                                                 I/O, clock, randomness or logging
 //! ```
 //!
-//! `protocol`, from the top floor down: sealed_request, upstream, registration and audit,
-//! discovery, logout, login, authorize, device, token, keys, words. `registration` and `import` are
-//! as pure.
+//! `protocol`, from the top floor down: sealed_request, upstream, registration (one object each, as
+//! it is stored) and audit, discovery, logout, login, authorize, device, token, keys, words. The
+//! crates `registration` (whole documents) and `import` are as pure.
 //!
 //! `server`, from the street to the cellar; a module uses what stands below it
 //! (`tests/house/floors.rs` holds that):
 //!
 //! ```text
 //! serve         starts it: as the supervisor, or as the server process of one
+//! arguments, logging
+//!               what is typed behind `gatepostd`; where log lines go
 //! supervisor    owns the listening socket; starts, watches and replaces the server process
 //! server        tiny_http over the inherited socket, worker threads, lanes, self-probe, drain
 //! dispatch      (method, path) -> handler, by the tables of routes that `bin/gatepostd` hands in;
@@ -45,16 +47,15 @@
 //! pages         pure: values of the core in, HTML out
 //! app           what a handler may touch, passed by reference
 //! registry      clients, scopes, tenants, providers: cached, refreshed when the database says so
-//! keys          keys, sealing, password hashing
-//! outbound      the one client for requests of our own
-//! http          our Request and Response
-//! config, metrics
-//!               every setting; counters
+//! keys, outbound
+//!               keys, sealing, password hashing; the one client for requests of our own
+//! config, http, metrics
+//!               every setting; our Request and Response; counters
 //! ```
 //!
 //! Four walks for a first visit. Files of endpoints, pages and the like are in `server`.
 //!
-//! A token request: `server/workers.rs` takes it from tiny_http, `http/incoming.rs` makes a
+//! A token request: `server/server/workers.rs` takes it from tiny_http, `http/incoming.rs` makes a
 //! `Request` of it, `serve.rs` is where the server meets `dispatch.rs`, which picks
 //! `endpoints/token.rs`; `endpoints/token/client_authentication.rs`, then
 //! `protocol/token/token_request/` reads the form, `endpoints/token/grants/authorization_code.rs`
@@ -76,10 +77,12 @@
 //! `protocol/upstream/` judge what came, `callback.rs` finds the account, and the conversation goes
 //! on as for a password.
 //!
-//! Postgres hangs: `store/deadline.rs` tells how long a request waits and who answers it then,
-//! `store/watchdog.rs` cancels the statement, or gives up what cannot be cancelled,
-//! `store/permits.rs` gives its place to others, and `watch` in `serve.rs` asks the supervisor for
-//! another process where that does not help.
+//! Postgres hangs: `server/server/workers.rs` gives each request its time, which
+//! `store/deadline.rs` counts, and another thread answers 503 when it is over. `store/pool.rs` hands
+//! out connections; `store/watchdog.rs` cancels the statement, or gives up what cannot be
+//! cancelled, `store/permits.rs` gives its place to others, and `store/supply.rs` makes another
+//! pool. Where that does not help, `watch` in `serve.rs` sends its own process SIGTERM, which makes
+//! that ask the supervisor for a successor.
 
 pub use gatepost_protocol as protocol;
 pub use gatepost_server::*;

@@ -30,7 +30,7 @@ pub struct CatalogueRow {
     pub name: String,
     /// The registration object, without its secrets.
     pub document: Value,
-    /// An identity provider's `client_secret`, sealed by `crypto`.
+    /// An identity provider's `client_secret`, sealed by `server/keys`.
     pub sealed_secret: Option<SecretBytes>,
     /// A resource's secrets, oldest first.
     pub secrets: Vec<SecretRow>,

@@ -39,7 +39,7 @@ pub struct ClientRow {
 pub struct SecretRow {
     /// 16 random bytes.
     pub id: [u8; 16],
-    /// Sealed by `crypto`; the store cannot open it.
+    /// Sealed by `server/keys`; the store cannot open it.
     pub sealed_digest: SecretBytes,
     pub description: String,
     pub expires_at: Option<Instant>,

@@ -1,4 +1,4 @@
-//! `signing_keys`: public parts for everyone, private parts wrapped by `crypto` and erased at
+//! `signing_keys`: public parts for everyone, private parts wrapped by `server/keys` and erased at
 //! retirement.
 
 use postgres::Row;

@@ -25,7 +25,7 @@ const FLOORS: &[Floors] = &[
             &["login"],
             &["authorize"],
             &["device"],
-            &["forgotten", "token"],
+            &["token"],
             &["keys"],
             &["words"],
         ],

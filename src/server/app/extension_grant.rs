@@ -45,7 +45,7 @@ impl GrantContext<'_> {
 pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<GrantAnswer, Failure>;
 
 /// A grant type and its handler: one entry of the table that your own binary gives to
-/// `gatepost::cli::run_with`.
+/// `gatepost::run_with`.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionGrant {
     /// `grant_type`; by custom a URI. No built-in name.

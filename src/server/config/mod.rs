@@ -1,5 +1,5 @@
-//! Every setting, read once and typed; the only reader of the environment. A configuration that
-//! does not hold is refused whole, with every problem named.
+//! Every setting, read once and typed. Nothing else reads these of the environment. A configuration
+//! that does not hold is refused whole, with every problem named.
 
 mod installed;
 mod load;

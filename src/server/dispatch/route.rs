@@ -1,5 +1,5 @@
 //! What a route is, and how the one for a path is found. Tables of routes are handed in by whoever
-//! starts the server: its own, `ROUTES` of `dispatch/routes.rs`, and those of `manage.rs`.
+//! starts the server: its own, `ROUTES` of `dispatch/routes.rs`, and those of `src/manage`.
 
 use crate::app::App;
 use crate::app::failure::Failure;
