@@ -89,7 +89,7 @@ export async function operate(directory, args, input = "") {
   const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
   const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
   const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
-  return run(`/proc/${pid}/exe`, args, { cwd: directory, env, input });
+  return run(binary, args, { cwd: directory, env, input });
 }
 
 // The same, and waits until that is in force: a second after the commit, or what a busy machine makes of it. That a

@@ -298,8 +298,10 @@ fn is_serving(pid: u32, binary: &Path) -> bool {
     let Ok(command_line) = fs::read(format!("/proc/{pid}/cmdline")) else {
         return false;
     };
+    // `gatepost serve` becomes this.
+    let server = binary.with_file_name("gatepostd");
     let mut words = command_line.split(|byte| *byte == 0);
-    words.next() == Some(binary.as_os_str().as_encoded_bytes()) && words.next() == Some(b"serve")
+    words.next() == Some(server.as_os_str().as_encoded_bytes()) && words.next() == Some(b"serve")
 }
 
 fn cannot_start(name: &str, error: &io::Error) -> Trouble {
