@@ -89,19 +89,21 @@ deb static image sbom packages release: export SOURCE_DATE_EPOCH ?= $(shell git 
 
 deb: ## Build the Debian package; it lies in target/dist, as do the next ones
 	@tests/need rust compiler dpkg
-	@packaging/deb "$$(packaging/binary x86_64-unknown-linux-gnu)" $(dist)/gatepost_$(VERSION)_amd64.deb
+	@packaging/deb "$$(packaging/programs x86_64-unknown-linux-gnu)" $(dist)/gatepost_$(VERSION)_amd64.deb
 
-static: ## Build the static binary, for any Linux (also: ARCH=arm64)
+static: ## Build the static programs, for any Linux (also: ARCH=arm64)
 	@tests/need rust compiler musl-$(ARCH)
-	@install -D "$$(packaging/binary $(machine)-unknown-linux-musl)" $(dist)/gatepost_$(VERSION)_linux-$(ARCH)
+	@packaging/archive "$$(packaging/programs $(machine)-unknown-linux-musl)" $(dist)/gatepost_$(VERSION)_linux-$(ARCH).tar
 
-image: static ## Make the container image of the static binary, without a container engine (also: ARCH=arm64)
+image: static ## Make the container image of the static programs, without a container engine (also: ARCH=arm64)
 	@tests/need certificates
-	@packaging/image $(dist)/gatepost_$(VERSION)_linux-$(ARCH) $(dist)/gatepost_$(VERSION)_$(ARCH).oci.tar
+	@packaging/image $(dist)/gatepost_$(VERSION)_linux-$(ARCH).tar $(dist)/gatepost_$(VERSION)_$(ARCH).oci.tar
 
-sbom: ## List what is in the binary, as CycloneDX
+sbom: ## List what is in each program, as CycloneDX
 	@tests/need rust python
-	@mkdir -p $(dist) && packaging/sbom x86_64-unknown-linux-gnu >$(dist)/gatepost_$(VERSION).cdx.json
+	@mkdir -p $(dist)
+	@packaging/sbom x86_64-unknown-linux-gnu gatepostd --no-default-features --features manage >$(dist)/gatepostd_$(VERSION).cdx.json
+	@packaging/sbom x86_64-unknown-linux-gnu gatepost >$(dist)/gatepost_$(VERSION).cdx.json
 
 # What `make packages` and `make release` need.
 packagers := rust compiler postgres dpkg musl-amd64 certificates python curl openssl ssh-keygen systemd mmdebstrap

@@ -1,4 +1,4 @@
-// The set-up of the README, run as it stands there: from the built binary to the first sign-in, in a real browser through
+// The set-up of the README, run as it stands there: from the built programs to the first sign-in, in a real browser through
 // nginx over TLS, and on to the code that the application redeems. What is changed is what differs between machines:
 // directories, ports, and the address of Postgres. Where no systemd runs, systemctl.py does what the units say.
 
@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, cp, mkdir, readFile, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
@@ -93,7 +93,9 @@ describe("the set-up of the README", { timeout: 300_000 }, () => {
   // What the operator finds in the directory of the sources, with the lines changed that the README says to change.
   async function preparedFiles() {
     await mkdir(join(machine, "target/release"), { recursive: true });
-    await cp(binary, join(machine, "target/release/gatepost"));
+    for (const program of ["gatepostd", "gatepost"]) {
+      await cp(join(dirname(binary), program), join(machine, "target/release", program));
+    }
     await mkdir(join(machine, "deploy"));
     for (const unit of ["gatepost.socket", "gatepost.service"]) {
       await writeFile(join(machine, "deploy", unit), relocated(await readFile(join(root, "deploy", unit), "utf8")));
@@ -129,7 +131,7 @@ esac
 exec "$@"`,
       nginx: `exec ${nginxProgram} -p ${machine} -c ${machine}/etc/nginx/nginx.conf "$@"`,
       systemctl: `exec python3 ${join(root, "tests/e2e/systemctl.py")} "$@"`,
-      // What the package does is tried where packages are. Here the same is done from source, with the binary that is built.
+      // What the package does is tried where packages are. Here the same is done from source, with the programs that are built.
       apt: relocated(await fromSource()),
     };
     await mkdir(join(machine, "commands"));
@@ -145,7 +147,7 @@ exec "$@"`,
 
   async function fromSource() {
     const [{ text }] = await blocks("docs/operate/set-up.md", "From source");
-    const shipped = text.replace("cargo build --release --bin gatepost\n", "").replace("/usr/local/share/doc", "/usr/share/doc");
+    const shipped = text.replace(/^cargo build .*\n/gm, "").replace("/usr/local/share/doc", "/usr/share/doc");
     assert.ok(text.length - shipped.length > 40, text);
     return `set -eu\n${shipped}`;
   }
