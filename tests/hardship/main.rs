@@ -32,6 +32,7 @@ mod server_reload;
 mod server_settings;
 mod serving;
 mod standby;
+mod two_programs;
 
 #[allow(dead_code, reason = "no test binary uses all of it")]
 #[path = "../support/mod.rs"]

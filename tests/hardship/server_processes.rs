@@ -13,7 +13,8 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use crate::serving::{
-    Notices, PROGRAM, Service, Wire, is_alive, kill, scratch, send_signal, serve_command, wait_for,
+    Notices, PROGRAM, SERVER, Service, Wire, install, is_alive, kill, scratch, send_signal,
+    serve_command, wait_for,
 };
 use crate::support::waiting::await_that;
 
@@ -29,24 +30,10 @@ fn is_succeeded(service: &Service, old: u32) -> bool {
     processes.len() == 1 && processes[0] != old
 }
 
-fn await_successor(service: &Service, old: u32) {
+pub fn await_successor(service: &Service, old: u32) {
     await_that("only a successor is left", SOON, || {
         is_succeeded(service, old)
     });
-}
-
-/// A copy that can be run. Made by somebody else: what this process has open for writing, a child
-/// that another thread starts meanwhile has open too, and a file that is being written is not run.
-fn copy_program(to: &Path) {
-    assert!(
-        Command::new("cp")
-            .arg("-p")
-            .arg(PROGRAM)
-            .arg(to)
-            .status()
-            .unwrap()
-            .success()
-    );
 }
 
 #[test]
@@ -194,14 +181,12 @@ fn a_busy_process_is_followed_in_time_and_cuts_nobody() {
 #[test]
 fn a_replaced_binary_is_what_an_upgrade_starts() {
     let directory = scratch("replaced");
-    let program = directory.join("program");
-    copy_program(&program);
+    let program = directory.join("gatepostd");
+    install(SERVER, &program);
     let files = scratch("replaced-files");
     let service = Service::start_command(serve_command(program.to_str().unwrap(), &files), files);
     let old = service.server_process();
-    let next = directory.join("next");
-    copy_program(&next);
-    fs::rename(&next, &program).unwrap();
+    install(SERVER, &program);
     service.signal("HUP");
     await_successor(&service, old);
     let running = fs::read_link(format!("/proc/{}/exe", service.server_process())).unwrap();
@@ -217,8 +202,8 @@ fn a_replaced_binary_is_what_an_upgrade_starts() {
 #[test]
 fn an_upgrade_that_cannot_start_leaves_the_old_process_serving() {
     let directory = scratch("broken");
-    let program = directory.join("program");
-    copy_program(&program);
+    let program = directory.join("gatepostd");
+    install(SERVER, &program);
     let files = scratch("broken-files");
     let service = Service::start_command(serve_command(program.to_str().unwrap(), &files), files);
     let old = service.server_process();
@@ -466,8 +451,8 @@ fn a_service_kept_out_of_its_own_socket_says_what_to_do_and_ends() {
     let listener = UnixListener::bind(&socket).unwrap();
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o0)).unwrap();
     // Modes do not keep root out.
-    let program = directory.join("gatepost");
-    copy_program(&program);
+    let program = directory.join("gatepostd");
+    install(SERVER, &program);
     let mut command = serve_command(program.to_str().unwrap(), &directory);
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         command.uid(NOBODY).gid(NOBODY);

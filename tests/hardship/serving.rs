@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{sleep, spawn};
@@ -33,7 +33,7 @@ pub fn scratch(name: &str) -> PathBuf {
 }
 
 /// `gatepost serve` with settings that are valid and lead to no database.
-pub fn serve_command(program: &str, directory: &std::path::Path) -> Command {
+pub fn serve_command(program: &str, directory: &Path) -> Command {
     let secret = directory.join("secret");
     fs::write(&secret, "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -66,6 +66,23 @@ pub fn serve_command(program: &str, directory: &std::path::Path) -> Command {
 }
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_gatepost");
+/// What `gatepost serve` becomes.
+pub const SERVER: &str = env!("CARGO_BIN_EXE_gatepostd");
+
+/// Puts a copy of a program in place of what lies there. Made by somebody else: what this process
+/// has open for writing, a child that another thread starts meanwhile has open too, and a file that
+/// is being written is not run.
+pub fn install(program: &str, at: &Path) {
+    let copied = Command::new("sh")
+        .args([
+            "-c",
+            "cp -p \"$0\" \"$1.new\" && mv \"$1.new\" \"$1\"",
+            program,
+        ])
+        .arg(at)
+        .status();
+    assert!(copied.unwrap().success());
+}
 
 impl Service {
     /// A service on a TCP port of its own.
