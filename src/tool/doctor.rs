@@ -11,7 +11,7 @@ use serde_json::json;
 use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
-use super::{client, idp, sealed};
+use super::{client, idp, sealed, serve};
 use gatepost_protocol::keys::key_schedule::{announced, current};
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::registration::problem::{Finding, Verdict};
@@ -77,6 +77,7 @@ fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), F
     let source = invocation.source()?;
     let config = invocation.config()?;
     judge_settings(&source, &config, findings);
+    findings.extend(other_version());
     letters(&config, findings)?;
     let inside = match installed(invocation, findings) {
         Ok(inside) => inside,
@@ -101,6 +102,18 @@ fn judge_settings(source: &Source, config: &Config, findings: &mut Vec<Finding>)
         logo.is_some() => weak "{no_logo}",
         unread.is_some() => weak "new passwords are taken without a look at {no_list}",
     } else "every name is known, every value fits");
+}
+
+/// Of the server, where it is not that of the tools. Nothing where they are the same.
+fn other_version() -> Option<Finding> {
+    let beside = serve::version_beside().unwrap_or_else(|| String::from("no gatepostd"));
+    let own = env!("CARGO_PKG_VERSION");
+    let differs = beside != format!("gatepostd {own}");
+    differs.then(|| {
+        Finding::weak(format!(
+            "programs: this is gatepost {own}, and beside it is {beside}: install both, and reload"
+        ))
+    })
 }
 
 /// One with the database password that others can read. The master secret's file is

@@ -39,6 +39,16 @@ fn candidates() -> Vec<PathBuf> {
     ours.into_iter().flatten().map(beside).collect()
 }
 
+/// What `gatepostd` says when it is asked for its version; nothing where none can be started.
+pub(super) fn version_beside() -> Option<String> {
+    for program in candidates() {
+        if let Ok(answer) = Command::new(program).arg("--version").output() {
+            return Some(String::from_utf8_lossy(&answer.stdout).trim().to_owned());
+        }
+    }
+    None
+}
+
 fn become_program(program: &Path, invocation: &Invocation) -> Error {
     Command::new(program).args(&invocation.arguments).exec()
 }

@@ -221,6 +221,20 @@ fn as_role(url: &str, role: &str) -> String {
     url.replace("postgres://postgres@", &format!("postgres://{role}@"))
 }
 
+/// A copy of the tools with a server beside it that does this. Both are written by somebody else:
+/// what this process has open for writing, nobody runs.
+fn beside(directory: &Path, script: &str) -> PathBuf {
+    let tool = directory.join("gatepost");
+    let lay =
+        "cp \"$0\" \"$1\" && printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1d\" && chmod 755 \"$1d\"";
+    let laid = Command::new("sh")
+        .args(["-c", lay, env!("CARGO_BIN_EXE_gatepost")])
+        .args([tool.as_os_str(), script.as_ref()])
+        .status();
+    assert!(laid.unwrap().success());
+    tool
+}
+
 /// Its host and port.
 fn place(url: &str) -> &str {
     let (_, place) = url.split_once('@').unwrap();
@@ -700,6 +714,16 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
         "GATEPOST_LISTENS is not a setting; the nearest is GATEPOST_LISTEN",
     );
     scene.gatepost.unset("GATEPOST_LISTENS");
+    let both = scene.gatepost.binary.clone();
+    let own = env!("CARGO_PKG_VERSION");
+    let told = |beside: &str| {
+        format!("this is gatepost {own}, and beside it is {beside}: install both, and reload")
+    };
+    scene.gatepost.binary = beside(&scene.authority.0, "echo gatepostd 0.0.9");
+    scene.assert_alone("another server", &[], "weak", &told("gatepostd 0.0.9"));
+    fs::remove_file(scene.authority.0.join("gatepostd")).unwrap();
+    scene.assert_alone("no server", &[], "weak", &told("no gatepostd"));
+    scene.gatepost.binary = both;
     let env = scene.authority.0.join("env");
     fs::write(&env, "# GATEPOST_DATABASE_URL=postgres://u:p@h/d\n").unwrap();
     fs::set_permissions(&env, Permissions::from_mode(0o644)).unwrap();
