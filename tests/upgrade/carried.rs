@@ -78,6 +78,19 @@ pub(crate) const BOUND: [(&str, Begin); 3] = [
     ("bound reference token", bound_reference_token),
 ];
 
+/// What the build before cannot go on with: it takes no page of second factors from this one, and
+/// does not know DPoP. Whoever is at such a page while an upgrade is taken back begins again.
+pub(crate) const ONWARD_ALONE: [&str; 8] = [
+    "second-factor page",
+    "second-factor page and recovery code",
+    "app on the account page",
+    "app in a sign-in",
+    "new passkey",
+    "sign-in by passkey",
+    "code for a first proof",
+    "refresh token for a first proof",
+];
+
 const OFFLINE: &str = "openid profile offline_access";
 const NEW_PASSWORD: &str = "a password of her own choosing";
 

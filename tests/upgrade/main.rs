@@ -1,6 +1,6 @@
 //! An upgrade, shown: an installation of the build before is filled and upgraded while it is in
-//! use; then everything that was on its way goes on at this build. `make upgrade` builds the one
-//! before, and runs this.
+//! use; then everything that was on its way goes on at this build; and nearly all, taken back, at
+//! that. `make upgrade` builds the one before, and runs this.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,9 +13,11 @@
     reason = "a panic here is a failed test"
 )]
 
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -23,7 +25,7 @@ use std::time::Duration;
 use gatepost::store::migrate::MIGRATIONS;
 use serde_json::{Value, json};
 
-use carried::{ALL, BOUND, Begin, Carried};
+use carried::{ALL, BOUND, Begin, Carried, ONWARD_ALONE};
 use support::device::{DEVICE_CODE, SCOPE, TV};
 use support::flow::with_clients;
 use support::gatepost::{ALICE_PASSWORD, Gatepost};
@@ -48,14 +50,19 @@ mod support;
 struct World {
     gatepost: Gatepost,
     upstream: Upstream,
-    /// The binary that `gatepost` was started from.
+    /// Where the build before lies, one program that has the server in it, and is replaced by
+    /// `gatepost`.
     installed: PathBuf,
+    /// Where `gatepostd` comes to lie.
+    server: PathBuf,
 }
 
 /// Before the schema is migrated, and after it, by the same processes.
 const ROUNDS: [&str; 2] = ["before", "migrated"];
 /// By the new build.
 const RELOADED: &str = "reloaded";
+/// By the new build, before the one of before is put back.
+const BACK: &str = "back";
 
 fn user(name: &str, round: &str) -> String {
     format!("{}-{round}", name.replace(' ', "-"))
@@ -77,7 +84,7 @@ fn document(upstream: &Upstream) -> Value {
     // An upgrade takes longer than the window of today.
     offline::client(&mut document, "conf1")["refresh_token_retry_window"] = json!(600);
     document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
-    for round in ROUNDS.into_iter().chain([RELOADED]) {
+    for round in ROUNDS.into_iter().chain([RELOADED, BACK]) {
         let users = ALL.iter().chain(&BOUND).map(
             |(name, _)| json!({"username": user(name, round), "password": ALICE_PASSWORD, "claims": {"name": name}}),
         );
@@ -98,7 +105,8 @@ impl World {
         ];
         let mut gatepost = Gatepost::unprepared(TestDatabase::empty(), &settings);
         let installed = gatepost.private_file("gatepost", "");
-        std::fs::copy(before, &installed).unwrap();
+        let server = installed.with_file_name("gatepostd");
+        install(Path::new(&before), &installed);
         gatepost.binary.clone_from(&installed);
         gatepost.run_well(&["migrate"], "");
         gatepost.apply(&document(&upstream));
@@ -107,6 +115,7 @@ impl World {
             gatepost,
             upstream,
             installed,
+            server,
         }
     }
 
@@ -131,7 +140,7 @@ impl World {
         discovery.json()["dpop_signing_alg_values_supported"].is_array()
     }
 
-    /// All of it goes on.
+    /// All of it goes on at the build that serves.
     fn go_on(&self, begun: Vec<(String, Carried)>) {
         let mut failed = Vec::new();
         let number = begun.len();
@@ -143,7 +152,7 @@ impl World {
         println!("{} of {number} went on", number - failed.len());
         assert!(
             failed.is_empty(),
-            "what did not go on at the new build: {failed:#?}"
+            "what did not go on at the other build: {failed:#?}"
         );
     }
 
@@ -172,12 +181,11 @@ impl World {
         self.gatepost.run_well(&["migrate", "--check"], "");
     }
 
-    /// Puts the new binary in the old one's place, and reloads.
+    /// Puts the new programs in place, first `gatepostd`, and reloads.
     fn reload(&mut self) {
         let (supervisor, old) = (self.gatepost.supervisor(), self.gatepost.server_processes());
-        let beside = self.gatepost.private_file("gatepost.new", "");
-        std::fs::copy(env!("CARGO_BIN_EXE_gatepost"), &beside).unwrap();
-        std::fs::rename(&beside, &self.installed).unwrap();
+        install(Path::new(env!("CARGO_BIN_EXE_gatepostd")), &self.server);
+        install(Path::new(env!("CARGO_BIN_EXE_gatepost")), &self.installed);
         self.gatepost.binary.clone_from(&self.installed);
         assert!(
             Command::new("kill")
@@ -186,9 +194,8 @@ impl World {
                 .unwrap()
                 .success()
         );
-        let runs_new = |process: &u32| {
-            is_same_file(Path::new(&format!("/proc/{process}/exe")), &self.installed)
-        };
+        let runs_new =
+            |process: &u32| is_same_file(Path::new(&format!("/proc/{process}/exe")), &self.server);
         await_that("the new build alone serves", SOON, || {
             let now = self.gatepost.server_processes();
             now.len() == 1 && !old.contains(&now[0]) && runs_new(&now[0])
@@ -231,9 +238,57 @@ impl World {
         assert!(cut <= 1, "{what}: {cut} of {asked} requests were cut");
     }
 
+    /// Starts what is installed, as a service manager does that holds the socket open.
+    fn start_over(&self, socket: &TcpListener) -> Running {
+        let mut command = self.gatepost.command();
+        let socket = OwnedFd::from(socket.try_clone().unwrap());
+        command.arg("serve").stdin(Stdio::from(socket));
+        let running = command.stderr(Stdio::null()).spawn().unwrap();
+        self.gatepost.await_ready();
+        Running(running)
+    }
+
+    /// Puts the one program of before in place of both, and restarts.
+    fn go_back(&self, running: Running, socket: &TcpListener) -> Running {
+        let before = std::env::var_os("UPGRADE_FROM").unwrap();
+        install(Path::new(&before), &self.installed);
+        std::fs::remove_file(&self.server).unwrap();
+        running.stop();
+        self.start_over(socket)
+    }
+
     fn audit_events(&self) -> i64 {
         self.gatepost.database.count("audit_events")
     }
+}
+
+/// A service that ends with this value.
+struct Running(Child);
+
+impl Running {
+    fn stop(mut self) {
+        let told = Command::new("kill").arg(self.0.id().to_string()).status();
+        assert!(told.unwrap().success());
+        assert_eq!(self.0.wait().unwrap().code(), Some(0));
+    }
+
+    fn runs(&self, program: &Path) -> bool {
+        is_same_file(Path::new(&format!("/proc/{}/exe", self.0.id())), program)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Puts a copy of a program in place of what lies there.
+fn install(program: &Path, place: &Path) {
+    let beside = place.with_extension("new");
+    std::fs::copy(program, &beside).unwrap();
+    std::fs::rename(&beside, place).unwrap();
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
@@ -289,4 +344,20 @@ fn an_upgrade_leaves_everything_alive_that_was_on_its_way() {
     world.gatepost.serve();
     world.go_on(bound);
     carried::access_token(&world, &user(ALL[0].0, ROUNDS[0]));
+
+    // And back. What is begun at the two programs goes on at the one.
+    world.gatepost.stop();
+    let socket = TcpListener::bind(("127.0.0.1", world.gatepost.port)).unwrap();
+    let ahead = world.start_over(&socket);
+    assert!(ahead.runs(&world.server));
+    let mut both_ways = ALL.to_vec();
+    both_ways.retain(|(name, _)| !ONWARD_ALONE.contains(name));
+    let begun = world.begin_of(&both_ways, BACK);
+    println!("ahead: {} things are on their way", begun.len());
+    let mut back = None;
+    world.while_in_use("back", |world| back = Some(world.go_back(ahead, &socket)));
+    let back = back.unwrap();
+    assert!(back.runs(&world.installed));
+    world.go_on(begun);
+    back.stop();
 }
