@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run size test e2e upgrade systemd cluster soak model fuzz mutants coverage bench lint check deb static image sbom packages release clean-dev
+.PHONY: help run size test e2e upgrade bare systemd cluster soak model fuzz mutants coverage bench lint check deb static image sbom packages release clean-dev
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
 export ARCH := amd64
@@ -27,6 +27,10 @@ e2e: ## Drive the demo application with a real Chromium, and the provider with o
 upgrade: ## Upgrade from the commit of tests/upgrade/FROM while everything is in use, and ask whether all of it goes on
 	@tests/need rust compiler postgres
 	@tests/upgrade/run
+
+bare: ## Build the server without what administrators and their programs use, and ask it what it then refuses
+	@tests/need rust compiler postgres
+	@tests/bare/run
 
 systemd: ## Start the shipped units under a real systemd, in namespaces of its own (as root, on Linux that allows them)
 	@tests/need rust compiler postgres systemd curl dpkg
