@@ -3,8 +3,9 @@
 //! and what an auditor reads. `gatepost` is what people type: its command `serve` becomes
 //! `gatepostd`, every other one does its work and ends.
 //!
-//! Each folder here, but `bin`, is a crate, and uses those below it: its `Cargo.toml` names them, so
-//! the compiler holds that; `USES` in `tests/house.rs` is the list. This crate joins them under the names that tests and your own grants know.
+//! Each folder here, but `bin`, is a crate, and uses those below it: its `Cargo.toml` names them,
+//! so the compiler holds that; `USES` in `tests/house.rs` is the list. This crate joins them under
+//! the names that tests and your own grants know.
 //!
 //! ```text
 //!   bin/gatepost                      bin/gatepostd
@@ -78,8 +79,8 @@
 //! on as for a password.
 //!
 //! Postgres hangs: `server/server/workers.rs` gives each request its time, which
-//! `store/deadline.rs` counts, and another thread answers 503 when it is over. `store/pool.rs` hands
-//! out connections; `store/watchdog.rs` cancels the statement, or gives up what cannot be
+//! `store/deadline.rs` counts, and another thread answers 503 when it is over. `store/pool.rs`
+//! hands out connections; `store/watchdog.rs` cancels the statement, or gives up what cannot be
 //! cancelled, `store/permits.rs` gives its place to others, and `store/supply.rs` makes another
 //! pool. Where that does not help, `watch` in `serve.rs` sends its own process SIGTERM, which makes
 //! that ask the supervisor for a successor.

@@ -310,7 +310,7 @@ fn stored_members<'w>(walker: &'w Walker<'_, '_>) -> BTreeMap<&'w str, &'w Value
     members
 }
 
-/// The keys that an object of each list can have, and the objects within a client. `tool::reference`
+/// The keys that an object of each list can have, and the objects within a client. The reference
 /// explains each. `client_name#` stands for `client_name#de` and so on.
 pub fn keys() -> Vec<(&'static str, BTreeSet<String>)> {
     let defaults = ClientDefaults::default();
