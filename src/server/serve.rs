@@ -179,7 +179,7 @@ fn without_routes(config: &Config, routes: &[&[Route]]) -> Option<&'static str> 
 
 /// The path this binary was started by: after an upgrade it names the new one, which `current_exe`
 /// would not.
-fn started_by() -> Option<PathBuf> {
+pub fn started_by() -> Option<PathBuf> {
     let path = PathBuf::from(env::args_os().next()?);
     match path.components().count() {
         0 | 1 => env::current_exe().ok(),

@@ -1,15 +1,16 @@
 //! `gatepost serve` becomes `gatepostd`, which lies beside it: the same process, with what was
 //! typed.
 
+use std::env;
 use std::io::{Error, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::{env, path};
 
 use super::arguments::Invocation;
 use super::output::Failure;
 use gatepost_server::config::cause;
+use gatepost_server::serve::started_by;
 
 const SERVER: &str = "gatepostd";
 
@@ -18,7 +19,7 @@ const SERVER: &str = "gatepostd";
 pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
     let mut told = None;
     for program in candidates() {
-        let failed = become_program(&program, invocation);
+        let failed = Command::new(&program).args(&invocation.arguments).exec();
         if failed.kind() != ErrorKind::NotFound {
             return Err(unstarted(&program, &failed));
         }
@@ -30,11 +31,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<ExitCode, Failure> {
 /// Beside the path that this program was started by, where after an upgrade the new one lies, and
 /// links are as somebody has set them now; else beside its file.
 fn candidates() -> Vec<PathBuf> {
-    let started_by = env::args_os().next().map(PathBuf::from);
-    // A name alone was found in PATH, which says nothing of where.
-    let started_by = started_by.filter(|path| path.components().count() > 1);
-    let started_by = started_by.and_then(|path| path::absolute(path).ok());
-    let ours = [started_by, env::current_exe().ok()];
+    let ours = [started_by(), env::current_exe().ok()];
     let beside = |path: PathBuf| path.with_file_name(SERVER);
     ours.into_iter().flatten().map(beside).collect()
 }
@@ -47,10 +44,6 @@ pub(super) fn version_beside() -> Option<String> {
         }
     }
     None
-}
-
-fn become_program(program: &Path, invocation: &Invocation) -> Error {
-    Command::new(program).args(&invocation.arguments).exec()
 }
 
 fn unstarted(program: &Path, error: &Error) -> Failure {
