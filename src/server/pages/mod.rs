@@ -15,6 +15,8 @@ pub mod letters;
 pub mod login;
 pub mod logout;
 pub mod moment;
+#[cfg(any(test, feature = "testing"))]
+pub mod names_from_outside;
 pub mod password_link;
 pub mod second_factor;
 pub mod sign_ins;
