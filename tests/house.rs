@@ -161,6 +161,21 @@ fn the_core_is_pure() {
 }
 
 #[test]
+fn statements_stand_in_the_store_and_beside_those_who_alone_need_them() {
+    let mut files = 0;
+    for file in sources() {
+        let is_home = file.path.starts_with("store/") || file.path.contains("/statements/");
+        assert!(
+            is_home || !(file.names("bind!") || file.names("Bound")),
+            "src/{} runs a statement of its own",
+            file.path
+        );
+        files += usize::from(is_home && file.names("bind!"));
+    }
+    assert!(files > 30, "{files}");
+}
+
+#[test]
 fn gatepostd_starts_no_program_but_itself_and_gatepost_becomes_it() {
     let starting = sources()
         .iter()

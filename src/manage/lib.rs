@@ -4,6 +4,7 @@
 pub mod endpoints;
 pub mod pages;
 pub mod scim;
+pub mod statements;
 
 use crate::endpoints::admin::admission;
 use crate::endpoints::registration;

@@ -1,6 +1,7 @@
 //! A document beside what is registered: everything that a plan is made of. Its secrets are fetched
 //! from where they are, and hashed.
 
+use crate::statements::{identities, user_changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -214,7 +215,7 @@ fn users_of(
         named: vec![None; document.users.len()],
         ..RegisteredUsers::default()
     };
-    for found in reader.find_users(&document.users)? {
+    for found in user_changes::find_users(reader, &document.users)? {
         if let Some(named) = users.named.get_mut(found.index).filter(|_| found.by_name) {
             *named = Some(found.user.sub.clone());
         }
@@ -235,7 +236,7 @@ fn users_of(
         .iter()
         .filter_map(|user| user.subject.as_ref().map(Subject::as_str))
         .collect();
-    users.removed = reader.removed_subjects(&given)?;
+    users.removed = user_changes::removed_subjects(reader, &given)?;
     let clients = document
         .entries
         .iter()
@@ -245,11 +246,11 @@ fn users_of(
     let client_ids: Vec<&str> = client_ids.filter(|name| !name.contains('\0')).collect();
     // It would tell a reader which of the names that they guess are those of users.
     if !matches!(origin, DocumentOrigin::Reader) {
-        users.of_clients = reader.subjects_among(&client_ids)?;
+        users.of_clients = user_changes::subjects_among(reader, &client_ids)?;
     }
     if pruning.covers(ObjectKind::Tenant) {
         let known: Vec<&str> = users.users.keys().map(Subject::as_str).collect();
-        users.tenants_of_others = reader.tenants_of_others(&known)?;
+        users.tenants_of_others = user_changes::tenants_of_others(reader, &known)?;
     }
     Ok(users)
 }
@@ -257,7 +258,10 @@ fn users_of(
 pub fn all_users(
     reader: &mut RegistryReader<'_>,
 ) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
-    Ok(reader.users()?.into_iter().map(registered_user).collect())
+    Ok(user_changes::users(reader)?
+        .into_iter()
+        .map(registered_user)
+        .collect())
 }
 
 /// Reads who these users are elsewhere; answers whose the identities are, theirs and the `given`
@@ -267,7 +271,7 @@ pub fn add_identities(
     users: &mut BTreeMap<Subject, UserEntry>,
     given: &[&Identity],
 ) -> Result<Owners, StoreError> {
-    let owners = reader.identities(&users.keys().collect::<Vec<_>>(), given)?;
+    let owners = identities::identities(reader, &users.keys().collect::<Vec<_>>(), given)?;
     for user in users.values_mut() {
         user.identities = Some(BTreeSet::new());
     }

@@ -1,5 +1,6 @@
 //! A plan, done: within one change, with an audit event for each object.
 
+use crate::statements::{catalogue_changes, client_changes, user_changes};
 use std::sync::mpsc;
 use std::thread;
 
@@ -78,7 +79,7 @@ fn perform_batch(
                 name,
             } => gone.push(ClientId::new(name.clone())),
             PlanStep::Remove { kind, name } => {
-                let old = writer.remove_entry(*kind, name)?;
+                let old = catalogue_changes::remove_entry(writer, *kind, name)?;
                 let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
                 writer.audit(&audit_event("registration_removed", detail))?;
             }
@@ -95,9 +96,7 @@ fn perform_batch(
                 // First, as what an identity said goes with it.
                 relink(writer, subject, Some(before), entry, *index)?;
                 let user = user_row((*subject).clone(), entry, password_hash.cloned());
-                writer
-                    .update_user(&user)
-                    .map_err(|error| of_user(error, *index))?;
+                user_changes::update_user(writer, &user).map_err(|error| of_user(error, *index))?;
                 writer.audit(&user_event("user_changed", subject, detail(change)))?;
                 tell_of_sharing(writer, &user)?;
             }
@@ -155,9 +154,9 @@ fn put_clients(
         new.extend(added.drain(..).map(|secret| (client_id.as_str(), secret)));
         events.push(client_event("client_changed", client_id, detail.take()));
     }
-    writer.upsert_clients(&rows)?;
-    writer.remove_secrets(true, &gone)?;
-    writer.put_secrets(true, &new)?;
+    client_changes::upsert_clients(writer, &rows)?;
+    client_changes::remove_secrets(writer, true, &gone)?;
+    client_changes::put_secrets(writer, true, &new)?;
     Ok(writer.audit_all(&events)?)
 }
 
@@ -171,13 +170,16 @@ fn put_entry(
     let client_secret = change.secrets.client_secret.as_ref();
     let sealed_secret =
         client_secret.map(|text| SecretBytes::new(sealer.seal(text.expose().as_bytes())));
-    writer.upsert_entry(&CatalogueRow {
-        kind: entry.kind,
-        name: name.clone(),
-        document: parse_own(&entry.document),
-        sealed_secret,
-        secrets: Vec::new(),
-    })?;
+    catalogue_changes::upsert_entry(
+        writer,
+        &CatalogueRow {
+            kind: entry.kind,
+            name: name.clone(),
+            document: parse_own(&entry.document),
+            sealed_secret,
+            secrets: Vec::new(),
+        },
+    )?;
     if entry.kind == ObjectKind::Resource {
         change_secrets(writer, name, &change.secrets, sealer)?;
     }
@@ -199,8 +201,8 @@ fn change_secrets(
         .iter()
         .map(|one| (resource, sealed(one, sealer)))
         .collect();
-    writer.remove_secrets(false, &gone)?;
-    writer.put_secrets(false, &new)
+    client_changes::remove_secrets(writer, false, &gone)?;
+    client_changes::put_secrets(writer, false, &new)
 }
 
 fn add_user(
@@ -228,9 +230,7 @@ fn add_user(
         password_hash,
     );
     let event = user_event("user_added", &new.sub, told_added(&new));
-    writer
-        .insert_user(&new, &event)
-        .map_err(|error| of_user(error, index))?;
+    user_changes::insert_user(writer, &new, &event).map_err(|error| of_user(error, index))?;
     tell_of_sharing(writer, &new)?;
     if let Some(secret) = &entry.totp {
         let event = user_event(
@@ -238,7 +238,8 @@ fn add_user(
             &new.sub,
             json!({"by": "operator", "factor": "totp"}),
         );
-        writer.add_app(
+        user_changes::add_app(
+            writer,
             &new.sub,
             &sealers.seal_factor(&new.sub, secret.expose()),
             &event,
@@ -256,7 +257,7 @@ pub fn tell_of_sharing(
     if user.claims.get("email_verified") != Some(&Value::Bool(true)) {
         return Ok(());
     }
-    if let Some(other) = writer.reader.find_sharing(&user.sub)? {
+    if let Some(other) = user_changes::find_sharing(&mut writer.reader, &user.sub)? {
         let detail = json!({"by": "operator", "with": other});
         writer.audit(&user_event("address_shared", &user.sub, detail))?;
     }
@@ -335,7 +336,7 @@ pub fn remove_clients(
     if clients.is_empty() {
         return Ok(());
     }
-    let old = writer.remove_clients(clients)?;
+    let old = client_changes::remove_clients(writer, clients)?;
     let event = |id| client_event("client_removed", id, json!({"old": old.get(id)}));
     let events: Vec<AuditEvent<'_>> = clients.iter().copied().map(event).collect();
     Ok(writer.audit_all(&events)?)
@@ -345,10 +346,10 @@ pub fn remove_user(
     writer: &mut RegistryWriter<'_>,
     subject: &Subject,
 ) -> Result<(), RegistrationFailure> {
-    let Some(old) = writer.reader.user(subject)? else {
+    let Some(old) = user_changes::user(&mut writer.reader, subject)? else {
         return Ok(());
     };
-    writer.remove_user(subject)?;
+    user_changes::remove_user(writer, subject)?;
     Ok(writer.audit(&user_event("user_removed", subject, told_removed(&old)))?)
 }
 

@@ -1,5 +1,6 @@
 //! A client as administrators see it.
 
+use crate::statements::applications::UsedClient;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::registration::{client, walker};
 use gatepost_protocol::words::client::Client;
@@ -7,7 +8,6 @@ use gatepost_protocol::words::instant::Day;
 use gatepost_registration::client_checkup::{as_seen, examine};
 use gatepost_server::app::App;
 use gatepost_server::registry::open_secret_digest;
-use gatepost_store::applications::UsedClient;
 
 #[derive(Clone, Debug)]
 pub struct ExaminedClient {

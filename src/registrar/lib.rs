@@ -6,6 +6,7 @@ pub mod enactment;
 pub mod events;
 pub mod examined_client;
 pub mod explanation;
+pub mod statements;
 
 use serde_json::{Value, json};
 
@@ -21,9 +22,9 @@ use gatepost_server::config::Config;
 use gatepost_server::keys::password::PasswordHashing;
 use gatepost_server::registry::Sealers;
 use gatepost_store::audit_events::{AuditEvent, EventAuthor};
-use gatepost_store::linked_identities::StraySession;
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{Store, StoreError, linked_identities, sessions};
+use gatepost_store::{Store, StoreError, sessions};
+use statements::identities::{self, StraySession};
 
 /// What a document is compared and enacted with.
 pub struct Registrar<'a> {
@@ -120,7 +121,7 @@ impl Registrar<'_> {
             subs.clone_from(&plan.identified);
             act(writer, &plan)
         })?;
-        for stray in linked_identities::stray_sessions(self.store, &subs)? {
+        for stray in identities::stray_sessions(self.store, &subs)? {
             self.end_session(&stray)?;
         }
         Ok(done)

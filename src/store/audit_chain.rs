@@ -356,7 +356,7 @@ fn hash(row: &Row, name: &'static str) -> Result<Hash, StoreError> {
 }
 
 /// A row with the hash stored beside it, and the head that an opening row goes on from.
-pub(super) fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>), StoreError> {
+pub fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>), StoreError> {
     let read: AuditRow = read!(row, AuditRow {
         day, at, chain, seq, event, client_id, sub, sid, source, request_id, detail;
         previous: hash(row, "previous")?,

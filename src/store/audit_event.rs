@@ -35,7 +35,7 @@ impl<'a> AuditEvent<'a> {
     }
 
     /// The same event by another name.
-    pub(super) fn as_event(&self, event: &'a str) -> AuditEvent<'a> {
+    pub fn as_event(&self, event: &'a str) -> AuditEvent<'a> {
         AuditEvent {
             event,
             ..self.clone()

@@ -2,18 +2,15 @@
 //! added or removed raises the user's `factors`, and is judged by what that was when they were
 //! read: so no two at once both are the first, or the last.
 
-use std::slice;
-
 use postgres::Row;
 use serde_json::json;
 
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
-use super::statement::{Bound, bind};
+use super::statement::bind;
 use super::users::UserRow;
 use super::values::{column, read, unreadable};
 use gatepost_protocol::login::second_factor::FactorKind;
@@ -246,11 +243,11 @@ pub fn add(
     Ok(!rows.is_empty())
 }
 
-fn of_each<'a, F, T>(all: &'a [F], field: fn(&'a F) -> T) -> Vec<T> {
+pub fn of_each<'a, F, T>(all: &'a [F], field: fn(&'a F) -> T) -> Vec<T> {
     all.iter().map(field).collect()
 }
 
-fn secret(factor: &Authenticator) -> Option<&[u8]> {
+pub fn secret(factor: &Authenticator) -> Option<&[u8]> {
     factor.secret.as_ref().map(SecretBytes::expose)
 }
 
@@ -373,104 +370,7 @@ pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>, Stor
         .flatten())
 }
 
-const LIST_SEALED: &str =
-    "SELECT a.* FROM authenticators a WHERE a.secret IS NOT NULL ORDER BY a.sub, a.kind, a.id";
-
-/// Leaves alone what is no longer as it was read: its user has just put another app in its place.
-const RESEAL: &str = "
-UPDATE authenticators a SET secret = n.resealed
-FROM unnest(:subs::text[], :kinds::text[], :ids::bytea[], :secrets::bytea[], :resealed::bytea[])
-     AS n (sub, kind, id, secret, resealed)
-WHERE a.sub = n.sub AND a.kind = n.kind AND a.id = n.id AND a.secret = n.secret";
-
-/// A factor as it was read, and its secret as it is to be.
-#[derive(Clone, Debug)]
-pub struct ResealedFactor {
-    pub sub: Subject,
-    pub factor: Authenticator,
-    pub sealed: SecretBytes,
-}
-
-/// Seals a few anew, in a statement of its own: whoever signs in by one of them waits no longer.
-/// Answers how many were still as they were read.
-pub fn reseal(store: &Store, resealed: &[ResealedFactor]) -> Result<u64, StoreError> {
-    with_reseal(resealed, |bound| store.execute(bound))
-}
-
-fn with_reseal<T>(resealed: &[ResealedFactor], run: impl FnOnce(Bound<'_>) -> T) -> T {
-    run(bind!(
-        RESEAL,
-        subs = of_each(resealed, |one| &one.sub),
-        kinds = of_each(resealed, |one| one.factor.kind.as_str()),
-        ids = of_each(resealed, |one| &one.factor.id),
-        secrets = of_each(resealed, |one| secret(&one.factor)),
-        resealed = of_each(resealed, |one| one.sealed.expose())
-    ))
-}
-
-const DROP: &str = "
-DELETE FROM authenticators
-WHERE sub = :sub::text AND kind = :kind::text AND id = :id::bytea AND secret = :secret::bytea";
-
-// No step was taken yet.
-const ADD_APP: &str = "
-WITH changed AS (
-    UPDATE users SET factors = factors + 1, strongest_acr = '2' WHERE sub = :sub::text RETURNING sub
-), added AS (
-    INSERT INTO authenticators (sub, kind, id, secret, last_step)
-    SELECT changed.sub, 'totp', '', :secret::bytea, 0 FROM changed
-), {audited changed} FROM changed";
-
-impl RegistryReader<'_> {
-    /// The sealed secrets of all factors.
-    pub fn sealed_authenticators(&mut self) -> Result<Vec<(Subject, Authenticator)>, StoreError> {
-        self.list(bind!(LIST_SEALED), |row| {
-            Ok((column(row, "sub")?, authenticator(row)?))
-        })
-    }
-}
-
-impl RegistryWriter<'_> {
-    /// Gives a new user an app that shows codes.
-    pub fn add_app(
-        &mut self,
-        sub: &Subject,
-        sealed: &[u8],
-        audit: &AuditEvent<'_>,
-    ) -> Result<(), StoreError> {
-        let bound = bind!(ADD_APP, sub, secret = sealed);
-        self.audited(bound, slice::from_ref(audit)).map(drop)
-    }
-
-    /// Seals a factor anew. A change that finds it replaced fails as a whole.
-    pub fn reseal_authenticator(&mut self, resealed: &ResealedFactor) -> Result<(), StoreError> {
-        match with_reseal(slice::from_ref(resealed), |bound| self.execute(bound))? {
-            0 => Err(StoreError::Conflict(String::from(
-                "a second factor was replaced meanwhile: try again",
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Drops a factor whose secret is lost. The strength of the user's factors stays: a lost secret
-    /// must not let them in by less.
-    pub fn drop_authenticator(
-        &mut self,
-        sub: &Subject,
-        factor: &Authenticator,
-    ) -> Result<(), StoreError> {
-        let bound = bind!(
-            DROP,
-            sub,
-            kind = factor.kind.as_str(),
-            id = factor.id,
-            secret = secret(factor)
-        );
-        self.execute(bound).map(drop)
-    }
-}
-
-fn authenticator(row: &Row) -> Result<Authenticator, StoreError> {
+pub fn authenticator(row: &Row) -> Result<Authenticator, StoreError> {
     let kind = FactorKind::from_name(column(row, "kind")?);
     read!(row, Authenticator {
         id, name, public_key, sign_count, last_step, backup_eligible, created_at, used_at;

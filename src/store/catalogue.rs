@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::Store;
 use super::clients::{SecretRow, Versioned, registry_version, secret};
 use super::error::{Objection, StoreError};
-use super::registry_writer::{RegistryReader, RegistryWriter};
+use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::{column, read, unreadable};
 use gatepost_protocol::registration::ObjectKind;
@@ -120,59 +120,9 @@ fn entry(row: &Row, kind: ObjectKind) -> Result<CatalogueRow, StoreError> {
     read!(row, CatalogueRow { name; kind, document, sealed_secret, secrets: Vec::new() })
 }
 
-const UPSERT_ENTRY: &str = "
-INSERT INTO catalogue_entries (kind, name, document, sealed_secret)
-VALUES (:kind::text, :name::text, :document::jsonb, :sealed_secret::bytea)
-ON CONFLICT (kind, name) DO UPDATE
-SET document = excluded.document,
-    sealed_secret = coalesce(excluded.sealed_secret, catalogue_entries.sealed_secret),
-    updated_at = clock_timestamp()";
-
-const REMOVE_ENTRY: &str = "
-WITH secrets AS (
-    DELETE FROM resource_secrets WHERE :kind::text = 'resource' AND resource = :name::text
-)
-DELETE FROM catalogue_entries WHERE kind = :kind::text AND name = :name::text RETURNING document";
-
-const ERASE_ENTRY_SECRET: &str = "
-UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp()
-WHERE kind = :kind::text AND name = :name::text";
-
 impl RegistryReader<'_> {
     pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
         Ok(versioned(&self.read(bind!(LOAD))?)?.value)
-    }
-}
-
-impl RegistryWriter<'_> {
-    /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret
-    /// where there is no other.
-    pub fn upsert_entry(&mut self, entry: &CatalogueRow) -> Result<(), StoreError> {
-        let bound = bind!(
-            UPSERT_ENTRY,
-            kind = entry.kind.as_str(),
-            name = entry.name,
-            document = Json(&entry.document),
-            sealed_secret = entry.sealed_secret.as_ref().map(SecretBytes::expose),
-        );
-        self.execute(bound).map(drop)
-    }
-
-    pub fn remove_entry(
-        &mut self,
-        kind: ObjectKind,
-        name: &str,
-    ) -> Result<Option<Value>, StoreError> {
-        let removed = self.query(bind!(REMOVE_ENTRY, kind = kind.as_str(), name))?;
-        removed
-            .first()
-            .map(|row| Ok(column::<Json<Value>>(row, "document")?.0))
-            .transpose()
-    }
-
-    pub fn erase_entry_secret(&mut self, kind: ObjectKind, name: &str) -> Result<(), StoreError> {
-        let bound = bind!(ERASE_ENTRY_SECRET, kind = kind.as_str(), name);
-        self.execute(bound).map(drop)
     }
 }
 

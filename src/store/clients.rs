@@ -1,24 +1,18 @@
 //! `clients` and `client_secrets`: registrations as `apply` took them, and what each client proves
 //! itself with.
 
-use std::collections::BTreeMap;
-use std::slice;
 use std::time::Duration;
 
 use postgres::Row;
-use postgres::types::Json;
-use serde_json::Value;
 
 use super::Store;
-use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::registry_writer::{RegistryReader, RegistryWriter};
-use super::statement::{Bound, bind};
+use super::registry_writer::RegistryReader;
+use super::statement::bind;
 use super::values::{column, id, read};
 use gatepost_protocol::registration::weak_setting::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::redirect_uri::origin_of;
 use gatepost_protocol::words::secret::SecretBytes;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +80,7 @@ pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
     clients(&store.rows(bind!(LIST))?)
 }
 
-pub(super) fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
+pub fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
         let Some(name) = column::<Option<&str>>(row, "client_id")? else {
@@ -184,56 +178,6 @@ fn lifetime(row: &Row, name: &'static str) -> Result<Option<Duration>, StoreErro
         .map(Duration::from_secs))
 }
 
-const REVOKE_CLIENT: &str = "
-WITH revoked AS (
-    UPDATE clients SET epoch = new_epoch() WHERE client_id = :client_id::text RETURNING client_id
-), {audited revoked} FROM revoked";
-
-const UPSERT_CLIENTS: &str = "
-WITH put AS MATERIALIZED (
-    SELECT c.client_id, c.metadata, c.enabled, string_to_array(c.origins, ' ') AS origins
-    FROM unnest(:client_ids::text[], :metadata::jsonb[], :enabled::boolean[], :origins::text[])
-      AS c (client_id, metadata, enabled, origins)
-), written AS (
-    INSERT INTO clients (client_id, metadata, enabled, origins)
-    SELECT client_id, metadata, enabled, origins FROM put
-    ON CONFLICT (client_id) DO UPDATE
-    SET metadata = excluded.metadata, enabled = excluded.enabled, origins = excluded.origins,
-        updated_at = clock_timestamp(),
-        epoch = CASE WHEN clients.enabled AND NOT excluded.enabled THEN new_epoch()
-                     ELSE clients.epoch END
-)
-SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
-
-const REMOVE_CLIENTS: &str = "
-WITH unused AS (DELETE FROM client_uses WHERE client_id = ANY(:client_ids::text[])),
-     unused_flows AS (DELETE FROM flow_uses WHERE client_id = ANY(:client_ids::text[]))
-DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_id, metadata";
-
-const PUT_CLIENT_SECRETS: &str = "
-INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
-                     :expiries::timestamptz[])
-ON CONFLICT (client_id, id) DO UPDATE
-SET sealed_digest = excluded.sealed_digest, description = excluded.description,
-    expires_at = excluded.expires_at";
-
-const PUT_RESOURCE_SECRETS: &str = "
-INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
-SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
-                     :expiries::timestamptz[])
-ON CONFLICT (resource, id) DO UPDATE
-SET sealed_digest = excluded.sealed_digest, description = excluded.description,
-    expires_at = excluded.expires_at";
-
-const REMOVE_CLIENT_SECRETS: &str = "
-DELETE FROM client_secrets s USING unnest(:owners::text[], :ids::bytea[]) AS g (client_id, id)
-WHERE s.client_id = g.client_id AND s.id = g.id";
-
-const REMOVE_RESOURCE_SECRETS: &str = "
-DELETE FROM resource_secrets s USING unnest(:owners::text[], :ids::bytea[]) AS g (resource, id)
-WHERE s.resource = g.resource AND s.id = g.id";
-
 impl RegistryReader<'_> {
     pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
         Ok(versioned(&self.read(bind!(FIND, client_id))?)?.value)
@@ -247,123 +191,6 @@ impl RegistryReader<'_> {
     pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes, StoreError> {
         lifetimes(&self.read_one(bind!(LONGEST_LIFETIMES))?)
     }
-}
-
-impl RegistryWriter<'_> {
-    /// Registers clients or replaces their registrations: each name with the registration object,
-    /// without its secrets, and whether it is enabled. Disabling ends what was issued to it.
-    pub fn upsert_clients(
-        &mut self,
-        clients: &[(&ClientId, &Value, bool)],
-    ) -> Result<(), StoreError> {
-        let mut client_ids = Vec::new();
-        let mut metadata = Vec::new();
-        let mut enabled = Vec::new();
-        let mut origins = Vec::new();
-        for (client_id, registered, is_enabled) in clients {
-            client_ids.push(*client_id);
-            metadata.push(Json(*registered));
-            enabled.push(*is_enabled);
-            origins.push(origins_of(registered));
-        }
-        let bound = bind!(UPSERT_CLIENTS, client_ids, metadata, enabled, origins);
-        for disabled in self.query(bound)? {
-            self.revoked_clients.push(column(&disabled, "client_id")?);
-        }
-        Ok(())
-    }
-
-    pub fn remove_clients(
-        &mut self,
-        clients: &[&ClientId],
-    ) -> Result<BTreeMap<ClientId, Value>, StoreError> {
-        let mut removed = BTreeMap::new();
-        for row in self.query(bind!(REMOVE_CLIENTS, client_ids = clients))? {
-            let metadata = column::<Json<Value>>(&row, "metadata")?.0;
-            removed.insert(column(&row, "client_id")?, metadata);
-        }
-        Ok(removed)
-    }
-
-    /// Ends all that was granted or issued to this client until now, and has it called about the
-    /// sessions it was in; `false` when there is no such client. A change of the registry: what a
-    /// process issues by the registration that it holds is dead until it has read the new epoch.
-    pub fn revoke_client(
-        &mut self,
-        client_id: &ClientId,
-        audit: &AuditEvent<'_>,
-    ) -> Result<bool, StoreError> {
-        let revoked = self.audited(bind!(REVOKE_CLIENT, client_id), slice::from_ref(audit))?;
-        self.revoked_clients.push(client_id.clone());
-        Ok(!revoked.is_empty())
-    }
-
-    /// Adds secrets of clients, or of resources, each under its owner's name, or replaces those of
-    /// the same id.
-    pub fn put_secrets(
-        &mut self,
-        of_clients: bool,
-        secrets: &[(&str, SecretRow)],
-    ) -> Result<(), StoreError> {
-        let mut owners = Vec::new();
-        let mut ids = Vec::new();
-        let mut digests = Vec::new();
-        let mut descriptions = Vec::new();
-        let mut expiries = Vec::new();
-        for (owner, row) in secrets {
-            owners.push(*owner);
-            ids.push(&row.id[..]);
-            digests.push(row.sealed_digest.expose());
-            descriptions.push(row.description.as_str());
-            expiries.push(row.expires_at);
-        }
-        let put = bind!(
-            PUT_CLIENT_SECRETS,
-            owners,
-            ids,
-            digests,
-            descriptions,
-            expiries
-        );
-        let sql = if of_clients {
-            put.sql
-        } else {
-            PUT_RESOURCE_SECRETS
-        };
-        self.execute(Bound { sql, ..put }).map(drop)
-    }
-
-    /// Removes secrets of clients, or of resources, each named by its owner and its id.
-    pub fn remove_secrets(
-        &mut self,
-        of_clients: bool,
-        secrets: &[(&str, [u8; 16])],
-    ) -> Result<(), StoreError> {
-        let mut owners = Vec::new();
-        let mut ids = Vec::new();
-        for (owner, id) in secrets {
-            owners.push(*owner);
-            ids.push(&id[..]);
-        }
-        let removed = bind!(REMOVE_CLIENT_SECRETS, owners, ids);
-        let sql = if of_clients {
-            removed.sql
-        } else {
-            REMOVE_RESOURCE_SECRETS
-        };
-        self.execute(Bound { sql, ..removed }).map(drop)
-    }
-}
-
-/// Whose scripts may read answers about the client, apart by blanks.
-fn origins_of(metadata: &Value) -> String {
-    ["redirect_uris", "allowed_cors_origins"]
-        .into_iter()
-        .filter_map(|key| metadata.get(key)?.as_array())
-        .flatten()
-        .filter_map(|uri| origin_of(uri.as_str()?))
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 const WEAK_SETTINGS: &str = "

@@ -24,7 +24,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{StoreError, WAIT_FOR_STANDBY, not_reached, while_connecting};
 
-pub(super) const START_UP: Duration = Duration::from_secs(5);
+pub const START_UP: Duration = Duration::from_secs(5);
 /// After how long the next host is tried, too: a check-out from the pool waits for both.
 const HESITATION: Duration = Duration::from_secs(1);
 /// Starts that may hang at one host: each has a thread and a socket for as long as the server is

@@ -3,12 +3,10 @@
 
 use std::time::{Duration, Instant as Monotonic};
 
-use postgres::{Client, Row};
+use postgres::Row;
 
 use super::Store;
-use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::{column, id, read};
 use gatepost_protocol::words::instant::Instant;
@@ -59,34 +57,13 @@ pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
     })
 }
 
-const FIND: &str = "
+pub const FIND: &str = "
 SELECT i.id, i.issuer, l.lowered = {lowered} AS lowers_as_before
 FROM installation i LEFT JOIN lowering l ON true";
 
 /// Reads the issuer of this database; `None` before the first `migrate`.
 pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
     store.find(bind!(FIND), installation)
-}
-
-const CREATE: &str = "
-WITH made AS (
-    INSERT INTO installation (id, issuer) VALUES (:id::bytea, :issuer::text)
-    ON CONFLICT (only_row) DO NOTHING RETURNING id
-)
-INSERT INTO lowering (lowered) SELECT {lowered} FROM made";
-
-/// Makes the row where there is none; answers the row that stands. Refused when that one has
-/// another issuer: tokens, codes and wrapped keys are bound to it.
-pub fn ensure(
-    client: &mut Client,
-    new_id: [u8; 16],
-    issuer: &str,
-) -> Result<Installation, StoreError> {
-    let created = bind!(CREATE, id = &new_id[..], issuer);
-    client.execute(&created.text(), created.values)?;
-    let found = installation(&client.query_one(&bind!(FIND).text(), &[])?)?;
-    check_issuer(&found, issuer)?;
-    Ok(found)
 }
 
 pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), StoreError> {
@@ -113,45 +90,7 @@ pub fn check_lowering(installation: &Installation) -> Result<(), StoreError> {
     )))
 }
 
-const KEEP_LOWERED: &str = "
-INSERT INTO lowering (lowered) VALUES ({lowered})
-ON CONFLICT (only_row) DO UPDATE SET lowered = excluded.lowered";
-
-const RENAME: &str = "UPDATE installation SET issuer = :issuer::text";
-
-impl RegistryWriter<'_> {
-    /// Makes this the database of another issuer. Everything sealed must be sealed anew in the same
-    /// transaction.
-    pub fn rename_issuer(&mut self, issuer: &str) -> Result<(), StoreError> {
-        self.execute(bind!(RENAME, issuer)).map(drop)
-    }
-
-    /// From then on this database counts as the one that the keys of user names were made in.
-    pub fn keep_lowered(&mut self) -> Result<(), StoreError> {
-        self.execute(bind!(KEEP_LOWERED)).map(drop)
-    }
-}
-
-// The version goes up, too: a client's own token takes the epoch from what a process holds in
-// memory. It goes up by a step that is drawn, as at every change of the registry.
-const REVOKE_EVERYTHING: &str = "
-WITH revoked AS (
-    UPDATE installation
-    SET epoch = new_epoch(),
-        registry_version = registry_version + 1 + floor(random() * 1073741824)::int8
-    RETURNING id
-)
-INSERT INTO audit_events SELECT a.* FROM revoked, unnest(:events::audit_events[]) AS a
-RETURNING ARRAY[hash] AS audited";
-
-/// Ends everything at once. Clients are called by [`super::session_clients::call_all_revoked`].
-pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    store
-        .write_audited(bind!(REVOKE_EVERYTHING), audit)
-        .map(drop)
-}
-
-fn installation(row: &Row) -> Result<Installation, StoreError> {
+pub fn installation(row: &Row) -> Result<Installation, StoreError> {
     read!(row, Installation { issuer, lowers_as_before; id: id(row, "id")? })
 }
 

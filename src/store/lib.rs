@@ -3,6 +3,10 @@
 //! and gives plain values back: what the rows mean is for `protocol` to judge. A name in braces in
 //! a query is a piece that several have: [`written_out`] knows it.
 //!
+//! Here stand the statements of a server. Those that only a change of the registry, administrators
+//! or commands need stand in the folders `statements` of `registrar`, `manage` and `tool`, written
+//! with [`bind!`] and [`read!`] as these are; nothing else runs statements.
+//!
 //! `sql/*.sql` holds the schema, [`migrate`] applies it, [`partitions`] keeps room for what
 //! expires.
 
@@ -10,7 +14,6 @@ pub mod clock;
 pub mod deadline;
 pub mod permits;
 
-pub mod admin_people;
 mod audit_chain;
 mod audit_event;
 mod connecting;
@@ -32,7 +35,6 @@ pub mod catalogue;
 pub mod clients;
 pub mod consents;
 pub mod device_authorizations;
-pub mod examination;
 pub mod flow_uses;
 pub mod grants;
 pub mod installation;
@@ -40,7 +42,6 @@ pub mod linked_identities;
 pub mod migrate;
 pub mod partitions;
 pub mod registry_writer;
-pub mod scim_users;
 pub mod session_clients;
 pub mod sessions;
 pub mod sign_in_failures;
@@ -48,11 +49,12 @@ pub mod sign_up_links;
 pub mod signing_keys;
 pub mod tokens;
 pub mod upstream_sessions;
-pub mod user_changes;
 pub mod users;
 
+pub use connecting::START_UP;
 pub use connection::PROOF_OF_LIFE;
 pub use error::{AWAY_TARGET, Objection, StoreError};
 pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store};
-pub use statement::written_out;
+pub use statement::{Bound, written_out};
+pub use values::{column, tenant, tenant_text};
 pub use watchdog::Interruption;

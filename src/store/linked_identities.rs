@@ -10,14 +10,13 @@ use serde_json::{Map, Value};
 
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
-use super::registry_writer::{RegistryReader, RegistryWriter};
+use super::registry_writer::RegistryWriter;
 use super::session_clients::call_late;
 use super::session_endings::with_endings;
 use super::statement::{Bound, bind};
 use super::users::{CurrentUser, current};
 use super::values::{column, read, tenant_text};
 use super::{Store, sessions};
-use gatepost_protocol::registration::user::{Identity, Owners};
 use gatepost_protocol::words::epochs::SessionEpochs;
 use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use gatepost_protocol::words::instant::Instant;
@@ -280,39 +279,6 @@ pub fn update_claims(
     }
 }
 
-const OWNERS: &str = "
-SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
-WHERE l.sub = ANY (:subs::text[])
-UNION
-SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
-JOIN unnest(:issuers::text[], :subjects::text[]) AS given (issuer, subject)
-  ON l.issuer = given.issuer AND l.upstream_subject = given.subject";
-
-impl RegistryReader<'_> {
-    /// All identities of these users, and these identities themselves, each with whose it is.
-    pub fn identities(
-        &mut self,
-        subs: &[&Subject],
-        given: &[&Identity],
-    ) -> Result<Owners, StoreError> {
-        let mut issuers = Vec::new();
-        let mut subjects = Vec::new();
-        for identity in given {
-            issuers.push(identity.issuer.as_str());
-            subjects.push(identity.subject.as_str());
-        }
-        let mut owners = Owners::default();
-        for row in self.read(bind!(OWNERS, subs, issuers, subjects))? {
-            let identity = Identity {
-                issuer: column(&row, "issuer")?,
-                subject: column(&row, "upstream_subject")?,
-            };
-            owners.insert(identity, column(&row, "sub")?);
-        }
-        Ok(owners)
-    }
-}
-
 impl RegistryWriter<'_> {
     /// As [`link`]; `Taken` where it is somebody's.
     pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
@@ -460,33 +426,4 @@ fn end_begun_meanwhile(
         }
     }
     Ok(())
-}
-
-/// A session that came from an identity that is no longer linked to its user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StraySession {
-    pub sid: Sid,
-    pub sub: Subject,
-    pub identity: Identity,
-}
-
-const STRAY_SESSIONS: &str = "
-SELECT s.sid, s.sub, s.upstream_issuer, s.upstream_subject FROM sessions s
-WHERE s.sub = ANY (:subs::text[])
-  AND s.upstream_issuer IS NOT NULL AND s.upstream_subject IS NOT NULL
-  AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
-  AND NOT EXISTS (SELECT FROM linked_identities l
-                  WHERE l.issuer = s.upstream_issuer
-                    AND l.upstream_subject = s.upstream_subject AND l.sub = s.sub)";
-
-/// Sessions of these users that began through an identity while it was unlinked, and have not
-/// ended.
-pub fn stray_sessions(store: &Store, subs: &[Subject]) -> Result<Vec<StraySession>, StoreError> {
-    store.list(bind!(STRAY_SESSIONS, subs), |row| {
-        let identity = Identity {
-            issuer: column(row, "upstream_issuer")?,
-            subject: column(row, "upstream_subject")?,
-        };
-        read!(row, StraySession { sid, sub; identity })
-    })
 }

@@ -241,7 +241,7 @@ impl Store {
     /// Commits. Nobody watches the work of a command, or the upkeep of a server, which may be long;
     /// its commit is watched. It may wait for a standby that is lost, and what it has locked keeps
     /// others waiting meanwhile.
-    pub(super) fn commit(&self, transaction: Transaction<'_>) -> Result<(), StoreError> {
+    pub fn commit(&self, transaction: Transaction<'_>) -> Result<(), StoreError> {
         self.watched(transaction.cancel_token(), || Ok(transaction.commit()?))
     }
 
@@ -304,7 +304,7 @@ impl Store {
 
     /// Reads many rows for an administrator, over a connection of its own: those of requests are
     /// planned for look-ups by keys.
-    pub(super) fn survey<T>(
+    pub fn survey<T>(
         &self,
         work: impl FnOnce(&mut Client) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -375,7 +375,7 @@ impl Store {
         )
     }
 
-    pub(super) fn find<T>(
+    pub fn find<T>(
         &self,
         bound: Bound<'_>,
         of: impl Fn(&Row) -> Result<T, StoreError>,
@@ -386,11 +386,11 @@ impl Store {
             .transpose()
     }
 
-    pub(super) fn one(&self, bound: Bound<'_>) -> Result<Row, StoreError> {
+    pub fn one(&self, bound: Bound<'_>) -> Result<Row, StoreError> {
         self.read(|connection| connection.query_one(bound))
     }
 
-    pub(super) fn list<T, L: FromIterator<T>>(
+    pub fn list<T, L: FromIterator<T>>(
         &self,
         bound: Bound<'_>,
         of: impl Fn(&Row) -> Result<T, StoreError>,
@@ -398,22 +398,22 @@ impl Store {
         self.rows(bound)?.iter().map(of).collect()
     }
 
-    pub(super) fn rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
         self.read(|connection| connection.query(bound))
     }
 
     /// Runs a statement that writes no event; answers its rows.
-    pub(super) fn write_rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn write_rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
         self.write(|connection| connection.query(bound))
     }
 
     /// Runs a statement that writes no event; answers how many rows it touched.
-    pub(super) fn execute(&self, bound: Bound<'_>) -> Result<u64, StoreError> {
+    pub fn execute(&self, bound: Bound<'_>) -> Result<u64, StoreError> {
         self.write(|connection| connection.execute(bound))
     }
 
     /// Runs one statement that writes these events, as [`Store::write`] does.
-    pub(super) fn write_all_audited(
+    pub fn write_all_audited(
         &self,
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
@@ -422,7 +422,7 @@ impl Store {
     }
 
     /// The same with one event.
-    pub(super) fn write_audited(
+    pub fn write_audited(
         &self,
         bound: Bound<'_>,
         event: &AuditEvent<'_>,
@@ -431,11 +431,7 @@ impl Store {
     }
 
     /// The same where no row of an answer means that there was nothing to change: then `false`.
-    pub(super) fn change(
-        &self,
-        bound: Bound<'_>,
-        event: &AuditEvent<'_>,
-    ) -> Result<bool, StoreError> {
+    pub fn change(&self, bound: Bound<'_>, event: &AuditEvent<'_>) -> Result<bool, StoreError> {
         Ok(!self.write_audited(bound, event)?.is_empty())
     }
 

@@ -34,10 +34,10 @@ const VERSION: &str = "SELECT registry_version FROM installation";
 
 /// What is registered, in one transaction: that of a change, or one that only reads.
 pub struct RegistryReader<'a> {
-    pub(super) transaction: Transaction<'a>,
+    pub transaction: Transaction<'a>,
     version: i64,
     /// Whether the users that are found stay as they are until the end.
-    pub(super) holds_users: bool,
+    pub holds_users: bool,
     /// Sends nothing from then on: the time of the request that it is for is over.
     send_before: Option<Instant>,
     is_to_be_confirmed: bool,
@@ -52,8 +52,10 @@ pub struct RegistryWriter<'a> {
     /// Who makes the change, if it is a client.
     pub author: Option<EventAuthor>,
     pub(super) wrote: bool,
-    pub(super) revoked_users: Vec<Subject>,
-    pub(super) revoked_clients: Vec<ClientId>,
+    /// Whose clients are called when it is done.
+    pub revoked_users: Vec<Subject>,
+    /// Who is called when it is done.
+    pub revoked_clients: Vec<ClientId>,
 }
 
 impl Store {
@@ -167,19 +169,19 @@ impl RegistryReader<'_> {
         self.is_to_be_confirmed = true;
     }
 
-    pub(super) fn require_time(&self) -> Result<(), StoreError> {
+    pub fn require_time(&self) -> Result<(), StoreError> {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
             Some(_) | None => Ok(()),
         }
     }
 
-    pub(super) fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
         self.require_time()?;
         Ok(self.transaction.query(&bound.text(), bound.values)?)
     }
 
-    pub(super) fn list<T, L: FromIterator<T>>(
+    pub fn list<T, L: FromIterator<T>>(
         &mut self,
         bound: Bound<'_>,
         of: impl Fn(&Row) -> Result<T, StoreError>,
@@ -207,7 +209,7 @@ impl RegistryWriter<'_> {
     }
 
     /// Runs a statement that writes events: their rows are its last parameter.
-    pub(super) fn audited(
+    pub fn audited(
         &mut self,
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
@@ -235,12 +237,12 @@ impl RegistryWriter<'_> {
         }
     }
 
-    pub(super) fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
         self.wrote = true;
         self.reader.read(bound)
     }
 
-    pub(super) fn execute(&mut self, bound: Bound<'_>) -> Result<u64, StoreError> {
+    pub fn execute(&mut self, bound: Bound<'_>) -> Result<u64, StoreError> {
         self.wrote = true;
         self.reader.require_time()?;
         let transaction = &mut self.reader.transaction;

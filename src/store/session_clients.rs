@@ -50,48 +50,13 @@ WHERE c.day = s.day AND c.sid = s.sid AND c.due_at IS NULL AND c.tries = 0";
 /// Has those clients called that entered a session while it ended. The statement that ends a
 /// session waits for them, and still does not see their rows: they came after it began. The ending
 /// is done and is answered as that, also where this fails.
-pub(super) fn call_late(store: &Store, ended: &[Sid]) {
+pub fn call_late(store: &Store, ended: &[Sid]) {
     if ended.is_empty() {
         return;
     }
     let days: Vec<Option<Day>> = ended.iter().map(Sid::day).collect();
     if let Err(error) = store.execute(bind!(CALL_LATE, days, sids = ended)) {
         log::warn!("clients that entered a session while it ended are not called: {error}");
-    }
-}
-
-// A thousand rows at a time, so that no statement takes long. Sessions of today's epoch began after
-// everything was revoked, and live.
-const CALL_REVOKED: &str = "
-WITH piece AS MATERIALIZED (
-    SELECT day, sid, client_id FROM session_clients
-    WHERE (day, sid, client_id) > (:after_day::int4, :after_sid::text, :after_client::text)
-    ORDER BY day, sid, client_id LIMIT 1000
-), called AS (
-    UPDATE session_clients c SET due_at = clock_timestamp()
-    FROM piece p
-    JOIN sessions s ON s.day = p.day AND s.sid = p.sid
-    JOIN installation i ON i.epoch <> s.installation_epoch
-    WHERE c.day = p.day AND c.sid = p.sid AND c.client_id = p.client_id
-      AND c.due_at IS NULL AND c.tries = 0
-)
-SELECT day, sid, client_id FROM piece ORDER BY day DESC, sid DESC, client_id DESC LIMIT 1";
-
-/// Has the clients called of all sessions that ended when everything was revoked. When it is
-/// interrupted, the next run finds those that were left.
-pub fn call_all_revoked(store: &Store) -> Result<(), StoreError> {
-    let mut after_day = Day(i32::MIN);
-    let mut after_sid = String::new();
-    let mut after_client = String::new();
-    loop {
-        let bound = bind!(CALL_REVOKED, after_day, after_sid, after_client);
-        let rows = store.write_rows(bound)?;
-        let Some(last) = rows.first() else {
-            return Ok(());
-        };
-        after_day = column(last, "day")?;
-        after_sid = column(last, "sid")?;
-        after_client = column(last, "client_id")?;
     }
 }
 

@@ -5,19 +5,20 @@
 
 use postgres::types::ToSql;
 
-pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A statement with its values.
 #[derive(Clone, Copy)]
-pub(super) struct Bound<'a> {
-    pub(super) sql: &'static str,
+pub struct Bound<'a> {
+    pub sql: &'static str,
     /// The first is `$1` to Postgres.
-    pub(super) names: &'static [&'static str],
-    pub(super) values: Values<'a>,
+    pub names: &'static [&'static str],
+    pub values: Values<'a>,
 }
 
 impl Bound<'_> {
-    pub(super) fn text(self) -> String {
+    /// The text that Postgres gets.
+    pub fn text(self) -> String {
         written_out(self.sql, self.names)
     }
 }
@@ -25,6 +26,7 @@ impl Bound<'_> {
 /// Gives a statement its values: `bind!(FIND, ..id { day }, client_id, limit = 5)`. Fields of a
 /// struct come first, each for the name of the field. A name alone is the variable of that name.
 /// The rows of the events, `:events`, are added by whoever runs the statement.
+#[macro_export]
 macro_rules! bind {
     (@value $name:ident) => { $name };
     (@value $name:ident = $value:expr) => { $value };
@@ -33,10 +35,10 @@ macro_rules! bind {
         $(, ..$of:ident { $($field:ident),* $(,)? })*
         $(, $name:ident $(= $value:expr)?)* $(,)?
     ) => {
-        $crate::statement::Bound {
+        $crate::Bound {
             sql: $sql,
             names: &[$($(stringify!($field),)*)* $(stringify!($name)),*],
-            values: &[$($(&$of.$field,)*)* $(&bind!(@value $name $(= $value)?)),*],
+            values: &[$($(&$of.$field,)*)* $(&$crate::bind!(@value $name $(= $value)?)),*],
         }
     };
 }

@@ -206,7 +206,7 @@ pub fn find_for_client(
     store.find(bind!(FIND_FOR_CLIENT, sub, client_id), current)
 }
 
-pub(super) const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = :sub::text";
+pub const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = :sub::text";
 
 /// Reads one user.
 pub fn find(store: &Store, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
@@ -221,7 +221,7 @@ pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>, Stor
     store.list(bind!(LIST, after, limit), user)
 }
 
-pub(super) const FIND_SHARING: &str = "
+pub const FIND_SHARING: &str = "
 SELECT h.sub FROM users u
 JOIN users h ON h.tenant = u.tenant AND h.claims ? 'email' AND h.sub <> u.sub
   AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254)
@@ -274,7 +274,7 @@ WITH added AS (
 ), {audited added} FROM added";
 
 impl UserRow {
-    pub(super) fn insert_by(
+    pub fn insert_by(
         &self,
         write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>, StoreError>,
     ) -> Result<(), StoreError> {
@@ -420,7 +420,8 @@ pub fn usual_pbkdf2(store: &Store) -> Result<Option<Pbkdf2Hash>, StoreError> {
     Ok(found.as_deref().and_then(Pbkdf2Hash::dummy))
 }
 
-pub(super) fn current(row: &Row) -> Result<CurrentUser, StoreError> {
+/// The user of a row, with the epochs that a sign-in stands on.
+pub fn current(row: &Row) -> Result<CurrentUser, StoreError> {
     read!(row, CurrentUser { installation_epoch, consent_epoch, username_key; user: user(row)? })
 }
 
@@ -437,7 +438,8 @@ pub(super) fn user_if_there(row: &Row) -> Result<Option<UserRow>, StoreError> {
     }
 }
 
-pub(super) fn user(row: &Row) -> Result<UserRow, StoreError> {
+/// The user of a row of `users`.
+pub fn user(row: &Row) -> Result<UserRow, StoreError> {
     read!(row, UserRow { sub, username, enabled, epoch, factors, strongest_acr;
         tenant: tenant(row, "tenant")?,
         password_hash: column::<Option<String>>(row, "password_hash")?.map(SecretText::new),

@@ -15,10 +15,11 @@ pub(super) type Fault = Box<dyn Error + Sync + Send>;
 
 /// Reads a struct of a row: first the fields that are the column of their name, then, behind a
 /// semicolon, the others.
+#[macro_export]
 macro_rules! read {
     ($row:ident, $name:ident { $($field:ident),*; $($others:tt)* }) => {
         Ok::<_, $crate::StoreError>($name {
-            $($field: $crate::values::column($row, stringify!($field))?,)*
+            $($field: $crate::column($row, stringify!($field))?,)*
             $($others)*
         })
     };
@@ -26,10 +27,7 @@ macro_rules! read {
 pub(super) use read;
 
 /// Reads a column, naming it when it does not fit.
-pub(super) fn column<'a, T: FromSql<'a>>(
-    row: &'a Row,
-    name: &'static str,
-) -> Result<T, StoreError> {
+pub fn column<'a, T: FromSql<'a>>(row: &'a Row, name: &'static str) -> Result<T, StoreError> {
     row.try_get(name).map_err(|_| unreadable(name))
 }
 
@@ -69,12 +67,12 @@ pub(super) fn key_bytes(key: &Option<KeyThumbprint>) -> Option<&[u8]> {
 }
 
 /// A tenant column: empty means none.
-pub(super) fn tenant(row: &Row, name: &'static str) -> Result<Option<TenantName>, StoreError> {
+pub fn tenant(row: &Row, name: &'static str) -> Result<Option<TenantName>, StoreError> {
     let text: &str = column(row, name)?;
     Ok((!text.is_empty()).then(|| TenantName::new(text)))
 }
 
-pub(super) fn tenant_text(tenant: Option<&TenantName>) -> &str {
+pub fn tenant_text(tenant: Option<&TenantName>) -> &str {
     tenant.map_or("", TenantName::as_str)
 }
 

@@ -14,6 +14,7 @@ use super::operator::Operator;
 use super::output::{self, Failure, printable};
 use super::user;
 use crate::audit_verification::{ChainFinding, ChainVerdict, Verification, Wrong};
+use crate::statements::audit_pages;
 use gatepost_protocol::audit::audit_chain::{AuditRow, EVENTS, Head, heads_in};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::timestamp;
@@ -267,7 +268,7 @@ pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let is_held = heads.is_some();
     let mut verification = Verification::new(heads.unwrap_or_default(), operator.now()?.day());
-    audit_events::read_through(&operator.store, |(row, hash, after)| {
+    audit_pages::read_through(&operator.store, |(row, hash, after)| {
         verification.row(&row, hash, after)
     })?;
     let ChainVerdict {

@@ -1,5 +1,7 @@
 //! `gatepost client`: registered applications.
 
+use crate::statements::client_revocation;
+use gatepost_registrar::statements::client_changes;
 use std::net::{IpAddr, ToSocketAddrs};
 
 use base64::Engine;
@@ -124,12 +126,12 @@ pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
     let client_id = ClientId::new(invocation.value(0));
     let event = client_event("client_revoked", &client_id, json!({}));
-    operator
-        .store
-        .change_registry(|writer| match writer.revoke_client(&client_id, &event)? {
+    operator.store.change_registry(|writer| {
+        match client_revocation::revoke_client(writer, &client_id, &event)? {
             true => Ok(()),
             false => Err(missing(&client_id)),
-        })?;
+        }
+    })?;
     let name = in_text(client_id.as_str());
     output::line(&format!("grants and tokens of {name} are over"))?;
     await_everywhere();
@@ -191,13 +193,14 @@ fn put_secret(
     let row = present(writer, client_id)?;
     check_takes_secrets(operator, &row)?;
     let old = if is_replaced { row.secrets } else { Vec::new() };
-    writer.remove_secrets(
+    client_changes::remove_secrets(
+        writer,
         true,
         &old.iter()
             .map(|old| (client_id.as_str(), old.id))
             .collect::<Vec<_>>(),
     )?;
-    writer.put_secrets(true, &[(client_id.as_str(), new.clone())])?;
+    client_changes::put_secrets(writer, true, &[(client_id.as_str(), new.clone())])?;
     let old: Vec<Value> = old.iter().map(told_secret).collect();
     let detail = json!({"replaced": is_replaced, "old": old, "new": told_secret(new)});
     writer.audit(&client_event("client_secret_made", client_id, detail))?;

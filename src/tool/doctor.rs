@@ -12,6 +12,7 @@ use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure, time};
 use super::{client, idp, sealed, serve};
+use crate::statements::examination;
 use gatepost_protocol::keys::key_schedule::{announced, current};
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::registration::problem::{Finding, Verdict};
@@ -31,7 +32,7 @@ use gatepost_server::keys::master::Purpose;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
 use gatepost_store::clock::MOST_SKEW_MICROS;
-use gatepost_store::{clients, examination, installation, partitions, signing_keys, users};
+use gatepost_store::{clients, installation, partitions, signing_keys, users};
 
 /// So many metadata documents are fetched: each may take seconds.
 const MOST_DOCUMENTS: usize = 5;

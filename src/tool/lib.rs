@@ -25,6 +25,7 @@ mod sealed;
 mod serve;
 mod session;
 mod signup;
+pub mod statements;
 mod user;
 
 use std::ffi::OsString;

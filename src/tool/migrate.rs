@@ -1,9 +1,13 @@
 //! `gatepost migrate`: the schema, the installation's row, room for what expires, and the first
 //! signing keys.
 
+use crate::statements::{installation_changes, user_names};
+use gatepost_registrar::statements::user_changes;
 use postgres::Client;
 use serde_json::{Value, json};
 
+use crate::statements::schema::{self, Rehearsed};
+use crate::statements::user_names::Clash;
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_registrar::events::{audit_event, told_field, user_event};
@@ -13,9 +17,8 @@ use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
 use gatepost_store::installation::{self, Installation};
-use gatepost_store::migrate::{self, MIGRATIONS, Rehearsed};
+use gatepost_store::migrate::MIGRATIONS;
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::user_changes::Clash;
 use gatepost_store::users::UserRow;
 use gatepost_store::{StoreError, clients, partitions};
 
@@ -40,7 +43,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     let issuer = operator.config.base_url.as_str();
     // All of it alone: of several that begin at once, the others find everything made.
     operator.store.administer(|client| {
-        migrate::alone(client, |client| {
+        schema::alone(client, |client| {
             install(client, invocation, &operator, &renamings)
         })
     })?;
@@ -48,7 +51,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     operator.store.confirm()?;
     operator
         .store
-        .administer(|client| operator.store.committing(client, migrate::analyze))?;
+        .administer(|client| operator.store.committing(client, schema::analyze))?;
     output::line(&format!("The database is ready for {issuer}."))
 }
 
@@ -59,7 +62,7 @@ fn install(
     renamings: &[Renaming],
 ) -> Result<(), Failure> {
     let store = &operator.store;
-    for name in store.migrate(client)? {
+    for name in schema::migrate_watched(store, client)? {
         output::line(&format!("applied {name}"))?;
     }
     if invocation.has("--rename-issuer") {
@@ -67,7 +70,7 @@ fn install(
     }
     let issuer = operator.config.base_url.as_str();
     let ensured = store.committing(client, |client| {
-        installation::ensure(client, random::bytes(), issuer)
+        installation_changes::ensure(client, random::bytes(), issuer)
     });
     let installed = ensured.map_err(unless_ours)?;
     key_names(operator, &installed, renamings)?;
@@ -85,7 +88,7 @@ fn install(
 fn rehearse(operator: &Operator) -> Result<(), Failure> {
     let rehearsed = operator
         .store
-        .administer(|client| migrate::rehearse(client, MIGRATIONS))?;
+        .administer(|client| schema::rehearse(client, MIGRATIONS))?;
     for Rehearsed { name, took, told } in rehearsed {
         output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
         for line in told {
@@ -116,7 +119,7 @@ fn rename_issuer(invocation: &Invocation, operator: &Operator) -> Result<(), Fai
     let new = Sealers::new(&master.derive(&found.id, issuer));
     operator.store.change_registry(|writer| {
         reseal(writer, &old, &new)?;
-        writer.rename_issuer(issuer)?;
+        installation_changes::rename_issuer(writer, issuer)?;
         Ok::<_, Failure>(writer.audit(&audit_event(
             "issuer_renamed",
             json!({"old": found.issuer, "new": issuer}),
@@ -167,14 +170,14 @@ fn key_names(
     let changed = operator.store.change_registry(|writer| {
         // A restore has made the indexes. Otherwise the database itself has changed below them.
         if installed.lowers_as_before == Some(false) {
-            writer.index_users()?;
+            user_names::index_users(writer)?;
         }
         for renaming in renamings {
             rename(writer, renaming)?;
         }
-        let clashes = writer.reader.clashes()?;
+        let clashes = user_names::clashes(&mut writer.reader)?;
         if clashes.is_empty() {
-            return Ok(writer.key_names()?);
+            return Ok(user_names::key_names(writer)?);
         }
         let told: String = clashes.iter().map(told_clash).collect();
         Err(Failure::Refused(format!(
@@ -191,7 +194,7 @@ fn key_names(
 fn rename(writer: &mut RegistryWriter<'_>, renaming: &Renaming) -> Result<(), Failure> {
     let Renaming { sub, username } = renaming;
     let missing = || Failure::Refused(format!("--rename: there is no user with sub {sub}"));
-    let before = writer.reader.user(sub)?.ok_or_else(missing)?;
+    let before = user_changes::user(&mut writer.reader, sub)?.ok_or_else(missing)?;
     let change = FieldChange {
         key: String::from("username"),
         before: before.username.map(Value::from),
@@ -202,7 +205,7 @@ fn rename(writer: &mut RegistryWriter<'_>, renaming: &Renaming) -> Result<(), Fa
         password_hash: None,
         ..before
     };
-    writer.update_user(&renamed).map_err(not_added)?;
+    user_changes::update_user(writer, &renamed).map_err(not_added)?;
     let detail = json!({"fields": [told_field(&change)]});
     Ok(writer.audit(&user_event("user_changed", sub, detail))?)
 }

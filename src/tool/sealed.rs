@@ -2,12 +2,15 @@
 //! the secrets of clients and resources, secrets of ours at identity providers. And the commands
 //! that make, change or have lost that secret.
 
+use crate::statements::sealed_factors;
+use gatepost_registrar::statements::{catalogue_changes, client_changes};
 use serde_json::json;
 
 use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
 use super::output::{self, Failure};
+use crate::statements::sealed_factors::ResealedFactor;
 use gatepost_protocol::keys::key_schedule::{KeySeasons, current};
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identifiers::{ClientId, Subject, in_text};
@@ -19,7 +22,7 @@ use gatepost_server::keys::master;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
 use gatepost_store::StoreError;
-use gatepost_store::authenticators::{self, Authenticator, ResealedFactor};
+use gatepost_store::authenticators::Authenticator;
 use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryWriter;
@@ -57,7 +60,7 @@ impl Sealed {
                 all.push(Sealed::ProviderSecret(row, sealed));
             }
         }
-        for (sub, row) in writer.reader.sealed_authenticators()? {
+        for (sub, row) in sealed_factors::sealed_authenticators(&mut writer.reader)? {
             if let Some(sealed) = row.secret.clone() {
                 all.push(Sealed::Factor(sub, row, sealed));
             }
@@ -124,21 +127,29 @@ impl Sealed {
     ) -> Result<(), StoreError> {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
-            Sealed::ClientSecret(client_id, row) => {
-                writer.put_secrets(true, &[(client_id.as_str(), resealed(row, sealed))])
-            }
+            Sealed::ClientSecret(client_id, row) => client_changes::put_secrets(
+                writer,
+                true,
+                &[(client_id.as_str(), resealed(row, sealed))],
+            ),
             Sealed::ResourceSecret(name, row) => {
-                writer.put_secrets(false, &[(name, resealed(row, sealed))])
+                client_changes::put_secrets(writer, false, &[(name, resealed(row, sealed))])
             }
-            Sealed::ProviderSecret(row, _) => writer.upsert_entry(&CatalogueRow {
-                sealed_secret: Some(sealed),
-                ..row.clone()
-            }),
-            Sealed::Factor(sub, row, _) => writer.reseal_authenticator(&ResealedFactor {
-                sub: sub.clone(),
-                factor: row.clone(),
-                sealed,
-            }),
+            Sealed::ProviderSecret(row, _) => catalogue_changes::upsert_entry(
+                writer,
+                &CatalogueRow {
+                    sealed_secret: Some(sealed),
+                    ..row.clone()
+                },
+            ),
+            Sealed::Factor(sub, row, _) => sealed_factors::reseal_authenticator(
+                writer,
+                &ResealedFactor {
+                    sub: sub.clone(),
+                    factor: row.clone(),
+                    sealed,
+                },
+            ),
         }
     }
 
@@ -148,12 +159,16 @@ impl Sealed {
         match self {
             Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, None).map(drop),
             Sealed::ClientSecret(client_id, row) => {
-                writer.remove_secrets(true, &[(client_id.as_str(), row.id)])
+                client_changes::remove_secrets(writer, true, &[(client_id.as_str(), row.id)])
             }
-            Sealed::ResourceSecret(name, row) => writer.remove_secrets(false, &[(name, row.id)]),
-            Sealed::ProviderSecret(row, _) => writer.erase_entry_secret(row.kind, &row.name),
+            Sealed::ResourceSecret(name, row) => {
+                client_changes::remove_secrets(writer, false, &[(name, row.id)])
+            }
+            Sealed::ProviderSecret(row, _) => {
+                catalogue_changes::erase_entry_secret(writer, row.kind, &row.name)
+            }
             // Their password alone is not enough from then on, either: the operator sees to them.
-            Sealed::Factor(sub, row, _) => writer.drop_authenticator(sub, row),
+            Sealed::Factor(sub, row, _) => sealed_factors::drop_authenticator(writer, sub, row),
         }
     }
 }
@@ -243,7 +258,7 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
     let stale = store.change_registry(|writer| stale_factors(writer, &sealers))?;
     let mut factors = 0;
     for few in stale.chunks(FACTORS_AT_ONCE) {
-        factors += authenticators::reseal(store, few)?;
+        factors += sealed_factors::reseal(store, few)?;
     }
     let (moved, current) = store.change_registry(|writer| {
         let (others, current) = reseal(writer, &sealers, &sealers)?;

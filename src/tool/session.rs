@@ -7,12 +7,13 @@ use super::arguments::Invocation;
 use super::operator::{Operator, all, await_everywhere};
 use super::output::{self, Failure, time};
 use super::{client, input, user};
+use crate::statements::everything_revoked;
 use gatepost_protocol::token::grant::Grant;
 use gatepost_protocol::words::identifiers::{ClientId, GrantId, Sid, TenantName};
 use gatepost_protocol::words::session::Session;
 use gatepost_registrar::events::audit_event;
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::{grants, installation, session_clients, sessions};
+use gatepost_store::{grants, sessions};
 
 pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     let (operator, _) = Operator::open_installed(invocation)?;
@@ -168,12 +169,12 @@ pub(super) fn revoke_everything(invocation: &Invocation) -> Result<(), Failure> 
         installation.issuer
     );
     input::confirm(invocation, &question)?;
-    installation::revoke_everything(
+    everything_revoked::revoke_everything(
         &operator.store,
         &audit_event("everything_revoked", json!({})),
     )?;
     output::line("every session, grant and token until now is over; people sign in again")?;
-    session_clients::call_all_revoked(&operator.store).map_err(|error| {
+    everything_revoked::call_all_revoked(&operator.store).map_err(|error| {
         Failure::Refused(format!(
             "{error}; not all clients hear of it yet: run the command again"
         ))

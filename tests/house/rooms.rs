@@ -51,7 +51,7 @@ pub const ROOMS: &[Room] = &[
     core("server/keys", "server/keys server/app/key_keeping"),
     core("store/grants", "store/grants store/endings store/tokens store/consents store/device_authorizations"),
     core("store/sessions", "store/sessions"),
-    core("store/users", "store/users store/scim_users store/admin_people store/sign_in_failures store/linked_identities"),
+    core("store/users", "store/users manage/statements/scim_users manage/statements/admin_people registrar/statements/user_changes store/sign_in_failures store/linked_identities"),
     room("store", "store"),
     core("server/endpoints/authorize", "server/endpoints/conversation server/endpoints/consent server/endpoints/visit server/endpoints/present_session server/app/id_tokens server/endpoints/answer server/endpoints/cookies server/endpoints/forms"),
     core("server/endpoints/token", "server/endpoints/token server/app/extension_grant"),

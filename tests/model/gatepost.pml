@@ -33,10 +33,10 @@
 #endif
 
 #define ENDS_USER 1          /* store/users.rs REVOKE; a new password draws the same epoch */
-#define ENDS_CLIENT 2        /* store/clients.rs REVOKE_CLIENT, with registry_writer.rs BUMP */
+#define ENDS_CLIENT 2        /* tool/statements/client_revocation.rs REVOKE_CLIENT, with registry_writer.rs BUMP */
 #define ENDS_CONSENT 4       /* store/consents.rs WITHDRAW */
 #define ENDS_INSTALLATION 8  /* store/installation.rs REVOKE_EVERYTHING */
-#define ENDS_BY_DISABLING 16 /* store/user_changes.rs UPDATE_USER; `user enable` may follow */
+#define ENDS_BY_DISABLING 16 /* registrar/statements/user_changes.rs UPDATE_USER; `user enable` may follow */
 #define ENDS_SESSION 32      /* store/sessions.rs END */
 #define ENDS_GRANT 64        /* store/grants.rs REVOKE: /connect/revocation, `grant revoke` */
 

@@ -9,7 +9,7 @@ use std::thread::{self, sleep};
 use std::time::Duration;
 
 use gatepost::store::audit_events::AuditEvent;
-use gatepost::store::{installation, session_clients};
+use gatepost::tool::statements::everything_revoked;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
@@ -706,7 +706,7 @@ fn thousands_of_sessions_that_were_revoked_are_told_and_none_that_began_later() 
     );
     database.run(include_str!("../support/filled.sql"));
     let store = database.store();
-    installation::revoke_everything(&store, &AuditEvent::default()).unwrap();
+    everything_revoked::revoke_everything(&store, &AuditEvent::default()).unwrap();
     database.run(
         "UPDATE sessions s SET installation_epoch = i.epoch
          FROM installation i WHERE s.sub = 'filled-1';
@@ -715,7 +715,7 @@ fn thousands_of_sessions_that_were_revoked_are_told_and_none_that_began_later() 
     let all = database.count("session_clients");
     // More than two pieces.
     assert!(all > 3_000, "{all}");
-    session_clients::call_all_revoked(&store).unwrap();
+    everything_revoked::call_all_revoked(&store).unwrap();
     let due = database.count("session_clients WHERE due_at IS NOT NULL");
     // Each of the two has a session with three clients.
     assert_eq!(due, all - 6);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gatepost::keys::random;
 use gatepost::manage::scim::resource::ScimProfile;
+use gatepost::manage::statements::scim_users;
 use gatepost::protocol::login::password::SignInWith;
 use gatepost::protocol::words::epochs::SessionEpochs;
 use gatepost::protocol::words::identifiers::{Sid, Subject};
@@ -15,7 +16,7 @@ use gatepost::protocol::words::strength::Strength;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::sign_up_links::{self, NewMember, SignUpLink};
 use gatepost::store::users::{self, UserRow};
-use gatepost::store::{Store, StoreError, scim_users, sessions};
+use gatepost::store::{Store, StoreError, sessions};
 use serde_json::{Map, Value, json};
 
 use crate::support::postgres::TestDatabase;

@@ -57,7 +57,7 @@ const LISTS: [(&str, i64); 28] = [
     ("admin_people::FIND_PERSON", SESSIONS),
     // Eleven by name, the same by address, and each of them once more.
     ("admin_people::SEARCH", 33),
-    ("audit_events::PAGE", 100),
+    ("audit_pages::PAGE", 100),
     ("authenticators::ADD", CALLS),
     ("authenticators::REMOVE", CALLS),
     ("clients::LIST", 3),
@@ -97,24 +97,24 @@ const ELSEWHERE: &str = "
     applications::COUNT_GRANTS applications::LIST_APPLICATIONS applications::NOTE_USES audit_events::OF_DAY
     audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_events::LIST
     audit_events::EXPIRED_CHAIN audit_events::REMOVE_CHAIN
-    audit_events::UNDER_WAY authenticators::ADD_APP
-    authenticators::DROP authenticators::LIST_SEALED authenticators::RESEAL
-    catalogue::ERASE_ENTRY_SECRET catalogue::LOAD catalogue::LOOK_UP catalogue::REMOVE_ENTRY
-    catalogue::UPSERT_ENTRY clients::LONGEST_LIFETIMES clients::NAMES_AND_ORIGINS
-    clients::PUT_CLIENT_SECRETS clients::PUT_RESOURCE_SECRETS clients::REMOVE_CLIENTS
-    clients::REMOVE_CLIENT_SECRETS clients::REMOVE_RESOURCE_SECRETS clients::REVOKE_CLIENT
-    clients::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
-    examination::COMMIT examination::EXAMINE flow_uses::LIST flow_uses::NOTE installation::CREATE installation::FIND
-    installation::KEEP_LOWERED installation::RENAME installation::REVOKE_EVERYTHING installation::SIZES
-    linked_identities::OWNERS linked_identities::STRAY_SESSIONS migrate::EFFECTS migrate::HAS_TABLE migrate::INDEXES migrate::INSERT
-    migrate::LEVELS migrate::TABLES migrate::TRY_LOCK migrate::UNLOCK partitions::LEAD
+    audit_events::UNDER_WAY user_changes::ADD_APP
+    sealed_factors::DROP sealed_factors::LIST_SEALED sealed_factors::RESEAL
+    catalogue_changes::ERASE_ENTRY_SECRET catalogue::LOAD catalogue::LOOK_UP catalogue_changes::REMOVE_ENTRY
+    catalogue_changes::UPSERT_ENTRY clients::LONGEST_LIFETIMES clients::NAMES_AND_ORIGINS
+    client_changes::PUT_CLIENT_SECRETS client_changes::PUT_RESOURCE_SECRETS client_changes::REMOVE_CLIENTS
+    client_changes::REMOVE_CLIENT_SECRETS client_changes::REMOVE_RESOURCE_SECRETS client_revocation::REVOKE_CLIENT
+    client_changes::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
+    examination::COMMIT examination::EXAMINE flow_uses::LIST flow_uses::NOTE installation_changes::CREATE installation::FIND
+    installation_changes::KEEP_LOWERED installation_changes::RENAME everything_revoked::REVOKE_EVERYTHING installation::SIZES
+    identities::OWNERS identities::STRAY_SESSIONS schema::EFFECTS migrate::HAS_TABLE schema::INDEXES schema::INSERT
+    migrate::LEVELS schema::TABLES schema::TRY_LOCK schema::UNLOCK partitions::LEAD
     partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP registry_writer::VERSION
-    registry_writer::CALL_CLIENTS session_clients::CALL_REVOKED sign_in_failures::CLEAN
+    registry_writer::CALL_CLIENTS everything_revoked::CALL_REVOKED sign_in_failures::CLEAN
     sign_up_links::END sign_up_links::INSERT sign_up_links::LIST
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
-    signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS user_changes::CLASHES
-    user_changes::FREE_KEYS user_changes::KEY_NAMES
-    user_changes::FIND_USERS user_changes::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
+    signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS user_names::CLASHES
+    user_names::FREE_KEYS user_names::KEY_NAMES
+    user_changes::FIND_USERS user_names::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
     user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_PBKDF2";
 

@@ -1,5 +1,6 @@
 //! Redemption: one code, one grant, whoever comes and however often.
 
+use gatepost::registrar::statements::client_changes;
 use std::time::Duration;
 
 use gatepost::keys::random;
@@ -48,7 +49,9 @@ pub fn scene() -> Scene {
     let database = TestDatabase::migrated();
     let store = database.store();
     store
-        .change_registry(|writer| writer.upsert_clients(&[(&client_id(), &json!({}), true)]))
+        .change_registry(|writer| {
+            client_changes::upsert_clients(writer, &[(&client_id(), &json!({}), true)])
+        })
         .unwrap();
     let claims = json!({"name": "Alice"}).as_object().unwrap().clone();
     let user = UserRow {
@@ -516,14 +519,14 @@ fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
             scene
                 .store
                 .change_registry(|writer| {
-                    writer.upsert_clients(&[(&client_id(), &json!({}), false)])
+                    client_changes::upsert_clients(writer, &[(&client_id(), &json!({}), false)])
                 })
                 .unwrap();
         }),
         ("client gone", |scene| {
             let removed = scene
                 .store
-                .change_registry(|writer| writer.remove_clients(&[&client_id()]))
+                .change_registry(|writer| client_changes::remove_clients(writer, &[&client_id()]))
                 .unwrap();
             assert_eq!(removed.len(), 1);
         }),

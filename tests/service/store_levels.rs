@@ -5,7 +5,8 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use gatepost::store::StoreError;
-use gatepost::store::migrate::{self, MIGRATIONS, Migration, Rehearsed};
+use gatepost::store::migrate::{self, MIGRATIONS, Migration};
+use gatepost::tool::statements::schema::{self, Rehearsed};
 use postgres::Client;
 
 use crate::support::postgres::TestDatabase;
@@ -28,7 +29,7 @@ fn applying(
     levels: &[Migration],
 ) -> JoinHandle<Result<Vec<&'static str>, StoreError>> {
     let (mut client, levels) = (database.client(), levels.to_vec());
-    spawn(move || migrate::apply(&mut client, &levels))
+    spawn(move || schema::apply(&mut client, &levels))
 }
 
 /// Whether an index of that name is valid; `None` where there is none.
@@ -108,7 +109,7 @@ fn an_index_that_an_interrupted_run_left_invalid_is_made_anew() {
     assert!(operator.query("SELECT score FROM users", &[]).is_err());
     slow.commit().unwrap();
     assert_eq!(
-        migrate::apply(&mut database.client(), &levels).unwrap(),
+        schema::apply(&mut database.client(), &levels).unwrap(),
         ["9999_next.sql"]
     );
     assert_eq!(validity(&mut operator, NAME), Some(true));
@@ -122,7 +123,7 @@ fn an_index_that_an_interrupted_run_left_invalid_is_made_anew() {
     let before = oid(&mut operator);
     database.run("DELETE FROM schema_migrations WHERE name = '9999_next.sql'; ALTER TABLE users DROP COLUMN score");
     assert_eq!(
-        migrate::apply(&mut database.client(), &levels).unwrap(),
+        schema::apply(&mut database.client(), &levels).unwrap(),
         ["9999_next.sql"]
     );
     assert_eq!(oid(&mut operator), before);
@@ -221,7 +222,7 @@ fn an_index_that_is_written_otherwise_is_refused_and_not_left_out() {
     ] {
         let database = TestDatabase::migrated();
         assert!(
-            migrate::apply(&mut database.client(), &levels_with(sql)).is_err(),
+            schema::apply(&mut database.client(), &levels_with(sql)).is_err(),
             "{what}"
         );
         assert!(migrate::check_level(&database.store()).is_ok(), "{what}");
@@ -258,9 +259,9 @@ fn a_level_that_fails_leaves_nothing_of_itself_and_the_next_run_goes_on() {
         "0001_b.sql",
         "-- compatible_from: 1\nCREATE TABLE b (x int4);\nSELECT 1/0;\n",
     );
-    assert!(migrate::apply(&mut database.client(), &[alone]).is_err());
+    assert!(schema::apply(&mut database.client(), &[alone]).is_err());
     assert_eq!(relations(), 0);
-    assert!(migrate::apply(&mut database.client(), &[first, second]).is_err());
+    assert!(schema::apply(&mut database.client(), &[first, second]).is_err());
     assert_eq!(
         relations(),
         2,
@@ -268,7 +269,7 @@ fn a_level_that_fails_leaves_nothing_of_itself_and_the_next_run_goes_on() {
     );
     database.run("INSERT INTO a VALUES (1)");
     assert_eq!(
-        migrate::apply(&mut database.client(), &[first, second]).unwrap(),
+        schema::apply(&mut database.client(), &[first, second]).unwrap(),
         ["0002_b.sql"]
     );
 }
@@ -283,10 +284,10 @@ fn a_level_does_not_wait_for_long_before_a_table_in_use() {
         .unwrap();
     let levels = levels_with(LOCKING);
     let began = Instant::now();
-    let refused = migrate::apply(&mut database.client(), &levels)
+    let refused = schema::apply(&mut database.client(), &levels)
         .unwrap_err()
         .to_string();
-    let rehearsed = migrate::rehearse(&mut database.client(), &levels)
+    let rehearsed = schema::rehearse(&mut database.client(), &levels)
         .unwrap_err()
         .to_string();
     // Without a limit of its own each would wait for the five seconds of a command.
@@ -303,13 +304,13 @@ fn a_level_does_not_wait_for_long_before_a_table_in_use() {
     }
     dump.rollback().unwrap();
     assert_eq!(
-        migrate::apply(&mut database.client(), &levels).unwrap(),
+        schema::apply(&mut database.client(), &levels).unwrap(),
         ["9999_next.sql"]
     );
 }
 
 fn rehearsed(database: &TestDatabase, levels: &[Migration]) -> Vec<Rehearsed> {
-    migrate::rehearse(&mut database.client(), levels).unwrap()
+    schema::rehearse(&mut database.client(), levels).unwrap()
 }
 
 #[test]
@@ -347,9 +348,9 @@ SELECT pg_sleep(0.02);
     let mut client = database.client();
     assert!(client.query("SELECT shoe_size FROM users", &[]).is_err());
     assert_eq!(validity(&mut client, "users_by_shoe"), None);
-    assert_eq!(migrate::rehearse(&mut client, MIGRATIONS).unwrap(), []);
+    assert_eq!(schema::rehearse(&mut client, MIGRATIONS).unwrap(), []);
     // The binary of before goes on serving what the next one made.
-    migrate::apply(&mut client, &levels).unwrap();
+    schema::apply(&mut client, &levels).unwrap();
     assert!(migrate::check_level(&database.store()).is_ok());
 }
 
@@ -363,7 +364,7 @@ fn keeps_waiting(level: &Rehearsed) -> bool {
 fn no_level_keeps_anybody_waiting_for_as_long_as_a_table_takes() {
     for known in 1..MIGRATIONS.len() {
         let database = TestDatabase::empty();
-        migrate::apply(&mut database.client(), &MIGRATIONS[..known]).unwrap();
+        schema::apply(&mut database.client(), &MIGRATIONS[..known]).unwrap();
         let rehearsed = rehearsed(&database, &MIGRATIONS[..=known]);
         let level = rehearsed.first().unwrap();
         assert!(

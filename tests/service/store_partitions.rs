@@ -9,6 +9,7 @@ use gatepost::store::audit_events::{self, AuditEvent};
 use gatepost::store::partitions::{self, Horizons};
 use gatepost::store::tokens;
 use gatepost::store::{Store, StoreError};
+use gatepost::tool::statements::audit_pages;
 
 use crate::support::gatepost::Gatepost;
 use crate::support::postgres::{HORIZONS, TestDatabase};
@@ -91,7 +92,7 @@ fn a_migration_waits_for_a_maintenance_that_is_under_way() {
 #[test]
 fn without_partitions_nothing_is_ready() {
     let database = TestDatabase::empty();
-    gatepost::store::migrate::migrate(&mut database.client()).unwrap();
+    gatepost::tool::statements::schema::migrate(&mut database.client()).unwrap();
     assert!(!partitions::are_ahead(&database.store(), &HORIZONS, database.today()).unwrap());
 }
 
@@ -254,7 +255,7 @@ fn events_are_read_through_as_of_one_moment() {
     };
     copy("8", 5_000);
     let mut seen = 0;
-    audit_events::read_through(&store, |_| {
+    audit_pages::read_through(&store, |_| {
         if seen == 0 {
             copy("9", 1);
         }

@@ -1,5 +1,7 @@
 //! The registry: changes are whole, versioned and audited.
 
+use gatepost::registrar::statements::{catalogue_changes, client_changes};
+use gatepost::tool::statements::everything_revoked;
 use std::collections::BTreeSet;
 
 use gatepost::protocol::keys::key_schedule::KeyTimes;
@@ -54,12 +56,13 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
     let metadata = json!({"client_name": "Web", "scope": "openid"});
     store
         .change_registry(|writer| {
-            writer.upsert_clients(&[(&web(), &metadata, true)])?;
-            writer.put_secrets(
+            client_changes::upsert_clients(writer, &[(&web(), &metadata, true)])?;
+            client_changes::put_secrets(
+                writer,
                 true,
                 &[(web().as_str(), secret(1)), (web().as_str(), secret(2))],
             )?;
-            writer.upsert_clients(&[(&ClientId::new("other"), &json!({}), false)])
+            client_changes::upsert_clients(writer, &[(&ClientId::new("other"), &json!({}), false)])
         })
         .unwrap();
     let found = clients::find(&store, &web()).unwrap();
@@ -90,7 +93,7 @@ fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing(
     let store = database.store();
     let before = version(&database);
     let failed: Result<(), StoreError> = store.change_registry(|writer| {
-        writer.upsert_clients(&[(&web(), &json!({}), true)])?;
+        client_changes::upsert_clients(writer, &[(&web(), &json!({}), true)])?;
         writer.audit(&AuditEvent {
             event: "client_changed",
             ..AuditEvent::default()
@@ -131,7 +134,7 @@ fn add_a_client(store: &Store) -> i64 {
     store
         .change_registry(|writer| {
             let name = ClientId::new(format!("client {}", writer.reader.clients()?.len()));
-            writer.upsert_clients(&[(&name, &json!({}), true)])?;
+            client_changes::upsert_clients(writer, &[(&name, &json!({}), true)])?;
             Ok::<_, StoreError>(writer.version_afterwards())
         })
         .unwrap()
@@ -144,7 +147,7 @@ fn a_version_that_was_lost_in_a_failover_does_not_come_again() {
     let store = database.store();
     let before = version(&database);
     let changes: [fn(&Store) -> i64; 2] = [add_a_client, |store| {
-        installation::revoke_everything(store, &AuditEvent::default()).unwrap();
+        everything_revoked::revoke_everything(store, &AuditEvent::default()).unwrap();
         installation::read(store).unwrap().registry_version
     }];
     for change in changes {
@@ -168,7 +171,9 @@ fn disabling_ends_what_was_issued_and_another_change_does_not() {
     let store = database.store();
     let upsert = |enabled| {
         store
-            .change_registry(|writer| writer.upsert_clients(&[(&web(), &json!({}), enabled)]))
+            .change_registry(|writer| {
+                client_changes::upsert_clients(writer, &[(&web(), &json!({}), enabled)])
+            })
             .unwrap()
     };
     let epoch = || clients::find(&store, &web()).unwrap().value.unwrap().epoch;
@@ -191,10 +196,13 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
     assert!(catalogue::load(&store).unwrap().value.entries.is_empty());
     store
         .change_registry(|writer| {
-            writer.upsert_entry(&entry(ObjectKind::IdentityScope, "profile"))?;
-            writer.upsert_entry(&entry(ObjectKind::Resource, "orders"))?;
-            writer.put_secrets(false, &[("orders", secret(3))])?;
-            writer.upsert_clients(&[(&web(), &json!({"allow_plain_pkce": true}), true)])
+            catalogue_changes::upsert_entry(writer, &entry(ObjectKind::IdentityScope, "profile"))?;
+            catalogue_changes::upsert_entry(writer, &entry(ObjectKind::Resource, "orders"))?;
+            client_changes::put_secrets(writer, false, &[("orders", secret(3))])?;
+            client_changes::upsert_clients(
+                writer,
+                &[(&web(), &json!({"allow_plain_pkce": true}), true)],
+            )
         })
         .unwrap();
     let loaded = catalogue::load(&store).unwrap();
@@ -214,19 +222,27 @@ fn the_catalogue_comes_whole_and_scopes_share_their_names() {
         ]
     );
     let doubled = store.change_registry(|writer| {
-        writer.upsert_entry(&entry(ObjectKind::ResourceScope, "profile"))
+        catalogue_changes::upsert_entry(writer, &entry(ObjectKind::ResourceScope, "profile"))
     });
     assert!(matches!(doubled, Err(StoreError::Taken(_))), "{doubled:?}");
     assert!(
         store
-            .change_registry(|writer| writer.remove_entry(ObjectKind::Resource, "orders"))
+            .change_registry(|writer| catalogue_changes::remove_entry(
+                writer,
+                ObjectKind::Resource,
+                "orders"
+            ))
             .unwrap()
             .is_some()
     );
     assert_eq!(database.count("resource_secrets"), 0);
     assert!(
         store
-            .change_registry(|writer| writer.remove_entry(ObjectKind::Resource, "orders"))
+            .change_registry(|writer| catalogue_changes::remove_entry(
+                writer,
+                ObjectKind::Resource,
+                "orders"
+            ))
             .unwrap()
             .is_none()
     );
@@ -242,16 +258,18 @@ fn longest_lifetimes_are_those_registered() {
     );
     let longest = store
         .change_registry(|writer| {
-            writer.upsert_clients(&[(
-                &web(),
-                &json!({"refresh_token_lifetime": 7_776_000}),
-                true,
-            )])?;
-            writer.upsert_clients(&[(
-                &ClientId::new("b"),
-                &json!({"refresh_token_lifetime": 5, "access_token_lifetime": 60}),
-                true,
-            )])?;
+            client_changes::upsert_clients(
+                writer,
+                &[(&web(), &json!({"refresh_token_lifetime": 7_776_000}), true)],
+            )?;
+            client_changes::upsert_clients(
+                writer,
+                &[(
+                    &ClientId::new("b"),
+                    &json!({"refresh_token_lifetime": 5, "access_token_lifetime": 60}),
+                    true,
+                )],
+            )?;
             writer.reader.longest_lifetimes()
         })
         .unwrap();

@@ -4,14 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gatepost::store::migrate::{self, Migration};
 use gatepost::store::{StoreError, installation, written_out};
+use gatepost::tool::statements::{installation_changes, schema};
 
 use crate::support::postgres::{INSTALLATION_ID, ISSUER, TestDatabase};
 
-/// The files of the store: module and text.
+/// Where statements stand.
+const FOLDERS: [&str; 4] = [
+    "src/store",
+    "src/registrar/statements",
+    "src/manage/statements",
+    "src/tool/statements",
+];
+
+/// The files of statements: module and text.
 fn modules() -> Vec<(String, String)> {
-    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store")).unwrap();
-    let paths = files.map(|entry| entry.unwrap().path());
+    let home = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = FOLDERS.map(|folder| std::fs::read_dir(home.join(folder)).unwrap());
+    let paths = files
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
     paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "rs"))
         .map(|path| {
             let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
             (module, std::fs::read_to_string(&path).unwrap())
@@ -19,7 +33,7 @@ fn modules() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Every statement of the store by `module::NAME`, read from its source, so that none can be left
+/// Every statement by `module::NAME`, read from its source, so that none can be left
 /// out; but those that `migrate` runs once, which its own tests do.
 pub fn all_queries() -> Vec<(String, String)> {
     let mut queries = Vec::new();
@@ -27,10 +41,10 @@ pub fn all_queries() -> Vec<(String, String)> {
         let sql = written_out(&literal, &names(&written_out(&literal, &[])));
         assert!(!sql.contains('\\'), "{name}");
         let once = [
-            "migrate::ANALYZE",
-            "migrate::BEGIN",
-            "migrate::ENCODING",
-            "migrate::FITNESS",
+            "schema::ANALYZE",
+            "schema::BEGIN",
+            "schema::ENCODING",
+            "schema::FITNESS",
         ];
         if !once.contains(&name.as_str()) {
             queries.push((name, sql));
@@ -235,11 +249,11 @@ const READS_ALL: [(&str, &str); 6] = [
         "at the start, and after a change of the registry: names and origins of all clients",
     ),
     (
-        "user_changes::FREE_KEYS",
+        "user_names::FREE_KEYS",
         "by `migrate`, once for each locale provider: over all names",
     ),
     (
-        "user_changes::KEY_NAMES",
+        "user_names::KEY_NAMES",
         "by `migrate`, once for each locale provider: over all names",
     ),
 ];
@@ -314,10 +328,10 @@ fn migrating_twice_applies_nothing_the_second_time() {
     let database = TestDatabase::empty();
     let mut client = database.client();
     assert_eq!(
-        migrate::migrate(&mut client).unwrap().len(),
+        schema::migrate(&mut client).unwrap().len(),
         migrate::MIGRATIONS.len()
     );
-    assert!(migrate::migrate(&mut client).unwrap().is_empty());
+    assert!(schema::migrate(&mut client).unwrap().is_empty());
     assert!(migrate::check_level(&database.store()).is_ok());
 }
 
@@ -326,7 +340,7 @@ fn five_migrations_at_once_make_one_schema() {
     let database = TestDatabase::empty();
     let applied: Vec<usize> = std::thread::scope(|scope| {
         let migrations: Vec<_> = (0..5)
-            .map(|_| scope.spawn(|| migrate::migrate(&mut database.client()).unwrap().len()))
+            .map(|_| scope.spawn(|| schema::migrate(&mut database.client()).unwrap().len()))
             .collect();
         migrations
             .into_iter()
@@ -339,13 +353,13 @@ fn five_migrations_at_once_make_one_schema() {
 #[test]
 fn five_installations_at_once_agree_on_one_id() {
     let database = TestDatabase::empty();
-    migrate::migrate(&mut database.client()).unwrap();
+    schema::migrate(&mut database.client()).unwrap();
     let ids: Vec<[u8; 16]> = std::thread::scope(|scope| {
         let database = &database;
         let installations: Vec<_> = (0..5_u8)
             .map(|number| {
                 scope.spawn(move || {
-                    installation::ensure(&mut database.client(), [number; 16], ISSUER)
+                    installation_changes::ensure(&mut database.client(), [number; 16], ISSUER)
                         .unwrap()
                         .id
                 })
@@ -363,13 +377,13 @@ fn five_installations_at_once_agree_on_one_id() {
 fn an_edited_migration_is_refused() {
     let database = TestDatabase::empty();
     let mut client = database.client();
-    migrate::migrate(&mut client).unwrap();
+    schema::migrate(&mut client).unwrap();
     let edited = [Migration {
         level: 1,
         name: "0001_foundation.sql",
         sql: "-- compatible_from: 1\nSELECT 1",
     }];
-    let refused = migrate::apply(&mut client, &edited).unwrap_err();
+    let refused = schema::apply(&mut client, &edited).unwrap_err();
     assert!(
         refused
             .to_string()
@@ -388,8 +402,8 @@ fn a_later_programs_schema_that_needs_that_program_is_left_alone() {
              INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ({own} + 1, 'x', '', {compatible_from})"
         ));
         (
-            migrate::migrate(&mut database.client()),
-            migrate::rehearse(&mut database.client(), migrate::MIGRATIONS),
+            schema::migrate(&mut database.client()),
+            schema::rehearse(&mut database.client(), migrate::MIGRATIONS),
         )
     };
     assert_eq!(later(own), (Ok(Vec::new()), Ok(Vec::new())));
@@ -413,7 +427,7 @@ fn a_migration_must_name_the_level_it_works_with() {
         sql: "CREATE TABLE a (x int4)",
     }];
     assert!(matches!(
-        migrate::apply(&mut database.client(), &unnamed),
+        schema::apply(&mut database.client(), &unnamed),
         Err(StoreError::Refused(_))
     ));
 }
@@ -424,7 +438,7 @@ fn an_unmigrated_or_newer_database_is_not_served() {
     let store = database.store();
     let refused = migrate::check_level(&store).unwrap_err().to_string();
     assert!(refused.contains("run `gatepost migrate`"), "{refused}");
-    migrate::migrate(&mut database.client()).unwrap();
+    schema::migrate(&mut database.client()).unwrap();
     database.run("INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES (99, 'x', '', 1)");
     assert!(migrate::check_level(&store).is_ok());
     database.run("UPDATE schema_migrations SET compatible_from = 99 WHERE level = 99");
@@ -437,7 +451,7 @@ fn an_unmigrated_or_newer_database_is_not_served() {
 #[test]
 fn another_issuer_is_refused_and_both_are_named() {
     let database = TestDatabase::migrated();
-    let refused = installation::ensure(
+    let refused = installation_changes::ensure(
         &mut database.client(),
         INSTALLATION_ID,
         "https://other.example",

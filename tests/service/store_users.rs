@@ -1,5 +1,6 @@
 //! Users, sessions, consents, failures, and what a token stands on.
 
+use gatepost::registrar::statements::{client_changes, user_changes};
 use std::time::Duration;
 
 use gatepost::keys::random;
@@ -71,7 +72,7 @@ fn a_removed_subject_is_never_given_again() {
     add(&store, "s", "alice").unwrap();
     assert!(
         store
-            .change_registry(|writer| writer.remove_user(&Subject::new("s")))
+            .change_registry(|writer| user_changes::remove_user(writer, &Subject::new("s")))
             .unwrap()
     );
     assert!(matches!(
@@ -250,7 +251,9 @@ fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     add(&store, "s", "alice").unwrap();
     let (sub, client_id) = (Subject::new("s"), ClientId::new("web"));
     store
-        .change_registry(|writer| writer.upsert_clients(&[(&client_id, &json!({}), true)]))
+        .change_registry(|writer| {
+            client_changes::upsert_clients(writer, &[(&client_id, &json!({}), true)])
+        })
         .unwrap();
     assert_eq!(consents::find(&store, &sub, &client_id).unwrap(), None);
     let scopes: ScopeSet = ["openid"].into_iter().collect();
@@ -285,7 +288,9 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
     let (session, _) = session(&database, &store);
     let client_id = ClientId::new("web");
     store
-        .change_registry(|writer| writer.upsert_clients(&[(&client_id, &json!({}), true)]))
+        .change_registry(|writer| {
+            client_changes::upsert_clients(writer, &[(&client_id, &json!({}), true)])
+        })
         .unwrap();
     let token = token_of(&session, &client_id, &database);
     let standing = tokens::find(&store, &token).unwrap();

@@ -8,7 +8,8 @@ use gatepost::keys::random;
 use gatepost::protocol::words::instant::{Day, Instant};
 use gatepost::protocol::words::secret::SecretText;
 use gatepost::store::partitions::{self, Horizons};
-use gatepost::store::{DatabaseSettings, Store, installation, migrate};
+use gatepost::store::{DatabaseSettings, Store};
+use gatepost::tool::statements::{installation_changes, schema};
 use postgres::{Client, NoTls};
 
 use super::template;
@@ -123,8 +124,8 @@ impl TestDatabase {
     pub fn migrated() -> TestDatabase {
         let database = TestDatabase::empty();
         let mut client = database.client();
-        migrate::migrate(&mut client).unwrap();
-        installation::ensure(&mut client, INSTALLATION_ID, ISSUER).unwrap();
+        schema::migrate(&mut client).unwrap();
+        installation_changes::ensure(&mut client, INSTALLATION_ID, ISSUER).unwrap();
         partitions::make_missing(&mut client, &HORIZONS, database.today()).unwrap();
         database
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::attribute::UserAttribute;
 use super::attribute_path::attribute_at;
 use super::error::{ScimError, ScimType};
-use gatepost_store::scim_users::UserFilter;
+use crate::statements::scim_users::UserFilter;
 
 /// Whether it asks for something that a few users have at most.
 pub fn names_somebody(filter: &UserFilter) -> bool {

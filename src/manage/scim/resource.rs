@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 use super::attribute::{Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member};
 use super::error::{ScimError, ScimType};
 use super::projection::Projection;
+pub use crate::statements::scim_users::{ScimProfile, ScimUser};
 use gatepost_protocol::registration::user::{check_claim, check_username};
 use gatepost_protocol::registration::{timestamp, verified_address};
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
 use gatepost_protocol::words::identifiers::TenantName;
-pub use gatepost_store::scim_users::{ScimProfile, ScimUser};
 
 const PHONE_VERIFIED: &str = "phone_number_verified";
 

@@ -1,5 +1,7 @@
 //! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
 
+use crate::statements::user_names;
+use gatepost_registrar::statements::user_changes;
 use serde_json::{Map, Value, json};
 
 use super::{judged, missing, named};
@@ -37,7 +39,7 @@ fn change<T>(
     let username = invocation.value(0);
     let tenant = invocation.option("--tenant").map(TenantName::new);
     operator.store.change_registry(|writer| {
-        let found = writer.user_by_name(tenant.as_ref(), username)?;
+        let found = user_names::user_by_name(writer, tenant.as_ref(), username)?;
         change(writer, found.ok_or_else(|| missing(username))?)
     })
 }
@@ -52,7 +54,7 @@ fn write(
         password_hash: None,
         ..user
     };
-    writer.update_user(&user)?;
+    user_changes::update_user(writer, &user)?;
     writer.audit(&user_event("user_changed", &user.sub, detail))?;
     tell_of_sharing(writer, &user)?;
     Ok(user)

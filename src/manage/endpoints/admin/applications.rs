@@ -8,11 +8,11 @@ use crate::pages::admin::AdminSection;
 use gatepost_protocol::words::identifiers::{ClientId, in_text};
 use gatepost_protocol::words::parameters;
 use gatepost_registrar::examined_client::ExaminedClient;
+use gatepost_registrar::statements::applications::{self, UsedClient};
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::answers;
 use gatepost_server::http::Response;
-use gatepost_store::applications::{self, UsedClient};
 
 /// Applications of one page.
 const MOST: usize = 100;

@@ -4,6 +4,7 @@
 use super::Administrator;
 use super::person::draw;
 use crate::pages::admin::person::PersonOutcome;
+use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::{
     INVITATION_LIFETIME, MailLinkOrigin, address_and_roles_hash,
@@ -18,7 +19,6 @@ use gatepost_server::endpoints::letters;
 use gatepost_server::endpoints::notices;
 use gatepost_server::endpoints::visit::InSession;
 use gatepost_server::http::Response;
-use gatepost_store::admin_people::Person;
 
 /// How a link gets to a person.
 pub(super) enum LinkWay {

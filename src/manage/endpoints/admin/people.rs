@@ -7,6 +7,7 @@ use crate::pages;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::people::{Invitation, Invited, Search, page_of};
 use crate::scim::resource::ScimProfile;
+use crate::statements::{admin_people, scim_users};
 use gatepost_protocol::registration::administration::set_roles;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::mail_address::MailAddress;
@@ -20,7 +21,7 @@ use gatepost_server::http::{Method, Response};
 use gatepost_server::keys::random;
 use gatepost_server::pages::account::AccountProblem;
 use gatepost_server::pages::join::JoinProblem;
-use gatepost_store::{StoreError, admin_people, scim_users, sign_up_links};
+use gatepost_store::{StoreError, sign_up_links};
 
 /// How many people a search shows.
 const MOST: i64 = 50;

@@ -12,12 +12,12 @@ use crate::scim::error::{ScimError, ScimType};
 use crate::scim::filter;
 use crate::scim::projection::Projection;
 use crate::scim::resource;
+use crate::statements::scim_users::{self, PageStart, ScimUser, UserFilter};
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::http::{Request, Response};
-use gatepost_store::scim_users::{self, PageStart, ScimUser, UserFilter};
 
 /// Of a page.
 const MOST_USERS: i64 = 200;

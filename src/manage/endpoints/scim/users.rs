@@ -10,6 +10,7 @@ use crate::scim::error::ScimError;
 use crate::scim::patch::patched;
 use crate::scim::projection::Projection;
 use crate::scim::resource::{self, text};
+use crate::statements::scim_users::{self, ScimProfile, ScimUser};
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::{INVITATION_LIFETIME, MailLinkOrigin, address_hash};
 use gatepost_protocol::login::password::PasswordFlaw;
@@ -30,7 +31,6 @@ use gatepost_server::keys::random;
 use gatepost_server::pages::language::Language;
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::scim_users::{self, ScimProfile, ScimUser};
 use gatepost_store::users::CurrentUser;
 
 const SET_PASSWORD: &str = "scim.password";

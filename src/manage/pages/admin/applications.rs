@@ -10,9 +10,9 @@ use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
+use gatepost_registrar::statements::applications::MOST_GRANTS;
 use gatepost_server::pages::frame::button_to;
 use gatepost_server::pages::texts::Texts;
-use gatepost_store::applications::MOST_GRANTS;
 
 /// The page of an application, below `/admin/`.
 fn page_of(client_id: &ClientId) -> String {

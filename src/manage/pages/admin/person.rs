@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::people::{name_of, role_choices, tenant_name};
+use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::administration::roles_of;
@@ -14,7 +15,6 @@ use gatepost_server::pages::moment::at;
 use gatepost_server::pages::second_factor::called;
 use gatepost_server::pages::sign_ins::{SignIns, ending};
 use gatepost_server::pages::texts::{Template, Texts};
-use gatepost_store::admin_people::Person;
 use gatepost_store::authenticators::Authenticator;
 use gatepost_store::users::UserRow;
 

@@ -9,7 +9,7 @@ use gatepost::manage::scim::resource::{
     attributes, changed_to, new_profile, read, replaced_by, show,
 };
 use gatepost::protocol::words::identifiers::Subject;
-use gatepost::store::scim_users::{ScimProfile, ScimUser};
+use gatepost::manage::statements::scim_users::{ScimProfile, ScimUser};
 use gatepost_fuzz::NOW;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};

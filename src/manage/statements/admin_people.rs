@@ -7,15 +7,12 @@ use std::slice;
 use postgres::Row;
 use postgres::types::Json;
 
-use super::Store;
-use super::audit_event::AuditEvent;
-use super::error::StoreError;
-use super::session_clients::call_late;
-use super::statement::bind;
-use super::users::{CurrentUser, UserRow, current, user};
-use super::values::read;
 use gatepost_protocol::words::identifiers::{Sid, Subject};
 use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::session_clients::call_late;
+use gatepost_store::users::{CurrentUser, UserRow, current, user};
+use gatepost_store::{Store, StoreError, bind, read};
 
 /// The tenants whose people an administrator looks after; an empty name stands for no tenant.
 pub type AdminReach<'a> = &'a [&'a str];

@@ -6,17 +6,14 @@ use postgres::Row;
 use postgres::types::Json;
 use serde_json::{Map, Value, json};
 
-use super::Store;
-use super::audit_event::AuditEvent;
-use super::error::StoreError;
-use super::statement::bind;
-use super::users::{self, CurrentUser};
-use super::values::{column, tenant, tenant_text};
 use gatepost_protocol::login::letters::verified_address;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::users::{self, CurrentUser};
+use gatepost_store::{Store, StoreError, bind, column, tenant, tenant_text};
 
 /// A user as stored.
 #[derive(Clone, Debug, PartialEq)]

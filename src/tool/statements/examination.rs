@@ -5,11 +5,8 @@ use std::time::{Duration, Instant};
 
 use postgres::Client;
 
-use super::Store;
-use super::connecting::START_UP;
-use super::error::StoreError;
-use super::statement::bind;
 use gatepost_protocol::registration::problem::{Finding, Verdict};
+use gatepost_store::{START_UP, Store, StoreError, bind};
 
 /// `:connections` is the size of the pool. During a reload each machine has two processes.
 const EXAMINE: &str = "

@@ -1,0 +1,5 @@
+//! The statements of administrators and of SCIM, written as those of the store are, on its
+//! connections.
+
+pub mod admin_people;
+pub mod scim_users;

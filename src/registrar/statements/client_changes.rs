@@ -1,0 +1,159 @@
+//! What a change of the registry does to clients, and to the secrets of clients and resources.
+
+use std::collections::BTreeMap;
+
+use postgres::types::Json;
+use serde_json::Value;
+
+use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::redirect_uri::origin_of;
+use gatepost_store::clients::SecretRow;
+use gatepost_store::registry_writer::RegistryWriter;
+use gatepost_store::{Bound, StoreError, bind, column};
+
+const UPSERT_CLIENTS: &str = "
+WITH put AS MATERIALIZED (
+    SELECT c.client_id, c.metadata, c.enabled, string_to_array(c.origins, ' ') AS origins
+    FROM unnest(:client_ids::text[], :metadata::jsonb[], :enabled::boolean[], :origins::text[])
+      AS c (client_id, metadata, enabled, origins)
+), written AS (
+    INSERT INTO clients (client_id, metadata, enabled, origins)
+    SELECT client_id, metadata, enabled, origins FROM put
+    ON CONFLICT (client_id) DO UPDATE
+    SET metadata = excluded.metadata, enabled = excluded.enabled, origins = excluded.origins,
+        updated_at = clock_timestamp(),
+        epoch = CASE WHEN clients.enabled AND NOT excluded.enabled THEN new_epoch()
+                     ELSE clients.epoch END
+)
+SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled AND NOT put.enabled";
+
+/// Registers clients or replaces their registrations: each name with the registration object,
+/// without its secrets, and whether it is enabled. Disabling ends what was issued to it.
+pub fn upsert_clients(
+    writer: &mut RegistryWriter<'_>,
+    clients: &[(&ClientId, &Value, bool)],
+) -> Result<(), StoreError> {
+    let mut client_ids = Vec::new();
+    let mut metadata = Vec::new();
+    let mut enabled = Vec::new();
+    let mut origins = Vec::new();
+    for (client_id, registered, is_enabled) in clients {
+        client_ids.push(*client_id);
+        metadata.push(Json(*registered));
+        enabled.push(*is_enabled);
+        origins.push(origins_of(registered));
+    }
+    let bound = bind!(UPSERT_CLIENTS, client_ids, metadata, enabled, origins);
+    for disabled in writer.query(bound)? {
+        writer.revoked_clients.push(column(&disabled, "client_id")?);
+    }
+    Ok(())
+}
+
+/// Whose scripts may read answers about the client, apart by blanks.
+fn origins_of(metadata: &Value) -> String {
+    ["redirect_uris", "allowed_cors_origins"]
+        .into_iter()
+        .filter_map(|key| metadata.get(key)?.as_array())
+        .flatten()
+        .filter_map(|uri| origin_of(uri.as_str()?))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+const REMOVE_CLIENTS: &str = "
+WITH unused AS (DELETE FROM client_uses WHERE client_id = ANY(:client_ids::text[])),
+     unused_flows AS (DELETE FROM flow_uses WHERE client_id = ANY(:client_ids::text[]))
+DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_id, metadata";
+
+pub fn remove_clients(
+    writer: &mut RegistryWriter<'_>,
+    clients: &[&ClientId],
+) -> Result<BTreeMap<ClientId, Value>, StoreError> {
+    let mut removed = BTreeMap::new();
+    for row in writer.query(bind!(REMOVE_CLIENTS, client_ids = clients))? {
+        let metadata = column::<Json<Value>>(&row, "metadata")?.0;
+        removed.insert(column(&row, "client_id")?, metadata);
+    }
+    Ok(removed)
+}
+
+const PUT_CLIENT_SECRETS: &str = "
+INSERT INTO client_secrets (client_id, id, sealed_digest, description, expires_at)
+SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
+                     :expiries::timestamptz[])
+ON CONFLICT (client_id, id) DO UPDATE
+SET sealed_digest = excluded.sealed_digest, description = excluded.description,
+    expires_at = excluded.expires_at";
+
+const PUT_RESOURCE_SECRETS: &str = "
+INSERT INTO resource_secrets (resource, id, sealed_digest, description, expires_at)
+SELECT * FROM unnest(:owners::text[], :ids::bytea[], :digests::bytea[], :descriptions::text[],
+                     :expiries::timestamptz[])
+ON CONFLICT (resource, id) DO UPDATE
+SET sealed_digest = excluded.sealed_digest, description = excluded.description,
+    expires_at = excluded.expires_at";
+
+/// Adds secrets of clients, or of resources, each under its owner's name, or replaces those of
+/// the same id.
+pub fn put_secrets(
+    writer: &mut RegistryWriter<'_>,
+    of_clients: bool,
+    secrets: &[(&str, SecretRow)],
+) -> Result<(), StoreError> {
+    let mut owners = Vec::new();
+    let mut ids = Vec::new();
+    let mut digests = Vec::new();
+    let mut descriptions = Vec::new();
+    let mut expiries = Vec::new();
+    for (owner, row) in secrets {
+        owners.push(*owner);
+        ids.push(&row.id[..]);
+        digests.push(row.sealed_digest.expose());
+        descriptions.push(row.description.as_str());
+        expiries.push(row.expires_at);
+    }
+    let put = bind!(
+        PUT_CLIENT_SECRETS,
+        owners,
+        ids,
+        digests,
+        descriptions,
+        expiries
+    );
+    let sql = if of_clients {
+        put.sql
+    } else {
+        PUT_RESOURCE_SECRETS
+    };
+    writer.execute(Bound { sql, ..put }).map(drop)
+}
+
+const REMOVE_CLIENT_SECRETS: &str = "
+DELETE FROM client_secrets s USING unnest(:owners::text[], :ids::bytea[]) AS g (client_id, id)
+WHERE s.client_id = g.client_id AND s.id = g.id";
+
+const REMOVE_RESOURCE_SECRETS: &str = "
+DELETE FROM resource_secrets s USING unnest(:owners::text[], :ids::bytea[]) AS g (resource, id)
+WHERE s.resource = g.resource AND s.id = g.id";
+
+/// Removes secrets of clients, or of resources, each named by its owner and its id.
+pub fn remove_secrets(
+    writer: &mut RegistryWriter<'_>,
+    of_clients: bool,
+    secrets: &[(&str, [u8; 16])],
+) -> Result<(), StoreError> {
+    let mut owners = Vec::new();
+    let mut ids = Vec::new();
+    for (owner, id) in secrets {
+        owners.push(*owner);
+        ids.push(&id[..]);
+    }
+    let removed = bind!(REMOVE_CLIENT_SECRETS, owners, ids);
+    let sql = if of_clients {
+        removed.sql
+    } else {
+        REMOVE_RESOURCE_SECRETS
+    };
+    writer.execute(Bound { sql, ..removed }).map(drop)
+}

@@ -1,0 +1,210 @@
+//! What a change of the registry reads of users, and does to them.
+
+use std::collections::BTreeSet;
+use std::slice;
+
+use postgres::Row;
+use postgres::types::Json;
+
+use gatepost_protocol::registration::user::UserEntry;
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::registry_writer::{RegistryReader, RegistryWriter};
+use gatepost_store::users::{self, UserRow};
+use gatepost_store::{StoreError, bind, column, read, tenant_text};
+
+/// A user as they stand within the change.
+pub fn user(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
+    let rows = reader.read(bind!(users::FIND, sub))?;
+    rows.first().map(users::user).transpose()
+}
+
+#[derive(Clone, Debug)]
+pub struct FoundUser {
+    /// Which description, from 0.
+    pub index: usize,
+    /// Whether the name fits; otherwise the subject does.
+    pub by_name: bool,
+    pub user: UserRow,
+}
+
+const FIND_USERS: &str = "
+WITH described AS (
+    SELECT d.ordinal - 1 AS index, d.sub AS given, d.tenant AS of_tenant,
+           lower(normalize(d.username, NFKC)) AS key
+    FROM unnest(:subs::text[], :tenants::text[], :usernames::text[])
+      WITH ORDINALITY AS d (sub, tenant, username, ordinal)
+), named AS (
+    SELECT d.index, true AS by_name, u.*
+    FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
+    FOR NO KEY UPDATE OF u
+), identified AS (
+    SELECT d.index, false AS by_name, u.*
+    FROM described d JOIN users u ON u.sub = d.given
+    FOR NO KEY UPDATE OF u
+)
+SELECT * FROM named UNION ALL SELECT * FROM identified";
+
+/// Everybody whom one of the descriptions fits, by name or by subject. Until a change is done
+/// nobody else changes them: what it makes of them overwrites nothing that was not compared.
+pub fn find_users(
+    reader: &mut RegistryReader<'_>,
+    described: &[UserEntry],
+) -> Result<Vec<FoundUser>, StoreError> {
+    let mut subs = Vec::new();
+    let mut tenants = Vec::new();
+    let mut usernames = Vec::new();
+    for user in described {
+        subs.push(user.subject.as_ref());
+        tenants.push(tenant_text(user.tenant.as_ref()));
+        usernames.push(user.username.as_deref());
+    }
+    let bound = bind!(FIND_USERS, subs, tenants, usernames);
+    let mut text = bound.text();
+    if !reader.holds_users {
+        text = text.replace("FOR NO KEY UPDATE OF u", "");
+    }
+    reader.require_time()?;
+    let rows = reader.transaction.query(&text, bound.values)?;
+    rows.iter().map(found).collect()
+}
+
+fn found(row: &Row) -> Result<FoundUser, StoreError> {
+    let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
+    read!(row, FoundUser { by_name; index, user: users::user(row)? })
+}
+
+const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
+
+/// Everybody, by subject.
+pub fn users(reader: &mut RegistryReader<'_>) -> Result<Vec<UserRow>, StoreError> {
+    reader.list(bind!(ALL_USERS), users::user)
+}
+
+const REMOVED_SUBJECTS: &str =
+    "SELECT r.sub FROM removed_subjects r WHERE r.sub = ANY(:subs::text[])";
+
+/// Those of the subjects whose user was removed.
+pub fn removed_subjects(
+    reader: &mut RegistryReader<'_>,
+    subjects: &[&str],
+) -> Result<BTreeSet<Subject>, StoreError> {
+    let bound = bind!(REMOVED_SUBJECTS, subs = subjects);
+    reader.list(bound, |row| column(row, "sub"))
+}
+
+const SUBJECTS_AMONG: &str = "
+SELECT s.sub FROM (SELECT u.sub FROM users u UNION ALL SELECT r.sub FROM removed_subjects r) AS s
+WHERE s.sub = ANY(:names::text[])";
+
+/// Those of the names that are, or once were, the subject of a user.
+pub fn subjects_among(
+    reader: &mut RegistryReader<'_>,
+    names: &[&str],
+) -> Result<BTreeSet<Subject>, StoreError> {
+    reader.list(bind!(SUBJECTS_AMONG, names), |row| column(row, "sub"))
+}
+
+const TENANTS_OF_OTHERS: &str =
+    "SELECT DISTINCT u.tenant FROM users u WHERE u.tenant <> '' AND u.sub <> ALL(:subs::text[])";
+
+/// Tenants that users other than these belong to.
+pub fn tenants_of_others(
+    reader: &mut RegistryReader<'_>,
+    subjects: &[&str],
+) -> Result<BTreeSet<String>, StoreError> {
+    let bound = bind!(TENANTS_OF_OTHERS, subs = subjects);
+    reader.list(bound, |row| column(row, "tenant"))
+}
+
+/// Another user of the tenant who has the same verified address.
+pub fn find_sharing(
+    reader: &mut RegistryReader<'_>,
+    sub: &Subject,
+) -> Result<Option<Subject>, StoreError> {
+    let rows = reader.read(bind!(users::FIND_SHARING, sub))?;
+    rows.first().map(|row| column(row, "sub")).transpose()
+}
+
+/// Adds a user, with the event that says so. `Taken` as by [`users::insert`].
+pub fn insert_user(
+    writer: &mut RegistryWriter<'_>,
+    new: &UserRow,
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    new.insert_by(|bound| writer.audited(bound, slice::from_ref(audit)))
+}
+
+const UPDATE_USER: &str = "
+WITH before AS (
+    SELECT epoch FROM users WHERE sub = :sub::text FOR UPDATE
+)
+UPDATE users
+SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)),
+    tenant = :tenant::text, enabled = :enabled::bool, claims = :claims::jsonb,
+    password_hash = coalesce(:password_hash::text, password_hash), updated_at = clock_timestamp(),
+    epoch = CASE WHEN (enabled AND NOT :enabled::bool) OR tenant IS DISTINCT FROM :tenant::text
+                      OR coalesce(:password_hash::text <> password_hash,
+                                  :password_hash::text IS NOT NULL)
+                 THEN new_epoch() ELSE users.epoch END
+FROM before WHERE sub = :sub::text
+RETURNING users.epoch <> before.epoch AS revoked";
+
+/// Changes a user to this; `false` when there is none. No password leaves the present one.
+/// Disabling, another password and another tenant end what was signed in before.
+pub fn update_user(writer: &mut RegistryWriter<'_>, user: &UserRow) -> Result<bool, StoreError> {
+    let changed = writer.query(bind!(
+        UPDATE_USER,
+        ..user {
+            sub,
+            username,
+            enabled
+        },
+        tenant = tenant_text(user.tenant.as_ref()),
+        claims = Json(&user.claims),
+        password_hash = user.password_hash.as_ref().map(SecretText::expose)
+    ))?;
+    let Some(changed) = changed.first() else {
+        return Ok(false);
+    };
+    if column(changed, "revoked")? {
+        writer.revoked_users.push(user.sub.clone());
+    }
+    Ok(true)
+}
+
+const REMOVE_USER: &str = "
+WITH removed AS (
+    DELETE FROM users WHERE sub = :sub::text RETURNING sub
+), called AS (
+    UPDATE session_clients SET due_at = clock_timestamp()
+    WHERE sub = :sub::text AND due_at IS NULL AND tries = 0
+)
+INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHING";
+
+/// Removes a user with their consents; the subject is never given again. `false` when there was
+/// none.
+pub fn remove_user(writer: &mut RegistryWriter<'_>, sub: &Subject) -> Result<bool, StoreError> {
+    Ok(writer.execute(bind!(REMOVE_USER, sub))? > 0)
+}
+
+// No step was taken yet.
+const ADD_APP: &str = "
+WITH changed AS (
+    UPDATE users SET factors = factors + 1, strongest_acr = '2' WHERE sub = :sub::text RETURNING sub
+), added AS (
+    INSERT INTO authenticators (sub, kind, id, secret, last_step)
+    SELECT changed.sub, 'totp', '', :secret::bytea, 0 FROM changed
+), {audited changed} FROM changed";
+
+/// Gives a new user an app that shows codes.
+pub fn add_app(
+    writer: &mut RegistryWriter<'_>,
+    sub: &Subject,
+    sealed: &[u8],
+    audit: &AuditEvent<'_>,
+) -> Result<(), StoreError> {
+    let bound = bind!(ADD_APP, sub, secret = sealed);
+    writer.audited(bound, slice::from_ref(audit)).map(drop)
+}
