@@ -120,25 +120,27 @@ pub struct NewMember<'a> {
 }
 
 // The letter is spent first. Of many at once each waits for the row of the link, and then sees how
-// many uses are left. Of two letters for one address at once the second does nothing.
+// many uses are left. Of two letters for one address at once the second does nothing. The name of an
+// address that somebody has is not taken: an invitation that verifies it at that moment would find
+// that it was, and leave it unverified.
 const JOIN: &str = "
 WITH keys AS (
     SELECT l.tenant, :address::text AS name, true AS is_alone
-    FROM sign_up_links l WHERE l.id = :id::bytea
+    FROM sign_up_links l
+    WHERE l.id = :id::bytea AND NOT EXISTS (
+        SELECT FROM users u
+        WHERE u.tenant = l.tenant AND u.claims ? 'email'
+          AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254)
+              = lower(:address::text) COLLATE \"C\")
 ), {names taken}, spent AS (
     INSERT INTO used_assertions (day, issuer, jti_hash)
-    SELECT :day::int4, 'join', :jti_hash::bytea FROM sign_up_links l
+    SELECT :day::int4, 'join', :jti_hash::bytea FROM sign_up_links l CROSS JOIN keys
     WHERE l.id = :id::bytea AND l.used < l.uses
       AND l.ended_at IS NULL AND l.expires_at > clock_timestamp()
       AND {names are free}
       AND NOT EXISTS (
         SELECT FROM users n
         WHERE n.sub = :username::text AND n.username IS NULL AND n.tenant = l.tenant)
-      AND NOT EXISTS (
-        SELECT FROM users u
-        WHERE u.tenant = l.tenant AND u.claims ? 'email'
-          AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254)
-              = lower(:address::text) COLLATE \"C\")
     ON CONFLICT (day, issuer, jti_hash) DO NOTHING RETURNING day
 ), used AS (
     UPDATE sign_up_links l SET used = used + 1 FROM spent
