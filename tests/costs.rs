@@ -208,7 +208,7 @@ impl Meter {
 
     /// Waits until the upkeep at the start is over; the next is a minute away.
     fn await_quiet(&mut self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + SOON;
         // Its last statement; sign-ins have others over the same table.
         let is_last =
             |query: &String| query.starts_with("DELETE FROM sign_in_failures WHERE bucket IN");
@@ -640,7 +640,7 @@ fn scans(database: &TestDatabase) -> BTreeMap<String, i64> {
 /// Counts reach the statistics at the latest when their connection ends.
 fn await_disconnection(database: &TestDatabase, role: &Role) {
     let connected = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1";
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + SOON;
     while database
         .client()
         .query_one(connected, &[&role.0])

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::serving::{Service, Wire, connect_from, is_alive};
-use crate::support::waiting::await_that;
+use crate::support::waiting::{SOON, await_that};
 
 /// A listener that no longer accepts is replaced within this.
 const AFTER_DEAFNESS: Duration = Duration::from_secs(20);
@@ -111,9 +111,7 @@ fn one_source_fills_its_half_of_the_lane_and_another_is_served() {
     sleep(Duration::from_millis(200));
     slow.extend((0..11).map(|_| begin_slow_post(&service)));
     let refused = || service.log().matches("status=503").count();
-    await_that("three are turned away", Duration::from_secs(20), || {
-        refused() == 3
-    });
+    await_that("three are turned away", SOON, || refused() == 3);
     let begun = Instant::now();
     for _ in 0..5 {
         let mut other = Wire::over(connect_from([127, 0, 0, 2], service.address));
@@ -166,7 +164,7 @@ fn a_client_that_ends_in_the_middle_of_its_body_leaves_nothing_behind() {
     for number in 1..=50 {
         drop(begin_slow_post(&service));
         let is_answered = || service.log().matches("path=/x ").count() == number;
-        await_that("it is answered", Duration::from_secs(10), is_answered);
+        await_that("it is answered", SOON, is_answered);
     }
     await_that(
         "all connections are closed",

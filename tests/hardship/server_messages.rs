@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::serving::Service;
-use crate::support::waiting::await_that;
+use crate::support::waiting::{SOON, await_that};
 
 /// Sends `request` over a connection of its own; answers the status.
 fn status_of(service: &Service, request: &str) -> u16 {
@@ -132,14 +132,12 @@ fn what_the_server_refuses_itself_is_logged_without_its_query_and_programs_get_j
             "method=POST path={} status={status} ",
             target.trim_end_matches("?secret")
         );
-        await_that("the log has it", Duration::from_secs(5), || {
-            service.log().contains(&line)
-        });
+        await_that("the log has it", SOON, || service.log().contains(&line));
     }
     let mut wire = service.connect();
     wire.send("GET nowhere?secret HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(wire.answer().status, 400);
-    await_that("the log has it", Duration::from_secs(5), || {
+    await_that("the log has it", SOON, || {
         service.log().contains("method=GET path= status=400 ")
     });
     assert!(!service.log().contains("secret "), "{}", service.log());
@@ -416,7 +414,7 @@ fn the_admin_address_serves_one_request_per_connection_and_no_bodies() {
     // Two processes share the address while one follows the other.
     let old = service.server_process();
     service.signal("HUP");
-    await_that("another process serves", Duration::from_secs(20), || {
+    await_that("another process serves", SOON, || {
         service
             .server_processes()
             .iter()

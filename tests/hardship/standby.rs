@@ -28,6 +28,10 @@ const OWN_PASSWORD: &str = "a long password of one's own";
 const OFFLINE: &str = "openid profile orders.read offline_access";
 /// A statement that waits for a standby is cancelled after 3 s.
 const WAITED: Duration = Duration::from_secs(2);
+/// Less than that, and as much as a busy machine may take.
+const AT_ONCE: Duration = Duration::from_millis(2_900);
+/// A command that waits for a standby does so for half a minute.
+const COMMAND_AT_ONCE: Duration = Duration::from_secs(10);
 
 /// Something that ends something, as often as it is sent.
 struct Ending<'a> {
@@ -84,7 +88,7 @@ impl Ending<'_> {
             answer.text()
         );
         assert!(
-            began.elapsed() < WAITED,
+            began.elapsed() < AT_ONCE,
             "{}, {case}: {:?}",
             self.name,
             began.elapsed()
@@ -425,7 +429,7 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
             .text()
             .contains("You are signed out")
     );
-    assert!(began.elapsed() < WAITED, "{:?}", began.elapsed());
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
 
     cluster.await_a_standby(false);
     for_each(&mut endings, |ending| {
@@ -650,7 +654,7 @@ fn what_is_there_already_is_told_only_once_a_standby_has_it() {
     let planned = gatepost.run(&["plan", other.to_str().unwrap()], "");
     assert_eq!(planned.status.code(), Some(3), "{planned:?}");
     gatepost.run_well(&["export"], "");
-    assert!(began.elapsed() < WAITED * 2, "{:?}", began.elapsed());
+    assert!(began.elapsed() < COMMAND_AT_ONCE, "{:?}", began.elapsed());
 
     cluster.await_a_standby(false);
     for_each(&mut makings, |making| {
@@ -710,7 +714,7 @@ fn a_command_ends_its_wait_for_a_standby_and_tells_how() {
         let began = Instant::now();
         signal(signal_name, &[waiting_command.id()]);
         assert_told(waiting_command, done, signal_name);
-        assert!(began.elapsed() < WAITED * 2, "{:?}", began.elapsed());
+        assert!(began.elapsed() < COMMAND_AT_ONCE, "{:?}", began.elapsed());
         assert_eq!(enabled(&gatepost, "bob"), command == "enable");
     }
 
@@ -738,7 +742,7 @@ fn a_command_ends_its_wait_for_a_standby_and_tells_how() {
     let today = database.today();
     let kept = partitions::maintain(&store, &HORIZONS, Day(today.0 + 60));
     assert_eq!(kept.unwrap_err(), StoreError::Unacknowledged);
-    assert!(began.elapsed() < WAITED * 3, "{:?}", began.elapsed());
+    assert!(began.elapsed() < AT_ONCE * 2, "{:?}", began.elapsed());
     database.run("SELECT FROM leader FOR UPDATE NOWAIT; ROLLBACK");
 
     // Without an answer.

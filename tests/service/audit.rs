@@ -18,7 +18,7 @@ use crate::support::gatepost::{
     ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document,
 };
 use crate::support::postgres::TestDatabase;
-use crate::support::waiting::{await_that, until_served};
+use crate::support::waiting::{SOON, await_that, until_served};
 
 /// Exit code and what was printed.
 fn verify(gatepost: &Gatepost, heads: Option<&str>) -> (i32, String) {
@@ -51,7 +51,7 @@ fn count(gatepost: &Gatepost, condition: &str) -> i64 {
 }
 
 fn await_count(gatepost: &Gatepost, condition: &str, least: i64) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + SOON;
     while count(gatepost, condition) < least {
         assert!(
             Instant::now() < deadline,
@@ -756,7 +756,7 @@ fn midnight_ends_chains_and_the_next_ones_name_their_ends() {
     let (old, seq): (String, i64) = (row.get(0), row.get(1));
     assert_eq!(count(&gatepost, &format!("chain = '{old}'")), seq + 1);
     // The minute began anew, too, so the heads are told.
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + SOON;
     while !gatepost.log().contains("audit heads: ") {
         assert!(Instant::now() < deadline, "no heads are told");
         thread::sleep(Duration::from_millis(50));

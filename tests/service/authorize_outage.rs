@@ -8,7 +8,7 @@ use crate::support::flow::{authorize_path, basic, code, sign_in, signed_in, user
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1};
 use crate::support::http::Answer;
 use crate::support::offline::{self, CONF1, ORDERS, access, refresh};
-use crate::support::waiting::await_that;
+use crate::support::waiting::{SOON, await_that};
 
 #[test]
 fn an_outage_is_a_page_for_people_and_an_error_for_silent_clients() {
@@ -158,7 +158,7 @@ fn nothing_is_granted_by_a_catalogue_that_cannot_be_read_for_half_a_minute() {
         "DELETE FROM catalogue_entries WHERE name = 'https://bent.example';
          UPDATE installation SET registry_version = registry_version + 1",
     );
-    await_that("it is read again", Duration::from_secs(5), || {
+    await_that("it is read again", SOON, || {
         browser.get(&silent).query().contains_key("code")
     });
     assert!(!is_active(), "it was revoked");

@@ -602,7 +602,7 @@ fn a_server_that_cannot_open_the_keys_of_a_reset_says_so_and_not_that_the_databa
     gatepost.run_well(&["key", "reset"], "");
     let said = "degraded: a signing key does not open under the master secret that this process read when it started: \
                 restart it once its file has the right one\n";
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + SOON;
     while !ask_alone(&admin, "GET /readyz").1.starts_with("degraded") {
         assert!(Instant::now() < deadline, "{}", gatepost.log());
         std::thread::sleep(Duration::from_millis(50));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cli_support::Installation;
+use crate::support::waiting::SOON;
 
 const SECRET: &str = "canary-of-the-plan-17";
 
@@ -521,7 +522,7 @@ fn at_a_terminal_there_are_colours_and_a_line_of_progress() {
 
 /// Waits until somebody has the registry to themselves.
 fn await_change_under_way(installation: &Installation) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + SOON;
     let mut client = installation.database.client();
     while client
         .query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[])
@@ -548,7 +549,7 @@ fn killed_in_the_middle_apply_leaves_nothing_behind() {
     child.kill().unwrap();
     child.wait().unwrap();
     // The database notices, and rolls back.
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + SOON;
     let mut client = installation.database.client();
     while client
         .query("SELECT FROM installation FOR UPDATE SKIP LOCKED", &[])

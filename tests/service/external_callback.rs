@@ -15,6 +15,7 @@ use crate::support::jwt::verified;
 use crate::support::signer::now;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{Place, Upstream};
+use crate::support::waiting::SOON;
 
 /// A Gatepost and its providers, all of them one server: `up` brings new people, `closed` does not,
 /// `of-acme` is a tenant's, `leaving` signs out there.
@@ -113,7 +114,7 @@ impl House {
     /// Events of that name with that reason, once they are written.
     fn await_audited(&self, reason: &str) {
         let sql = "SELECT count(*) FROM audit_events WHERE event = 'external_sign_in_failed' AND detail->>'reason' = $1";
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + SOON;
         while self.one::<i64>(sql, reason) == 0 {
             assert!(
                 Instant::now() < deadline,

@@ -14,6 +14,7 @@ use crate::support::gatepost::{
 };
 use crate::support::http::Answer;
 use crate::support::jwt::{half_hash, verified};
+use crate::support::waiting::SOON;
 
 const SCOPE: &str = "openid profile roles orders.read orders.write offline_access";
 /// What a client may have that gets no refresh tokens.
@@ -101,7 +102,7 @@ fn events(gatepost: &Gatepost, name: &str) -> i64 {
 /// Failures that the log tells of once there are so many: they are written a moment after the
 /// answer.
 fn failures_told(gatepost: &Gatepost, least: i64) -> i64 {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + SOON;
     loop {
         let told = events(gatepost, "sign_in_failed");
         if told >= least || Instant::now() > deadline {

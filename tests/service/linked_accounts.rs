@@ -562,7 +562,7 @@ fn a_link_that_fails_there_is_explained_on_the_account_page() {
         assert!(!answer.text().contains("confirm_link"));
     }
     assert_eq!(house.links(), 0);
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + SOON;
     while house.events("identity_link_failed").len() < 4 {
         assert!(
             Instant::now() < deadline,

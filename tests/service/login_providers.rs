@@ -17,6 +17,7 @@ use crate::support::http::{Answer, Browser, free_port};
 use crate::support::signer::now;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_ID, Place, Plan, Upstream};
+use crate::support::waiting::SOON;
 
 const ALLOWED: (&str, &str) = ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8");
 /// Names and display names of every provider, those of hidden ones among them.
@@ -606,7 +607,7 @@ fn a_provider_that_is_away_is_no_dead_end() {
     assert_eq!(upstream.visits(), 0);
     let audited =
         "audit_events WHERE event = 'external_sign_in_failed' AND detail->>'reason' = 'GP1724'";
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + SOON;
     while gatepost.database.count(audited) == 0 {
         assert!(Instant::now() < deadline, "nothing was audited");
         sleep(Duration::from_millis(50));

@@ -106,7 +106,7 @@ fn under_use_and_after_the_server_process_was_killed() {
         let old = gatepost.server_processes();
         CONF2.revoke(&gatepost, refresh(&tokens));
         kill_at_once(old[0]);
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + SOON;
         while gatepost
             .server_processes()
             .iter()

@@ -11,6 +11,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Connection};
 use crate::support::proxy::Proxy;
+use crate::support::waiting::SOON;
 
 fn behind(proxy: &Proxy) -> Gatepost {
     behind_with(proxy, &[])
@@ -26,7 +27,7 @@ fn behind_with(proxy: &Proxy, settings: &[(&str, &str)]) -> Gatepost {
 }
 
 fn soon(what: &str, gatepost: &Gatepost, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + SOON;
     while !holds() {
         assert!(Instant::now() < deadline, "{what}:\n{}", gatepost.log());
         sleep(Duration::from_millis(50));

@@ -1,6 +1,37 @@
 //! Whether time tells two things apart.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Beyond it, two things differ: chance alone makes one measurement in a hundred thousand do so.
+const TOLD_APART: f64 = 4.5;
+/// What else runs on the machine spoils one measurement, and not all of them. What the product does
+/// is in each.
+const TRIES: usize = 3;
+
+/// Fails where each measurement tells the two things apart.
+pub fn assert_not_told_apart(what: &str, rounds: usize, mut trial: impl FnMut(usize)) {
+    let is_told = (0..TRIES).all(|_| {
+        let t = welch(rounds, &mut trial);
+        println!("{what}, {} tries: t = {t}", 2 * rounds);
+        t.abs() >= TOLD_APART
+    });
+    assert!(!is_told, "{what}: time tells them apart");
+}
+
+/// Does what is to be done within a time, once more where it was not. Fails where it never was.
+pub fn within<T>(limit: Duration, what: &str, mut work: impl FnMut() -> T) -> T {
+    let mut taken = Vec::new();
+    while taken.len() < TRIES {
+        let begun = Instant::now();
+        let done = work();
+        let took = begun.elapsed();
+        if took < limit {
+            return done;
+        }
+        taken.push(took);
+    }
+    panic!("{what}: {taken:?}, each longer than {limit:?}");
+}
 
 /// Welch's t of how long two things take that are tried by turns; `trial` does the one of that
 /// number.

@@ -8,7 +8,7 @@ use super::http::Answer;
 use super::record;
 
 /// Only against hangs: what comes about takes a second or two where nothing else runs.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// Waits until `condition` holds; fails after `patience`.
 pub fn await_that(what: &str, patience: Duration, mut condition: impl FnMut() -> bool) {
