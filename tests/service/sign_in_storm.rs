@@ -1,16 +1,16 @@
 //! A storm of sign-ins from many addresses, and the people who want to sign in all the same.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, sign_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
-use crate::support::waiting::{SOON, await_that, until_served};
+use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
 
 const PEOPLE: usize = 30;
 const STRANGERS: usize = 32;
@@ -60,7 +60,7 @@ fn storm(
     let mut browser = browser_at(gatepost, &new_address());
     browser.cookies.extend(cookie.cloned());
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    while goes_on(is_over) {
+    while !is_over.load(Ordering::Relaxed) {
         browser.headers = vec![(String::from("X-Forwarded-For"), new_address())];
         let answer = sign_in(&mut browser, &page, &new_address(), "wrong");
         assert!([200, 503].contains(&answer.status), "{}", answer.text());
@@ -84,13 +84,6 @@ fn are_served(least: usize, mut storm: impl FnMut() -> usize) -> bool {
         println!("{served} served of {least} at least");
         served >= least
     })
-}
-
-/// A test that has failed already ends, too.
-fn goes_on(is_over: &AtomicBool) -> bool {
-    static BEGUN: OnceLock<Instant> = OnceLock::new();
-    !is_over.load(Ordering::Relaxed)
-        && BEGUN.get_or_init(Instant::now).elapsed() < Duration::from_secs(300)
 }
 
 /// The cookie of a browser by which it is known, once its person signed in.
@@ -117,6 +110,7 @@ fn served(
     let (is_over, answers) = (AtomicBool::new(false), AtomicU32::new(0));
     let (next, served) = (AtomicU32::new(0), AtomicU32::new(0));
     thread::scope(|scope| {
+        let _over_at_last = OverAtLast(&is_over);
         for _ in 0..STRANGERS {
             scope.spawn(|| storm(gatepost, strangers_cookie, &is_over, &answers));
         }
@@ -144,12 +138,7 @@ fn served(
                 })
             })
             .collect();
-        let ended: Vec<_> = people
-            .into_iter()
-            .map(thread::ScopedJoinHandle::join)
-            .collect();
-        is_over.store(true, Ordering::Relaxed);
-        ended.into_iter().for_each(|ended| ended.unwrap());
+        people.into_iter().for_each(|one| one.join().unwrap());
     });
     served.into_inner() as usize
 }
@@ -296,9 +285,10 @@ fn passwords_that_one_client_brings_take_no_turns_from_another() {
     };
     let (is_over, answers) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
+        let _over_at_last = OverAtLast(&is_over);
         for _ in 0..2 * STRANGERS {
             scope.spawn(|| {
-                while goes_on(&is_over) {
+                while !is_over.load(Ordering::Relaxed) {
                     let status = ask("first", &new_address(), "wrong");
                     assert!([400, 503].contains(&status), "{status}");
                     pause_if_turned_away(status);
@@ -312,7 +302,6 @@ fn passwords_that_one_client_brings_take_no_turns_from_another() {
                 .filter(|number| ask("second", &format!("person{number}"), ALICE_PASSWORD) == 200)
                 .count()
         });
-        is_over.store(true, Ordering::Relaxed);
         assert!(are_served, "the first client has so many in line");
     });
 }
