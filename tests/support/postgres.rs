@@ -84,8 +84,17 @@ impl TestDatabase {
 
     /// A database as `gatepost migrate` leaves it for that issuer.
     pub fn ready(issuer: &str) -> TestDatabase {
+        TestDatabase::copied(issuer, template::copy_migrated)
+    }
+
+    /// The same with the usual registration.
+    pub fn registered(issuer: &str) -> TestDatabase {
+        TestDatabase::copied(issuer, template::copy_registered)
+    }
+
+    fn copied(issuer: &str, copy: fn(name: &str, issuer: &str)) -> TestDatabase {
         let schema = new_name();
-        template::copy(&schema, issuer);
+        copy(&schema, issuer);
         let around = in_database(&schema);
         TestDatabase {
             url: with_options(&around, &schema, ""),
