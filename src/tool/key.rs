@@ -9,6 +9,7 @@ use std::{fs, thread};
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
+use super::imported_key::{self, ImportedKey};
 use super::input::{self, unread};
 use super::operator::{EVERYWHERE, Operator};
 use super::output::{self, Failure, time};
@@ -23,7 +24,6 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::events::audit_event;
 use gatepost_server::app::key_keeping::{self, key_of, new_key, times_of, told_times};
 use gatepost_server::keys::sealing::Sealer;
-use gatepost_server::keys::signing::{self, ImportedKey};
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys::{self, SigningKeyRow};
 
@@ -353,7 +353,7 @@ const LONGEST: u64 = 65_536;
 
 pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
     let pem = read(invocation.value(0))?;
-    let key = signing::import(&pem).map_err(Failure::Refused)?;
+    let key = imported_key::read(&pem).map_err(Failure::Refused)?;
     let kid = invocation.option("--kid");
     if let Some(kid) = kid {
         check_kid(kid)?;

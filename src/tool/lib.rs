@@ -12,6 +12,7 @@ mod explain;
 mod healthcheck;
 mod idp;
 mod import;
+mod imported_key;
 mod input;
 mod key;
 mod mail;

@@ -48,7 +48,7 @@ pub const ROOMS: &[Room] = &[
     core("protocol/login", "protocol/login"),
     core("protocol/logout", "protocol/logout"),
     room("protocol", "protocol"),
-    core("server/keys", "server/keys server/app/key_keeping"),
+    core("server/keys", "server/keys server/app/key_keeping tool/imported_key"),
     core("store/grants", "store/grants store/endings store/tokens store/consents store/device_authorizations"),
     core("store/sessions", "store/sessions"),
     core("store/users", "store/users manage/statements/scim_users manage/statements/admin_people registrar/statements/user_changes store/sign_in_failures store/linked_identities"),
