@@ -3,21 +3,17 @@
 //! redirects, no cookies, no connections kept; bounded in time, size and number, and only to
 //! addresses that `protocol/upstream/outbound_address.rs` lets through.
 
-mod certificate;
 pub mod message;
 mod places;
 mod postman;
 mod request;
-mod rsa_key_exchange;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub use certificate::days_left;
 use places::{Places, Taker};
 pub use postman::{Postman, Undelivered};
-pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest};
-pub use rsa_key_exchange::takes_rsa_key_exchange;
+pub use request::{Deadline, OutboundAnswer, OutboundError, OutboundRequest, authorities};
 use ureq::Agent;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 

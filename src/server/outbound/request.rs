@@ -424,7 +424,9 @@ pub(super) fn tls_config(ca_file: Option<&Path>) -> Result<TlsConfig, String> {
         .build())
 }
 
-pub(super) fn authorities(ca_file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The certificates of the system's store, and those (PEM) in `ca_file`. The error says what is
+/// wrong with the file.
+pub fn authorities(ca_file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut authorities = rustls_native_certs::load_native_certs().certs;
     if let Some(path) = ca_file {
         authorities.extend(certificates(path)?);

@@ -13,11 +13,14 @@ use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::words::forwarded::{Cidr, is_trusted, source};
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_server::config::{Config, ListenAddress};
-use gatepost_server::outbound::{
-    Outbound, OutboundAnswer, OutboundError, OutboundRequest, days_left, takes_rsa_key_exchange,
-};
+use gatepost_server::outbound::{Outbound, OutboundAnswer, OutboundError, OutboundRequest};
 
+mod certificate;
 mod proofs;
+mod rsa_key_exchange;
+
+use certificate::days_left;
+use rsa_key_exchange::takes_rsa_key_exchange;
 
 /// No machine has this address (RFC 5737).
 const CLAIMED: &str = "203.0.113.9";

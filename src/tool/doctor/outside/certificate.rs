@@ -12,7 +12,10 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-use super::request::{WHOLE, authorities};
+use gatepost_server::outbound::authorities;
+
+/// How long each step may take: connecting, and each read and write.
+const STEP: Duration = Duration::from_secs(5);
 
 /// The days that the certificate is good for, up to `most`. It asks the verifier that judges every
 /// handshake, once for each day, so no other code has to read certificates.
@@ -54,11 +57,11 @@ pub fn days_left(
 pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut tried = (host, port)
         .to_socket_addrs()?
-        .map(|address| TcpStream::connect_timeout(&address, WHOLE));
+        .map(|address| TcpStream::connect_timeout(&address, STEP));
     let stream = tried
         .find_map(Result::ok)
         .ok_or(ErrorKind::ConnectionRefused)?;
-    stream.set_read_timeout(Some(WHOLE))?;
-    stream.set_write_timeout(Some(WHOLE))?;
+    stream.set_read_timeout(Some(STEP))?;
+    stream.set_write_timeout(Some(STEP))?;
     Ok(stream)
 }
