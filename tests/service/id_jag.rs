@@ -637,7 +637,7 @@ mod issuing {
 
 /// What `gatepost explain -` says of that, and whether it is good.
 fn explained(gatepost: &Gatepost, what: &str) -> (bool, String) {
-    let output = gatepost.run(&["explain", "-"], what);
+    let output = gatepost.explain(what);
     let told = String::from_utf8(output.stdout).unwrap();
     // Its lines are wrapped.
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
