@@ -22,6 +22,7 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::explanation::{
     Explained, authorization_request, is_secret, query_of, refused,
 };
+use gatepost_server::app::failure::Failure as EndpointFailure;
 use gatepost_server::app::{App, Extensions, LoadError};
 use gatepost_server::http::incoming::is_harmless;
 use gatepost_store::audit_events::{self, EventFilter};
@@ -84,10 +85,11 @@ fn from_input(invocation: &Invocation) -> Result<(Explained, &'static str), Fail
         ));
     }
     let app = app(invocation)?;
-    Ok(match is_request {
-        true => (token::request(&app, text.expose())?, "the request"),
-        false => (token::token(&app, &text)?, "the token"),
-    })
+    let (judged, name) = match is_request {
+        true => (token::request(&app, text.expose()), "the request"),
+        false => (token::token(&app, &text), "the token"),
+    };
+    Ok((judged.or_else(explain_refusal)?, name))
 }
 
 fn read_input() -> Result<SecretText, Failure> {
@@ -153,6 +155,17 @@ fn address(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
     match Parameters::parse(query.as_bytes()) {
         Ok(sent) => Ok(authorization_request(app, sent, all, &[""])?),
         Err(reason) => Ok(refused(reason, None)),
+    }
+}
+
+/// What was found; or the failure that the endpoint would answer with.
+type Judged = Result<Explained, EndpointFailure>;
+
+/// A refusal is a finding, too. Of the others an explanation only meets that of the store.
+fn explain_refusal(failure: EndpointFailure) -> Judged {
+    match failure {
+        EndpointFailure::Refused(refusal) => Ok(refused(refusal.reason, refusal.detail.as_deref())),
+        failure => Err(failure),
     }
 }
 

@@ -13,6 +13,7 @@ use gatepost_protocol::registration::{DocumentProblem, timestamp};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_registrar::RegistrationFailure;
+use gatepost_server::app::failure::Failure as EndpointFailure;
 use gatepost_server::config::{ConfigError, cause};
 use gatepost_store::StoreError;
 
@@ -76,6 +77,15 @@ impl From<ConfigError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::Refused(error.to_string())
+    }
+}
+
+impl From<EndpointFailure> for Failure {
+    fn from(failure: EndpointFailure) -> Failure {
+        match failure {
+            EndpointFailure::Unavailable(error) => Failure::from(error),
+            _ => Failure::refused("the database does not answer"),
+        }
     }
 }
 

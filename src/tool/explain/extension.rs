@@ -3,10 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::only;
 use super::standing::life;
-use super::token::{ProvenSender, grant};
-use crate::output::Failure;
+use super::token::{ProvenSender, broken, grant};
+use super::{Judged, explain_refusal, only};
 use gatepost_protocol::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::access_token::AccessToken;
@@ -24,7 +23,7 @@ use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::strength::Strength;
-use gatepost_registrar::explanation::{Explained, refused, told};
+use gatepost_registrar::explanation::refused;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::grants::id_jag::id_token;
 use gatepost_server::endpoints::token::introspection::access_token;
@@ -34,11 +33,7 @@ use gatepost_store::tokens;
 const LONGEST_TOLD: usize = 200;
 
 /// A request of such a grant, as far as it can be judged without doing it.
-pub(super) fn request(
-    app: &App,
-    sender: ProvenSender<'_>,
-    request: &ExtensionRequest,
-) -> Result<Explained, Failure> {
+pub(super) fn request(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Judged {
     let is_of = |grant: GrantType| request.grant_type == grant.as_str();
     if is_of(GrantType::TokenExchange) && id_jag::is_asked(request) {
         return issued_id_jag(app, sender.client, request);
@@ -47,32 +42,20 @@ pub(super) fn request(
         return exchange(app, sender.client, request);
     }
     if is_of(GrantType::JwtBearer) {
-        return Ok(assertion(app, sender, request));
+        return assertion(app, sender, request);
     }
     let left_out = "the request is well-formed; what it brings is not judged here";
     Ok(only(Finding::weak(left_out)))
 }
 
-pub(super) fn of_error(error: &TokenError) -> Explained {
-    refused(error.reason, error.detail.as_deref())
-}
-
 /// Whether an ID-JAG of ours would be given out.
-fn issued_id_jag(
-    app: &App,
-    client: &Client,
-    request: &ExtensionRequest,
-) -> Result<Explained, Failure> {
+fn issued_id_jag(app: &App, client: &Client, request: &ExtensionRequest) -> Judged {
     if !app.config.id_jag {
         let off = "no ID-JAG is given out: set GATEPOST_ID_JAG=on";
         return Ok(only(Finding::broken(off)));
     }
-    let shown = match id_jag::read(request, client) {
-        Ok(shown) => shown,
-        Err(error) => return Ok(of_error(&error)),
-    };
-    let token = id_token(app, shown).filter(|token| token.client_id == client.client_id);
-    let Some(token) = token else {
+    let token = id_token(app, id_jag::read(request, client)?);
+    let Some(token) = token.filter(|token| token.client_id == client.client_id) else {
         let detail = "subject_token is no ID token that this client got here for ID-JAGs";
         return Ok(refused(Reason::InvalidSubjectToken, Some(detail)));
     };
@@ -87,14 +70,14 @@ fn issued_id_jag(
         &snapshot.catalogue,
         app.now(),
     );
-    Ok(match judged {
+    match judged {
         Ok(granted) => {
             let audience = &granted.entry.audience;
             let gets = format!(
                 "it gets an ID-JAG for {} at {audience}, with the scope {}",
                 granted.resource, granted.scope
             );
-            only(Finding::fine(gets))
+            Ok(only(Finding::fine(gets)))
         }
         Err(error) if error.reason == Reason::InvalidTarget => {
             let entries = client.id_jag.iter();
@@ -102,19 +85,16 @@ fn issued_id_jag(
                 .map(|entry| format!("{} for {}", entry.audience, entry.resources.join(" ")))
                 .collect();
             let detail = format!("registered in id_jag: {}", entries.join("; "));
-            refused(error.reason, Some(&detail))
+            Ok(refused(error.reason, Some(&detail)))
         }
-        Err(error) => of_error(&error),
-    })
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether a token exchange would give a token, and for whom.
-fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Result<Explained, Failure> {
-    let shown = check_client(client).and_then(|()| token_exchange::read(request));
-    let shown = match shown {
-        Ok(shown) => shown,
-        Err(error) => return Ok(of_error(&error)),
-    };
+fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Judged {
+    check_client(client)?;
+    let shown = token_exchange::read(request)?;
     let no_token = "it is no access token of this issuer";
     let Some(subject) = opened(app, &shown.subject) else {
         return Ok(refused(Reason::InvalidSubjectToken, Some(no_token)));
@@ -139,7 +119,7 @@ fn exchange(app: &App, client: &Client, request: &ExtensionRequest) -> Result<Ex
             exchanged.narrowed.scope,
             exchanged.narrowed.audience.join(" ")
         )),
-        Err(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
+        Err(error) => broken(&error),
     };
     let mut findings = vec![judged];
     let (stands, about) = life(app, &subject, None)?;
@@ -158,14 +138,11 @@ fn opened(app: &App, shown: &ShownToken) -> Option<AccessToken> {
 }
 
 /// An assertion, as far as it can be judged without its issuer's keys.
-fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Explained {
+fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Judged {
     let client = sender.client;
     let snapshot = app.registry.snapshot();
     let catalogue = &snapshot.catalogue;
-    let asked = match requested_scope(request.scope.as_ref(), client, catalogue) {
-        Ok(asked) => asked,
-        Err(error) => return of_error(&error),
-    };
+    let asked = requested_scope(request.scope.as_ref(), client, catalogue)?;
     let read = jwt_bearer::read(request, &client.client_id, catalogue, app.config.id_jag);
     let (jws, issuer) = match read {
         Ok(read) => read,
@@ -173,7 +150,7 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
             let shown = request.parameter("assertion").unwrap_or_default();
             let jws = UnverifiedJws::parse(shown);
             let detail = jws.map(|jws| named(&jws));
-            return refused(error.reason, detail.as_deref());
+            return Ok(refused(error.reason, detail.as_deref()));
         }
     };
     let proposal = match issuer.id_jag {
@@ -185,7 +162,7 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
     };
     let proposal = match proposal {
         Ok(proposal) => proposal,
-        Err(error) => return refused(error.reason, Some(&named(&jws))),
+        Err(error) => return Ok(refused(error.reason, Some(&named(&jws)))),
     };
     let audiences = app.grant_audiences(issuer);
     let expected = ExpectedAssertion {
@@ -196,9 +173,9 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
     let claims = jws.unverified_claims().unwrap_or_default();
     if let Err(problem) = assertion::judge(&claims, expected, app.now()) {
         let reason = jwt_bearer::refused(problem).reason;
-        return refused(reason, Some(problem.as_str()));
+        return Ok(refused(reason, Some(problem.as_str())));
     }
-    match given(app, client, request, &proposal, &asked) {
+    Ok(match given(app, client, request, &proposal, &asked) {
         Ok(scope) => {
             let fits = format!(
                 "it fits the issuer {}, and gives at most the scope {scope}; its signature, its \
@@ -215,7 +192,7 @@ fn assertion(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) ->
             let detail = (error.reason == Reason::NoScopeLeft).then_some(asked);
             refused(error.reason, error.detail.as_deref().or(detail))
         }
-    }
+    })
 }
 
 /// What of the scope that was asked for a proposal gives to a user.
@@ -243,11 +220,7 @@ fn given(
 }
 
 /// An ID-JAG that came without the request it is for.
-pub(super) fn id_jag_alone(
-    app: &App,
-    jws: &UnverifiedJws,
-    text: &str,
-) -> Result<Explained, Failure> {
+pub(super) fn id_jag_alone(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
     let claims = jws.unverified_claims().unwrap_or_default();
     let about = Map::from_iter([(String::from("kind"), json!("ID-JAG"))]);
     if app.registry.snapshot().keys.verifies(jws) {
@@ -273,7 +246,8 @@ pub(super) fn id_jag_alone(
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()));
     let form = form.iter().map(|(name, value)| (&**name, &**value));
-    let (findings, _) = grant(app, sender, &Parameters::from_pairs(form))?;
+    let judged = grant(app, sender, &Parameters::from_pairs(form));
+    let (findings, _) = judged.or_else(explain_refusal)?;
     Ok((findings, about))
 }
 

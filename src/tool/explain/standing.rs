@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::output::{Failure, time};
+use super::Judged;
+use crate::output::time;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
 use gatepost_protocol::token::liveness::LivenessFacts;
@@ -11,9 +12,9 @@ use gatepost_protocol::words::identifiers::{TenantName, in_text};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::session::SignIn;
-use gatepost_registrar::explanation::Explained;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::introspection::{origins_stand, standing};
+use gatepost_store::StoreError;
 use gatepost_store::audit_events::{self, EventFilter};
 use gatepost_store::tokens::{self, TokenStanding};
 
@@ -42,7 +43,7 @@ fn part(
 }
 
 impl Part {
-    fn finding(&self, app: &App) -> Result<Finding, Failure> {
+    fn finding(&self, app: &App) -> Result<Finding, StoreError> {
         if self.is_alive {
             return Ok(Finding::fine(format!("alive: {}", self.what)));
         }
@@ -53,19 +54,14 @@ impl Part {
 
 /// Tells of each thing that a token stands on whether it is alive. Of a code, `of_code` has the
 /// epochs: its grant is not there yet.
-pub(super) fn life(
-    app: &App,
-    token: &AccessToken,
-    of_code: Option<Epochs>,
-) -> Result<Explained, Failure> {
+pub(super) fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Judged {
     let found = tokens::find(&app.store, token)?;
     let now = app.now();
-    let away = |_| Failure::refused("the database does not answer");
-    let origins = origins_stand(app, token).map_err(away)?;
+    let origins = origins_stand(app, token)?;
     let mut findings = Vec::new();
     let mut parts = vec![lifetime(token, now), itself(token, &found)];
     if of_code.is_none() {
-        let (stands, _) = standing(app, token).map_err(away)?;
+        let (stands, _) = standing(app, token)?;
         findings.push(match stands {
             true => Finding::fine("it is alive"),
             false => Finding::broken("it is over"),
@@ -225,7 +221,7 @@ pub(super) fn by_word(text: &str) -> EventFilter {
 }
 
 /// The latest event of one of these names that the filter lets through.
-pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, Failure> {
+pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, StoreError> {
     let mut found = Vec::new();
     for name in names.split_whitespace() {
         let filter = EventFilter {

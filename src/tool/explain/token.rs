@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::client_assertion;
-use super::extension::{self, of_error};
-use super::only;
+use super::extension;
 use super::proof;
 use super::standing::{by_word, ended_by, life};
-use crate::output::{Failure, time};
+use super::{Judged, explain_refusal, only};
+use crate::output::time;
 use gatepost_protocol::authorize::authorization_code::{
     AuthorizationCode, CodeVerdict, PREFIX as CODE_PREFIX, redeem,
 };
@@ -17,13 +17,12 @@ use gatepost_protocol::registration::client::METHODS;
 use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::token::access_token::AccessToken;
 use gatepost_protocol::token::audience::{
-    Narrowed, granted_scope, narrow, narrow_granted, with_registered_names,
+    granted_scope, narrow, narrow_granted, with_registered_names,
 };
 use gatepost_protocol::token::client_authentication::{ClientVerdict, PresentedClient};
 use gatepost_protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, judge};
 use gatepost_protocol::token::token_request::{
-    AuthorizationCodeRequest, ClientCredentialsRequest, RefreshTokenRequest, SINGLE_PARAMETERS,
-    TokenRequest,
+    AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
@@ -35,8 +34,7 @@ use gatepost_registrar::explanation::{Explained, near, refused, told};
 use gatepost_server::app::{App, id_tokens};
 use gatepost_server::endpoints::token::grants::refresh_token::refresh_handle;
 use gatepost_server::endpoints::token::introspection::{PresentedToken, open};
-use gatepost_store::grants;
-use gatepost_store::users;
+use gatepost_store::{StoreError, grants, users};
 
 /// Headers, if any, and the form as the last line.
 struct SentRequest<'a> {
@@ -70,19 +68,12 @@ impl<'a> SentRequest<'a> {
 }
 
 /// A request as it is sent.
-pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
+pub(super) fn request(app: &App, text: &str) -> Judged {
     let sent = SentRequest::read(text);
-    let parameters = match Parameters::parse(sent.form.as_bytes()) {
-        Ok(parameters) => parameters,
-        Err(reason) => return Ok(refused(reason, None)),
-    };
-    if let Err(reason) = parameters.refuse_repeated(SINGLE_PARAMETERS) {
-        return Ok(refused(reason, None));
-    }
-    let presented = match PresentedClient::from_request(&sent.all("authorization"), &parameters) {
-        Ok(presented) => presented,
-        Err(failure) => return Ok(refused(failure.error.reason, None)),
-    };
+    let parameters = Parameters::parse(sent.form.as_bytes())?;
+    parameters.refuse_repeated(SINGLE_PARAMETERS)?;
+    let presented = PresentedClient::from_request(&sent.all("authorization"), &parameters)
+        .map_err(|failure| failure.error.reason)?;
     let raw = presented.retry();
     let mut reason = Reason::UnknownClientAtToken;
     let mut proven = None;
@@ -124,7 +115,7 @@ pub(super) fn request(app: &App, text: &str) -> Result<Explained, Failure> {
         client: &client.client,
         key: examined.key,
     };
-    let (findings, mut about) = grant(app, sender, &parameters)?;
+    let (findings, mut about) = grant(app, sender, &parameters).or_else(explain_refusal)?;
     about.append(&mut registered);
     about.append(&mut examined.about);
     let findings = [said].into_iter().chain(examined.findings).chain(findings);
@@ -156,41 +147,29 @@ pub(super) struct ProvenSender<'a> {
 }
 
 /// What it asks for, as far as that can be judged without doing it.
-pub(super) fn grant(
-    app: &App,
-    sender: ProvenSender<'_>,
-    parameters: &Parameters,
-) -> Result<Explained, Failure> {
+pub(super) fn grant(app: &App, sender: ProvenSender<'_>, parameters: &Parameters) -> Judged {
     let client = sender.client;
     let snapshot = app.registry.snapshot();
     let named = with_registered_names(parameters, &snapshot.catalogue);
-    match TokenRequest::from_form(&named, client, |name| app.has_grant(name), app.now()) {
-        Err(error) => Ok(of_error(&error)),
-        Ok(TokenRequest::AuthorizationCode(request)) => {
+    match TokenRequest::from_form(&named, client, |name| app.has_grant(name), app.now())? {
+        TokenRequest::AuthorizationCode(request) => {
             code(app, &request.code, Some((sender, &request)))
         }
-        Ok(TokenRequest::RefreshToken(request)) => refresh(app, &request, Some(sender)),
-        Ok(TokenRequest::ClientCredentials(request)) => {
-            Ok(match of_client(app, client, &request) {
-                Ok(narrowed) => only(gets(&narrowed.scope)),
-                Err(error) => of_error(&error),
-            })
+        TokenRequest::RefreshToken(request) => refresh(app, &request, Some(sender)),
+        TokenRequest::ClientCredentials(request) => {
+            let catalogue = &snapshot.catalogue;
+            let scope = granted_scope(request.scope.as_ref(), client, catalogue)?;
+            let narrowed = narrow(&scope, &request.resources, &[], catalogue, app.issuer())?;
+            Ok(only(gets(&narrowed.scope)))
         }
-        Ok(TokenRequest::Password(_)) => Ok(left_out("whether user name and password are right")),
-        Ok(TokenRequest::DeviceCode(_)) => Ok(left_out("whether the person has decided")),
-        Ok(TokenRequest::Extension(request)) => extension::request(app, sender, &request),
+        TokenRequest::Password(_) => Ok(left_out("whether user name and password are right")),
+        TokenRequest::DeviceCode(_) => Ok(left_out("whether the person has decided")),
+        TokenRequest::Extension(request) => extension::request(app, sender, &request),
     }
 }
 
-/// What the client gets for itself.
-fn of_client(
-    app: &App,
-    client: &Client,
-    request: &ClientCredentialsRequest,
-) -> Result<Narrowed, TokenError> {
-    let catalogue = &app.registry.snapshot().catalogue;
-    let scope = granted_scope(request.scope.as_ref(), client, catalogue)?;
-    narrow(&scope, &request.resources, &[], catalogue, app.issuer())
+pub(super) fn broken(error: &TokenError) -> Finding {
+    Finding::broken(told(error.reason, error.detail.as_deref()))
 }
 
 fn gets(scope: &ScopeSet) -> Finding {
@@ -204,7 +183,7 @@ fn left_out(what: &str) -> Explained {
 }
 
 /// Any token of ours, or an authorization code.
-pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> {
+pub(super) fn token(app: &App, text: &SecretText) -> Judged {
     if text.expose().starts_with(CODE_PREFIX) {
         return code(app, text, None);
     }
@@ -223,7 +202,7 @@ pub(super) fn token(app: &App, text: &SecretText) -> Result<Explained, Failure> 
 }
 
 /// A token that is none of ours to open, though we may have signed it.
-fn unopened(app: &App, text: &SecretText) -> Result<Explained, Failure> {
+fn unopened(app: &App, text: &SecretText) -> Judged {
     let snapshot = app.registry.snapshot();
     if let Some(claims) = id_tokens::claims(app, &snapshot, text) {
         return Ok(only(id_token(app, &claims)?));
@@ -249,7 +228,7 @@ fn unopened(app: &App, text: &SecretText) -> Result<Explained, Failure> {
 }
 
 /// An ID token: whether its client may still send it as a hint.
-fn id_token(app: &App, claims: &Map<String, Value>) -> Result<Finding, Failure> {
+fn id_token(app: &App, claims: &Map<String, Value>) -> Result<Finding, StoreError> {
     let audience = claims
         .get("aud")
         .and_then(Value::as_str)
@@ -274,7 +253,7 @@ fn id_token(app: &App, claims: &Map<String, Value>) -> Result<Finding, Failure> 
 }
 
 /// An access token: beside what it stands on, whether its client would still get one.
-fn access(app: &App, token: &AccessToken) -> Result<Explained, Failure> {
+fn access(app: &App, token: &AccessToken) -> Judged {
     let (mut findings, about) = life(app, token, None)?;
     findings.extend(bound(token.confirmation));
     if let Some(user) = &token.user {
@@ -316,7 +295,7 @@ fn redeemable(
         Ok(_) => {
             Finding::fine("client, redirect_uri, code_verifier and resource are those of the code")
         }
-        Err(error) => Finding::broken(told(error.reason, error.detail.as_deref())),
+        Err(error) => broken(&error),
     }
 }
 
@@ -325,11 +304,10 @@ fn code(
     app: &App,
     text: &SecretText,
     request: Option<(ProvenSender<'_>, &AuthorizationCodeRequest)>,
-) -> Result<Explained, Failure> {
+) -> Judged {
     let sealer = &app.vault.authorization_codes;
-    let Some(opened) = sealer.open_bound(CODE_PREFIX, text.expose()) else {
-        return Ok(refused(Reason::UnknownCode, None));
-    };
+    let opened = sealer.open_bound(CODE_PREFIX, text.expose());
+    let opened = opened.ok_or(Reason::UnknownCode)?;
     let code = AuthorizationCode {
         confirmation: opened.bound_to,
         ..opened.value
@@ -360,11 +338,7 @@ fn code(
     Ok((findings, about))
 }
 
-fn refresh(
-    app: &App,
-    request: &RefreshTokenRequest,
-    sender: Option<ProvenSender<'_>>,
-) -> Result<Explained, Failure> {
+fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender<'_>>) -> Judged {
     let unknown = |detail: &str| Ok(refused(Reason::UnknownRefreshToken, Some(detail)));
     let Some(handle) = refresh_handle(app, &request.refresh_token) else {
         return unknown("its seal is not ours");
@@ -399,9 +373,7 @@ fn refresh(
         app.now(),
     ) {
         RefreshVerdict::Refresh(narrowed) => gets(&narrowed.scope),
-        RefreshVerdict::Refuse(error) => {
-            Finding::broken(told(error.reason, error.detail.as_deref()))
-        }
+        RefreshVerdict::Refuse(error) => broken(&error),
         RefreshVerdict::OldToken(_) => {
             let last = time(grant.last_used_at);
             let window = client.lifetimes.refresh_token_retry_window.as_secs();
@@ -440,7 +412,7 @@ fn bound(key: Option<KeyThumbprint>) -> Option<Finding> {
 }
 
 /// Tokens are for those to whom the client is open now.
-fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, Failure> {
+fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, StoreError> {
     let client = app.registry.client(client_id)?;
     let user = users::find(&app.store, sub)?;
     if let Some(client) = client
