@@ -120,9 +120,9 @@ pub struct NewMember<'a> {
 }
 
 // The letter is spent first. Of many at once each waits for the row of the link, and then sees how
-// many uses are left. Of two letters for one address at once the second does nothing. The name of an
-// address that somebody has is not taken: an invitation that verifies it at that moment would find
-// that it was, and leave it unverified.
+// many uses are left. Of two letters for one address at once the second does nothing. The name of
+// an address that somebody has is not taken: an invitation that verifies it at that moment would
+// find that it was, and leave it unverified.
 const JOIN: &str = "
 WITH keys AS (
     SELECT l.tenant, :address::text AS name, true AS is_alone
