@@ -12,7 +12,7 @@ use super::audit_event::{AuditEvent, EventAuthor};
 use super::endings::CONFIRM;
 use super::error::StoreError;
 use super::pool::LEAST_FOR_A_WRITE;
-use super::statement::{Bound, bind};
+use super::statement::{Bound, Values, bind};
 use super::values::column;
 use crate::deadline;
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
@@ -34,7 +34,7 @@ const VERSION: &str = "SELECT registry_version FROM installation";
 
 /// What is registered, in one transaction: that of a change, or one that only reads.
 pub struct RegistryReader<'a> {
-    pub transaction: Transaction<'a>,
+    pub(super) transaction: Transaction<'a>,
     version: i64,
     /// Whether the users that are found stay as they are until the end.
     pub holds_users: bool,
@@ -169,7 +169,7 @@ impl RegistryReader<'_> {
         self.is_to_be_confirmed = true;
     }
 
-    pub fn require_time(&self) -> Result<(), StoreError> {
+    fn require_time(&self) -> Result<(), StoreError> {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
             Some(_) | None => Ok(()),
@@ -177,8 +177,19 @@ impl RegistryReader<'_> {
     }
 
     pub fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+        self.read_as(&bound.text(), bound.values)
+    }
+
+    /// A statement that was written out, and changed.
+    pub fn read_as(&mut self, text: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
         self.require_time()?;
-        Ok(self.transaction.query(&bound.text(), bound.values)?)
+        Ok(self.transaction.query(text, values)?)
+    }
+
+    /// A command without values, such as `SET LOCAL`.
+    pub fn run(&mut self, command: &'static str) -> Result<(), StoreError> {
+        self.require_time()?;
+        Ok(self.transaction.batch_execute(command)?)
     }
 
     pub fn list<T, L: FromIterator<T>>(

@@ -65,8 +65,7 @@ pub fn find_users(
     if !reader.holds_users {
         text = text.replace("FOR NO KEY UPDATE OF u", "");
     }
-    reader.require_time()?;
-    let rows = reader.transaction.query(&text, bound.values)?;
+    let rows = reader.read_as(&text, bound.values)?;
     rows.iter().map(found).collect()
 }
 

@@ -43,9 +43,7 @@ ORDER BY subs LIMIT 100";
 /// Who would have one key, as this database turns capitals into small letters; the first
 /// hundred of them. Reads all users, however long that takes.
 pub fn clashes(reader: &mut RegistryReader<'_>) -> Result<Vec<Clash>, StoreError> {
-    reader
-        .transaction
-        .batch_execute("SET LOCAL statement_timeout = 0")?;
+    reader.run("SET LOCAL statement_timeout = 0")?;
     reader.list(bind!(CLASHES), |row| read!(row, Clash { subs, usernames; }))
 }
 
@@ -69,8 +67,5 @@ pub fn key_names(writer: &mut RegistryWriter<'_>) -> Result<u64, StoreError> {
 /// Makes the indexes of users anew, among them that of addresses, which keeps them in small
 /// letters. Nobody can use them meanwhile.
 pub fn index_users(writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
-    Ok(writer
-        .reader
-        .transaction
-        .batch_execute("REINDEX TABLE users")?)
+    writer.reader.run("REINDEX TABLE users")
 }
