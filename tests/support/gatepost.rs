@@ -209,7 +209,7 @@ impl Gatepost {
             ("GATEPOST_LISTEN", format!("127.0.0.1:{port}")),
             ("GATEPOST_ADMIN_LISTEN", String::new()),
             ("GATEPOST_SECRET_FILE", secret_file.display().to_string()),
-            ("GATEPOST_DATABASE_CONNECTIONS", String::from("4")),
+            ("GATEPOST_DATABASE_CONNECTIONS", String::from("8")),
             ("GATEPOST_LOG", String::from("debug")),
         ];
         let own = own
