@@ -360,7 +360,16 @@ fn a_faulty_document_is_refused_for_what_is_wrong_with_it() {
 
 #[test]
 fn one_request_fetches_and_none_for_a_while_after_a_failure() {
-    let scene = Scene::start(&["/late.json", "/away.json", "/silent.json"], &json!({}));
+    let scene = Scene::start(
+        &[
+            "/late.json",
+            "/away.json",
+            "/silent-1.json",
+            "/silent-2.json",
+            "/silent-3.json",
+        ],
+        &json!({}),
+    );
     let late = scene.document("/late.json", &json!({}));
     scene
         .site
