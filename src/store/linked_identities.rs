@@ -290,7 +290,7 @@ impl RegistryWriter<'_> {
     }
 
     /// As [`unlink`] by the operator. What begins through it until this change is done,
-    /// [`stray_sessions`] finds.
+    /// `stray_sessions` of `registrar/statements/identities.rs` finds.
     pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
         let through: Vec<Sid> =
             link.sessions(|bound| self.reader.list(bound, |row| column(row, "sid")))?;

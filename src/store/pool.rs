@@ -375,6 +375,7 @@ impl Store {
         )
     }
 
+    /// The one row that a statement finds; it changes nothing, and may run twice.
     pub fn find<T>(
         &self,
         bound: Bound<'_>,
@@ -386,10 +387,12 @@ impl Store {
             .transpose()
     }
 
+    /// The one row that there always is.
     pub fn one(&self, bound: Bound<'_>) -> Result<Row, StoreError> {
         self.read(|connection| connection.query_one(bound))
     }
 
+    /// Each row that is found.
     pub fn list<T, L: FromIterator<T>>(
         &self,
         bound: Bound<'_>,
@@ -398,6 +401,7 @@ impl Store {
         self.rows(bound)?.iter().map(of).collect()
     }
 
+    /// The rows as they come.
     pub fn rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
         self.read(|connection| connection.query(bound))
     }
@@ -412,7 +416,8 @@ impl Store {
         self.write(|connection| connection.execute(bound))
     }
 
-    /// Runs one statement that writes these events, as [`Store::write`] does.
+    /// Runs one statement that writes these events: once more only after a conflict, which certainly
+    /// did nothing.
     pub fn write_all_audited(
         &self,
         bound: Bound<'_>,
