@@ -1,7 +1,6 @@
 //! A document beside what is registered: everything that a plan is made of. Its secrets are fetched
 //! from where they are, and hashed.
 
-use crate::statements::{identities, user_changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -9,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{DocumentOrigin, Registrar, RegistrationFailure};
+use crate::statements::{identities, user_changes};
 use gatepost_protocol::registration::user::{Credential, Identity, Owners, UserEntry};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind, catalogue};

@@ -1,6 +1,5 @@
 //! A plan, done: within one change, with an audit event for each object.
 
-use crate::statements::{catalogue_changes, client_changes, user_changes};
 use std::sync::mpsc;
 use std::thread;
 
@@ -11,6 +10,7 @@ use super::comparison::sealed;
 use super::events::{
     audit_event, client_event, told_added, told_field, told_link, told_removed, user_event,
 };
+use crate::statements::{catalogue_changes, client_changes, user_changes};
 use gatepost_protocol::registration::user::{Credential, UserEntry};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::registration::{DocumentProblem, ObjectKind};

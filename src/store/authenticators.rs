@@ -243,10 +243,12 @@ pub fn add(
     Ok(!rows.is_empty())
 }
 
+/// One field of each, for an array that a statement is given.
 pub fn of_each<'a, F, T>(all: &'a [F], field: fn(&'a F) -> T) -> Vec<T> {
     all.iter().map(field).collect()
 }
 
+/// The sealed secret; a passkey has none.
 pub fn secret(factor: &Authenticator) -> Option<&[u8]> {
     factor.secret.as_ref().map(SecretBytes::expose)
 }
@@ -370,6 +372,7 @@ pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>, Stor
         .flatten())
 }
 
+/// The factor of a row of `authenticators`.
 pub fn authenticator(row: &Row) -> Result<Authenticator, StoreError> {
     let kind = FactorKind::from_name(column(row, "kind")?);
     read!(row, Authenticator {

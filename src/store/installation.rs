@@ -90,6 +90,7 @@ pub fn check_lowering(installation: &Installation) -> Result<(), StoreError> {
     )))
 }
 
+/// The installation of a row of [`FIND`].
 pub fn installation(row: &Row) -> Result<Installation, StoreError> {
     read!(row, Installation { issuer, lowers_as_before; id: id(row, "id")? })
 }

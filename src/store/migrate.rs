@@ -84,6 +84,7 @@ pub struct AppliedLevel {
     pub compatible_from: i32,
 }
 
+/// The level of a row of [`LEVELS`].
 pub fn level(row: &Row) -> Result<AppliedLevel, StoreError> {
     read!(row, AppliedLevel { level, sha256, compatible_from; })
 }

@@ -72,6 +72,7 @@ pub fn tenant(row: &Row, name: &'static str) -> Result<Option<TenantName>, Store
     Ok((!text.is_empty()).then(|| TenantName::new(text)))
 }
 
+/// A tenant as a column has it: empty means none.
 pub fn tenant_text(tenant: Option<&TenantName>) -> &str {
     tenant.map_or("", TenantName::as_str)
 }

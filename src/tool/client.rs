@@ -1,7 +1,5 @@
 //! `gatepost client`: registered applications.
 
-use crate::statements::client_revocation;
-use gatepost_registrar::statements::client_changes;
 use std::net::{IpAddr, ToSocketAddrs};
 
 use base64::Engine;
@@ -12,6 +10,7 @@ use super::arguments::Invocation;
 use super::input;
 use super::operator::{Operator, await_everywhere};
 use super::output::{self, Failure, time};
+use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::registration::walker::parse_own;
@@ -34,6 +33,7 @@ use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_registrar::comparison::{opened, sealed_text};
 use gatepost_registrar::enactment::remove_clients;
 use gatepost_registrar::events::client_event;
+use gatepost_registrar::statements::client_changes;
 use gatepost_registration::client_checkup::{askable_scope, examine, outlives_keys};
 use gatepost_registration::released_claims::released_claims;
 use gatepost_server::app::key_keeping::seasons;

@@ -14,6 +14,7 @@ use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_server::keys::signing::{SigningKey, verify};
 
+/// An imported RSA key may have so many bits.
 const RSA_BITS: RangeInclusive<usize> = 2_048..=8_192;
 const ENCRYPTED: &str = "the key is encrypted: `openssl pkey -in FILE` asks for its password";
 
@@ -23,8 +24,7 @@ pub struct ImportedKey {
     pub pkcs8: SecretBytes,
 }
 
-/// Reads the one private key of a PEM text. The error says what is wrong,
-/// never the key.
+/// Reads the one private key of a PEM text. The error says what is wrong, never the key.
 pub fn read(pem: &SecretText) -> Result<ImportedKey, String> {
     let (label, der) = only_key(pem)?;
     let key = match label {

@@ -1,16 +1,16 @@
 //! `gatepost migrate`: the schema, the installation's row, room for what expires, and the first
 //! signing keys.
 
-use crate::statements::{installation_changes, user_names};
-use gatepost_registrar::statements::user_changes;
 use postgres::Client;
 use serde_json::{Value, json};
 
+use crate::statements::installation_changes;
 use crate::statements::schema::{self, Rehearsed};
-use crate::statements::user_names::Clash;
+use crate::statements::user_names::{self, Clash};
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_registrar::events::{audit_event, told_field, user_event};
+use gatepost_registrar::statements::user_changes;
 use gatepost_registration::plan::FieldChange;
 use gatepost_server::app::key_keeping::{self, new_key};
 use gatepost_server::keys::random;

@@ -2,21 +2,20 @@
 //! the secrets of clients and resources, secrets of ours at identity providers. And the commands
 //! that make, change or have lost that secret.
 
-use crate::statements::sealed_factors;
-use gatepost_registrar::statements::{catalogue_changes, client_changes};
 use serde_json::json;
 
 use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
 use super::output::{self, Failure};
-use crate::statements::sealed_factors::ResealedFactor;
+use crate::statements::sealed_factors::{self, ResealedFactor};
 use gatepost_protocol::keys::key_schedule::{KeySeasons, current};
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identifiers::{ClientId, Subject, in_text};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_registrar::events::audit_event;
+use gatepost_registrar::statements::{catalogue_changes, client_changes};
 use gatepost_server::app::key_keeping::{self, new_key};
 use gatepost_server::keys::master;
 use gatepost_server::keys::sealing::Sealer;

@@ -1,6 +1,5 @@
 //! Redemption: one code, one grant, whoever comes and however often.
 
-use gatepost::registrar::statements::client_changes;
 use std::time::Duration;
 
 use gatepost::keys::random;
@@ -15,6 +14,7 @@ use gatepost::protocol::words::instant::{Day, Instant};
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::protocol::words::strength::Strength;
+use gatepost::registrar::statements::client_changes;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::device_authorizations::{
     self, DeviceRedemption, Entered, NewDecision, NewDevice,

@@ -1,7 +1,5 @@
 //! The registry: changes are whole, versioned and audited.
 
-use gatepost::registrar::statements::{catalogue_changes, client_changes};
-use gatepost::tool::statements::everything_revoked;
 use std::collections::BTreeSet;
 
 use gatepost::protocol::keys::key_schedule::KeyTimes;
@@ -11,11 +9,13 @@ use gatepost::protocol::words::client::SigningAlgorithm;
 use gatepost::protocol::words::identifiers::ClientId;
 use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::secret::SecretBytes;
+use gatepost::registrar::statements::{catalogue_changes, client_changes};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::catalogue::{self, CatalogueRow};
 use gatepost::store::clients::{self, SecretRow};
 use gatepost::store::signing_keys::{self, SigningKeyRow};
 use gatepost::store::{Store, StoreError, installation};
+use gatepost::tool::statements::everything_revoked;
 use serde_json::json;
 
 use crate::support::postgres::TestDatabase;

@@ -1,6 +1,5 @@
 //! Users, sessions, consents, failures, and what a token stands on.
 
-use gatepost::registrar::statements::{client_changes, user_changes};
 use std::time::Duration;
 
 use gatepost::keys::random;
@@ -12,6 +11,7 @@ use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::secret::SecretText;
 use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::protocol::words::strength::Strength;
+use gatepost::registrar::statements::{client_changes, user_changes};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::sign_in_failures::{self, FailureBucket};
 use gatepost::store::users::{self, UserRow};

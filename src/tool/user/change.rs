@@ -1,7 +1,5 @@
 //! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
 
-use crate::statements::user_names;
-use gatepost_registrar::statements::user_changes;
 use serde_json::{Map, Value, json};
 
 use super::{judged, missing, named};
@@ -9,6 +7,7 @@ use crate::arguments::Invocation;
 use crate::input;
 use crate::operator::Operator;
 use crate::output::{self, Failure};
+use crate::statements::user_names;
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::registration::administration::roles_of;
@@ -20,6 +19,7 @@ use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_registrar::enactment::{remove_user, tell_of_sharing};
 use gatepost_registrar::events::{told_field, told_link, user_event};
+use gatepost_registrar::statements::user_changes;
 use gatepost_registration::plan::FieldChange;
 use gatepost_server::pages::second_factor::factor_name;
 use gatepost_store::authenticators::Authenticator;
