@@ -3,9 +3,9 @@
 //! and gives plain values back: what the rows mean is for `protocol` to judge. A name in braces in
 //! a query is a piece that several have: [`written_out`] knows it.
 //!
-//! Here stand the statements of a server. Most that only a change of the registry, administrators or
-//! commands need stand in the folders `statements` of `registrar`, `manage` and `tool`, written with
-//! [`bind!`] and [`read!`] as these are. No other file binds values to a statement.
+//! Here stand the statements of a server. Most that only a change of the registry, administrators
+//! or commands need stand in the folders `statements` of `registrar`, `manage` and `tool`, written
+//! with [`bind!`] and [`read!`] as these are. No other file binds values to a statement.
 //!
 //! `sql/*.sql` holds the schema, [`migrate`] knows its levels, [`partitions`] keeps room for what
 //! expires.

@@ -416,8 +416,8 @@ impl Store {
         self.write(|connection| connection.execute(bound))
     }
 
-    /// Runs one statement that writes these events: once more only after a conflict, which certainly
-    /// did nothing.
+    /// Runs one statement that writes these events: once more only after a conflict, which
+    /// certainly did nothing.
     pub fn write_all_audited(
         &self,
         bound: Bound<'_>,
