@@ -20,7 +20,7 @@
 //!   products        +----+-----------------+
 //!   export          |                 server      socket, routes, pages, endpoints, keys
 //!        |          |                      |
-//!        registration                  store      Postgres, one file a table; clock, permits
+//!        registration                  store      Postgres, one file a table; clock, worker
 //!        documents, read                   |      (bounded lanes), deadline (how long a
 //!        and planned                       |      request waits)
 //!             |                            |
@@ -78,17 +78,17 @@
 //! `protocol/upstream/` judge what came, `callback.rs` finds the account, and the conversation goes
 //! on as for a password.
 //!
-//! Postgres hangs: `server/server/workers.rs` gives each request its time, which
-//! `store/deadline.rs` counts, and another thread answers 503 when it is over. `store/pool.rs`
-//! hands out connections; `store/watchdog.rs` cancels the statement, or gives up what cannot be
-//! cancelled, `store/permits.rs` gives its place to others, and `store/supply.rs` makes another
-//! pool. Where that does not help, `watch` in `serve.rs` sends its own process SIGTERM, which makes
-//! that ask the supervisor for a successor.
+//! Postgres hangs: the head of `store/worker.rs` tells what happens. `server/server/workers.rs`
+//! gives each request its budget, and another thread answers 503 when that is spent. `store/pool.rs`
+//! hands out connections; `store/watchdog.rs` cancels the statement, or abandons what cannot be
+//! cancelled and gives its places to others, and `store/supply.rs` makes another pool. Where that
+//! does not help, `watch` in `serve.rs` sends its own process SIGTERM, which makes that ask the
+//! supervisor for a successor.
 
 pub use gatepost_protocol as protocol;
 pub use gatepost_server::*;
 pub use gatepost_store as store;
-pub use gatepost_store::{clock, deadline, permits};
+pub use gatepost_store::{clock, worker};
 
 #[cfg(feature = "tools")]
 pub use gatepost_import as import;

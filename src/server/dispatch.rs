@@ -22,7 +22,7 @@ use crate::pages::error::Problem;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_store::StoreError;
-use gatepost_store::deadline;
+use gatepost_store::worker;
 
 use route::{Audience, Endpoint, Found, Route, Sharing};
 
@@ -47,7 +47,7 @@ pub fn handle(serving: Serving<'_>, request: &Request) -> Response {
     let found = serving.find(request);
     let response =
         answer(serving, found.as_ref(), request).header("X-Content-Type-Options", "nosniff");
-    if deadline::answer() {
+    if worker::answer() {
         count(serving.metrics, found.as_ref(), &response, started);
         log_request(request, &response, started);
     }

@@ -38,7 +38,7 @@ use workers::Service;
 
 use crate::http::{Refused, Request, Response};
 use gatepost_protocol::words::forwarded::Cidr;
-use gatepost_store::permits::Permits;
+use gatepost_store::worker::Permits;
 
 /// Turns every failure into a response, and answers what the server itself refuses.
 pub trait Handler: Fn(Result<&Request, Refused>) -> Response + Send + Sync + 'static {}

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,8 +30,6 @@ const HESITATION: Duration = Duration::from_secs(1);
 /// Starts that may hang at one host: each has a thread and a socket for as long as the server is
 /// frozen.
 const STUCK_AT_ONCE: usize = 8;
-/// Starts that were given up, by their host; gone when they end.
-static STUCK: Mutex<Vec<(String, Weak<()>)>> = Mutex::new(Vec::new());
 /// How long the handshake of one that only asks whether somebody is there may take.
 const CONNECT: Duration = Duration::from_secs(2);
 /// How long such a host has for its answer of one byte; a living one takes milliseconds.
@@ -43,52 +41,89 @@ const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// Set when the server gave up waiting for a standby: such a commit looks like success otherwise.
 pub(super) type Unacknowledged = Arc<AtomicBool>;
 
-/// Connects to the first host that answers and fits, and has `check` look at the connection. A host
-/// that hesitates does not delay the next; hosts where starts hang come last. A start that hangs
-/// keeps its thread, and this stops waiting for it.
-pub(super) fn connect(
-    config: Config,
-    tls: MakeRustlsConnect,
-    check: impl Fn(&mut Client) -> Result<(), postgres::Error> + Send + Sync + 'static,
-) -> Result<(Client, Unacknowledged), StoreError> {
-    let deadline = Instant::now() + START_UP;
-    // The notice callback belongs to one connection, so each has a manager of its own.
-    let begin = Arc::new(move |config: Config| {
-        let mut client = PostgresConnectionManager::new(config, tls.clone()).connect()?;
-        check(&mut client).map(|()| client)
-    });
-    let mut hosts = hosts(config);
-    hosts.sort_by_key(|host| stuck(&name(&host.config)) > 0);
-    let mut connected = None;
-    let (tell, told) = mpsc::channel();
-    let mut started = Vec::new();
-    for place in 0..hosts.len() {
-        let Some(host) = hosts.get(place).filter(|host| host.answers) else {
-            continue;
-        };
-        let name = name(&host.config);
-        if stuck(&name) < STUCK_AT_ONCE {
-            let config = host.config.clone();
-            started.push((name, start(place, config, Arc::clone(&begin), tell.clone())));
-            if let Ok(begun) = told.recv_timeout(HESITATION) {
-                connected = begun.or_note(&mut hosts);
+/// Makes connections, and knows where that hangs. Clones know the same.
+#[derive(Clone)]
+pub(super) struct Connector {
+    pub(super) tls: MakeRustlsConnect,
+    given_up: Arc<Mutex<Vec<GivenUpStart>>>,
+}
+
+/// A start that nobody waits for any more.
+struct GivenUpStart {
+    host: String,
+    /// Dead once its thread has ended.
+    thread: Weak<()>,
+}
+
+impl Connector {
+    /// Trusts the certificates in `root_certificates` (PEM), or the system's where there is no such
+    /// file.
+    pub(super) fn new(root_certificates: Option<&Path>) -> Result<Connector, StoreError> {
+        Ok(Connector {
+            tls: tls(root_certificates)?,
+            given_up: Arc::default(),
+        })
+    }
+
+    /// Connects to the first host that answers and fits, and has `check` look at the connection. A
+    /// host that hesitates does not delay the next; hosts where starts hang come last. A start that
+    /// hangs keeps its thread, and this stops waiting for it.
+    pub(super) fn connect(
+        &self,
+        config: Config,
+        check: impl Fn(&mut Client) -> Result<(), postgres::Error> + Send + Sync + 'static,
+    ) -> Result<(Client, Unacknowledged), StoreError> {
+        let deadline = Instant::now() + START_UP;
+        let tls = self.tls.clone();
+        // The notice callback belongs to one connection, so each has a manager of its own.
+        let begin = Arc::new(move |config: Config| {
+            let mut client = PostgresConnectionManager::new(config, tls.clone()).connect()?;
+            check(&mut client).map(|()| client)
+        });
+        let mut hosts = hosts(config);
+        hosts.sort_by_key(|host| self.hanging(&name(&host.config)) > 0);
+        let mut connected = None;
+        let (tell, told) = mpsc::channel();
+        let mut started = Vec::new();
+        for place in 0..hosts.len() {
+            let Some(host) = hosts.get(place).filter(|host| host.answers) else {
+                continue;
+            };
+            let name = name(&host.config);
+            if self.hanging(&name) < STUCK_AT_ONCE {
+                let config = host.config.clone();
+                started.push(GivenUpStart {
+                    thread: start(place, config, Arc::clone(&begin), tell.clone()),
+                    host: name,
+                });
+                if let Ok(begun) = told.recv_timeout(HESITATION) {
+                    connected = begun.or_note(&mut hosts);
+                }
+            }
+            if connected.is_some() {
+                break;
             }
         }
-        if connected.is_some() {
-            break;
+        drop(tell);
+        while connected.is_none()
+            && let Ok(begun) = told.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            connected = begun.or_note(&mut hosts);
         }
+        self.given_up().extend(started);
+        connected.ok_or_else(|| StoreError::Unavailable(causes(hosts)))
     }
-    drop(tell);
-    while connected.is_none()
-        && let Ok(begun) = told.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-    {
-        connected = begun.or_note(&mut hosts);
+
+    /// How many starts hang at a host.
+    fn hanging(&self, host: &str) -> usize {
+        let mut starts = self.given_up();
+        starts.retain(|start| start.thread.strong_count() > 0);
+        starts.iter().filter(|start| start.host == host).count()
     }
-    STUCK
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .extend(started);
-    connected.ok_or_else(|| StoreError::Unavailable(causes(hosts)))
+
+    fn given_up(&self) -> MutexGuard<'_, Vec<GivenUpStart>> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One of the hosts that the setting names.
@@ -168,12 +203,6 @@ fn heed_notices(config: &mut Config) -> Unacknowledged {
         flag.fetch_or(notice.routine() == Some(WAIT_FOR_STANDBY), Ordering::SeqCst);
     });
     unacknowledged
-}
-
-fn stuck(host: &str) -> usize {
-    let mut stuck = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
-    stuck.retain(|(_, start)| start.strong_count() > 0);
-    stuck.iter().filter(|(name, _)| name == host).count()
 }
 
 /// Where a connection is tried, as the log names it.
@@ -351,9 +380,7 @@ fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<C
     Some(one)
 }
 
-/// A connector that trusts the certificates in `root_certificates` (PEM), or the system's where
-/// there is no such file.
-pub(super) fn tls(root_certificates: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
+fn tls(root_certificates: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -407,8 +434,10 @@ mod tests {
                 "/nonexistent/.s.PGSQL.5432, database u, role u: socket not found: start Postgres on this machine",
             ),
         ] {
-            let tls = tls(None).unwrap();
-            let failed = connect(text.parse().unwrap(), tls, |_| Ok(())).map(drop);
+            let connector = Connector::new(None).unwrap();
+            let failed = connector
+                .connect(text.parse().unwrap(), |_| Ok(()))
+                .map(drop);
             let failed = failed.unwrap_err().to_string();
             assert!(
                 failed.starts_with(&format!("database unavailable: {told}"))

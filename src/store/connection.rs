@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chain, Chains, Together};
 use super::audit_event::AuditEvent;
-use super::connecting::{Unacknowledged, connect};
+use super::connecting::{Connector, Unacknowledged};
 use super::error::{AWAY_TARGET, Objection, StoreError, ends_connection, loses_statements};
 use super::statement::{Bound, Values};
 
@@ -154,7 +153,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub(super) struct Connections {
     pub(super) config: Config,
-    pub(super) tls: MakeRustlsConnect,
+    pub(super) connector: Connector,
     /// Grows with each connection found dead: whatever was connected before is suspect.
     pub(super) generation: Arc<AtomicU64>,
     pub(super) chains: Chains,
@@ -227,7 +226,7 @@ impl ManageConnection for Connections {
             }
             compare_settings(&asked_for, client)
         };
-        let connected = connect(self.config.clone(), self.tls.clone(), check);
+        let connected = self.connector.connect(self.config.clone(), check);
         self.tell(connected.as_ref().err());
         let (client, unacknowledged) = connected?;
         Ok(self.fresh(client, unacknowledged, generation))

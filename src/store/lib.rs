@@ -11,8 +11,7 @@
 //! expires.
 
 pub mod clock;
-pub mod deadline;
-pub mod permits;
+pub mod worker;
 
 mod audit_chain;
 mod audit_event;

@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postgres::{CancelToken, Client, Row, Transaction};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::audit_chain::{Chains, Together};
 use super::audit_event::AuditEvent;
-use super::connecting::{self, Unacknowledged, connect};
+use super::connecting::{Connector, Unacknowledged};
 use super::connection::{Connection, Connections, PROOF_OF_LIFE};
 use super::database_url::{
     ADMINISTRATIVE_OPTIONS, DatabaseUrl, FUNCTION_OPTIONS, OPERATOR_OPTIONS, PARTITION_OPTIONS,
@@ -22,10 +21,9 @@ use super::endings::Confirmed;
 use super::error::StoreError;
 use super::statement::Bound;
 use super::supply::{CHECK_OUT_PATIENCE, Supplies};
-use super::watchdog::{A_YEAR, Interruption, Watchdog};
+use super::watchdog::{A_YEAR, Interruption, RequestEnd, Watchdog};
 use crate::clock::Clock;
-use crate::deadline::{self, GiveUp};
-use crate::permits::{self, Permit, Permits};
+use crate::worker::{self, GiveUp, Permit, Permits};
 use gatepost_protocol::audit::audit_chain::Head;
 use gatepost_protocol::words::secret::SecretText;
 
@@ -71,7 +69,7 @@ struct Inner {
     generation: Arc<AtomicU64>,
     watchdog: Watchdog,
     url: DatabaseUrl,
-    tls: MakeRustlsConnect,
+    connector: Connector,
     clock: Arc<Clock>,
     chains: Chains,
     confirmed: Confirmed,
@@ -150,7 +148,7 @@ impl Store {
         give_up: Option<GiveUp>,
     ) -> Result<Store, StoreError> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
-        let tls = connecting::tls(url.root_certificates.as_deref())?;
+        let connector = Connector::new(url.root_certificates.as_deref())?;
         let generation = Arc::<AtomicU64>::default();
         let clock = Arc::new(Clock::new());
         let chains = Chains::new(
@@ -160,7 +158,7 @@ impl Store {
         );
         let connections = Connections {
             config: url.config(options),
-            tls: tls.clone(),
+            connector: connector.clone(),
             generation: Arc::clone(&generation),
             chains: chains.clone(),
             away: Arc::default(),
@@ -172,7 +170,7 @@ impl Store {
             settings.cancel_after,
             settings.stuck_after,
             size as usize,
-            tls.clone(),
+            connector.tls.clone(),
         )
         .map_err(|_| {
             StoreError::Refused(String::from("cannot start the database watchdog's thread"))
@@ -185,7 +183,7 @@ impl Store {
             generation,
             watchdog,
             url,
-            tls,
+            connector,
             clock,
             chains,
             confirmed: Confirmed::default(),
@@ -260,11 +258,11 @@ impl Store {
         commit: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         // A request is watched as a whole.
-        if deadline::current().is_some() {
+        if worker::budget().is_some() {
             return commit();
         }
         let cancelled = Arc::<AtomicBool>::default();
-        let request = self.request_at(Instant::now());
+        let request = self.request_end();
         let watchdog = &self.0.watchdog;
         let watched = watchdog.watch(token, Arc::clone(&cancelled), Arc::default(), request)?;
         let done = commit()?;
@@ -288,7 +286,7 @@ impl Store {
         work: impl FnOnce(&mut Client) -> Result<T, E>,
     ) -> Result<(T, Unacknowledged), E> {
         let begun = Instant::now();
-        let request = deadline::current().map(|(left, give_up)| (begun + left, give_up));
+        let request = worker::budget().map(|budget| RequestEnd::after(budget.left, budget.give_up));
         let (mut client, unacknowledged) = self.connect(options)?;
         let token = client.cancel_token();
         let watchdog = &self.0.watchdog;
@@ -298,7 +296,7 @@ impl Store {
         };
         let answer = work(&mut client);
         drop(watched);
-        deadline::spend(begun.elapsed());
+        worker::spend(begun.elapsed());
         Ok((answer?, unacknowledged))
     }
 
@@ -461,24 +459,24 @@ impl Store {
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
-        let answer = self.in_lane(self.request_at(begun), least, work);
-        deadline::spend(begun.elapsed());
+        let answer = self.in_lane(self.request_end(), least, work);
+        worker::spend(begun.elapsed());
         answer
     }
 
     fn in_lane<T>(
         &self,
-        request: Option<(Instant, GiveUp)>,
+        request: Option<RequestEnd>,
         least: Duration,
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let send_before = request
             .as_ref()
-            .map(|(deadline, _)| deadline.checked_sub(least).unwrap_or(*deadline));
+            .map(|end| end.at.checked_sub(least).unwrap_or(end.at));
         if send_before.is_some_and(|time| Instant::now() >= time) {
             return Err(StoreError::OutOfTime);
         }
-        let patience = if permits::is_seated() {
+        let patience = if worker::is_seated() {
             LANE_PATIENCE
         } else {
             CHECK_OUT_PATIENCE
@@ -495,7 +493,7 @@ impl Store {
 
     fn on_connection<T>(
         &self,
-        request: Option<(Instant, GiveUp)>,
+        request: Option<RequestEnd>,
         send_before: Option<Instant>,
         work: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -520,16 +518,17 @@ impl Store {
         answer
     }
 
-    /// When the request's time is over, and how it is told. A command has as long as it takes.
-    fn request_at(&self, begun: Instant) -> Option<(Instant, GiveUp)> {
-        let of_command = || Some((A_YEAR, self.0.give_up.clone()?));
-        let request = deadline::current().or_else(of_command);
-        request.map(|(left, give_up)| (begun + left, give_up))
+    /// Of the request that this thread serves, or of the command.
+    fn request_end(&self) -> Option<RequestEnd> {
+        match worker::budget() {
+            Some(budget) => Some(RequestEnd::after(budget.left, budget.give_up)),
+            None => Some(RequestEnd::after(A_YEAR, self.0.give_up.clone()?)),
+        }
     }
 
     fn connect(&self, options: &[(&str, &str)]) -> Result<(Client, Unacknowledged), StoreError> {
         let config = self.0.url.config(options);
-        connect(config, self.0.tls.clone(), |_| Ok(()))
+        self.0.connector.connect(config, |_| Ok(()))
     }
 }
 

@@ -14,7 +14,7 @@ use super::error::StoreError;
 use super::pool::LEAST_FOR_A_WRITE;
 use super::statement::{Bound, Values, bind};
 use super::values::column;
-use crate::deadline;
+use crate::worker;
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
 
 /// Raises the version first: its row's lock lets one change happen at a time.
@@ -133,7 +133,7 @@ impl Store {
 
 /// When the request that this thread serves, if it serves one, has only so much time left.
 fn send_before(least: Duration) -> Option<Instant> {
-    deadline::current().map(|(left, _)| Instant::now() + left.saturating_sub(least))
+    worker::budget().map(|budget| Instant::now() + budget.left.saturating_sub(least))
 }
 
 fn begin_reading(

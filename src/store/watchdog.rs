@@ -13,8 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connecting::START_UP;
 use super::error::StoreError;
-use crate::deadline::{self, GiveUp, StandIn};
-use crate::permits::{self, HeldPermits};
+use crate::worker::{self, Belongings, DoneMeanwhile, GiveUp};
 
 const ROUND: Duration = Duration::from_millis(100);
 /// Cancel requests under way at once; a frozen server swallows them for as long as it is frozen.
@@ -52,9 +51,8 @@ struct Running {
     cancelled: Arc<AtomicBool>,
     /// Ends the waiting of the request it is for; taken when that is done.
     give_up: Option<GiveUp>,
-    /// What its thread holds, and who would go on in that thread's place.
-    permits: HeldPermits,
-    stand_in: Option<StandIn>,
+    /// What its thread has.
+    belongings: Belongings,
     /// Of the pool of its connection.
     is_retired: Arc<AtomicBool>,
     is_abandoned: bool,
@@ -76,9 +74,24 @@ impl Running {
     /// and the post.
     fn abandon(&mut self) {
         self.is_abandoned = true;
-        self.permits.give_back();
+        self.is_stood_in_for = self.belongings.give_away();
         self.is_retired.store(true, Ordering::SeqCst);
-        self.is_stood_in_for = self.stand_in.as_ref().is_some_and(|start| start());
+    }
+}
+
+/// When the time of a request is over, and what tells its client so.
+pub(super) struct RequestEnd {
+    pub(super) at: Instant,
+    pub(super) give_up: GiveUp,
+}
+
+impl RequestEnd {
+    /// Of a request that begins to wait now, with so much left.
+    pub(super) fn after(left: Duration, give_up: GiveUp) -> RequestEnd {
+        RequestEnd {
+            at: Instant::now() + left,
+            give_up,
+        }
     }
 }
 
@@ -139,7 +152,7 @@ impl Watchdog {
         token: CancelToken,
         cancelled: Arc<AtomicBool>,
         is_retired: Arc<AtomicBool>,
-        request: Option<(Instant, GiveUp)>,
+        request: Option<RequestEnd>,
     ) -> Result<Watched<'_>, StoreError> {
         self.begin(self.entry(token, cancelled, is_retired, request))
     }
@@ -160,11 +173,11 @@ impl Watchdog {
         token: CancelToken,
         cancelled: Arc<AtomicBool>,
         is_retired: Arc<AtomicBool>,
-        request: Option<(Instant, GiveUp)>,
+        request: Option<RequestEnd>,
     ) -> Running {
         let started = Instant::now();
         let left = match &request {
-            Some((deadline, _)) => deadline.saturating_duration_since(started),
+            Some(end) => end.at.saturating_duration_since(started),
             None => Duration::MAX,
         };
         // Little time is left to the last statements of a request, yet not none.
@@ -173,7 +186,7 @@ impl Watchdog {
             .cancel_after
             .min(left.saturating_sub(GRACE).max(LEAST));
         let give_up_after = left.min(cancel_after + GRACE);
-        let give_up = request.map(|(_, give_up)| give_up);
+        let give_up = request.map(|end| end.give_up);
         Running {
             started,
             cancel_after,
@@ -181,8 +194,7 @@ impl Watchdog {
             token,
             cancelled,
             give_up,
-            permits: HeldPermits::of_this_thread(),
-            stand_in: deadline::stand_in(),
+            belongings: Belongings::of_this_thread(),
             is_retired,
             is_abandoned: false,
             is_stood_in_for: false,
@@ -270,17 +282,11 @@ impl Drop for Watched<'_> {
         let Some(entry) = self.shared.running().remove(&self.number) else {
             return;
         };
-        if entry.give_up.is_none() {
-            // The request is answered, and gets nothing more.
-            deadline::spend(deadline::ALLOWANCE);
-        }
-        if entry.is_abandoned {
-            // Its seat was given back, and may be another's.
-            permits::stand_up();
-        }
-        if entry.is_stood_in_for {
-            deadline::lose_post();
-        }
+        worker::come_back(&DoneMeanwhile {
+            is_answered: entry.give_up.is_none(),
+            permits_are_back: entry.is_abandoned,
+            another_has_its_post: entry.is_stood_in_for,
+        });
     }
 }
 

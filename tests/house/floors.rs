@@ -99,7 +99,7 @@ const FLOORS: &[Floors] = &[
             // What the tables are written with.
             &["audit_event", "statement", "values"],
             &["error"],
-            &["clock", "deadline", "permits"],
+            &["clock", "worker"],
         ],
     },
 ];

@@ -30,7 +30,7 @@ use gatepost_server::endpoints::visit::{InSession, own_page};
 use gatepost_server::http::Response;
 use gatepost_server::pages::frame::PageForm;
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::permits::Permit;
+use gatepost_store::worker::Permit;
 
 /// How old a sign-in may be that changes something.
 const FRESH: Duration = Duration::from_secs(3_600);

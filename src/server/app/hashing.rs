@@ -16,8 +16,7 @@ use gatepost_protocol::login::line::{AccountHash, LineLimits, Number, PasswordLi
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::secret::SecretText;
-use gatepost_store::deadline;
-use gatepost_store::permits::{self, Permit, Permits};
+use gatepost_store::worker::{self, Permit, Permits};
 
 /// Requests that may wait for their turn. Each waits in a thread that is not one of the workers.
 /// Otherwise a few dozen strangers at once would keep all workers busy, or most people would have
@@ -79,7 +78,7 @@ impl Hashing {
         let mut line = self.line();
         let number = line.enter(account, origin);
         if !line.has_turn(number) {
-            permits::stand_up();
+            worker::stand_up();
         }
         while !line.has_turn(number) {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -172,7 +171,7 @@ impl App {
             .hashing
             .await_turn(account, origin)
             .ok_or(Failure::Busy)?;
-        deadline::spend(begun.elapsed());
+        worker::spend(begun.elapsed());
         let hashing = &self.hashing;
         let mut turn = HashingTurn {
             hashing,

@@ -38,7 +38,7 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_store::clients::LongestLifetimes;
 use gatepost_store::clock::Clock;
 use gatepost_store::partitions::{self, Horizons};
-use gatepost_store::permits::Permits;
+use gatepost_store::worker::Permits;
 use gatepost_store::{Store, StoreError, installation, migrate};
 
 pub use extension_grant::Extensions;

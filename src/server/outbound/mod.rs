@@ -20,8 +20,7 @@ use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use crate::outbound::request::CheckedResolver;
 use gatepost_protocol::words::forwarded::Cidr;
 use gatepost_protocol::words::web_url::WebUrl;
-use gatepost_store::deadline;
-use gatepost_store::permits;
+use gatepost_store::worker;
 
 /// How long finding the address may take, and connecting again.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -79,7 +78,7 @@ impl Outbound {
     /// afterwards. From here on the request does not count as a worker.
     pub fn take_place(&self, url: &str) -> Result<Place<'_>, OutboundError> {
         let server = check_url(url)?.origin;
-        permits::stand_up();
+        worker::stand_up();
         let taker = self
             .places
             .take(server, patience())
@@ -114,7 +113,7 @@ impl Outbound {
 
 /// How long a request waits for a place.
 fn patience() -> Duration {
-    let left = deadline::current().map_or(deadline::ALLOWANCE, |(left, _)| left);
+    let left = worker::budget().map_or(worker::ALLOWANCE, |budget| budget.left);
     left.saturating_sub(KEPT)
 }
 

@@ -26,8 +26,7 @@ use crate::http::incoming::{
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
 use gatepost_protocol::words::forwarded::network;
-use gatepost_store::deadline;
-use gatepost_store::permits::{Permit, Permits};
+use gatepost_store::worker::{self, Permit, Permits};
 
 /// One listener, and what answers its requests. It is never dropped: tiny_http's server would
 /// remove the path of the Unix socket, which the next process may have by then.
@@ -73,9 +72,9 @@ impl Drop for InFlight {
 
 impl<H: Handler> Service<H> {
     pub fn work(&'static self) {
-        deadline::take_post(move || start_thread("worker", move || self.work()).is_ok());
-        while deadline::has_post() {
-            self.workers.sit_down();
+        worker::take_post(move || start_thread("worker", move || self.work()).is_ok());
+        while worker::has_post() {
+            worker::sit_down(&self.workers);
             match self.next_turn() {
                 Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
                 Ok((_, Turn::Later)) => {}
@@ -134,12 +133,12 @@ impl<H: Handler> Service<H> {
     pub fn read_bodies(&'static self) {
         let Some(lane) = &self.lane else { return };
         loop {
-            self.readers.sit_down();
+            worker::sit_down(&self.readers);
             let (source, waiting) = lane.next();
             self.take_body_post(lane, source, true);
             let peer = waiting.request.remote_addr().copied();
             let is_elsewhere = contained(|| self.read_and_serve(waiting)).unwrap_or(false);
-            if deadline::has_post() {
+            if worker::has_post() {
                 self.take_body_post(lane, source, false);
                 self.count_body();
             }
@@ -151,7 +150,7 @@ impl<H: Handler> Service<H> {
             if let Some(next) = next {
                 self.take_turns(peer, next);
             }
-            if !deadline::has_post() {
+            if !worker::has_post() {
                 return;
             }
             lane.leave(source);
@@ -166,7 +165,7 @@ impl<H: Handler> Service<H> {
         source: IpAddr,
         is_awaited: bool,
     ) {
-        deadline::take_post(move || {
+        worker::take_post(move || {
             let is_started = start_thread("body", move || self.read_bodies()).is_ok();
             if is_started {
                 if is_awaited {
@@ -339,7 +338,7 @@ impl<H: Handler> Service<H> {
                 self.give_up(request, &id, arrived);
             }
         };
-        let response = deadline::serve(give_up, || self.handle(&read));
+        let response = worker::serve(give_up, || self.handle(&read));
         // Before the answer: whoever has it may send the next long body at once.
         drop(alone);
         let answered_here =

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gatepost_protocol::registration::problem::Finding;
-use gatepost_store::deadline::ALLOWANCE;
+use gatepost_store::worker::ALLOWANCE;
 use gatepost_store::{LEAST_FOR_A_WRITE, PROOF_OF_LIFE};
 
 /// From here on the way takes longer than most of what is done at its end.
