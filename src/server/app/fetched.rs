@@ -62,12 +62,31 @@ struct Held<T> {
     is_fetching: bool,
 }
 
+/// A document that a request asks for.
+#[derive(Clone, Copy)]
+pub struct Sought<'a> {
+    pub asker: Asker<'a>,
+    pub url: &'a str,
+    pub deadline: Deadline,
+}
+
+/// Which document at an address will do.
+enum Need<'a, T> {
+    /// Any current one that fits.
+    Current(&'a dyn Fn(&T) -> bool),
+    /// Another than this one, in which something was looked for in vain.
+    Newer(&'a Arc<T>, Provenance),
+}
+
+/// What a request does next that needs a document.
 #[derive(Debug)]
 enum Step<T> {
     Use(Arc<T>),
     Fetch,
+    /// Another request is fetching it.
     Wait,
-    Nothing,
+    /// It is too early to fetch again.
+    Fail(OutboundError),
 }
 
 impl<T> Default for Held<T> {
@@ -84,49 +103,36 @@ impl<T> Default for Held<T> {
 }
 
 impl<T> Held<T> {
-    fn usable(
-        &self,
-        within: Duration,
-        fits: impl Fn(&T) -> bool,
-        now: Monotonic,
-    ) -> Option<Arc<T>> {
-        let document = self.document.clone();
-        document.filter(|document| is_within(self.fetched_at, within, now) && fits(document))
-    }
-
-    /// For someone who would take any current document.
-    fn step(&self, shelf: Shelf, fits: impl Fn(&T) -> bool, now: Monotonic) -> Step<T> {
-        if let Some(document) = self.usable(shelf.fresh, &fits, now) {
+    fn step(&self, shelf: Shelf, need: &Need<'_, T>, now: Monotonic) -> Step<T> {
+        if let Some(document) = self.usable(shelf.fresh, need, now) {
             return Step::Use(document);
         }
-        let otherwise = match (self.is_fetching, is_within(self.tried_at, TRY_AGAIN, now)) {
-            (true, _) => Step::Wait,
-            (false, true) => Step::Nothing,
-            (false, false) => return Step::Fetch,
+        let is_too_early = match need {
+            Need::Current(_) => is_within(self.tried_at, TRY_AGAIN, now),
+            Need::Newer(_, provenance) => {
+                let searched_at = self.searched_at.get(provenance).copied();
+                is_within(searched_at, SEARCH_AGAIN, now)
+            }
         };
-        self.usable(shelf.stale, fits, now)
-            .map_or(otherwise, Step::Use)
+        if !self.is_fetching && !is_too_early {
+            return Step::Fetch;
+        }
+        match self.usable(shelf.stale, need, now) {
+            Some(document) => Step::Use(document),
+            None if self.is_fetching => Step::Wait,
+            None => Step::Fail(self.problem()),
+        }
     }
 
-    /// For someone who looked in vain in `seen`.
-    fn step_beyond(&self, seen: &Arc<T>, provenance: Provenance, now: Monotonic) -> Step<T> {
-        if let Some(document) = self
-            .document
-            .as_ref()
-            .filter(|document| !Arc::ptr_eq(document, seen))
-        {
-            return Step::Use(Arc::clone(document));
-        }
-        let too_early = is_within(
-            self.searched_at.get(&provenance).copied(),
-            SEARCH_AGAIN,
-            now,
-        );
-        match (self.is_fetching, too_early) {
-            (true, _) => Step::Wait,
-            (false, true) => Step::Nothing,
-            (false, false) => Step::Fetch,
-        }
+    /// The document, if it will do and was fetched within that time. A newer one than somebody has
+    /// will do at any age.
+    fn usable(&self, within: Duration, need: &Need<'_, T>, now: Monotonic) -> Option<Arc<T>> {
+        let document = self.document.as_ref()?;
+        let will_do = match need {
+            Need::Current(fits) => is_within(self.fetched_at, within, now) && fits(document),
+            Need::Newer(seen, _) => !Arc::ptr_eq(document, seen),
+        };
+        will_do.then(|| Arc::clone(document))
     }
 
     fn problem(&self) -> OutboundError {
@@ -149,43 +155,33 @@ impl<T> Fetched<T> {
         }
     }
 
-    /// The document at that address, kept or by `fetch`; or why there is none. While too many
-    /// requests wait for other servers to fetch a newer one, the one that is kept is good enough.
-    /// One that does not fit counts as if it were not kept.
+    /// The document, kept or by `fetch`; or why there is none. While too many requests wait for
+    /// other servers to fetch a newer one, the one that is kept is good enough. One that does not
+    /// fit counts as if it were not kept.
     pub fn find(
         &self,
-        asker: Asker<'_>,
-        url: &str,
-        deadline: Deadline,
+        sought: Sought<'_>,
         fits: impl Fn(&T) -> bool,
         fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
-        let step = |held: &Held<T>, now| held.step(self.shelf, &fits, now);
-        let found = self.go(asker, url, deadline, step, |_| {}, fetch);
-        if found.is_ok() {
-            return found;
-        }
-        let held = self.lock();
-        let kept = held.get(url);
-        kept.and_then(|held| held.usable(self.shelf.stale, &fits, Monotonic::now()))
-            .map_or(found, Ok)
+        let need = Need::Current(&fits);
+        self.obtain(sought, &need, fetch).or_else(|problem| {
+            let held = self.lock();
+            let kept = held.get(sought.url);
+            kept.and_then(|held| held.usable(self.shelf.stale, &need, Monotonic::now()))
+                .ok_or(problem)
+        })
     }
 
     /// A newer document than `seen`, if there may be one by now.
     pub fn find_newer(
         &self,
-        asker: Asker<'_>,
-        url: &str,
-        deadline: Deadline,
+        sought: Sought<'_>,
         seen: &Arc<T>,
         provenance: Provenance,
         fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
-        let searched = |held: &mut Held<T>| {
-            held.searched_at.insert(provenance, Monotonic::now());
-        };
-        let step = |held: &Held<T>, now| held.step_beyond(seen, provenance, now);
-        self.go(asker, url, deadline, step, searched, fetch)
+        self.obtain(sought, &Need::Newer(seen, provenance), fetch)
     }
 
     /// Uses what is kept, or fetches, or waits for the request that fetches.
@@ -193,49 +189,30 @@ impl<T> Fetched<T> {
     /// The request that fetches takes its place among those that wait for other servers before
     /// anybody waits for the document. Those who wait have such places, too, and could otherwise
     /// have taken all of them.
-    fn go(
+    fn obtain(
         &self,
-        asker: Asker<'_>,
-        url: &str,
-        deadline: Deadline,
-        step: impl Fn(&Held<T>, Monotonic) -> Step<T>,
-        begin: impl Fn(&mut Held<T>),
+        sought: Sought<'_>,
+        need: &Need<'_, T>,
         fetch: impl FnOnce(Asker<'_>) -> Result<T, OutboundError>,
     ) -> Result<Arc<T>, OutboundError> {
-        let mut held = self.lock_for(url);
-        let entry = held.entry(url.to_owned()).or_default();
-        match step(entry, Monotonic::now()) {
+        let url = sought.url;
+        match self.look(url, need) {
             Step::Use(document) => return Ok(document),
-            Step::Nothing => return Err(entry.problem()),
-            Step::Fetch | Step::Wait => drop(held),
+            Step::Fail(problem) => return Err(problem),
+            Step::Fetch | Step::Wait => {}
         }
-        let place = asker.take_place(url)?;
-        let asker = place.as_ref().map_or(asker, Asker::Seated);
-        let mut held = self.lock_for(url);
-        let entry = held.entry(url.to_owned()).or_default();
-        match step(entry, Monotonic::now()) {
+        let place = sought.asker.take_place(url)?;
+        match self.begin(url, need) {
             Step::Use(document) => return Ok(document),
-            Step::Nothing => return Err(entry.problem()),
-            Step::Wait => {
-                drop(held);
-                let waits = |held: &mut HashMap<String, Held<T>>| {
-                    held.get(url).is_some_and(|held| held.is_fetching)
-                };
-                drop(
-                    self.returned
-                        .wait_timeout_while(self.lock(), deadline.remaining(), waits),
-                );
-            }
+            Step::Fail(problem) => return Err(problem),
+            Step::Wait => self.wait(sought),
             Step::Fetch => {
-                entry.is_fetching = true;
-                begin(entry);
-                drop(held);
                 let mut fetching = Fetching {
                     documents: self,
                     url,
                     outcome: None,
                 };
-                let fetched = fetch(asker);
+                let fetched = fetch(place.as_ref().map_or(sought.asker, Asker::Seated));
                 match &fetched {
                     Err(OutboundError::Busy) => return Err(OutboundError::Busy),
                     Err(problem) => log::warn!("{} cannot be had: {problem}", url.escape_debug()),
@@ -244,23 +221,50 @@ impl<T> Fetched<T> {
                 fetching.outcome = Some(fetched.map(Arc::new));
             }
         }
-        let held = self.lock();
-        let after = held.get(url).ok_or(OutboundError::TooSlow)?;
-        match step(after, Monotonic::now()) {
+        match self.look(url, need) {
             Step::Use(document) => Ok(document),
-            Step::Nothing => Err(after.problem()),
+            Step::Fail(problem) => Err(problem),
             // The other request is still fetching.
             Step::Fetch | Step::Wait => Err(OutboundError::Busy),
         }
     }
 
-    /// Makes room for that document.
-    fn lock_for(&self, url: &str) -> MutexGuard<'_, HashMap<String, Held<T>>> {
+    fn look(&self, url: &str, need: &Need<'_, T>) -> Step<T> {
+        let held = self.lock();
+        match held.get(url) {
+            Some(held) => held.step(self.shelf, need, Monotonic::now()),
+            None => Step::Fetch,
+        }
+    }
+
+    /// Looks again. Where the next step is to fetch, the others wait from now on.
+    fn begin(&self, url: &str, need: &Need<'_, T>) -> Step<T> {
+        let now = Monotonic::now();
         let mut held = self.lock();
         if held.len() >= MOST_HELD && !held.contains_key(url) {
             held.retain(|_, held| held.is_fetching);
         }
-        held
+        let entry = held.entry(url.to_owned()).or_default();
+        let step = entry.step(self.shelf, need, now);
+        if matches!(step, Step::Fetch) {
+            entry.is_fetching = true;
+            if let Need::Newer(_, provenance) = need {
+                entry.searched_at.insert(*provenance, now);
+            }
+        }
+        step
+    }
+
+    /// Waits until the request that fetches has ended, as long as there is time.
+    fn wait(&self, sought: Sought<'_>) {
+        let is_fetching = |held: &mut HashMap<String, Held<T>>| {
+            held.get(sought.url).is_some_and(|held| held.is_fetching)
+        };
+        let held = self.lock();
+        drop(
+            self.returned
+                .wait_timeout_while(held, sought.deadline.remaining(), is_fetching),
+        );
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Held<T>>> {
@@ -298,7 +302,7 @@ impl<T> Drop for Fetching<'_, T> {
 mod tests {
     use super::*;
     use crate::outbound::Outbound;
-    use gatepost_store::deadline;
+    use gatepost_store::worker;
 
     /// Fetched, tried and searched that many seconds ago.
     fn held(
@@ -328,12 +332,20 @@ mod tests {
         )
     }
 
+    fn sought<'a>(outbound: &'a Outbound, url: &'a str) -> Sought<'a> {
+        Sought {
+            asker: Asker::Worker(outbound),
+            url,
+            deadline: Deadline::usual(),
+        }
+    }
+
     fn word(step: &Step<u8>) -> &'static str {
         match step {
             Step::Use(_) => "use",
             Step::Fetch => "fetch",
             Step::Wait => "wait",
-            Step::Nothing => "nothing",
+            Step::Fail(_) => "fail",
         }
     }
 
@@ -342,19 +354,19 @@ mod tests {
         for (fetched, tried, is_fetching, expected) in [
             (None, None, false, "fetch"),
             (None, None, true, "wait"),
-            (None, Some(9), false, "nothing"),
+            (None, Some(9), false, "fail"),
             (None, Some(11), false, "fetch"),
             (Some(599), Some(599), false, "use"),
             (Some(599), Some(599), true, "use"),
             (Some(600), Some(600), false, "fetch"),
             (Some(600), Some(600), true, "use"),
             (Some(3_599), Some(5), false, "use"),
-            (Some(3_600), Some(5), false, "nothing"),
+            (Some(3_600), Some(5), false, "fail"),
             (Some(3_600), Some(5), true, "wait"),
         ] {
             let (held, now) = held(fetched, tried, None, is_fetching);
             assert_eq!(
-                word(&held.step(KEY_SETS, |_| true, now)),
+                word(&held.step(KEY_SETS, &Need::Current(&|_| true), now)),
                 expected,
                 "{fetched:?} {tried:?} {is_fetching}"
             );
@@ -364,13 +376,13 @@ mod tests {
     #[test]
     fn a_document_that_does_not_fit_counts_as_none_however_fresh() {
         for (age, is_fetching, expected) in [
-            (9, false, "nothing"),
+            (9, false, "fail"),
             (11, false, "fetch"),
             (11, true, "wait"),
             (601, false, "fetch"),
         ] {
             let (held, now) = held(Some(age), Some(age), None, is_fetching);
-            let step = held.step(KEY_SETS, |document| *document != 7, now);
+            let step = held.step(KEY_SETS, &Need::Current(&|document| *document != 7), now);
             assert_eq!(word(&step), expected, "{age} {is_fetching}");
         }
     }
@@ -379,37 +391,32 @@ mod tests {
     fn what_is_missing_in_it_is_searched_for_once_a_minute() {
         for (searched, is_fetching, expected) in [
             (None, false, "fetch"),
-            (Some(59), false, "nothing"),
+            (Some(59), false, "fail"),
             (Some(60), false, "fetch"),
             (None, true, "wait"),
             (Some(1), true, "wait"),
         ] {
             let (held, now) = held(Some(1), Some(1), searched, is_fetching);
             let seen = held.document.clone().unwrap();
-            let step = held.step_beyond(&seen, Provenance::Presented, now);
+            let step = held.step(KEY_SETS, &Need::Newer(&seen, Provenance::Presented), now);
             assert_eq!(word(&step), expected, "{searched:?} {is_fetching}");
         }
         let (held, now) = held(Some(1), Some(1), Some(1), false);
-        let step = held.step_beyond(&Arc::new(7), Provenance::Presented, now);
+        let step = held.step(
+            KEY_SETS,
+            &Need::Newer(&Arc::new(7), Provenance::Presented),
+            now,
+        );
         assert_eq!(word(&step), "use", "somebody has a newer one already");
     }
 
     #[test]
     fn what_anybody_can_send_leaves_the_search_to_what_was_answered_and_each_has_one() {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
-        let (url, deadline) = ("https://a.example/", Deadline::usual());
-        let seen = documents
-            .find(Asker::Worker(&outbound), url, deadline, |_| true, |_| Ok(1))
-            .unwrap();
+        let sought = sought(&outbound, "https://a.example/");
+        let seen = documents.find(sought, |_| true, |_| Ok(1)).unwrap();
         let newer = |seen: &Arc<u8>, provenance, fetched: u8| {
-            documents.find_newer(
-                Asker::Worker(&outbound),
-                url,
-                deadline,
-                seen,
-                provenance,
-                |_| Ok(fetched),
-            )
+            documents.find_newer(sought, seen, provenance, |_| Ok(fetched))
         };
         let second = newer(&seen, Provenance::Presented, 2).unwrap();
         newer(&second, Provenance::Presented, 3).unwrap_err();
@@ -438,16 +445,15 @@ mod tests {
             };
             documents.lock().insert(url.to_owned(), entry);
             let find = |fetch: fn() -> Result<u8, OutboundError>| {
-                let asker = Asker::Worker(&outbound);
-                let found = documents.find(asker, url, Deadline::usual(), |_| true, |_| fetch());
+                let found = documents.find(sought(&outbound, url), |_| true, |_| fetch());
                 found.map(|found| *found)
             };
             let taken = outbound.take_place("https://b.example/").unwrap();
-            let waited = deadline::serve(
+            let waited = worker::serve(
                 || {},
                 || {
                     // A request that has no time left to wait for a place.
-                    deadline::spend(deadline::ALLOWANCE);
+                    worker::spend(worker::ALLOWANCE);
                     find(|| panic!("there was a place"))
                 },
             );
@@ -462,15 +468,9 @@ mod tests {
     fn one_that_panics_while_fetching_leaves_the_way_free() {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let find = |fetch: fn() -> Result<u8, OutboundError>| {
-            documents
-                .find(
-                    Asker::Worker(&outbound),
-                    "https://a.example/",
-                    Deadline::usual(),
-                    |_| true,
-                    |_| fetch(),
-                )
-                .map(|found| *found)
+            let sought = sought(&outbound, "https://a.example/");
+            let found = documents.find(sought, |_| true, |_| fetch());
+            found.map(|found| *found)
         };
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| find(|| panic!("away"))))
             .unwrap_err();
@@ -481,15 +481,9 @@ mod tests {
     fn a_failure_is_remembered_with_its_cause_and_a_busy_moment_is_not() {
         let (documents, outbound) = (Fetched::new(KEY_SETS), Outbound::new(&[], None, 1).unwrap());
         let find = |fetch: fn() -> Result<u8, OutboundError>| {
-            documents
-                .find(
-                    Asker::Worker(&outbound),
-                    "https://a.example/",
-                    Deadline::usual(),
-                    |_| true,
-                    |_| fetch(),
-                )
-                .map(|found| *found)
+            let sought = sought(&outbound, "https://a.example/");
+            let found = documents.find(sought, |_| true, |_| fetch());
+            found.map(|found| *found)
         };
         assert_eq!(find(|| Err(OutboundError::Busy)), Err(OutboundError::Busy));
         assert_eq!(
@@ -500,21 +494,10 @@ mod tests {
             find(|| panic!("asked again")),
             Err(OutboundError::NameNotFound)
         );
-        let elsewhere = documents.find(
-            Asker::Worker(&outbound),
-            "https://b.example/",
-            Deadline::usual(),
-            |_| true,
-            |_| Ok(1),
-        );
-        assert_eq!(elsewhere.map(|found| *found), Ok(1));
-        let held = documents.find(
-            Asker::Worker(&outbound),
-            "https://b.example/",
-            Deadline::usual(),
-            |_| true,
-            |_| panic!("asked again"),
-        );
+        let elsewhere = sought(&outbound, "https://b.example/");
+        let fetched = documents.find(elsewhere, |_| true, |_| Ok(1));
+        assert_eq!(fetched.map(|found| *found), Ok(1));
+        let held = documents.find(elsewhere, |_| true, |_| panic!("asked again"));
         assert_eq!(held.map(|found| *found), Ok(1));
     }
 }

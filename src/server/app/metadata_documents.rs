@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::app::fetched::Sought;
 use crate::outbound::{Asker, Deadline, OutboundError, OutboundRequest};
 use crate::registry::RegisteredClient;
 use gatepost_protocol::registration::metadata_document;
@@ -35,13 +36,14 @@ impl App {
         let deadline = Deadline::usual();
         // The registration may have changed since it was fetched: then another may be there now.
         let fits = |document: &Value| metadata_document::read(client, document).is_ok();
-        let document = self.metadata_documents.find(
-            Asker::Worker(&self.outbound),
-            client.client_id.as_str(),
+        let sought = Sought {
+            asker: Asker::Worker(&self.outbound),
+            url: client.client_id.as_str(),
             deadline,
-            fits,
-            |asker| fetch_metadata_document(asker, client, deadline),
-        )?;
+        };
+        let document = self.metadata_documents.find(sought, fits, |asker| {
+            fetch_metadata_document(asker, client, deadline)
+        })?;
         let described = metadata_document::read(client, &document).map_err(OutboundError::Unfit)?;
         Ok(Arc::new(RegisteredClient {
             client: described.client,

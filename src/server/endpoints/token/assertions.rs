@@ -1,13 +1,11 @@
 //! JWTs from others. They are verified by their sender's keys, which are registered, or fetched and
 //! kept. An assertion is good for one use, over all processes.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::app::fetched::Provenance;
+use crate::app::fetched::{Provenance, Sought};
 use crate::keys::signing::verify;
 use crate::outbound::{Asker, Deadline, OutboundError, OutboundRequest};
 use gatepost_protocol::discovery::{TOKEN_PATH, endpoint_url};
@@ -21,8 +19,26 @@ use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_store::tokens;
 
-/// The outer error: nothing can be judged now. The inner one: the JWT is refused.
-type Judged<T> = Result<Result<T, AssertionProblem>, Failure>;
+/// Why there are no verified claims.
+#[derive(Debug)]
+pub enum Unverified {
+    /// The JWT is refused.
+    Refused(AssertionProblem),
+    /// Nothing can be judged now.
+    Unjudged(Failure),
+}
+
+impl From<AssertionProblem> for Unverified {
+    fn from(problem: AssertionProblem) -> Unverified {
+        Unverified::Refused(problem)
+    }
+}
+
+impl From<Failure> for Unverified {
+    fn from(failure: Failure) -> Unverified {
+        Unverified::Unjudged(failure)
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 pub enum KeySource<'a> {
@@ -72,22 +88,20 @@ impl App {
         algs: &[SigningAlgorithm],
         expected: ExpectedAssertion<'_>,
         now: Instant,
-    ) -> Judged<Assertion> {
+    ) -> Result<Assertion, Unverified> {
         let claims = self.presented_claims(jws, keys, algs)?;
-        let assertion = match claims.and_then(|claims| judge(&claims, expected, now)) {
-            Ok(assertion) => assertion,
-            Err(problem) => return Ok(Err(problem)),
-        };
+        let assertion = judge(&claims, expected, now)?;
         let is_new = tokens::take_assertion(
             &self.store,
             expected.issuer,
             &assertion.jti,
             assertion.forgotten_at,
-        )?;
-        Ok(match is_new {
-            true => Ok(assertion),
-            false => Err(AssertionProblem::Replayed),
-        })
+        )
+        .map_err(Failure::from)?;
+        if !is_new {
+            return Err(AssertionProblem::Replayed.into());
+        }
+        Ok(assertion)
     }
 
     /// The verified claims of a JWT that a request brings.
@@ -96,61 +110,55 @@ impl App {
         jws: &UnverifiedJws,
         keys: KeySource<'_>,
         algs: &[SigningAlgorithm],
-    ) -> Judged<Map<String, Value>> {
-        self.verified_claims(
-            Asker::Worker(&self.outbound),
-            jws,
-            Provenance::Presented,
-            keys,
-            algs,
-            Deadline::usual(),
-        )
+    ) -> Result<Map<String, Value>, Unverified> {
+        match keys {
+            KeySource::Inline(jwks) => {
+                let set = KeySet::parse(jwks).ok_or(AssertionProblem::KeysUnavailable)?;
+                Ok(verify_by(jws, &set, algs)?)
+            }
+            KeySource::Uri(url) => {
+                let sought = Sought {
+                    asker: Asker::Worker(&self.outbound),
+                    url,
+                    deadline: Deadline::usual(),
+                };
+                self.claims_by_fetched_keys(sought, jws, Provenance::Presented, algs)
+            }
+        }
     }
 
-    /// The claims of a JWT that one of these keys signed. A key that is missing from a fetched set
+    /// The claims of a JWT that a key of a fetched set signed. A key that is missing from the set
     /// may be new: then the set is fetched again, at most once a minute for each provenance. All
-    /// this takes no longer than `deadline`.
-    pub fn verified_claims(
+    /// this takes no longer than the deadline.
+    pub fn claims_by_fetched_keys(
         &self,
-        asker: Asker<'_>,
+        sought: Sought<'_>,
         jws: &UnverifiedJws,
         provenance: Provenance,
-        keys: KeySource<'_>,
         algs: &[SigningAlgorithm],
-        deadline: Deadline,
-    ) -> Judged<Map<String, Value>> {
-        let url = match keys {
-            KeySource::Inline(jwks) => {
-                return Ok(match KeySet::parse(jwks) {
-                    Some(set) => verify_by(jws, &set, algs),
-                    None => Err(AssertionProblem::KeysUnavailable),
-                });
-            }
-            KeySource::Uri(url) => url,
-        };
-        let fetch = |asker: Asker<'_>| fetch_key_set(asker, url, deadline);
-        let set = match had(self.key_sets.find(asker, url, deadline, |_| true, fetch))? {
-            Ok(set) => set,
-            Err(problem) => return Ok(Err(problem)),
-        };
+    ) -> Result<Map<String, Value>, Unverified> {
+        let fetch = |asker: Asker<'_>| fetch_key_set(asker, sought.url, sought.deadline);
+        let found = self.key_sets.find(sought, |_| true, fetch);
+        let set = found.map_err(without_keys)?;
         let verified = verify_by(jws, &set, algs);
         if verified != Err(AssertionProblem::Key) {
-            return Ok(verified);
+            return Ok(verified?);
         }
-        let newer = had(self
-            .key_sets
-            .find_newer(asker, url, deadline, &set, provenance, fetch))?;
-        Ok(newer.map_or(verified, |newer| verify_by(jws, &newer, algs)))
+        let newer = self.key_sets.find_newer(sought, &set, provenance, fetch);
+        match newer.map_err(without_keys) {
+            Ok(newer) => Ok(verify_by(jws, &newer, algs)?),
+            Err(Unverified::Refused(_)) => Ok(verified?),
+            Err(Unverified::Unjudged(failure)) => Err(Unverified::Unjudged(failure)),
+        }
     }
 }
 
-/// Why a set cannot be had, where it cannot. The request that tried has logged the cause.
-fn had(found: Result<Arc<KeySet>, OutboundError>) -> Judged<Arc<KeySet>> {
-    match found {
-        Ok(set) => Ok(Ok(set)),
-        Err(OutboundError::Busy) => Err(Failure::Busy),
-        Err(error) if error.is_passing() => Ok(Err(AssertionProblem::KeysUnavailable)),
-        Err(_) => Ok(Err(AssertionProblem::KeysUnusable)),
+/// Why a set cannot be had. The request that tried has logged the cause.
+fn without_keys(error: OutboundError) -> Unverified {
+    match error {
+        OutboundError::Busy => Failure::Busy.into(),
+        error if error.is_passing() => AssertionProblem::KeysUnavailable.into(),
+        _ => AssertionProblem::KeysUnusable.into(),
     }
 }
 

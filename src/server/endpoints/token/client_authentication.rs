@@ -13,7 +13,7 @@ use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
 use crate::app::guesses::{Guesses, Source};
 use crate::app::metadata_documents::reason_for;
-use crate::endpoints::token::assertions::KeySource;
+use crate::endpoints::token::assertions::{KeySource, Unverified};
 use crate::http::Request;
 use crate::registry::RegisteredClient;
 use gatepost_protocol::keys::jwt::UnverifiedJws;
@@ -36,11 +36,28 @@ pub enum Introspector {
     Resource(String),
 }
 
-/// The outer error: the store cannot be asked. The inner one: authentication failed.
-type Judged<T> = Result<Result<T, AuthenticationFailure>, Failure>;
+/// Why nothing was proven.
+enum Unproven {
+    /// Authentication failed.
+    Refused(AuthenticationFailure),
+    /// Nothing can be judged now.
+    Unjudged(Failure),
+}
+
+impl From<AuthenticationFailure> for Unproven {
+    fn from(failure: AuthenticationFailure) -> Unproven {
+        Unproven::Refused(failure)
+    }
+}
+
+impl From<Failure> for Unproven {
+    fn from(failure: Failure) -> Unproven {
+        Unproven::Unjudged(failure)
+    }
+}
 
 /// Judges one reading of what was presented.
-type Judge<T> = fn(&App, &PresentedClient, Instant) -> Judged<T>;
+type Judge<T> = fn(&App, &PresentedClient, Instant) -> Result<T, Unproven>;
 
 /// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2
 /// asks for.
@@ -80,12 +97,13 @@ fn prove<T>(
         Ok(presented) => presented,
         Err(failure) => return Err(refused(app, shown(failure))),
     };
-    match judge_readings(app, request, &presented, now, judge)? {
+    match judge_readings(app, request, &presented, now, judge) {
         Ok(proven) => {
             app.token_is_asked_for();
             Ok(proven)
         }
-        Err(failure) => {
+        Err(Unproven::Unjudged(failure)) => Err(failure),
+        Err(Unproven::Refused(failure)) => {
             let name = note(app, request, &presented.client_id, failure.error.reason);
             let refused = refused(app, shown(failure));
             Err(match name {
@@ -147,7 +165,7 @@ fn judge_readings<T>(
     presented: &PresentedClient,
     now: Instant,
     judge: Judge<T>,
-) -> Judged<T> {
+) -> Result<T, Unproven> {
     let source = Source::of(request.source);
     let raw = presented.retry();
     let mut refused = None;
@@ -157,30 +175,32 @@ fn judge_readings<T>(
         let is_second = tried.iter().any(|tried: &Guesser<'_>| tried.who == who);
         let guesses = if is_second { 2 } else { 1 };
         match (failures.wait(&who, guesses, now), &refused) {
-            (Some(wait), None) => return Err(turned_away(app, request, wait)),
+            (Some(wait), None) => return Err(turned_away(app, request, wait).into()),
             (Some(_), Some(_)) => break,
             (None, _) => {}
         }
-        match judge(app, reading, now)? {
+        match judge(app, reading, now) {
             Ok(proven) => {
                 return match failures.wait(&who, guesses, now) {
-                    Some(wait) => Err(turned_away(app, request, wait)),
-                    None => Ok(Ok(proven)),
+                    Some(wait) => Err(turned_away(app, request, wait).into()),
+                    None => Ok(proven),
                 };
             }
-            Err(failure) if failure.counts_as_guess() => {
-                tried.push(Guesser { failures, who });
+            Err(Unproven::Unjudged(failure)) => return Err(failure.into()),
+            Err(Unproven::Refused(failure)) => {
+                if failure.counts_as_guess() {
+                    tried.push(Guesser { failures, who });
+                }
                 refused = refused.or(Some(failure));
             }
-            Err(failure) => refused = refused.or(Some(failure)),
         }
     }
     for Guesser { failures, who } in tried {
         if let Err(wait) = failures.count(who, now) {
-            return Err(turned_away(app, request, wait));
+            return Err(turned_away(app, request, wait).into());
         }
     }
-    Ok(Err(refused.expect("there is a first reading")))
+    Err(refused.expect("there is a first reading").into())
 }
 
 fn turned_away(app: &App, request: &Request, retry_after: Duration) -> Failure {
@@ -193,45 +213,55 @@ fn turned_away(app: &App, request: &Request, retry_after: Duration) -> Failure {
 
 /// Finds the resource or the client of that name: no two share one. A public client cannot prove
 /// who it is, so it is told nothing.
-fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Introspector> {
+fn introspector(
+    app: &App,
+    presented: &PresentedClient,
+    now: Instant,
+) -> Result<Introspector, Unproven> {
     let snapshot = app.registry.snapshot();
     let name = presented.client_id.as_str();
     if let Some(secrets) = snapshot.resource_secrets.get(name) {
-        return Ok(presented
-            .judge_resource(secrets, now)
-            .map(|()| Introspector::Resource(name.to_owned())));
+        presented.judge_resource(secrets, now)?;
+        return Ok(Introspector::Resource(name.to_owned()));
     }
-    let proven = client(app, presented, now)?;
-    Ok(
-        proven.and_then(|client| match client.client.is_confidential() {
-            true => Ok(Introspector::Client(client)),
-            false => Err(presented.failure(Reason::PublicClientIntrospection)),
-        }),
-    )
+    let client = client(app, presented, now)?;
+    if !client.client.is_confidential() {
+        return Err(presented.failure(Reason::PublicClientIntrospection).into());
+    }
+    Ok(Introspector::Client(client))
 }
 
-fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<RegisteredClient>> {
-    let registered = app.registry.client(&presented.client_id)?;
+fn client(
+    app: &App,
+    presented: &PresentedClient,
+    now: Instant,
+) -> Result<Arc<RegisteredClient>, Unproven> {
+    let registered = app
+        .registry
+        .client(&presented.client_id)
+        .map_err(Failure::from)?;
     let client = registered.as_ref().map(|registered| &registered.client);
     let secrets = registered
         .as_ref()
         .map_or(&[][..], |registered| &registered.secrets);
-    let proven = match presented.judge(client, secrets, now) {
-        ClientVerdict::Authenticated => Ok(()),
-        ClientVerdict::ByAssertion(jws) => match &registered {
-            Some(registered) => match app.described(registered) {
+    let verdict = presented.judge(client, secrets, now);
+    let unknown = || presented.failure(Reason::UnknownClientAtToken);
+    let proven = registered.ok_or_else(unknown);
+    match verdict {
+        ClientVerdict::Authenticated => Ok(proven?),
+        ClientVerdict::ByAssertion(jws) => {
+            let registered = proven?;
+            match app.described(&registered) {
                 Ok(described) => by_assertion(app, presented, &described.client, &jws, now)?,
                 Err(problem) => {
                     let reason = reason_for(&problem).ok_or(Failure::Busy)?;
-                    Err(presented.failure(reason))
+                    return Err(presented.failure(reason).into());
                 }
-            },
-            None => Err(presented.failure(Reason::UnknownClientAtToken)),
-        },
-        ClientVerdict::Refused(failure) => Err(failure),
-    };
-    let unknown = || presented.failure(Reason::UnknownClientAtToken);
-    Ok(proven.and_then(|()| registered.ok_or_else(unknown)))
+            }
+            Ok(registered)
+        }
+        ClientVerdict::Refused(failure) => Err(failure.into()),
+    }
 }
 
 /// `private_key_jwt`. An assertion that the client issued is verified by the registered keys, and
@@ -242,61 +272,65 @@ fn by_assertion(
     client: &Client,
     jws: &UnverifiedJws,
     now: Instant,
-) -> Judged<()> {
+) -> Result<(), Unproven> {
     let name = client.client_id.as_str();
     let claims = jws.unverified_claims().unwrap_or_default();
     let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
     if !is_own && !client.federated.is_empty() {
-        let judged = by_workload(app, client, jws, &claims, now)?;
-        return Ok(judged.map_err(|reason| AuthenticationFailure {
-            detail: Some(workload_identity::whose(&claims)),
-            ..presented.failure(reason)
-        }));
+        return by_workload(app, presented, client, jws, &claims, now);
     }
+    let refused = |problem| presented.failure(assertion::reason_for(problem));
     let typ = jws.typ.as_deref();
     if !assertion::is_client_assertion_typ(typ) {
-        return Ok(Err(presented.failure(Reason::MalformedClientAssertion)));
+        return Err(presented.failure(Reason::MalformedClientAssertion).into());
     }
     let Some(keys) = KeySource::of(&client.jwks, &client.jwks_uri) else {
-        return Ok(Err(presented.failure(Reason::ClientAssertionKey)));
+        return Err(presented.failure(Reason::ClientAssertionKey).into());
     };
-    let refused = |problem| presented.failure(assertion::reason_for(problem));
-    if client.profile == Some(Profile::Fapi2)
-        && let Err(problem) = assertion::judge_for_fapi2(&claims, app.issuer(), now)
-    {
-        return Ok(Err(refused(problem)));
+    if client.profile == Some(Profile::Fapi2) {
+        assertion::judge_for_fapi2(&claims, app.issuer(), now).map_err(refused)?;
     }
     let expected = ExpectedAssertion {
         issuer: name,
         subject: Some(name),
         audiences: &app.client_assertion_audiences(),
     };
-    let spent = app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now)?;
-    Ok(spent.map(drop).map_err(refused))
+    match app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now) {
+        Ok(_) => Ok(()),
+        Err(Unverified::Refused(problem)) => Err(refused(problem).into()),
+        Err(Unverified::Unjudged(failure)) => Err(failure.into()),
+    }
 }
 
 /// A token that another issuer gave to a workload. It is not used up: platforms give out one many
 /// times.
 fn by_workload(
     app: &App,
+    presented: &PresentedClient,
     client: &Client,
     jws: &UnverifiedJws,
     unverified: &Map<String, Value>,
     now: Instant,
-) -> Result<Result<(), Reason>, Failure> {
+) -> Result<(), Unproven> {
+    let refused = |reason| AuthenticationFailure {
+        detail: Some(workload_identity::whose(unverified)),
+        ..presented.failure(reason)
+    };
     let entry = workload_identity::registered(&client.federated, unverified, app.issuer());
     let Some(entry) = entry.filter(|_| assertion::is_workload_typ(jws.typ.as_deref())) else {
-        return Ok(Err(Reason::UnknownWorkload));
+        return Err(refused(Reason::UnknownWorkload).into());
     };
     let Some(keys) = KeySource::of(&entry.jwks, &entry.jwks_uri) else {
-        return Ok(Err(Reason::ClientAssertionKey));
+        return Err(refused(Reason::ClientAssertionKey).into());
     };
-    Ok(
-        match app.presented_claims(jws, keys, &SigningAlgorithm::ALL)? {
-            Ok(claims) => workload_identity::judge(&claims, entry, app.issuer(), now),
-            Err(problem) => Err(assertion::reason_for(problem)),
-        },
-    )
+    match app.presented_claims(jws, keys, &SigningAlgorithm::ALL) {
+        Ok(claims) => {
+            workload_identity::judge(&claims, entry, app.issuer(), now).map_err(refused)?;
+            Ok(())
+        }
+        Err(Unverified::Refused(problem)) => Err(refused(assertion::reason_for(problem)).into()),
+        Err(Unverified::Unjudged(failure)) => Err(failure.into()),
+    }
 }
 
 fn refused(app: &App, failure: AuthenticationFailure) -> Failure {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::app::failure::Failure;
-use crate::app::fetched::Provenance;
-use crate::endpoints::token::assertions::KeySource;
+use crate::app::fetched::{Provenance, Sought};
+use crate::endpoints::token::assertions::Unverified;
 use crate::outbound::{Asker, Deadline, OutboundAnswer, OutboundError, OutboundRequest, Place};
 use crate::registry::Snapshot;
 use gatepost_protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
@@ -120,13 +120,12 @@ impl<'a> Connection<'a> {
         let metadata = match &provider.kind {
             ProviderKind::OpenId { issuer } => {
                 let fetch = |asker: Asker<'_>| fetch_metadata(asker, issuer, deadline);
-                let found = app.upstream_documents.find(
-                    Asker::Worker(&app.outbound),
-                    issuer,
+                let sought = Sought {
+                    asker: Asker::Worker(&app.outbound),
+                    url: issuer,
                     deadline,
-                    |_| true,
-                    fetch,
-                );
+                };
+                let found = app.upstream_documents.find(sought, |_| true, fetch);
                 found.map_err(|error| unanswered("discovery", error))?
             }
             ProviderKind::OAuth {
@@ -348,28 +347,27 @@ impl<'a> Connection<'a> {
             algorithms,
             ..
         } = &*self.metadata;
-        match self.app.verified_claims(
+        let sought = Sought {
             asker,
-            jws,
-            provenance,
-            KeySource::Uri(jwks_uri),
-            algorithms,
-            self.deadline,
-        ) {
-            Ok(Ok(claims)) => Ok(claims),
-            Ok(Err(AssertionProblem::KeysUnavailable)) => Err(UpstreamProblem::unavailable(
-                "the provider's keys (jwks_uri) cannot be had",
-            )),
-            Ok(Err(AssertionProblem::KeysUnusable)) => Err(UpstreamProblem::unusable(
-                "the provider's keys (jwks_uri) are no key set",
-            )),
-            Ok(Err(problem)) => Err(UpstreamProblem::NotBelieved(format!(
-                "{what}: {}",
-                problem.as_str()
-            ))),
-            Err(Failure::Busy) => Err(UpstreamProblem::Busy),
-            Err(failure) => Err(UpstreamProblem::Unavailable(format!("{failure:?}"))),
-        }
+            url: jwks_uri,
+            deadline: self.deadline,
+        };
+        let verified = self
+            .app
+            .claims_by_fetched_keys(sought, jws, provenance, algorithms);
+        verified.map_err(|error| match error {
+            Unverified::Refused(AssertionProblem::KeysUnavailable) => {
+                UpstreamProblem::unavailable("the provider's keys (jwks_uri) cannot be had")
+            }
+            Unverified::Refused(AssertionProblem::KeysUnusable) => {
+                UpstreamProblem::unusable("the provider's keys (jwks_uri) are no key set")
+            }
+            Unverified::Refused(problem) => {
+                UpstreamProblem::NotBelieved(format!("{what}: {}", problem.as_str()))
+            }
+            Unverified::Unjudged(Failure::Busy) => UpstreamProblem::Busy,
+            Unverified::Unjudged(failure) => UpstreamProblem::Unavailable(format!("{failure:?}")),
+        })
     }
 }
 

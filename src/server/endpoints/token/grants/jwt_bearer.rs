@@ -4,7 +4,7 @@
 
 use super::GrantContext;
 use crate::app::failure::Failure;
-use crate::endpoints::token::assertions::KeySource;
+use crate::endpoints::token::assertions::{KeySource, Unverified};
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::token::assertion::{AssertionProblem, ExpectedAssertion};
 use gatepost_protocol::token::extension_grant::{GrantAnswer, GrantRefusal, Proposal};
@@ -57,12 +57,15 @@ pub fn handle(
         audiences: &audiences,
     };
     let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
-        Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now)?,
-        None => Err(AssertionProblem::Key),
+        Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now),
+        None => Err(AssertionProblem::Key.into()),
     };
     let assertion = match spent {
         Ok(assertion) => assertion,
-        Err(problem) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(refused(problem)))),
+        Err(Unverified::Refused(problem)) => {
+            return Ok(GrantAnswer::Refuse(GrantRefusal::of(refused(problem))));
+        }
+        Err(Unverified::Unjudged(failure)) => return Err(failure),
     };
     Ok(match user(context, issuer, &assertion.subject)? {
         Some((found, identity_provider)) => GrantAnswer::Propose(Box::new(Proposal {
