@@ -78,12 +78,12 @@
 //! `protocol/upstream/` judge what came, `callback.rs` finds the account, and the conversation goes
 //! on as for a password.
 //!
-//! Postgres hangs: the head of `store/worker.rs` tells what happens. `server/server/workers.rs`
-//! gives each request its budget, and another thread answers 503 when that is spent. `store/pool.rs`
-//! hands out connections; `store/watchdog.rs` cancels the statement, or abandons what cannot be
-//! cancelled and gives its places to others, and `store/supply.rs` makes another pool. Where that
-//! does not help, `watch` in `serve.rs` sends its own process SIGTERM, which makes that ask the
-//! supervisor for a successor.
+//! Postgres hangs: the head of `store/worker.rs` says what happens. `server/server/workers.rs`
+//! gives each request its budget, and another thread answers 503 when that is spent.
+//! `store/pool.rs` hands out connections; `store/watchdog.rs` cancels the statement, or abandons
+//! what cannot be cancelled and gives its places to others, and `store/supply.rs` makes another
+//! pool. Where that does not help, `watch` in `serve.rs` sends its own process SIGTERM, which
+//! makes that ask the supervisor for a successor.
 
 pub use gatepost_protocol as protocol;
 pub use gatepost_server::*;
