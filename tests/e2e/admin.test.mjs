@@ -18,7 +18,12 @@ describe("administrators", { timeout: 300_000 }, () => {
   before(async () => {
     directory = await newProject();
     browser = await launch();
-    dev = await startDev(directory, [], { GATEPOST_ADMIN_ROLE: "office", GATEPOST_ADMIN_ROLES: "viewer,sales" });
+    dev = await startDev(directory, [], {
+      GATEPOST_ADMIN_ROLE: "office",
+      GATEPOST_ADMIN_ROLES: "viewer,sales",
+      // Without e-mails, links are shown to whoever invites.
+      GATEPOST_SMTP_URL: "",
+    });
     await operate(directory, ["user", "role", "alice", "--add", "office"]);
   });
 

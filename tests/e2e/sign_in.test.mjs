@@ -77,9 +77,15 @@ describe("signing in to the demo application", { timeout: 300_000 }, () => {
     const { page } = someone;
     await signIn(page, dev.demo);
     assert.equal(new URL(page.url()).pathname, "/");
+    const usual = await claims(page);
+    assert.equal(usual.name, "Alice Liddell");
+    assert.equal(usual.role, "admin");
+    assert.equal(usual.email, undefined, "it was not asked for");
+
+    await page.goto(`${dev.demo}/sign-in?scope=all`);
+    await decide(page, "allow");
+    await page.getByRole("heading", { name: "Signed in as Alice Liddell" }).waitFor();
     const told = await claims(page);
-    assert.equal(told.name, "Alice Liddell");
-    assert.equal(told.role, "admin");
     assert.equal(told.email, "alice@example.com");
     assert.equal(told.phone_number_verified, "true");
     assert.match(told.address, /Oxford/);

@@ -1,7 +1,9 @@
 //! The demo application: a tiny relying party, part of `gatepost-dev` only. It uses nothing of the
 //! provider's own code and has no way in that another client would not have: what it shows is what
-//! any client sees.
+//! any client sees. It also plays three applications of a company, shows the codes of an app and
+//! the e-mails that were caught.
 
+mod app_code;
 mod authorization;
 mod back_channel;
 mod id_token;
@@ -16,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use app_code::app_code;
 use authorization::{Attempt, SignInRequest};
 use back_channel::Metadata;
 use id_token::{Expected, Parties};
@@ -24,6 +27,7 @@ use visitors::{SignedIn, Visitors};
 use web::{Incoming, Method, Outgoing};
 
 use super::Trouble;
+use super::caught_mail::Mailbox;
 use super::demo_data::DemoUser;
 
 const STYLESHEET: &str = include_str!("demo/demo.css");
@@ -40,8 +44,10 @@ pub(super) struct RelyingParty {
     /// Where browsers find the demo, without a slash at the end.
     pub(super) base_url: String,
     pub(super) client_id: String,
+    pub(super) client_name: String,
     pub(super) client_secret: String,
     pub(super) scope: String,
+    pub(super) allowed_roles: Vec<String>,
 }
 
 impl RelyingParty {
@@ -72,8 +78,12 @@ impl Setback {
 #[derive(Debug)]
 struct Demo {
     relying_party: RelyingParty,
+    /// The company's applications that it plays.
+    applications: Vec<RelyingParty>,
     /// Who can sign in: their names and passwords are public.
     users: Vec<DemoUser>,
+    /// `None` where e-mails go to a server of somebody's own.
+    mailbox: Option<Mailbox>,
     agent: ureq::Agent,
     visitors: Mutex<Visitors>,
 }
@@ -81,8 +91,9 @@ struct Demo {
 /// In threads that end with the process.
 pub(super) fn start(
     listener: TcpListener,
-    relying_party: RelyingParty,
+    relying_parties: Vec<RelyingParty>,
     users: Vec<DemoUser>,
+    mailbox: Option<Mailbox>,
 ) -> Result<(), Trouble> {
     let failed = |error: &dyn std::fmt::Display| {
         Trouble::new(format!("the demo application cannot start: {error}"))
@@ -90,7 +101,15 @@ pub(super) fn start(
     let server =
         tiny_http::Server::from_listener(listener, None).map_err(|error| failed(&error))?;
     let server = Arc::new(server);
-    let demo = Arc::new(Demo::new(relying_party, users));
+    let mut relying_parties = relying_parties.into_iter();
+    let Some(relying_party) = relying_parties.next() else {
+        return Err(Trouble::new("the demo application is not registered"));
+    };
+    let demo = Arc::new(Demo {
+        applications: relying_parties.collect(),
+        mailbox,
+        ..Demo::new(relying_party, users)
+    });
     for number in 0..WORKERS {
         let (server, demo) = (Arc::clone(&server), Arc::clone(&demo));
         let worker = thread::Builder::new().name(format!("demo-{number}"));
@@ -111,7 +130,9 @@ impl Demo {
             .new_agent();
         Demo {
             relying_party,
+            applications: Vec::new(),
             users,
+            mailbox: None,
             agent,
             visitors: Mutex::new(Visitors::default()),
         }
@@ -147,7 +168,14 @@ impl Demo {
             (Method::Post, "/sign-out") => self.sign_out(incoming),
             (Method::Post, "/sign-out-everywhere") => self.sign_out_everywhere(incoming),
             (Method::Post, "/back-channel-logout") => self.back_channel_logout(incoming),
+            (Method::Get, "/e-mails") => match &self.mailbox {
+                Some(mailbox) => page(200, views::caught_mails(&mailbox.all())),
+                None => page(200, views::mails_elsewhere()),
+            },
             (Method::Get, "/demo.css") => Outgoing::stylesheet(STYLESHEET),
+            (Method::Get, path) if self.application_at(path).is_some() => self
+                .application(path)
+                .unwrap_or_else(|| Outgoing::redirect("/")),
             (Method::Get | Method::Post | Method::Other, _) => {
                 let setback = Setback::new(
                     "There is no such page",
@@ -165,18 +193,55 @@ impl Demo {
             .and_then(|handle| self.visitors().signed_in(handle));
         match signed_in {
             Some(signed_in) => page(200, views::signed_in(&signed_in)),
-            None => page(200, views::welcome(&self.relying_party, &self.users)),
+            None => {
+                let mut people = Vec::new();
+                for user in &self.users {
+                    people.push(views::Person {
+                        user,
+                        app_code: user
+                            .totp
+                            .as_deref()
+                            .and_then(|key| app_code(key, seconds_now())),
+                    });
+                }
+                page(
+                    200,
+                    views::welcome(&self.relying_party, &people, &self.applications),
+                )
+            }
         }
+    }
+
+    /// The first page of an application of the company.
+    fn application(&self, path: &str) -> Option<Outgoing> {
+        let application = self.application_at(path)?;
+        Some(page(200, views::application(application)))
+    }
+
+    fn application_at(&self, path: &str) -> Option<&RelyingParty> {
+        let client_id = path.strip_prefix('/')?;
+        self.applications
+            .iter()
+            .find(|application| application.client_id == client_id)
+    }
+
+    /// The demo itself, unless another client is named.
+    fn relying_party_called(&self, client_id: Option<&str>) -> &RelyingParty {
+        self.applications
+            .iter()
+            .find(|application| Some(application.client_id.as_str()) == client_id)
+            .unwrap_or(&self.relying_party)
     }
 
     fn sign_in(&self, incoming: &Incoming) -> Outgoing {
         let begun = || -> Result<Outgoing, Setback> {
             let metadata = self.metadata()?;
-            let attempt = Attempt::new(random)?;
             let request = SignInRequest::from_query(&incoming.query);
+            let relying_party = self.relying_party_called(request.client_id.as_deref());
+            let attempt = Attempt::new(&relying_party.client_id, random)?;
             let location = authorization::url(
                 &metadata.authorization_endpoint,
-                &self.relying_party,
+                relying_party,
                 &attempt,
                 &request,
             );
@@ -211,11 +276,12 @@ impl Demo {
             .ok_or_else(unknown_attempt)?;
         let code = answer.code(&self.relying_party.issuer)?;
 
+        let relying_party = self.relying_party_called(Some(&attempt.client_id));
         let metadata = self.metadata()?;
         let tokens = back_channel::redeem(
             &self.agent,
             &metadata,
-            &self.relying_party,
+            relying_party,
             &code,
             &attempt.code_verifier,
         )?;
@@ -224,7 +290,8 @@ impl Demo {
             nonce: &attempt.nonce,
             access_token: &tokens.access_token,
         };
-        let id_token_claims = id_token::verify(&tokens.id_token, &keys, &self.parties(), &expected)
+        let parties = parties(relying_party);
+        let id_token_claims = id_token::verify(&tokens.id_token, &keys, &parties, &expected)
             .map_err(|refusal| Setback::new("The ID token was refused", refusal.to_string()))?;
         let claims = back_channel::userinfo(&self.agent, &metadata, &tokens.access_token)?;
         if claims.get("sub") != id_token_claims.get("sub") {
@@ -233,21 +300,10 @@ impl Demo {
                 "UserInfo told of another `sub` than the ID token.",
             ));
         }
-        let signed_in = SignedIn::new(claims, &tokens);
+        let signed_in = SignedIn::new(&relying_party.client_name, claims, &tokens);
         self.visitors()
             .sign_in(handle, signed_in, random()?)
             .ok_or_else(unknown_attempt)
-    }
-
-    fn parties(&self) -> Parties<'_> {
-        let RelyingParty {
-            issuer, client_id, ..
-        } = &self.relying_party;
-        Parties {
-            issuer,
-            client_id,
-            now: seconds_now(),
-        }
     }
 
     fn sign_out(&self, incoming: &Incoming) -> Outgoing {
@@ -293,7 +349,7 @@ impl Demo {
         let Ok(keys) = keys else {
             return Outgoing::empty(503);
         };
-        match id_token::verify_logout(&token, &keys, &self.parties()) {
+        match id_token::verify_logout(&token, &keys, &parties(&self.relying_party)) {
             Ok(sid) => {
                 self.visitors().forget_session(&sid);
                 Outgoing::empty(200)
@@ -308,6 +364,14 @@ impl Demo {
 
     fn visitors(&self) -> MutexGuard<'_, Visitors> {
         self.visitors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn parties(relying_party: &RelyingParty) -> Parties<'_> {
+    Parties {
+        issuer: &relying_party.issuer,
+        client_id: &relying_party.client_id,
+        now: seconds_now(),
     }
 }
 

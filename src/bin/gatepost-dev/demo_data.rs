@@ -12,11 +12,16 @@ const DOCUMENT: &str = include_str!("demo.json");
 /// In the document; replaced by where it really is.
 const DOCUMENTED_DEMO: &str = "http://localhost:8081";
 
-const DEMO_CLIENT: &str = "demo";
+/// Those for which the demo application signs people in, itself first.
+const DEMO_CLIENTS: [&str; 4] = ["demo", "bookkeeping", "stock", "roster"];
+
+/// Those that are named to people who try it out, of all who have a password.
+const SHOWN_PEOPLE: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct DemoData {
     pub(super) document: String,
+    /// Those whom people who try it out are told about.
     pub(super) users: Vec<DemoUser>,
     pub(super) clients: Vec<DemoClient>,
 }
@@ -25,7 +30,18 @@ pub(super) struct DemoData {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct DemoUser {
     pub(super) username: String,
-    pub(super) password: String,
+    /// `None` where somebody was invited and has not come.
+    #[serde(default)]
+    password: Option<String>,
+    /// The key of the app on their phone, in base32.
+    #[serde(default)]
+    pub(super) totp: Option<String>,
+}
+
+impl DemoUser {
+    pub(super) fn password(&self) -> &str {
+        self.password.as_deref().unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,6 +52,8 @@ pub(super) struct DemoClient {
     grant_types: Vec<String>,
     #[serde(default)]
     redirect_uris: Vec<String>,
+    #[serde(default)]
+    allowed_roles: Vec<String>,
     #[serde(default)]
     secrets: Vec<DemoSecret>,
 }
@@ -56,33 +74,45 @@ impl DemoData {
         let document = DOCUMENT.replace(DOCUMENTED_DEMO, demo_base_url);
         let registered: Registered = serde_json::from_str(&document)
             .map_err(|error| Trouble::new(format!("demo.json: {error}")))?;
+        let with_password = registered
+            .users
+            .into_iter()
+            .filter(|user| user.password.is_some());
         Ok(DemoData {
             document,
-            users: registered.users,
+            users: with_password.take(SHOWN_PEOPLE).collect(),
             clients: registered.clients,
         })
     }
 
-    pub(super) fn relying_party(
+    /// The registrations of the demo application and of the applications that it plays.
+    pub(super) fn relying_parties(
         &self,
         issuer: &str,
         demo_base_url: &str,
-    ) -> Result<RelyingParty, Trouble> {
-        let client = self
-            .clients
-            .iter()
-            .find(|client| client.client_id == DEMO_CLIENT);
-        let secret = client.and_then(|client| client.secrets.first());
-        let (Some(client), Some(secret)) = (client, secret) else {
-            return Err(Trouble::new("demo.json has no client `demo` with a secret"));
-        };
-        Ok(RelyingParty {
-            issuer: issuer.to_owned(),
-            base_url: demo_base_url.to_owned(),
-            client_id: client.client_id.clone(),
-            client_secret: secret.value.clone(),
-            scope: client.scope.clone(),
-        })
+    ) -> Result<Vec<RelyingParty>, Trouble> {
+        let mut relying_parties = Vec::new();
+        for client_id in DEMO_CLIENTS {
+            let client = self
+                .clients
+                .iter()
+                .find(|client| client.client_id == client_id);
+            let secret = client.and_then(|client| client.secrets.first());
+            let (Some(client), Some(secret)) = (client, secret) else {
+                let missing = format!("demo.json has no client `{client_id}` with a secret");
+                return Err(Trouble::new(missing));
+            };
+            relying_parties.push(RelyingParty {
+                issuer: issuer.to_owned(),
+                base_url: demo_base_url.to_owned(),
+                client_id: client.client_id.clone(),
+                client_name: client.client_name.clone(),
+                client_secret: secret.value.clone(),
+                scope: client.scope.clone(),
+                allowed_roles: client.allowed_roles.clone(),
+            });
+        }
+        Ok(relying_parties)
     }
 }
 
@@ -169,10 +199,38 @@ mod tests {
     #[test]
     fn the_demo_application_knows_its_registration() {
         let data = DemoData::following("http://localhost:8081").unwrap();
-        let relying_party = data
-            .relying_party("http://localhost:8080", "http://localhost:8081")
+        let relying_parties = data
+            .relying_parties("http://localhost:8080", "http://localhost:8081")
             .unwrap();
-        assert_eq!(relying_party.client_id, "demo");
-        assert!(relying_party.scope.split(' ').any(|scope| scope == "roles"));
+        let client_ids: Vec<&str> = relying_parties
+            .iter()
+            .map(|party| party.client_id.as_str())
+            .collect();
+        assert_eq!(client_ids, DEMO_CLIENTS);
+        for party in relying_parties {
+            assert!(party.scope.split(' ').any(|scope| scope == "roles"));
+        }
+    }
+
+    #[test]
+    fn a_company_of_twelve_has_three_who_are_shown_and_one_with_an_app() {
+        let data = DemoData::following("http://localhost:8081").unwrap();
+        let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
+        assert_eq!(document["users"].as_array().unwrap().len(), 12);
+        let shown = data.users.iter().map(|user| {
+            (
+                user.username.as_str(),
+                user.password().is_empty(),
+                user.totp.is_some(),
+            )
+        });
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [
+                ("alice", false, false),
+                ("bob", false, false),
+                ("olivia", false, true)
+            ]
+        );
     }
 }

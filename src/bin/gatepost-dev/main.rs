@@ -3,6 +3,7 @@
 //! it as an operator would (`migrate`, `apply`, `serve`) and a small demo application. Whatever it
 //! started ends with it. For trying out and for the tests: nobody installs it.
 
+mod caught_mail;
 mod demo;
 mod demo_data;
 mod listeners;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use caught_mail::Mailbox;
 use demo_data::DemoData;
 use gatepost::config::Source;
 use gatepost::protocol::words::client::GrantType;
@@ -100,15 +102,24 @@ fn play(options: &Options) -> Result<(), Trouble> {
     let data = DemoData::following(&demo_socket.base_url)?;
 
     let mut database = private_database(&project, &settings, &provider_socket)?;
-    let provider = Provider::new(&project, &provider_socket, database.as_ref(), &settings)?;
+    let mailbox = mailbox(&settings);
+    let mail_server = mailbox.as_ref().map(caught_mail::start).transpose()?;
+    let provider = Provider::new(
+        &project,
+        &provider_socket,
+        database.as_ref(),
+        &settings,
+        mail_server,
+    )?;
     provider.migrate()?;
     provider.apply(&data.document)?;
     let mut serving = provider.serve(&project, &provider_socket)?;
     serving.wait_until_ready(&provider_socket.base_url, &interrupted)?;
     demo::start(
         demo_socket.listener,
-        data.relying_party(&provider_socket.base_url, &demo_socket.base_url)?,
+        data.relying_parties(&provider_socket.base_url, &demo_socket.base_url)?,
         data.users.clone(),
+        mailbox,
     )?;
 
     if !interrupted.load(Ordering::Relaxed) {
@@ -146,6 +157,12 @@ fn private_database(
     Ok(Some(postgres))
 }
 
+/// Where e-mails are caught, unless a setting says where they go; an empty one says nowhere.
+fn mailbox(settings: &Source) -> Option<Mailbox> {
+    let is_free = settings.given("GATEPOST_SMTP_URL").is_none();
+    is_free.then(Mailbox::default)
+}
+
 /// Whether the environment has one of these settings, or the credential: then it is used, and none
 /// is made here.
 fn is_provided(settings: &Source, names: &[&str], credential: &str) -> bool {
@@ -172,13 +189,18 @@ fn watch(
 
 fn what_to_try(provider: &str, demo: &str, data: &DemoData, other_command: &str) -> String {
     let mut text = format!(
-        "\nGatepost is running.\n\n  Open {demo} and sign in.\n\n  Provider         {provider}\n  \
+        "\nGatepost is running.\n\n  Open {demo} and sign in.\n\n  \
+         Applications     {demo}\n  \
+         Administrators   {provider}/admin as olivia; {demo} shows the code of her app\n  \
+         E-mails          {demo}/e-mails\n  \
+         Provider         {provider}\n  \
          Discovery        {provider}/.well-known/openid-configuration\n"
     );
     for user in &data.users {
         text.push_str(&format!(
             "  User             {} / {}\n",
-            user.username, user.password
+            user.username,
+            user.password()
         ));
     }
     for client in &data.clients {

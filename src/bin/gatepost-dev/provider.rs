@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
@@ -43,6 +44,7 @@ impl Provider {
         socket: &Listening,
         database: Option<&PrivatePostgres>,
         provided: &Source,
+        mail_server: Option<SocketAddr>,
     ) -> Result<Provider, Trouble> {
         let binary = binary()?;
         let mut settings = vec![
@@ -69,8 +71,18 @@ impl Provider {
         for (name, value) in [
             ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128"),
             ("GATEPOST_ERROR_DETAILS", "on"),
+            ("GATEPOST_ADMIN_ROLE", "office"),
+            ("GATEPOST_ADMIN_ROLES", "bookkeeper,storekeeper,planner"),
         ] {
             if provided.given(name).is_none() {
+                settings.push((name, OsString::from(value)));
+            }
+        }
+        if let Some(address) = mail_server {
+            for (name, value) in [
+                ("GATEPOST_SMTP_URL", format!("smtp://{address}")),
+                ("GATEPOST_MAIL_FROM", String::from("gatepost@example.com")),
+            ] {
                 settings.push((name, OsString::from(value)));
             }
         }

@@ -11,8 +11,13 @@ use super::{RelyingParty, Setback};
 const PROMPTS: [&str; 4] = ["login", "consent", "select_account", "none"];
 const RESPONSE_MODES: [&str; 1] = ["form_post"];
 
+/// What a sign-in asks for by itself, of what the client may: a page about three things is read.
+const USUAL_SCOPES: [&str; 4] = ["openid", "profile", "roles", "orders.read"];
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
+    /// The client that asks.
+    pub(super) client_id: String,
     pub(super) state: String,
     pub(super) nonce: String,
     pub(super) code_verifier: String,
@@ -20,8 +25,12 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// The three values tie an answer to this browser and this sign-in.
-    pub(super) fn new(random: impl Fn() -> Result<String, Setback>) -> Result<Attempt, Setback> {
+    pub(super) fn new(
+        client_id: &str,
+        random: impl Fn() -> Result<String, Setback>,
+    ) -> Result<Attempt, Setback> {
         Ok(Attempt {
+            client_id: client_id.to_owned(),
             state: random()?,
             nonce: random()?,
             code_verifier: random()?,
@@ -31,6 +40,9 @@ impl Attempt {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SignInRequest {
+    pub(super) client_id: Option<String>,
+    /// Everything that the client may ask for, and not only [`USUAL_SCOPES`].
+    asks_for_everything: bool,
     prompt: Option<String>,
     response_mode: Option<String>,
 }
@@ -40,6 +52,8 @@ impl SignInRequest {
         let mut request = SignInRequest::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match name.as_ref() {
+                "client_id" => request.client_id = Some(value.into_owned()),
+                "scope" => request.asks_for_everything = value == "all",
                 "prompt" if PROMPTS.contains(&value.as_ref()) => {
                     request.prompt = Some(value.into_owned())
                 }
@@ -60,11 +74,14 @@ pub(super) fn url(
     attempt: &Attempt,
     request: &SignInRequest,
 ) -> String {
+    let registered = relying_party.scope.split(' ');
+    let is_asked = |scope: &&str| request.asks_for_everything || USUAL_SCOPES.contains(scope);
+    let scope: Vec<&str> = registered.filter(is_asked).collect();
     let mut query = Serializer::new(String::new());
     query
         .append_pair("client_id", &relying_party.client_id)
         .append_pair("response_type", "code")
-        .append_pair("scope", &relying_party.scope)
+        .append_pair("scope", &scope.join(" "))
         .append_pair("redirect_uri", &relying_party.redirect_uri())
         .append_pair("state", &attempt.state)
         .append_pair("nonce", &attempt.nonce)
@@ -161,6 +178,7 @@ mod tests {
     fn attempt() -> Attempt {
         // The verifier of RFC 7636, appendix B.
         Attempt {
+            client_id: String::from("demo"),
             state: String::from("the-state"),
             nonce: String::from("the-nonce"),
             code_verifier: String::from("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
@@ -211,7 +229,7 @@ mod tests {
             ("login", "form_post")
         );
         let others =
-            SignInRequest::from_query("prompt=anything&response_mode=fragment&client_id=other");
+            SignInRequest::from_query("prompt=anything&response_mode=fragment&scope=other");
         assert_eq!(others, SignInRequest::default());
     }
 

@@ -12,6 +12,8 @@ pub(super) fn relying_party(issuer: &str) -> RelyingParty {
         issuer: issuer.to_owned(),
         base_url: String::from("http://localhost:8081"),
         client_id: String::from("demo"),
+        client_name: String::from("Demo application"),
+        allowed_roles: Vec::new(),
         client_secret: String::from("secret"),
         scope: String::from("openid roles"),
     }
@@ -348,7 +350,13 @@ fn a_provider_that_is_away_gives_a_readable_page() {
 fn over_http_pages_carry_their_policy() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
-    start(listener, relying_party("http://127.0.0.1:1"), Vec::new()).unwrap();
+    start(
+        listener,
+        vec![relying_party("http://127.0.0.1:1")],
+        Vec::new(),
+        None,
+    )
+    .unwrap();
     let mut page = ureq::get(&base_url).call().unwrap();
     let policy = page.headers()["content-security-policy"]
         .to_str()

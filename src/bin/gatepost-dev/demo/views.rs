@@ -3,12 +3,15 @@
 use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
 
+use super::super::caught_mail::CaughtMail;
 use super::super::demo_data::DemoUser;
+use super::app_code::AppCode;
 use super::json_web_token::UnverifiedToken;
 use super::visitors::SignedIn;
 use super::{RelyingParty, Setback};
 
-const VARIATIONS: [(&str, &str); 5] = [
+const VARIATIONS: [(&str, &str); 6] = [
+    ("scope=all", "Ask for everything that it may have"),
     ("prompt=login", "Ask for the password even when signed in"),
     ("prompt=consent", "Ask for consent even when it was given"),
     ("prompt=select_account", "Ask which account to use"),
@@ -22,7 +25,18 @@ const VARIATIONS: [(&str, &str); 5] = [
     ),
 ];
 
-pub(super) fn welcome(relying_party: &RelyingParty, users: &[DemoUser]) -> Markup {
+/// Somebody who can sign in, and what their app shows now.
+pub(super) struct Person<'a> {
+    pub(super) user: &'a DemoUser,
+    pub(super) app_code: Option<AppCode>,
+}
+
+pub(super) fn welcome(
+    relying_party: &RelyingParty,
+    people: &[Person<'_>],
+    applications: &[RelyingParty],
+) -> Markup {
+    let admin = format!("{}/admin", relying_party.issuer);
     frame(
         "Demo application",
         html! {
@@ -34,13 +48,39 @@ pub(super) fn welcome(relying_party: &RelyingParty, users: &[DemoUser]) -> Marku
                  was told."
             }
             p { a class="button" href="/sign-in" { "Sign in" } }
-            p {
-                "As "
-                @for (index, user) in users.iter().enumerate() {
-                    @if index > 0 { ", or as " }
-                    code { (user.username) } " with the password " code { (user.password) }
+            div class="wide" {
+                table {
+                    thead { tr {
+                        th scope="col" { "User name" }
+                        th scope="col" { "Password" }
+                        th scope="col" { "Code of their app" }
+                    } }
+                    tbody {
+                        @for person in people {
+                            tr {
+                                td { code { (person.user.username) } }
+                                td { code { (person.user.password()) } }
+                                td { (shown_code(person.app_code.as_ref())) }
+                            }
+                        }
+                    }
                 }
-                "."
+            }
+            section {
+                h2 { "Look after people" }
+                p {
+                    "Olivia is the office manager: she signs in at "
+                    a href=(admin) { (admin) }
+                    " with her password and a code. A code is good once: reload this page for the \
+                     next one. She looks after twelve people and says who may open these \
+                     applications:"
+                }
+                ul {
+                    @for application in applications {
+                        li { a href=(format!("/{}", application.client_id)) { (application.client_name) } }
+                    }
+                }
+                p { "E-mails go nowhere: " a href="/e-mails" { "read them here" } "." }
             }
             (variations())
         },
@@ -58,6 +98,7 @@ pub(super) fn signed_in(signed_in: &SignedIn) -> Markup {
         "Signed in · Demo application",
         html! {
             h1 { "Signed in as " (name) }
+            p { "To: " (signed_in.client_name) }
             div class="actions" {
                 form method="post" action="/sign-out" { button type="submit" { "Sign out" } }
                 form method="post" action="/sign-out-everywhere" {
@@ -88,6 +129,87 @@ pub(super) fn setback(setback: &Setback) -> Markup {
             p { a class="button" href="/" { "Back to the start" } }
         },
     )
+}
+
+/// The first page of an application that the demo plays.
+pub(super) fn application(application: &RelyingParty) -> Markup {
+    let sign_in = format!("/sign-in?client_id={}", application.client_id);
+    frame(
+        &application.client_name,
+        html! {
+            h1 { (application.client_name) }
+            p { "An application of the company in this demo." }
+            p {
+                "For those who have the role "
+                @for (index, role) in application.allowed_roles.iter().enumerate() {
+                    @if index > 0 { " or " }
+                    code { (role) }
+                }
+                "."
+            }
+            div class="actions" {
+                a class="button" href=(sign_in) { "Sign in" }
+                a href="/" { "All applications" }
+            }
+        },
+    )
+}
+
+pub(super) fn caught_mails(mails: &[CaughtMail]) -> Markup {
+    frame(
+        "E-mails · Demo application",
+        html! {
+            h1 { "E-mails" }
+            p {
+                "What Gatepost would have sent, the newest first. It is gone when "
+                code { "gatepost-dev" } " ends."
+            }
+            @if mails.is_empty() { p { "There is none yet." } }
+            @for mail in mails {
+                section class="mail" {
+                    h2 { (mail.subject) }
+                    p class="detail" { "To " (mail.to) ", " (mail.date) }
+                    pre { (with_links(&mail.text)) }
+                }
+            }
+            p { a href="/e-mails" { "Look again" } " · " a href="/" { "Back to the start" } }
+        },
+    )
+}
+
+pub(super) fn mails_elsewhere() -> Markup {
+    frame(
+        "E-mails · Demo application",
+        html! {
+            h1 { "E-mails" }
+            p { "They go to the server of " code { "GATEPOST_SMTP_URL" } "." }
+            p { a href="/" { "Back to the start" } }
+        },
+    )
+}
+
+/// The addresses in a text can be followed.
+fn with_links(text: &str) -> Markup {
+    html! {
+        @for part in text.split_inclusive(char::is_whitespace) {
+            @let address = part.trim_end();
+            @if address.starts_with("http://") || address.starts_with("https://") {
+                a href=(address) { (address) } (part.trim_start_matches(address))
+            } @else {
+                (part)
+            }
+        }
+    }
+}
+
+fn shown_code(code: Option<&AppCode>) -> Markup {
+    html! {
+        @if let Some(code) = code {
+            code { (code.digits) } " for " (code.seconds_left) " more seconds"
+        } @else {
+            "none"
+        }
+    }
 }
 
 fn frame(title: &str, content: Markup) -> Markup {

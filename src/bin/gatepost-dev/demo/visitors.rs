@@ -16,6 +16,8 @@ const MOST_ATTEMPTS: usize = 8;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct SignedIn {
+    /// The application that they signed in to.
+    pub(super) client_name: String,
     /// From UserInfo.
     pub(super) claims: Value,
     /// The ID token as it came: it asks for the sign-out.
@@ -29,8 +31,9 @@ pub(super) struct SignedIn {
 }
 
 impl SignedIn {
-    pub(super) fn new(claims: Value, tokens: &TokenResponse) -> SignedIn {
+    pub(super) fn new(client_name: &str, claims: Value, tokens: &TokenResponse) -> SignedIn {
         SignedIn {
+            client_name: client_name.to_owned(),
             claims,
             id_token_hint: tokens.id_token.clone(),
             id_token: UnverifiedToken::parse(&tokens.id_token),
@@ -144,6 +147,7 @@ mod tests {
 
     fn attempt(state: &str) -> Attempt {
         Attempt {
+            client_id: String::new(),
             state: state.to_owned(),
             nonce: String::new(),
             code_verifier: String::new(),
@@ -161,6 +165,7 @@ mod tests {
             signature: Vec::new(),
         };
         SignedIn {
+            client_name: String::new(),
             claims: json!({}),
             id_token_hint: String::new(),
             id_token: Some(id_token),
