@@ -74,8 +74,8 @@ impl Running {
     /// and the post.
     fn abandon(&mut self) {
         self.is_abandoned = true;
-        self.is_stood_in_for = self.belongings.give_away();
         self.is_retired.store(true, Ordering::SeqCst);
+        self.is_stood_in_for = self.belongings.give_away();
     }
 }
 
