@@ -10,14 +10,14 @@ mod token;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure};
 use super::{audit, reference};
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::words::parameters::Parameters;
+use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::explanation::{
     Explained, authorization_request, is_secret, query_of, refused,
@@ -33,47 +33,40 @@ const LONGEST: u64 = 128 * 1_024;
 pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     let what = invocation.value(0).trim();
     let start = what.get(..2).unwrap_or_default();
-    if what.len() == 6 && start.eq_ignore_ascii_case("GP") {
-        return reference::help(&[what.to_uppercase()]);
-    }
-    let ((findings, about), name) = explained(invocation, what)?;
-    let is_empty = about.is_empty();
-    let about = Value::Object(about);
-    let text = if is_empty {
-        String::new()
-    } else {
-        format!("\n\n{}", output::members_of(&about))
-    };
-    output::findings(
-        invocation.has("--json"),
-        name,
-        &findings,
-        &text,
-        "about",
-        about,
-    )
-}
-
-/// The findings, and what they are about: the token or the request.
-fn explained(invocation: &Invocation, what: &str) -> Result<(Explained, &'static str), Failure> {
     match what {
+        _ if what.len() == 6 && start.eq_ignore_ascii_case("GP") => {
+            reference::help(&[what.to_uppercase()])
+        }
         "-" => from_input(invocation),
         _ if is_secret(what) => Err(Failure::usage(
             "write it to standard input, as `gatepost explain - < FILE`: others may read a \
              command line",
         )),
-        _ if what.contains('=') => Ok((
-            address(&app(invocation)?, what, invocation.has("--all"))?,
-            "the request",
-        )),
+        _ if what.contains('=') => {
+            let explained = address(&app(invocation)?, what, invocation.has("--all"))?;
+            show(invocation, "the request", explained)
+        }
         _ => Err(Failure::usage(
             "WHAT must be a code as GP1105, the address of an authorization request, or -",
         )),
     }
 }
 
+/// Prints the findings about the token or the request.
+fn show(invocation: &Invocation, name: &str, explained: Explained) -> Result<(), Failure> {
+    let is_empty = explained.about.is_empty();
+    let about = Value::Object(explained.about);
+    let text = if is_empty {
+        String::new()
+    } else {
+        format!("\n\n{}", output::members_of(&about))
+    };
+    let json = invocation.has("--json");
+    output::findings(json, name, &explained.findings, &text, "about", about)
+}
+
 /// A token or a token request.
-fn from_input(invocation: &Invocation) -> Result<(Explained, &'static str), Failure> {
+fn from_input(invocation: &Invocation) -> Result<(), Failure> {
     let text = read_input()?;
     let is_request = text.expose().contains("grant_type=");
     if !is_request && !may_be_token(text.expose()) {
@@ -85,11 +78,12 @@ fn from_input(invocation: &Invocation) -> Result<(Explained, &'static str), Fail
         ));
     }
     let app = app(invocation)?;
-    let (judged, name) = match is_request {
-        true => (token::request(&app, text.expose()), "the request"),
-        false => (token::token(&app, &text), "the token"),
-    };
-    Ok((judged.or_else(explain_refusal)?, name))
+    if is_request {
+        let judged = token::request(&app, text.expose());
+        return show(invocation, "the request", judged.or_else(explain_refusal)?);
+    }
+    let judged = token::token(&app, &text);
+    show(invocation, "the token", judged.or_else(explain_refusal)?)
 }
 
 fn read_input() -> Result<SecretText, Failure> {
@@ -161,14 +155,17 @@ fn address(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
 /// What was found; or the failure that the endpoint would answer with.
 type Judged = Result<Explained, EndpointFailure>;
 
+/// Ends an explanation by the rule that is broken. Which `error` the server answers is not told.
+fn refusal(reason: Reason, detail: &str) -> EndpointFailure {
+    let refused = TokenError::new(TokenErrorCode::InvalidRequest, reason);
+    let detail = Some(detail.to_owned());
+    TokenError { detail, ..refused }.into()
+}
+
 /// A refusal is a finding, too. Of the others an explanation only meets that of the store.
 fn explain_refusal(failure: EndpointFailure) -> Judged {
     match failure {
         EndpointFailure::Refused(refusal) => Ok(refused(refusal.reason, refusal.detail.as_deref())),
         failure => Err(failure),
     }
-}
-
-fn only(finding: Finding) -> Explained {
-    (vec![finding], Map::new())
 }

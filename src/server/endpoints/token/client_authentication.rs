@@ -17,7 +17,7 @@ use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
 use crate::registry::RegisteredClient;
 use gatepost_protocol::keys::jwt::UnverifiedJws;
-use gatepost_protocol::token::assertion::{self, ExpectedAssertion};
+use gatepost_protocol::token::assertion::{self, AssertionProblem, ExpectedAssertion};
 use gatepost_protocol::token::client_authentication::{
     AuthenticationFailure, ClientVerdict, PresentedClient,
 };
@@ -211,27 +211,84 @@ fn introspector(app: &App, presented: &PresentedClient, now: Instant) -> Judged<
 }
 
 fn client(app: &App, presented: &PresentedClient, now: Instant) -> Judged<Arc<RegisteredClient>> {
+    let recognised = match recognise(app, presented, now)? {
+        Ok(recognised) => recognised,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let proven = match &recognised.by_assertion {
+        Some(OwnAssertion { described, jws }) => {
+            by_assertion(app, presented, &described.client, jws, now)?
+        }
+        None => Ok(()),
+    };
+    Ok(proven.map(|()| recognised.client))
+}
+
+/// A client that is who it says, if the assertion proves it that it may have brought.
+pub struct RecognisedClient {
+    pub client: Arc<RegisteredClient>,
+    pub by_assertion: Option<OwnAssertion>,
+}
+
+/// An assertion that came as a client's authentication.
+pub struct OwnAssertion {
+    /// The client, with what its metadata document says.
+    pub described: Arc<RegisteredClient>,
+    pub jws: Box<UnverifiedJws>,
+}
+
+/// Judges all but an assertion, which is good for one use.
+pub fn recognise(app: &App, presented: &PresentedClient, now: Instant) -> Judged<RecognisedClient> {
     let registered = app.registry.client(&presented.client_id)?;
     let client = registered.as_ref().map(|registered| &registered.client);
     let secrets = registered
         .as_ref()
         .map_or(&[][..], |registered| &registered.secrets);
-    let proven = match presented.judge(client, secrets, now) {
-        ClientVerdict::Authenticated => Ok(()),
-        ClientVerdict::ByAssertion(jws) => match &registered {
-            Some(registered) => match app.described(registered) {
-                Ok(described) => by_assertion(app, presented, &described.client, &jws, now)?,
-                Err(problem) => {
-                    let reason = reason_for(&problem).ok_or(Failure::Busy)?;
-                    Err(presented.failure(reason))
-                }
-            },
-            None => Err(presented.failure(Reason::UnknownClientAtToken)),
-        },
-        ClientVerdict::Refused(failure) => Err(failure),
+    let verdict = presented.judge(client, secrets, now);
+    let Some(client) = registered else {
+        return Ok(Err(presented.failure(Reason::UnknownClientAtToken)));
     };
-    let unknown = || presented.failure(Reason::UnknownClientAtToken);
-    Ok(proven.and_then(|()| registered.ok_or_else(unknown)))
+    let by_assertion = match verdict {
+        ClientVerdict::Refused(failure) => return Ok(Err(failure)),
+        ClientVerdict::Authenticated => None,
+        ClientVerdict::ByAssertion(jws) => match app.described(&client) {
+            Ok(described) => Some(OwnAssertion { described, jws }),
+            Err(problem) => {
+                let reason = reason_for(&problem).ok_or(Failure::Busy)?;
+                return Ok(Err(presented.failure(reason)));
+            }
+        },
+    };
+    Ok(Ok(RecognisedClient {
+        client,
+        by_assertion,
+    }))
+}
+
+/// Whether an assertion is for a workload of the client: somebody else issued it.
+pub fn is_of_workload(client: &Client, claims: &Map<String, Value>) -> bool {
+    let name = client.client_id.as_str();
+    let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
+    !is_own && !client.federated.is_empty()
+}
+
+/// What an assertion of the client itself must be before its signature is verified. Returns where
+/// the keys for that are.
+pub fn keys_for<'a>(
+    app: &App,
+    client: &'a Client,
+    jws: &UnverifiedJws,
+    claims: &Map<String, Value>,
+    now: Instant,
+) -> Result<KeySource<'a>, AssertionProblem> {
+    if !assertion::is_client_assertion_typ(jws.typ.as_deref()) {
+        return Err(AssertionProblem::Malformed);
+    }
+    let keys = KeySource::of(&client.jwks, &client.jwks_uri).ok_or(AssertionProblem::Key)?;
+    if client.profile == Some(Profile::Fapi2) {
+        assertion::judge_for_fapi2(claims, app.issuer(), now)?;
+    }
+    Ok(keys)
 }
 
 /// `private_key_jwt`. An assertion that the client issued is verified by the registered keys, and
@@ -243,34 +300,21 @@ fn by_assertion(
     jws: &UnverifiedJws,
     now: Instant,
 ) -> Judged<()> {
-    let name = client.client_id.as_str();
     let claims = jws.unverified_claims().unwrap_or_default();
-    let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
-    if !is_own && !client.federated.is_empty() {
+    if is_of_workload(client, &claims) {
         let judged = by_workload(app, client, jws, &claims, now)?;
         return Ok(judged.map_err(|reason| AuthenticationFailure {
             detail: Some(workload_identity::whose(&claims)),
             ..presented.failure(reason)
         }));
     }
-    let typ = jws.typ.as_deref();
-    if !assertion::is_client_assertion_typ(typ) {
-        return Ok(Err(presented.failure(Reason::MalformedClientAssertion)));
-    }
-    let Some(keys) = KeySource::of(&client.jwks, &client.jwks_uri) else {
-        return Ok(Err(presented.failure(Reason::ClientAssertionKey)));
-    };
     let refused = |problem| presented.failure(assertion::reason_for(problem));
-    if client.profile == Some(Profile::Fapi2)
-        && let Err(problem) = assertion::judge_for_fapi2(&claims, app.issuer(), now)
-    {
-        return Ok(Err(refused(problem)));
-    }
-    let expected = ExpectedAssertion {
-        issuer: name,
-        subject: Some(name),
-        audiences: &app.client_assertion_audiences(),
+    let keys = match keys_for(app, client, jws, &claims, now) {
+        Ok(keys) => keys,
+        Err(problem) => return Ok(Err(refused(problem))),
     };
+    let audiences = app.client_assertion_audiences();
+    let expected = ExpectedAssertion::of_client(&client.client_id, &audiences);
     let spent = app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now)?;
     Ok(spent.map(drop).map_err(refused))
 }
