@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use super::arguments::{Invocation, named};
-use super::output::{self, Failure};
+use super::output::{self, Outcome};
 use gatepost_server::config::settings::SETTINGS;
 
 /// Made of `commands.txt`.
@@ -22,9 +22,9 @@ pub(super) struct Command {
 
 #[derive(Clone, Copy)]
 pub(super) enum Run {
-    Once(fn(&Invocation) -> Result<(), Failure>),
+    Once(fn(&Invocation) -> Outcome),
     /// With an exit code of its own.
-    Stays(fn(&Invocation) -> Result<ExitCode, Failure>),
+    Stays(fn(&Invocation) -> Outcome<ExitCode>),
 }
 
 pub(super) struct CommandOption {
@@ -158,7 +158,7 @@ impl Command {
 }
 
 /// On a command, a group of them, or all: no help is refused.
-pub(super) fn help(words: &[String]) -> Result<(), Failure> {
+pub(super) fn help(words: &[String]) -> Outcome {
     let Some(first) = words.first() else {
         return output::line(&overview());
     };
@@ -249,7 +249,7 @@ pub(super) fn fill<'a>(
 }
 
 /// `gatepost man`: the manual page, in roff.
-pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
+pub(super) fn man(_: &Invocation) -> Outcome {
     let mut page = format!(
         ".TH GATEPOST 1 \"\" \"gatepost {}\" \"Gatepost\"\n\
          .SH NAME\ngatepost \\- an OpenID Connect and OAuth 2.0 provider\n\

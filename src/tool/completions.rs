@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::arguments::Invocation;
 use super::command::COMMANDS;
-use super::output::{self, Failure};
+use super::output::{self, Failure, Outcome};
 use gatepost_protocol::registration::names::hint;
 use gatepost_server::config::settings::flags;
 
 const FILE: &str = "FILE";
 
-pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation) -> Outcome {
     let settings = flags();
     let (template, separator, rows) = match invocation.value(0) {
         "bash" => (

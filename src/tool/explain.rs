@@ -13,8 +13,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::operator::Operator;
-use super::output::{self, Failure};
+use super::operator::{Opened, Operator};
+use super::output::{self, Failure, Outcome, misuse, refuse};
 use super::{audit, reference};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -30,7 +30,7 @@ use gatepost_store::audit_events::{self, EventFilter};
 /// Longer is no request that the server takes.
 const LONGEST: u64 = 128 * 1_024;
 
-pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation) -> Outcome {
     let what = invocation.value(0).trim();
     let start = what.get(..2).unwrap_or_default();
     match what {
@@ -38,22 +38,20 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             reference::help(&[what.to_uppercase()])
         }
         "-" => from_input(invocation),
-        _ if is_secret(what) => Err(Failure::usage(
+        _ if is_secret(what) => misuse(
             "write it to standard input, as `gatepost explain - < FILE`: others may read a \
              command line",
-        )),
+        ),
         _ if what.contains('=') => {
             let explained = address(&app(invocation)?, what, invocation.has("--all"))?;
             show(invocation, "the request", explained)
         }
-        _ => Err(Failure::usage(
-            "WHAT must be a code as GP1105, the address of an authorization request, or -",
-        )),
+        _ => misuse("WHAT must be a code as GP1105, the address of an authorization request, or -"),
     }
 }
 
 /// Prints the findings about the token or the request.
-fn show(invocation: &Invocation, name: &str, explained: Explained) -> Result<(), Failure> {
+fn show(invocation: &Invocation, name: &str, explained: Explained) -> Outcome {
     let is_empty = explained.about.is_empty();
     let about = Value::Object(explained.about);
     let text = if is_empty {
@@ -66,16 +64,16 @@ fn show(invocation: &Invocation, name: &str, explained: Explained) -> Result<(),
 }
 
 /// A token or a token request.
-fn from_input(invocation: &Invocation) -> Result<(), Failure> {
+fn from_input(invocation: &Invocation) -> Outcome {
     let text = read_input()?;
     let is_request = text.expose().contains("grant_type=");
     if !is_request && !may_be_token(text.expose()) {
-        return Err(Failure::usage(
+        return misuse(
             "this is neither a token nor a request to /connect/token, and nothing else is \
              judged here: no request to /connect/par, UserInfo or others, and no header \
              alone. Give one token, code or DPoP proof without the name of its header; or \
              the form with grant_type, below its headers Authorization and DPoP",
-        ));
+        );
     }
     let app = app(invocation)?;
     if is_request {
@@ -86,13 +84,12 @@ fn from_input(invocation: &Invocation) -> Result<(), Failure> {
     show(invocation, "the token", judged.or_else(explain_refusal)?)
 }
 
-fn read_input() -> Result<SecretText, Failure> {
+fn read_input() -> Outcome<SecretText> {
     let mut text = String::new();
     let input = io::stdin().lock();
     let length = input.take(LONGEST + 1).read_to_string(&mut text)?;
     if text.trim().is_empty() || u64::try_from(length).is_ok_and(|length| length > LONGEST) {
-        let rule = "standard input must hold a token or a token request, of 128 KiB at most";
-        return Err(Failure::refused(rule));
+        return refuse("standard input must hold a token or a token request, of 128 KiB at most");
     }
     Ok(SecretText::new(text.trim()))
 }
@@ -107,14 +104,12 @@ fn may_be_token(text: &str) -> bool {
 }
 
 /// `gatepost explain request ID`
-pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn request(invocation: &Invocation) -> Outcome {
     let id = invocation.value(0);
     if !is_harmless(id) {
-        return Err(Failure::usage(
-            "ID must be what X-Request-Id of the answer was",
-        ));
+        return misuse("ID must be what X-Request-Id of the answer was");
     }
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let filter = EventFilter {
         request_id: Some(id.to_owned()),
         ..EventFilter::default()
@@ -129,10 +124,10 @@ pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// What the server would judge by, if it is of the same binary.
-fn app(invocation: &Invocation) -> Result<App, Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+fn app(invocation: &Invocation) -> Outcome<App> {
+    let operator = Operator::open(invocation)?;
     let master = operator.master_secret()?;
-    let Operator { config, store } = operator;
+    let Opened { config, store } = operator.opened;
     let extensions = Extensions {
         table: invocation.extension_grants,
         functions: store.clone(),
@@ -144,7 +139,7 @@ fn app(invocation: &Invocation) -> Result<App, Failure> {
 }
 
 /// The address of an authorization request, or what stands behind its `?`.
-fn address(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
+fn address(app: &App, what: &str, all: bool) -> Outcome<Explained> {
     let query = query_of(&app.config, what).map_err(Failure::Usage)?;
     match Parameters::parse(query.as_bytes()) {
         Ok(sent) => Ok(authorization_request(app, sent, all, &[""])?),

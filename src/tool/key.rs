@@ -12,7 +12,7 @@ use super::arguments::Invocation;
 use super::imported_key::{self, ImportedKey};
 use super::input::{self, unread};
 use super::operator::{EVERYWHERE, Operator};
-use super::output::{self, Failure, time};
+use super::output::{self, Failure, Outcome, misuse, refuse, time};
 use super::registry::{bytes_of, called};
 use gatepost_protocol::keys::key_schedule::{
     KeySeasons, KeyStanding, KeyState, KeyTimes, announced, current, standing,
@@ -27,8 +27,8 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys::{self, SigningKeyRow};
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn list(invocation: &Invocation) -> Outcome {
+    let operator = Operator::open(invocation)?;
     let now = operator.now()?;
     let json = invocation.has("--json");
     let keys = signing_keys::load(&operator.store)?.value;
@@ -74,7 +74,7 @@ fn shown(key: &SigningKeyRow, standing: &KeyStanding, json: bool) -> Value {
     value
 }
 
-pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn rotate(invocation: &Invocation) -> Outcome {
     let algorithms = algorithms(invocation)?;
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
@@ -89,16 +89,16 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// All of them, unless one is named.
-fn algorithms(invocation: &Invocation) -> Result<Vec<SigningAlgorithm>, Failure> {
+fn algorithms(invocation: &Invocation) -> Outcome<Vec<SigningAlgorithm>> {
     let Some(name) = invocation.option("--algorithm") else {
         return Ok(SigningAlgorithm::ALL.to_vec());
     };
     match SigningAlgorithm::from_name(name) {
         Some(algorithm) => Ok(vec![algorithm]),
-        None => Err(Failure::Usage(format!(
+        None => misuse(format!(
             "--algorithm must be RS256, ES256 or EdDSA, not \"{}\"",
             name.escape_debug()
-        ))),
+        )),
     }
 }
 
@@ -113,10 +113,10 @@ struct Rotation {
 }
 
 impl Rotation {
-    fn open(invocation: &Invocation) -> Result<(Operator, Rotation), Failure> {
-        let (operator, installation) = Operator::open_installed(invocation)?;
+    fn open(invocation: &Invocation) -> Outcome<(Operator, Rotation)> {
+        let operator = Operator::open(invocation)?;
         let seasons = key_keeping::seasons(&operator.config);
-        let sealer = operator.sealers(&installation)?.signing_keys;
+        let sealer = operator.sealers()?.signing_keys;
         let now = operator.now()?;
         Ok((
             operator,
@@ -131,7 +131,7 @@ impl Rotation {
 
     /// From now on the key that is announced takes over at once. Not before every process publishes
     /// it: what one of them signs, no key set of another may disown.
-    fn hasten(&mut self, operator: &Operator) -> Result<(), Failure> {
+    fn hasten(&mut self, operator: &Operator) -> Outcome {
         output::note(
             "The new key is announced. In 2 seconds every process publishes it; then it signs.",
         );
@@ -144,7 +144,7 @@ impl Rotation {
         &self,
         operator: &Operator,
         algorithms: &[SigningAlgorithm],
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Outcome<Vec<String>> {
         operator.store.change_registry(|writer| {
             let mut lines = Vec::new();
             for algorithm in algorithms {
@@ -159,7 +159,7 @@ impl Rotation {
         writer: &mut RegistryWriter<'_>,
         algorithm: SigningAlgorithm,
         kid: Option<&str>,
-    ) -> Result<String, Failure> {
+    ) -> Outcome<String> {
         let rows = writer.reader.signing_keys()?;
         let scheduled = key_keeping::scheduled(&rows);
         let kid =
@@ -221,7 +221,7 @@ impl Rotation {
         writer: &mut RegistryWriter<'_>,
         rows: &[SigningKeyRow],
         successor: &SigningKeyRow,
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Outcome<Option<Value>> {
         let Some(old) = self.signer(rows, successor.algorithm) else {
             return Ok(None);
         };
@@ -266,7 +266,7 @@ fn told(key: &SigningKeyRow) -> String {
 }
 
 /// After a leak.
-pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn retire(invocation: &Invocation) -> Outcome {
     let (operator, mut rotation) = Rotation::open(invocation)?;
     let kid = invocation.value(0);
     operator.confirmed(find(&signing_keys::load(&operator.store)?.value, kid))?;
@@ -301,11 +301,7 @@ pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// Has the next key announced, or take over, where this one signs; answers whether it does.
-fn succeed(
-    writer: &mut RegistryWriter<'_>,
-    rotation: &Rotation,
-    kid: &str,
-) -> Result<bool, Failure> {
+fn succeed(writer: &mut RegistryWriter<'_>, rotation: &Rotation, kid: &str) -> Outcome<bool> {
     let rows = writer.reader.signing_keys()?;
     let algorithm = find(&rows, kid)?.algorithm;
     let signer = rotation.signer(&rows, algorithm);
@@ -316,7 +312,7 @@ fn succeed(
     Ok(signs)
 }
 
-fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Result<&'a SigningKeyRow, Failure> {
+fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Outcome<&'a SigningKeyRow> {
     rows.iter().find(|row| row.kid == kid).ok_or_else(|| {
         let hint = hint(kid, rows.iter().map(|row| row.kid.as_str()));
         Failure::Refused(format!(
@@ -332,7 +328,7 @@ fn remove(
     rotation: &Rotation,
     kid: &str,
     signed: bool,
-) -> Result<Option<String>, Failure> {
+) -> Outcome<Option<String>> {
     let rows = writer.reader.signing_keys()?;
     let leaked = find(&rows, kid)?;
     writer.remove_signing_key(kid)?;
@@ -351,7 +347,7 @@ fn remove(
 /// Of the file, in bytes.
 const LONGEST: u64 = 65_536;
 
-pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn import(invocation: &Invocation) -> Outcome {
     let pem = read(invocation.value(0))?;
     let key = imported_key::read(&pem).map_err(Failure::Refused)?;
     let kid = invocation.option("--kid");
@@ -375,14 +371,12 @@ pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
     output::line(&line)
 }
 
-fn check_kid(kid: &str) -> Result<(), Failure> {
+fn check_kid(kid: &str) -> Outcome {
     let is_printable = kid.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if (1..=200).contains(&kid.len()) && is_printable {
         return Ok(());
     }
-    Err(Failure::usage(
-        "--kid must be 1 to 200 printable ASCII characters",
-    ))
+    misuse("--kid must be 1 to 200 printable ASCII characters")
 }
 
 /// Answers its name, and what to tell.
@@ -391,7 +385,7 @@ fn take_in(
     rotation: &Rotation,
     key: &ImportedKey,
     kid: Option<&str>,
-) -> Result<(String, String), Failure> {
+) -> Outcome<(String, String)> {
     let rows = writer.reader.signing_keys()?;
     let row = key_of(
         key.algorithm,
@@ -413,26 +407,26 @@ fn take_in(
     Ok((row.kid, line))
 }
 
-fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> Result<(), Failure> {
+fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> Outcome {
     for row in rows {
         if row.kid == new.kid || row.public_jwk == new.public_jwk {
-            let rule = format!("signing key {} is there already", row.kid);
-            return Err(Failure::Refused(rule));
+            return refuse(format!("signing key {} is there already", row.kid));
         }
     }
     Ok(())
 }
 
 /// From standard input, or from a file that nobody else can read: a key that others had is none.
-fn read(file: &str) -> Result<SecretText, Failure> {
+fn read(file: &str) -> Outcome<SecretText> {
     let name = called(file);
     let unread = |error: io::Error| unread(&name, &error);
     if file != "-" {
         let mode = fs::metadata(file).map_err(unread)?.permissions().mode() & 0o777;
         if mode & 0o037 != 0 {
             let name = Path::new(file).display();
-            let rule = format!("{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440");
-            return Err(Failure::Refused(rule));
+            return refuse(format!(
+                "{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"
+            ));
         }
     }
     let bytes = bytes_of(file, LONGEST).map_err(unread)?;

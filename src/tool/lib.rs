@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use arguments::{Wanted, parse};
 use command::Run::{self, Once, Stays};
 use gatepost_server::app::extension_grant::{self, ExtensionGrant};
-use output::Failure;
+use output::Outcome;
 
 /// What does what `commands.txt` says.
 const RUN: &[(&str, Run)] = &[
@@ -125,8 +125,8 @@ pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionG
 fn dispatch(
     arguments: Vec<OsString>,
     extension_grants: &'static [ExtensionGrant],
-) -> Result<ExitCode, Failure> {
-    extension_grant::check_table(extension_grants).map_err(Failure::Configuration)?;
+) -> Outcome<ExitCode> {
+    extension_grant::check_table(extension_grants).map_err(output::Failure::Configuration)?;
     match parse(arguments)? {
         Wanted::Command(mut invocation) => {
             invocation.extension_grants = extension_grants;

@@ -19,6 +19,19 @@ use gatepost_store::StoreError;
 
 const MOST_SHOWN: usize = 100;
 
+/// What a command answers, or why it fails.
+pub(super) type Outcome<T = ()> = Result<T, Failure>;
+
+/// Fails: what was asked for is not done.
+pub(super) fn refuse<T>(why: impl Into<String>) -> Outcome<T> {
+    Err(Failure::Refused(why.into()))
+}
+
+/// Fails: something else must be typed.
+pub(super) fn misuse<T>(rule: impl Into<String>) -> Outcome<T> {
+    Err(Failure::Usage(rule.into()))
+}
+
 /// A command's failure. `Display` is what the person reads; no secret stands in it.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -106,7 +119,7 @@ impl From<io::Error> for Failure {
 }
 
 /// A reader that closed its end early is no failure.
-pub(super) fn line(text: &str) -> Result<(), Failure> {
+pub(super) fn line(text: &str) -> Outcome {
     match write(text) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
         Ok(()) | Err(_) => Ok(()),
@@ -115,7 +128,7 @@ pub(super) fn line(text: &str) -> Result<(), Failure> {
 
 /// Prints what cannot be had again. To be called before the commit of what it belongs to, which a
 /// failure undoes: one is also that the reader is gone.
-pub(super) fn only_copy(text: &str) -> Result<(), Failure> {
+pub(super) fn only_copy(text: &str) -> Outcome {
     write(text).map_err(|error| unwritten(&error))
 }
 
@@ -138,7 +151,7 @@ pub(super) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-pub(super) fn pretty(value: &Value) -> Result<String, Failure> {
+pub(super) fn pretty(value: &Value) -> Outcome<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
 }
 
@@ -152,7 +165,7 @@ pub(super) fn wants_colours() -> bool {
 }
 
 /// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
-pub(super) fn object(json: bool, value: &Value) -> Result<(), Failure> {
+pub(super) fn object(json: bool, value: &Value) -> Outcome {
     if json {
         return line(&pretty(value)?);
     }
@@ -195,7 +208,7 @@ pub(super) fn list(
     invocation: &Invocation,
     columns: &[(&str, &str)],
     mut objects: Vec<Value>,
-) -> Result<(), Failure> {
+) -> Outcome {
     let word = invocation.word().unwrap_or_default().to_lowercase();
     objects.retain(|object| holds(object, &word));
     objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
@@ -232,7 +245,7 @@ fn cell(object: &Value, place: &str) -> String {
     }
 }
 
-pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Failure> {
+pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Outcome {
     let mut shown: Vec<Vec<String>> = Vec::new();
     for row in [headings].into_iter().chain(rows) {
         shown.push(row.iter().map(|cell| printable(cell)).collect());
@@ -295,7 +308,7 @@ pub(super) fn findings(
     text: &str,
     member: &str,
     value: Value,
-) -> Result<(), Failure> {
+) -> Outcome {
     if json {
         let told: Vec<Value> = findings.iter().map(told).collect();
         line(&pretty(&json!({"findings": told, member: value}))?)?;
@@ -304,10 +317,7 @@ pub(super) fn findings(
         line(&(told.join("\n") + text))?;
     }
     match has(findings, Verdict::Broken) {
-        true => Err(Failure::Refused(format!(
-            "{} cannot work as it is",
-            in_text(name)
-        ))),
+        true => refuse(format!("{} cannot work as it is", in_text(name))),
         false => Ok(()),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all, await_everywhere};
-use super::output::{self, Failure, time};
+use super::output::{self, Failure, Outcome, misuse, refuse, time};
 use super::{client, input, user};
 use crate::statements::everything_revoked;
 use gatepost_protocol::token::grant::Grant;
@@ -15,8 +15,8 @@ use gatepost_registrar::events::audit_event;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{grants, sessions};
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn list(invocation: &Invocation) -> Outcome {
+    let operator = Operator::open(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
     let found = all(invocation, |last: Option<&(Session, _)>, most| {
         sessions::list(
@@ -60,27 +60,24 @@ fn shown_session(session: &Session, username: Option<&str>) -> Value {
     })
 }
 
-pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn end(invocation: &Invocation) -> Outcome {
     let sid = Sid::new(invocation.value(0));
     let Some(day) = sid.day() else {
-        let rule = "SID must be as `gatepost session list` shows it";
-        return Err(Failure::usage(rule));
+        return misuse("SID must be as `gatepost session list` shows it");
     };
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let event = AuditEvent {
         sid: Some(&sid),
         ..audit_event("session_ended", json!({"by": "operator"}))
     };
     if !sessions::end(&operator.store, day, &sid, &event)? {
-        return Err(Failure::refused(
-            "there is no such session, or it has ended already",
-        ));
+        return refuse("there is no such session, or it has ended already");
     }
     output::line(&format!("session {} is over", sid.as_str()))
 }
 
-pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn list_grants(invocation: &Invocation) -> Outcome {
+    let operator = Operator::open(invocation)?;
     let subject = user::chosen(&operator, invocation)?;
     let client_id = chosen_client(&operator, invocation)?;
     let found = all(invocation, |last: Option<&(Grant, _)>, most| {
@@ -113,10 +110,7 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// The one that `--client` names, which must be registered.
-fn chosen_client(
-    operator: &Operator,
-    invocation: &Invocation,
-) -> Result<Option<ClientId>, Failure> {
+fn chosen_client(operator: &Operator, invocation: &Invocation) -> Outcome<Option<ClientId>> {
     let client_id = invocation.option("--client").map(ClientId::new);
     if let Some(client_id) = &client_id {
         client::named(operator, client_id)?;
@@ -140,13 +134,12 @@ fn shown_grant(grant: &Grant, username: Option<&str>) -> Value {
     })
 }
 
-pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn revoke_grant(invocation: &Invocation) -> Outcome {
     let text = invocation.value(0);
     let Some(id) = GrantId::from_text(text) else {
-        let rule = "GRANT must be as `gatepost grant list` shows it";
-        return Err(Failure::usage(rule));
+        return misuse("GRANT must be as `gatepost grant list` shows it");
     };
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let over = || Failure::refused("there is no such grant, or it is revoked already");
     let grant = grants::find(&operator.store, id, None)?.ok_or_else(over)?;
     let event = AuditEvent {
@@ -162,11 +155,11 @@ pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {
 
 /// After a leak, or after the database was restored from a copy that does not know the latest
 /// revocations.
-pub(super) fn revoke_everything(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
+pub(super) fn revoke_everything(invocation: &Invocation) -> Outcome {
+    let operator = Operator::open(invocation)?;
     let question = format!(
         "This ends every session, grant and token of {}: everybody signs in again.",
-        installation.issuer
+        operator.installation.issuer
     );
     input::confirm(invocation, &question)?;
     everything_revoked::revoke_everything(
