@@ -361,9 +361,10 @@ impl Moving<'_> {
             claims.add_claim(&name, claim.text("Value")?.unwrap_or_default());
         }
         if !claims.0.is_empty() {
-            self.note("set, as there: its claims begin with ClientClaimsPrefix. All its access tokens have \
-             them here",
-        );
+            self.note(
+                "set, as there: its claims begin with ClientClaimsPrefix. All its access tokens \
+                 have them here",
+            );
         }
         self.set("claims", claims.0);
         Ok(())

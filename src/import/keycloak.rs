@@ -230,8 +230,8 @@ impl Moving<'_> {
         let notes = [
             (
                 has("password") && has_default,
-                "the grant password gives the scopes that the request names, without default_scope: \
-             let it name all that it needs",
+                "the grant password gives the scopes that the request names, without \
+                 default_scope: let it name all that it needs",
             ),
             (
                 has("password"),
@@ -249,8 +249,10 @@ impl Moving<'_> {
 
     /// What tokens say there of roles, and here.
     fn note_roles(&mut self, scope: &BTreeSet<String>) {
-        self.note("set, as there: ID tokens have the user's claims (always_include_user_claims_in_id_token)",
-    );
+        self.note(
+            "set, as there: ID tokens have the user's claims \
+             (always_include_user_claims_in_id_token)",
+        );
         if scope.contains(ROLES) {
             self.note(
                 "roles are the claim role (in UserInfo and ID tokens, with groups), and not \
@@ -260,8 +262,8 @@ impl Moving<'_> {
         }
     }
 
-    /// Roles of its service account. Every access token of a client has its fixed claims. So a client
-    /// that also signs people in does not get the roles: its users would have them.
+    /// Roles of its service account. Every access token of a client has its fixed claims. So a
+    /// client that also signs people in does not get the roles: its users would have them.
     fn own_claims(
         &mut self,
         own_roles: &[String],
@@ -278,10 +280,11 @@ impl Moving<'_> {
                  users would have them, too: {roles}. Register a client of its own for the \
                  service, with the claim role"
             ));
-        } else if fixed.0.contains_key(ROLE) {
-            self.note("the roles of its service account are left out: a mapper gives its tokens the claim \
-             role",
-        );
+        } else if fixed.has(ROLE) {
+            self.note(
+                "the roles of its service account are left out: a mapper gives its tokens the \
+                 claim role",
+            );
         } else {
             fixed.set(ROLE, own_roles);
             self.note("set: the roles of its service account are the claim role of its tokens");
@@ -453,9 +456,10 @@ fn offline_lifespan(realm: &Row<'_>, row: &Row<'_>) -> Read<Option<u64>> {
 }
 
 fn below(root: &str, uri: &str) -> String {
-    match uri.starts_with('/') {
-        true => format!("{}{uri}", root.trim_end_matches('/')),
-        false => uri.to_owned(),
+    if uri.starts_with('/') {
+        format!("{}{uri}", root.trim_end_matches('/'))
+    } else {
+        uri.to_owned()
     }
 }
 

@@ -243,8 +243,8 @@ impl<'a> Moving<'a> {
             flows.iter().flat_map(|flow| flow.grants).copied().collect();
         let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
         grants.extend(is_offline.then_some("refresh_token"));
-        let has_secret = self.ours.0.contains_key("secrets");
-        let has_key = self.ours.0.contains_key("jwks");
+        let has_secret = self.ours.has("secrets");
+        let has_key = self.ours.has("jwks");
         settle_credentials(&mut self.ours, public);
         let uses_code = grants.contains("authorization_code");
         let without_pkce = self.ours.0.remove("require_pkce") == Some(json!(false)) && uses_code;
@@ -313,7 +313,7 @@ impl<'a> Moving<'a> {
 
     /// The flows and grants that the client can have here.
     fn flows(&mut self, public: bool) -> Vec<&'static Flow> {
-        let has_uris = self.ours.0.contains_key("redirect_uris");
+        let has_uris = self.ours.has("redirect_uris");
         let providers = self
             .ours
             .0
@@ -437,9 +437,9 @@ fn settle_credentials(ours: &mut ImportedObject, public: bool) {
     if public {
         ours.0.remove("secrets");
         ours.0.remove("jwks");
-    } else if ours.0.contains_key("secrets") {
+    } else if ours.has("secrets") {
         ours.0.remove("jwks");
-    } else if ours.0.contains_key("jwks") {
+    } else if ours.has("jwks") {
         ours.set("token_endpoint_auth_method", "private_key_jwt");
     } else {
         ours.set("confidential", true);
@@ -477,6 +477,10 @@ impl ImportedObject {
         if ![Value::Null, json!([]), json!({})].contains(&value) {
             self.0.insert(key.to_owned(), value);
         }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
 
     fn is(&self, key: &str, value: impl Into<Value>) -> bool {

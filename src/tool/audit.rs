@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input::unread;
 use super::operator::Operator;
-use super::output::{self, Outcome, misuse, printable, refuse};
+use super::output::{self, Outcome, misuse, note, printable, refuse, say};
 use super::user;
 use crate::audit_verification::{ChainFinding, ChainVerdict, Verification, Wrong};
 use crate::statements::audit_pages;
@@ -85,7 +85,7 @@ fn check_event(event: &str) -> Outcome {
 
 pub(super) fn show(found: &[AuditRow], json: bool) -> Outcome {
     if json {
-        return output::line(&output::pretty(&found.iter().map(value).collect())?);
+        return say(&output::pretty(&found.iter().map(value).collect())?);
     }
     let headings = ["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"]
         .map(String::from)
@@ -128,10 +128,10 @@ fn time(invocation: &Invocation, name: &str) -> Outcome<Option<Instant>> {
 
 fn print(event: &AuditRow, json: bool) -> Outcome {
     if json {
-        return output::line(&value(event).to_string());
+        return say(&value(event).to_string());
     }
     let cells: Vec<String> = cells(event).iter().map(|cell| printable(cell)).collect();
-    output::line(&cells.join("  "))
+    say(&cells.join("  "))
 }
 
 fn cells(event: &AuditRow) -> Vec<String> {
@@ -229,7 +229,7 @@ fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> 
         match follower.look() {
             Ok(rows) => {
                 if is_away {
-                    output::note("the database answers again");
+                    note("the database answers again");
                 }
                 is_away = false;
                 for event in &rows {
@@ -238,7 +238,7 @@ fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> 
             }
             Err(error) if error.is_passing() => {
                 if !is_away {
-                    output::note(&format!("{error}; trying again"));
+                    note(format!("{error}; trying again"));
                 }
                 is_away = true;
             }
@@ -262,7 +262,7 @@ pub(super) fn verify(invocation: &Invocation) -> Outcome {
         findings,
     } = verification.finish();
     for finding in &findings {
-        output::line(&sentence(finding))?;
+        say(&sentence(finding))?;
     }
     if !findings.is_empty() {
         let count = findings.len();
@@ -270,7 +270,7 @@ pub(super) fn verify(invocation: &Invocation) -> Outcome {
             "the audit log is not as it was written; findings: {count}, rows: {rows}"
         ));
     }
-    output::line(&soundness(rows, chains, is_held))
+    say(&soundness(rows, chains, is_held))
 }
 
 fn read_heads(path: &str) -> Outcome<Vec<Head>> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input;
 use super::operator::{Operator, await_everywhere};
-use super::output::{self, Failure, Outcome, refuse, time};
+use super::output::{self, Failure, Outcome, note, refuse, say, time};
 use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::registration::problem::Finding;
@@ -60,14 +60,13 @@ fn missing(client_id: &ClientId) -> Failure {
     ))
 }
 
-pub(super) fn list(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let json = invocation.has("--json");
     let mut objects = Vec::new();
     for row in clients::list(&operator.store)? {
         let mut object = shown(&row);
         if let (false, Some(members)) = (json, object.as_object_mut()) {
-            let names = grant_types(&operator, &row);
+            let names = grant_types(operator, &row);
             members.insert(String::from("grant_types"), json!(names));
         }
         objects.push(object);
@@ -116,24 +115,23 @@ fn told_secret(secret: &SecretRow) -> Value {
     json!({"description": secret.description, "expires_at": secret.expires_at.map(time)})
 }
 
-pub(super) fn show(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
-    let found = named(&operator, &ClientId::new(invocation.value(0)))?;
+pub(super) fn show(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let found = named(operator, &ClientId::new(invocation.value(0)))?;
     output::object(invocation.has("--json"), &shown(&found))
 }
 
-pub(super) fn revoke(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> Outcome {
     let client_id = ClientId::new(invocation.value(0));
     let event = client_event("client_revoked", &client_id, json!({}));
     operator.store.change_registry(|writer| {
-        match client_revocation::revoke_client(writer, &client_id, &event)? {
-            true => Ok(()),
-            false => Err(missing(&client_id)),
+        if client_revocation::revoke_client(writer, &client_id, &event)? {
+            Ok(())
+        } else {
+            Err(missing(&client_id))
         }
     })?;
     let name = in_text(client_id.as_str());
-    output::line(&format!("grants and tokens of {name} are over"))?;
+    say(format!("grants and tokens of {name} are over"))?;
     await_everywhere();
     Ok(())
 }
@@ -167,7 +165,7 @@ pub(super) fn secret(invocation: &Invocation) -> Outcome {
     }
     operator.store.change_registry(|writer| {
         put_secret(&operator, writer, &client_id, &new, is_replaced)?;
-        output::note("This secret is shown only now:");
+        note("This secret is shown only now:");
         output::only_copy(text.expose())
     })
 }
@@ -226,21 +224,20 @@ fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Outcome {
     }
 }
 
-pub(super) fn test(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn test(invocation: &Invocation, operator: &Operator) -> Outcome {
     let sealer = operator.sealers()?.client_secrets;
-    let row = named(&operator, &ClientId::new(invocation.value(0)))?;
-    let mut client = read(&operator, &row)
+    let row = named(operator, &ClientId::new(invocation.value(0)))?;
+    let mut client = read(operator, &row)
         .map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let mut of_document = None;
     if client.metadata_document {
-        of_document = Some(describe(&operator, &mut client)?);
+        of_document = Some(describe(operator, &mut client)?);
     }
     let now = operator.now()?;
     let digests: Vec<Option<SecretDigest>> =
         row.secrets.iter().map(|row| opened(row, &sealer)).collect();
-    let catalogue = catalogue(&operator)?;
-    let signing = signing(&operator, now)?;
+    let catalogue = catalogue(operator)?;
+    let signing = signing(operator, now)?;
     let mut findings = examine(&client, &digests, &signing, &catalogue, now);
     findings.extend(outlives_keys(&client, seasons(&operator.config).publish));
     findings.extend(of_document);
@@ -412,15 +409,17 @@ fn tries(issuer: &str, client: &Client, catalogue: &Catalogue) -> Vec<String> {
     let shown = credentials(client, &client_id);
     let mut tries = Vec::new();
     if let Some(parameters) = sign_in(client, catalogue) {
-        tries.push(match client.requires_pushed_requests {
-            true => format!("curl {shown} -d '{parameters}' {issuer}/connect/par"),
-            false => format!("{issuer}/connect/authorize?client_id={client_id}&{parameters}"),
+        tries.push(if client.requires_pushed_requests {
+            format!("curl {shown} -d '{parameters}' {issuer}/connect/par")
+        } else {
+            format!("{issuer}/connect/authorize?client_id={client_id}&{parameters}")
         });
     }
     if client.allows_grant(&GrantType::ClientCredentials) {
-        let proof = match client.requires_dpop {
-            true => "-H 'DPoP: PROOF' ",
-            false => "",
+        let proof = if client.requires_dpop {
+            "-H 'DPoP: PROOF' "
+        } else {
+            ""
         };
         tries.push(format!(
             "curl {proof}{shown} -d grant_type=client_credentials {issuer}/connect/token"
@@ -474,10 +473,9 @@ fn credentials(client: &Client, client_id: &str) -> String {
     }
 }
 
-pub(super) fn remove(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
     let client_id = ClientId::new(invocation.value(0));
-    operator.confirmed(named(&operator, &client_id))?;
+    operator.confirmed(named(operator, &client_id))?;
     let name = in_text(client_id.as_str());
     input::confirm(
         invocation,
@@ -492,7 +490,7 @@ pub(super) fn remove(invocation: &Invocation) -> Outcome {
         }
         Ok(remove_clients(writer, &[&client_id])?)
     })?;
-    output::line(&format!("removed {name}; what it was given is over"))
+    say(format!("removed {name}; what it was given is over"))
 }
 
 /// A registration that would be left pointing at nothing.

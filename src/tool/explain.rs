@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::arguments::Invocation;
 use super::operator::{Opened, Operator};
-use super::output::{self, Failure, Outcome, misuse, refuse};
+use super::output::{self, Failure, Outcome, misuse, note, refuse};
 use super::{audit, reference};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -116,8 +116,8 @@ pub(super) fn request(invocation: &Invocation) -> Outcome {
     };
     let found = audit_events::list(&operator.store, &filter, 1_000)?;
     let none = "No audit event has this id: requests that change nothing write none.";
-    output::note(if found.is_empty() { none } else { "" });
-    output::note(&format!(
+    note(if found.is_empty() { none } else { "" });
+    note(format!(
         "The log has the rest: journalctl -u gatepost --grep 'id={id}'"
     ));
     audit::show(&found, invocation.has("--json"))

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gatepost_server::config::{ListenAddress, Listeners, cause};
 
 use super::arguments::Invocation;
-use super::output::{self, Outcome, refuse};
+use super::output::{self, Outcome, refuse, say};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -34,7 +34,7 @@ pub(super) fn run(invocation: &Invocation) -> Outcome {
             format!("/healthz over unix:{}", path.display()),
         ),
     };
-    output::line(&judged(answer, word, &place)?)
+    say(&judged(answer, word, &place)?)
 }
 
 /// The server's words where it is what `word` says.

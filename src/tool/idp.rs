@@ -18,10 +18,9 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use gatepost_store::catalogue::{self, CatalogueRow};
 
-pub(super) fn list(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let mut objects = Vec::new();
-    for stored in registered(&operator)? {
+    for stored in registered(operator)? {
         objects.push(shown(&read(&stored)?, stored.sealed_secret.is_some()));
     }
     let columns = [
@@ -74,10 +73,9 @@ pub(super) fn read(row: &CatalogueRow) -> Outcome<IdentityProvider> {
 }
 
 /// Whether people can sign in at a provider, as far as it can be asked without one of them.
-pub(super) fn test(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn test(invocation: &Invocation, operator: &Operator) -> Outcome {
     let name = invocation.value(0);
-    let row = named(&operator, name)?;
+    let row = named(operator, name)?;
     let provider = read(&row)?;
     let sealers = operator.unchecked_sealers()?;
     let outbound = operator.outbound()?;

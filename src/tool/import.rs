@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::output::{self, Failure, Outcome, misuse};
+use super::output::{self, Failure, Outcome, misuse, note, say};
 use super::registry;
 use gatepost_import::{Import, identity_server, keycloak};
 use gatepost_store::clock::time_of_day;
@@ -46,9 +46,9 @@ fn print(invocation: &Invocation, read: impl FnOnce(Value) -> Result<Import, Str
     let parse = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
     let theirs = registry::read(invocation.value(0), 256 * 1_048_576, parse)?;
     let (document, notes) = read(theirs).map_err(Failure::Refused)?.finish();
-    output::line(&output::pretty(&document)?)?;
+    say(&output::pretty(&document)?)?;
     for line in notes {
-        output::note(&format!("note: {}", output::printable(&line)));
+        note(format!("note: {}", output::printable(&line)));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, ErrorKind, IsTerminal, Read};
 
 use super::arguments::Invocation;
-use super::output::{self, Failure, Outcome, refuse};
+use super::output::{Failure, Outcome, note, refuse};
 use gatepost_protocol::login::password::LONGEST_PASSWORD;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_server::app::password_rules::PasswordRules;
@@ -48,7 +48,7 @@ pub(super) fn confirm(invocation: &Invocation, question: &str) -> Outcome {
     if !asks(invocation) {
         return Ok(());
     }
-    output::note(&format!("{question} Type yes to go on:"));
+    note(format!("{question} Type yes to go on:"));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     if answer.trim() == "yes" {

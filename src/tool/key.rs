@@ -12,7 +12,7 @@ use super::arguments::Invocation;
 use super::imported_key::{self, ImportedKey};
 use super::input::{self, unread};
 use super::operator::{EVERYWHERE, Operator};
-use super::output::{self, Failure, Outcome, misuse, refuse, time};
+use super::output::{self, Failure, Outcome, misuse, note, refuse, say, time};
 use super::registry::{bytes_of, called};
 use gatepost_protocol::keys::key_schedule::{
     KeySeasons, KeyStanding, KeyState, KeyTimes, announced, current, standing,
@@ -27,8 +27,7 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys::{self, SigningKeyRow};
 
-pub(super) fn list(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let now = operator.now()?;
     let json = invocation.has("--json");
     let keys = signing_keys::load(&operator.store)?.value;
@@ -79,13 +78,13 @@ pub(super) fn rotate(invocation: &Invocation) -> Outcome {
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
     }
-    let (operator, mut rotation) = Rotation::open(invocation)?;
-    let mut lines = rotation.perform_all(&operator, &algorithms)?;
+    let mut rotation = Rotation::open(invocation)?;
+    let mut lines = rotation.perform_all(&algorithms)?;
     if invocation.has("--now") {
-        rotation.hasten(&operator)?;
-        lines = rotation.perform_all(&operator, &algorithms)?;
+        rotation.hasten()?;
+        lines = rotation.perform_all(&algorithms)?;
     }
-    output::line(&lines.join("\n"))
+    say(&lines.join("\n"))
 }
 
 /// All of them, unless one is named.
@@ -105,6 +104,7 @@ fn algorithms(invocation: &Invocation) -> Outcome<Vec<SigningAlgorithm>> {
 const ERASES: &str = "This erases the private part of the key that signs now.";
 
 struct Rotation {
+    operator: Operator,
     seasons: KeySeasons,
     sealer: Sealer,
     now: Instant,
@@ -113,39 +113,32 @@ struct Rotation {
 }
 
 impl Rotation {
-    fn open(invocation: &Invocation) -> Outcome<(Operator, Rotation)> {
+    fn open(invocation: &Invocation) -> Outcome<Rotation> {
         let operator = Operator::open(invocation)?;
-        let seasons = key_keeping::seasons(&operator.config);
-        let sealer = operator.sealers()?.signing_keys;
-        let now = operator.now()?;
-        Ok((
+        Ok(Rotation {
+            seasons: key_keeping::seasons(&operator.config),
+            sealer: operator.sealers()?.signing_keys,
+            now: operator.now()?,
+            at_once: false,
             operator,
-            Rotation {
-                seasons,
-                sealer,
-                now,
-                at_once: false,
-            },
-        ))
+        })
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut RegistryWriter<'_>) -> Outcome<T>) -> Outcome<T> {
+        self.operator.store.change_registry(change)
     }
 
     /// From now on the key that is announced takes over at once. Not before every process publishes
     /// it: what one of them signs, no key set of another may disown.
-    fn hasten(&mut self, operator: &Operator) -> Outcome {
-        output::note(
-            "The new key is announced. In 2 seconds every process publishes it; then it signs.",
-        );
+    fn hasten(&mut self) -> Outcome {
+        note("The new key is announced. In 2 seconds every process publishes it; then it signs.");
         thread::sleep(EVERYWHERE);
-        (self.now, self.at_once) = (operator.now()?, true);
+        (self.now, self.at_once) = (self.operator.now()?, true);
         Ok(())
     }
 
-    fn perform_all(
-        &self,
-        operator: &Operator,
-        algorithms: &[SigningAlgorithm],
-    ) -> Outcome<Vec<String>> {
-        operator.store.change_registry(|writer| {
+    fn perform_all(&self, algorithms: &[SigningAlgorithm]) -> Outcome<Vec<String>> {
+        self.change(|writer| {
             let mut lines = Vec::new();
             for algorithm in algorithms {
                 lines.push(self.perform(writer, *algorithm, None)?);
@@ -244,6 +237,69 @@ impl Rotation {
         ))
     }
 
+    /// Has the next key announced, or take over, where this one signs; answers whether it does.
+    fn succeed(&self, writer: &mut RegistryWriter<'_>, kid: &str) -> Outcome<bool> {
+        let rows = writer.reader.signing_keys()?;
+        let algorithm = find(&rows, kid)?.algorithm;
+        let signer = self.signer(&rows, algorithm);
+        let signs = signer.is_some_and(|signer| signer.kid == kid);
+        if signs {
+            self.perform(writer, algorithm, None)?;
+        }
+        Ok(signs)
+    }
+
+    /// Removes the key; answers the one that signs in its place, where it did.
+    fn remove(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        kid: &str,
+        signed: bool,
+    ) -> Outcome<Option<String>> {
+        let rows = writer.reader.signing_keys()?;
+        let leaked = find(&rows, kid)?;
+        writer.remove_signing_key(kid)?;
+        let successor = self.signer(&rows, leaked.algorithm);
+        let successor = successor.filter(|_| signed).map(|key| key.kid.clone());
+        let detail = json!({
+            "kid": kid,
+            "alg": leaked.algorithm.as_str(),
+            "old": times_of(leaked),
+            "successor": successor,
+        });
+        writer.audit(&audit_event("signing_key_retired", detail))?;
+        Ok(successor)
+    }
+
+    /// Answers its name, and what to tell.
+    fn take_in(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        key: &ImportedKey,
+        kid: Option<&str>,
+    ) -> Outcome<(String, String)> {
+        let rows = writer.reader.signing_keys()?;
+        let row = key_of(
+            key.algorithm,
+            &key.pkcs8,
+            self.times_of_new_key(),
+            &self.sealer,
+        )?;
+        let row = SigningKeyRow {
+            kid: kid.map_or(row.kid, str::to_owned),
+            ..row
+        };
+        check_new(&rows, &row)?;
+        writer.insert_signing_key(&row)?;
+        let replaced = self.take_over(writer, &rows, &row)?;
+        let alg = key.algorithm.as_str();
+        let detail =
+            json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
+        writer.audit(&audit_event("signing_key_imported", detail))?;
+        let line = told(&row);
+        Ok((row.kid, line))
+    }
+
     /// The key that signs.
     fn signer<'r>(
         &self,
@@ -267,29 +323,23 @@ fn told(key: &SigningKeyRow) -> String {
 
 /// After a leak.
 pub(super) fn retire(invocation: &Invocation) -> Outcome {
-    let (operator, mut rotation) = Rotation::open(invocation)?;
+    let mut rotation = Rotation::open(invocation)?;
     let kid = invocation.value(0);
+    let operator = &rotation.operator;
     operator.confirmed(find(&signing_keys::load(&operator.store)?.value, kid))?;
     input::confirm(
         invocation,
         &format!("This takes {kid} out of the key set for good: what it signed is refused."),
     )?;
-    let change = |rotation: &Rotation| {
-        operator
-            .store
-            .change_registry(|writer| succeed(writer, rotation, kid))
-    };
-    let signs = change(&rotation)?;
+    let signs = rotation.change(|writer| rotation.succeed(writer, kid))?;
     if signs {
         // Published everywhere before it signs; and nobody signs with the leaked one any more when
         // that is no longer published.
-        rotation.hasten(&operator)?;
-        change(&rotation)?;
+        rotation.hasten()?;
+        rotation.change(|writer| rotation.succeed(writer, kid))?;
         thread::sleep(EVERYWHERE);
     }
-    let successor = operator
-        .store
-        .change_registry(|writer| remove(writer, &rotation, kid, signs))?;
+    let successor = rotation.change(|writer| rotation.remove(writer, kid, signs))?;
     let mut text = String::from(
         "it is out of the key set, and what it signed is refused here; others refuse it once they \
          read the key set anew",
@@ -297,19 +347,7 @@ pub(super) fn retire(invocation: &Invocation) -> Outcome {
     if let Some(kid) = successor {
         text.push_str(&format!("\n{kid} signs from now on"));
     }
-    output::line(&text)
-}
-
-/// Has the next key announced, or take over, where this one signs; answers whether it does.
-fn succeed(writer: &mut RegistryWriter<'_>, rotation: &Rotation, kid: &str) -> Outcome<bool> {
-    let rows = writer.reader.signing_keys()?;
-    let algorithm = find(&rows, kid)?.algorithm;
-    let signer = rotation.signer(&rows, algorithm);
-    let signs = signer.is_some_and(|signer| signer.kid == kid);
-    if signs {
-        rotation.perform(writer, algorithm, None)?;
-    }
-    Ok(signs)
+    say(&text)
 }
 
 fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Outcome<&'a SigningKeyRow> {
@@ -320,28 +358,6 @@ fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Outcome<&'a SigningKeyRow> 
             kid.escape_debug()
         ))
     })
-}
-
-/// Removes the key; answers the one that signs in its place, where it did.
-fn remove(
-    writer: &mut RegistryWriter<'_>,
-    rotation: &Rotation,
-    kid: &str,
-    signed: bool,
-) -> Outcome<Option<String>> {
-    let rows = writer.reader.signing_keys()?;
-    let leaked = find(&rows, kid)?;
-    writer.remove_signing_key(kid)?;
-    let successor = rotation.signer(&rows, leaked.algorithm);
-    let successor = successor.filter(|_| signed).map(|key| key.kid.clone());
-    let detail = json!({
-        "kid": kid,
-        "alg": leaked.algorithm.as_str(),
-        "old": times_of(leaked),
-        "successor": successor,
-    });
-    writer.audit(&audit_event("signing_key_retired", detail))?;
-    Ok(successor)
 }
 
 /// Of the file, in bytes.
@@ -357,18 +373,14 @@ pub(super) fn import(invocation: &Invocation) -> Outcome {
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
     }
-    let (operator, mut rotation) = Rotation::open(invocation)?;
-    let taken_in = operator
-        .store
-        .change_registry(|writer| take_in(writer, &rotation, &key, kid));
-    let (kid, mut line) = operator.confirmed(taken_in)?;
+    let mut rotation = Rotation::open(invocation)?;
+    let taken_in = rotation.change(|writer| rotation.take_in(writer, &key, kid));
+    let (kid, mut line) = rotation.operator.confirmed(taken_in)?;
     if invocation.has("--now") {
-        rotation.hasten(&operator)?;
-        line = operator
-            .store
-            .change_registry(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
+        rotation.hasten()?;
+        line = rotation.change(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
     }
-    output::line(&line)
+    say(&line)
 }
 
 fn check_kid(kid: &str) -> Outcome {
@@ -377,34 +389,6 @@ fn check_kid(kid: &str) -> Outcome {
         return Ok(());
     }
     misuse("--kid must be 1 to 200 printable ASCII characters")
-}
-
-/// Answers its name, and what to tell.
-fn take_in(
-    writer: &mut RegistryWriter<'_>,
-    rotation: &Rotation,
-    key: &ImportedKey,
-    kid: Option<&str>,
-) -> Outcome<(String, String)> {
-    let rows = writer.reader.signing_keys()?;
-    let row = key_of(
-        key.algorithm,
-        &key.pkcs8,
-        rotation.times_of_new_key(),
-        &rotation.sealer,
-    )?;
-    let row = SigningKeyRow {
-        kid: kid.map_or(row.kid, str::to_owned),
-        ..row
-    };
-    check_new(&rows, &row)?;
-    writer.insert_signing_key(&row)?;
-    let replaced = rotation.take_over(writer, &rows, &row)?;
-    let alg = key.algorithm.as_str();
-    let detail = json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
-    writer.audit(&audit_event("signing_key_imported", detail))?;
-    let line = told(&row);
-    Ok((row.kid, line))
 }
 
 fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> Outcome {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::output::{self, Failure, Outcome, misuse, refuse};
+use super::output::{Failure, Outcome, misuse, refuse, say};
 use super::user::links::LinkMaker;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::words::instant::Instant;
@@ -71,7 +71,7 @@ pub(super) fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &U
         None => frame.invitation(user.designation(), &link, expires_at),
     };
     let answer = send(config, language, &to, &text, maker.operator.now()?)?;
-    output::line(&format!("sent to {to}; the mail server answered {answer}"))
+    say(format!("sent to {to}; the mail server answered {answer}"))
 }
 
 /// Sends a letter to somebody, and says what the server answered.
@@ -81,7 +81,7 @@ pub(super) fn test(invocation: &Invocation) -> Outcome {
         .map_err(|rule| Failure::Usage(format!("ADDRESS {rule}")))?;
     let text = frame(&config, Language::English).trial();
     let answer = send(&config, Language::English, &to, &text, time_of_day())?;
-    output::line(&format!("the mail server took the letter: {answer}"))
+    say(format!("the mail server took the letter: {answer}"))
 }
 
 fn frame(config: &Config, language: Language) -> LetterFrame<'_> {

@@ -25,7 +25,7 @@ use gatepost_store::{StoreError, clients, partitions};
 use super::arguments::Invocation;
 use super::input;
 use super::operator::{Opened, Operator};
-use super::output::{self, Failure, Outcome, misuse, refuse};
+use super::output::{Failure, Outcome, misuse, refuse, say};
 use super::sealed::reseal;
 use super::user::{judged, not_added};
 
@@ -34,7 +34,7 @@ pub(super) fn run(invocation: &Invocation) -> Outcome {
         rehearse(&Opened::open(invocation)?)?;
         let operator = Operator::open(invocation)?;
         installation::check_lowering(&operator.installation)?;
-        return output::line("The database fits this program.");
+        return say("The database fits this program.");
     }
     let opened = Opened::open(invocation)?;
     // Before anything is written: without the secret the keys could not be wrapped.
@@ -52,7 +52,7 @@ pub(super) fn run(invocation: &Invocation) -> Outcome {
     opened
         .store
         .administer(|client| opened.store.committing(client, schema::analyze))?;
-    output::line(&format!("The database is ready for {issuer}."))
+    say(format!("The database is ready for {issuer}."))
 }
 
 fn install(
@@ -63,7 +63,7 @@ fn install(
 ) -> Outcome {
     let store = &opened.store;
     for name in schema::migrate_watched(store, client)? {
-        output::line(&format!("applied {name}"))?;
+        say(format!("applied {name}"))?;
     }
     if invocation.has("--rename-issuer") {
         rename_issuer(invocation, opened)?;
@@ -80,7 +80,7 @@ fn install(
         partitions::make_as_leader(client, &horizons, today)
     })?;
     for kid in make_missing_keys(opened, &opened.sealers_of(&installed)?.signing_keys)? {
-        output::line(&format!("made signing key {kid}"))?;
+        say(format!("made signing key {kid}"))?;
     }
     Ok(())
 }
@@ -90,9 +90,9 @@ fn rehearse(opened: &Opened) -> Outcome {
         .store
         .administer(|client| schema::rehearse(client, MIGRATIONS))?;
     for Rehearsed { name, took, told } in rehearsed {
-        output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
+        say(format!("would apply {name}: {} ms", took.as_millis()))?;
         for line in told {
-            output::line(&format!("  {line}"))?;
+            say(format!("  {line}"))?;
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ fn rename_issuer(invocation: &Invocation, opened: &Opened) -> Outcome {
         return Ok(());
     };
     if found.issuer == issuer {
-        return output::line(&format!("{issuer} is its issuer already"));
+        return say(format!("{issuer} is its issuer already"));
     }
     input::confirm(
         invocation,
@@ -125,7 +125,7 @@ fn rename_issuer(invocation: &Invocation, opened: &Opened) -> Outcome {
             json!({"old": found.issuer, "new": issuer}),
         ))?)
     })?;
-    output::line(&format!(
+    say(format!(
         "renamed {} to {issuer}; every code and token that was out is over",
         found.issuer
     ))
@@ -183,7 +183,7 @@ fn key_names(opened: &Opened, installed: &Installation, renamings: &[Renaming]) 
     })?;
     match changed {
         0 => Ok(()),
-        count => output::line(&format!("made the keys of {count} user names anew")),
+        count => say(format!("made the keys of {count} user names anew")),
     }
 }
 

@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::arguments::Invocation;
-use super::output::{self, Failure, Outcome};
+use super::output::{Failure, Outcome, note};
 use gatepost_protocol::audit::audit_chain::COMMAND;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_server::app;
@@ -34,7 +34,7 @@ pub(super) const EVERYWHERE: Duration = Duration::from_secs(2);
 /// Waits until every process has heard of a revocation. Until it has, it gives clients tokens that
 /// are revoked already.
 pub(super) fn await_everywhere() {
-    output::note(
+    note(
         "Ask for new tokens when this command ends, in 2 seconds. A process that has not heard of \
          the revocation yet gives tokens that are refused as long as they live.",
     );

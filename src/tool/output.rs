@@ -1,6 +1,6 @@
 //! What commands print, and the failures that they end with.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -118,9 +118,9 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A reader that closed its end early is no failure.
-pub(super) fn line(text: &str) -> Outcome {
-    match write(text) {
+/// Prints a result. A reader that closed its end early is no failure.
+pub(super) fn say(text: impl AsRef<str>) -> Outcome {
+    match write(text.as_ref()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -146,7 +146,7 @@ fn unwritten(error: &io::Error) -> Failure {
 }
 
 /// Prints what is no result: what was done, what to do next.
-pub(super) fn note(text: &str) {
+pub(super) fn note(text: impl Display) {
     // A closed standard error is no reason to stop.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
@@ -167,9 +167,9 @@ pub(super) fn wants_colours() -> bool {
 /// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
 pub(super) fn object(json: bool, value: &Value) -> Outcome {
     if json {
-        return line(&pretty(value)?);
+        return say(&pretty(value)?);
     }
-    line(&members_of(value))
+    say(&members_of(value))
 }
 
 pub(super) fn members_of(value: &Value) -> String {
@@ -213,7 +213,7 @@ pub(super) fn list(
     objects.retain(|object| holds(object, &word));
     objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
     if invocation.has("--json") {
-        return line(&pretty(&json!(objects))?);
+        return say(&pretty(&json!(objects))?);
     }
     let headings = columns.iter().map(|(heading, _)| String::from(*heading));
     let mut rows = Vec::new();
@@ -257,7 +257,7 @@ pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Outcome {
         let cells: Vec<String> = row.iter().zip(&widths).map(pad).collect();
         lines.push(cells.join("  ").trim_end().to_owned());
     }
-    line(&lines.join("\n"))
+    say(&lines.join("\n"))
 }
 
 /// Of each column, in characters.
@@ -311,14 +311,15 @@ pub(super) fn findings(
 ) -> Outcome {
     if json {
         let told: Vec<Value> = findings.iter().map(told).collect();
-        line(&pretty(&json!({"findings": told, member: value}))?)?;
+        say(&pretty(&json!({"findings": told, member: value}))?)?;
     } else {
         let told: Vec<String> = findings.iter().map(sentence).collect();
-        line(&(told.join("\n") + text))?;
+        say(&(told.join("\n") + text))?;
     }
-    match has(findings, Verdict::Broken) {
-        true => refuse(format!("{} cannot work as it is", in_text(name))),
-        false => Ok(()),
+    if has(findings, Verdict::Broken) {
+        refuse(format!("{} cannot work as it is", in_text(name)))
+    } else {
+        Ok(())
     }
 }
 

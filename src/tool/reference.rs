@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::arguments::{Invocation, named};
 use super::command::{self, COMMANDS, Command, fill};
-use super::output::{self, Failure, Outcome};
+use super::output::{Failure, Outcome, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::config::settings::SETTINGS;
@@ -244,7 +244,7 @@ pub(super) fn help(words: &[String]) -> Outcome {
         [..] => String::new(),
     };
     match (found.is_empty(), is_command || named(words).is_some()) {
-        (false, _) => output::line(found.trim()),
+        (false, _) => say(found.trim()),
         (true, true) => Ok(()),
         (true, false) => Err(no_help(word, &topics)),
     }
@@ -254,7 +254,7 @@ fn list(topics: &[Topic]) -> Outcome {
     let mut names = vec![""];
     names.extend(topics.iter().map(|topic| topic.name));
     let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
-    output::line(&format!("\n{}", fill(about, names, 2)))
+    say(format!("\n{}", fill(about, names, 2)))
 }
 
 fn no_help(word: &str, topics: &[Topic]) -> Failure {

@@ -13,7 +13,7 @@ use self::progress::Progress;
 use super::arguments::Invocation;
 use super::input::{asks, confirm, unread, utf8};
 use super::operator::Operator;
-use super::output::{self, Failure, Outcome, misuse, printable, refuse};
+use super::output::{self, Failure, Outcome, misuse, printable, refuse, say};
 use gatepost_protocol::registration::{self, ObjectKind};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
@@ -38,7 +38,7 @@ pub(super) fn plan(invocation: &Invocation) -> Outcome<ExitCode> {
         };
         Ok((text, plan.changes.is_empty()))
     })?;
-    output::line(&text)?;
+    say(&text)?;
     Ok(if is_empty {
         ExitCode::SUCCESS
     } else {
@@ -71,7 +71,7 @@ pub(super) fn apply(invocation: &Invocation) -> Outcome {
             Ok(report(invocation, plan))
         })
     })?;
-    output::line(&report)
+    say(&report)
 }
 
 fn removals(plan: &Plan<'_>) -> Vec<String> {
@@ -219,8 +219,7 @@ pub(super) fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn export(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn export(invocation: &Invocation, operator: &Operator) -> Outcome {
     let document = operator.store.read_registry(|reader| {
         let registered = comparison::registered(reader, None)?;
         let mut users = comparison::all_users(reader)?;
@@ -229,7 +228,7 @@ pub(super) fn export(invocation: &Invocation) -> Outcome {
         }
         Ok::<_, Failure>(exported::document(&registered, &users))
     })?;
-    output::line(&output::pretty(&document)?)
+    say(&output::pretty(&document)?)
 }
 
 const MOST_LISTED: usize = 100;

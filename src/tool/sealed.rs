@@ -7,7 +7,7 @@ use serde_json::json;
 use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
-use super::output::{self, Failure, Outcome, refuse};
+use super::output::{self, Failure, Outcome, refuse, say};
 use crate::statements::sealed_factors::{self, ResealedFactor};
 use gatepost_protocol::keys::key_schedule::{KeySeasons, current};
 use gatepost_protocol::words::client::SigningAlgorithm;
@@ -90,10 +90,13 @@ impl Sealed {
             Holder::Key(row) => format!("signing key {}", row.kid),
             Holder::Secret {
                 is_of_client, name, ..
-            } => match is_of_client {
-                true => format!("a secret of client {}", in_text(name)),
-                false => format!("a secret of resource {name}"),
-            },
+            } => {
+                if *is_of_client {
+                    format!("a secret of client {}", in_text(name))
+                } else {
+                    format!("a secret of resource {name}")
+                }
+            }
             Holder::Provider(row) => {
                 format!("the client_secret of identity provider {}", row.name)
             }
@@ -243,11 +246,10 @@ fn stale_factors(
 }
 
 pub(super) fn generate(_: &Invocation) -> Outcome {
-    output::line(&master::generate())
+    say(&master::generate())
 }
 
-pub(super) fn rotate(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn rotate(_: &Invocation, operator: &Operator) -> Outcome {
     let sealers = operator.unchecked_sealers()?;
     let store = &operator.store;
     // Processes serve meanwhile: they replace factors, and sign people in by them. So factors are
@@ -270,7 +272,7 @@ pub(super) fn rotate(invocation: &Invocation) -> Outcome {
         }
         Ok::<_, Failure>((moved, current.saturating_sub(factors)))
     })?;
-    output::line(&format!(
+    say(format!(
         "{moved} sealed anew under the first line, {current} were already"
     ))
 }
@@ -281,14 +283,11 @@ people sign in again, or\napplications ask again. \
 Access tokens that are JWTs stay good until they expire. Passwords, sessions and consents stay.";
 
 /// The master secret is lost.
-pub(super) fn reset(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn reset(invocation: &Invocation, operator: &Operator) -> Outcome {
     let sealers = operator.unchecked_sealers()?;
-    let lost = lost(&operator, &sealers)?;
+    let lost = lost(operator, &sealers)?;
     if lost.is_empty() {
-        return output::line(
-            "everything opens under this master secret: there is nothing to reset",
-        );
+        return say("everything opens under this master secret: there is nothing to reset");
     }
     // The wrong file looks just like a lost secret.
     input::confirm(

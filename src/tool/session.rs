@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all, await_everywhere};
-use super::output::{self, Failure, Outcome, misuse, refuse, time};
+use super::output::{self, Failure, Outcome, misuse, refuse, say, time};
 use super::{client, input, user};
 use crate::statements::everything_revoked;
 use gatepost_protocol::token::grant::Grant;
@@ -15,9 +15,8 @@ use gatepost_registrar::events::audit_event;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{grants, sessions};
 
-pub(super) fn list(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
-    let subject = user::chosen(&operator, invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let subject = user::chosen(operator, invocation)?;
     let found = all(invocation, |last: Option<&(Session, _)>, most| {
         sessions::list(
             &operator.store,
@@ -73,13 +72,12 @@ pub(super) fn end(invocation: &Invocation) -> Outcome {
     if !sessions::end(&operator.store, day, &sid, &event)? {
         return refuse("there is no such session, or it has ended already");
     }
-    output::line(&format!("session {} is over", sid.as_str()))
+    say(format!("session {} is over", sid.as_str()))
 }
 
-pub(super) fn list_grants(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
-    let subject = user::chosen(&operator, invocation)?;
-    let client_id = chosen_client(&operator, invocation)?;
+pub(super) fn list_grants(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let subject = user::chosen(operator, invocation)?;
+    let client_id = chosen_client(operator, invocation)?;
     let found = all(invocation, |last: Option<&(Grant, _)>, most| {
         grants::list(
             &operator.store,
@@ -150,13 +148,12 @@ pub(super) fn revoke_grant(invocation: &Invocation) -> Outcome {
     if !grants::revoke(&operator.store, id, None, &event)? {
         return Err(over());
     }
-    output::line(&format!("grant {text} and its tokens are over"))
+    say(format!("grant {text} and its tokens are over"))
 }
 
 /// After a leak, or after the database was restored from a copy that does not know the latest
 /// revocations.
-pub(super) fn revoke_everything(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn revoke_everything(invocation: &Invocation, operator: &Operator) -> Outcome {
     let question = format!(
         "This ends every session, grant and token of {}: everybody signs in again.",
         operator.installation.issuer
@@ -166,7 +163,7 @@ pub(super) fn revoke_everything(invocation: &Invocation) -> Outcome {
         &operator.store,
         &audit_event("everything_revoked", json!({})),
     )?;
-    output::line("every session, grant and token until now is over; people sign in again")?;
+    say("every session, grant and token until now is over; people sign in again")?;
     everything_revoked::call_all_revoked(&operator.store).map_err(|error| {
         Failure::Refused(format!(
             "{error}; not all clients hear of it yet: run the command again"

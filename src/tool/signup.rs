@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::mail;
 use super::operator::Operator;
-use super::output::{self, Failure, Outcome, misuse, refuse, time};
+use super::output::{self, Failure, Outcome, misuse, refuse, say, time};
 use super::user::is_tenant;
 use gatepost_protocol::login::sign_up::{SignUpId, text};
 use gatepost_protocol::registration::timestamp;
@@ -23,14 +23,13 @@ use gatepost_store::sign_up_links::{self, SignUpLink};
 
 const LONGEST: u64 = 366 * 86_400;
 
-pub(super) fn make(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn make(invocation: &Invocation, operator: &Operator) -> Outcome {
     let why = "whoever makes an account proves an address by a letter";
     mail::mail_server(&operator.config, why)?;
     // Another master secret than the server's would make a link that it does not know.
     operator.sealers()?;
-    let link = described(&operator, invocation)?;
-    let address = address(&operator, &link)?;
+    let link = described(operator, invocation)?;
+    let address = address(operator, &link)?;
     let detail = json!({"by": "operator", "link": shown(&link, operator.now()?)});
     sign_up_links::insert(
         &operator.store,
@@ -38,12 +37,11 @@ pub(super) fn make(invocation: &Invocation) -> Outcome {
         &audit_event("sign_up_link_made", detail),
     )?;
     let expires_at = time(link.expires_at);
-    match invocation.has("--json") {
-        true => {
-            let told = json!({"link": address, "id": name(&link.id), "expires_at": expires_at});
-            output::line(&told.to_string())
-        }
-        false => output::line(&address),
+    if invocation.has("--json") {
+        let told = json!({"link": address, "id": name(&link.id), "expires_at": expires_at});
+        say(&told.to_string())
+    } else {
+        say(&address)
     }
 }
 
@@ -97,8 +95,7 @@ fn described(operator: &Operator, invocation: &Invocation) -> Outcome<SignUpLink
     })
 }
 
-pub(super) fn list(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let now = operator.now()?;
     let found = sign_up_links::list(&operator.store)?;
     let columns = [
@@ -115,8 +112,7 @@ pub(super) fn list(invocation: &Invocation) -> Outcome {
     output::list(invocation, &columns, rows)
 }
 
-pub(super) fn end(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn end(invocation: &Invocation, operator: &Operator) -> Outcome {
     let typed = invocation.value(0);
     let found = sign_up_links::list(&operator.store)?;
     let Some(found) = found.iter().find(|link| name(&link.id) == typed) else {
@@ -127,12 +123,11 @@ pub(super) fn end(invocation: &Invocation) -> Outcome {
         "sign_up_link_ended",
         json!({"by": "operator", "id": name(&id)}),
     );
-    match sign_up_links::end(&operator.store, &id, &event)? {
-        true => output::line(&format!("sign-up link {typed} is over")),
-        false => {
-            operator.store.confirm()?;
-            output::line(&format!("sign-up link {typed} was over already"))
-        }
+    if sign_up_links::end(&operator.store, &id, &event)? {
+        say(format!("sign-up link {typed} is over"))
+    } else {
+        operator.store.confirm()?;
+        say(format!("sign-up link {typed} was over already"))
     }
 }
 

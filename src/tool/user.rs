@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all};
-use super::output::{self, Failure, Outcome, misuse, refuse};
+use super::output::{self, Failure, Outcome, misuse, refuse, say};
 use super::{idp, input, mail};
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::password::SignInWith;
@@ -77,7 +77,7 @@ pub(super) fn add(invocation: &Invocation) -> Outcome {
         let added = named(&operator, invocation, invocation.value(0))?;
         return links::print_link(&operator, invocation, &added);
     }
-    output::line(&format!(
+    say(format!(
         "added {} with sub {}",
         invocation.value(0),
         new.sub
@@ -132,21 +132,20 @@ fn hashed_password(operator: &Operator) -> Outcome<SecretText> {
         .map_err(Failure::Refused)
 }
 
-pub(super) fn password(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn password(invocation: &Invocation, operator: &Operator) -> Outcome {
     let username = invocation.value(0);
-    let user = named(&operator, invocation, username)?;
+    let user = named(operator, invocation, username)?;
     if user.username.is_none() {
         return refuse(
             "that user has no user name to sign in with; they sign in with an identity provider",
         );
     }
-    let hash = hashed_password(&operator)?;
+    let hash = hashed_password(operator)?;
     let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
     if !users::set_password(&operator.store, &user.sub, None, &hash, None, &event)? {
         return Err(missing(username));
     }
-    output::line(&format!(
+    say(format!(
         "{} has a new password; what was signed in before is over",
         user.designation()
     ))
@@ -193,9 +192,8 @@ fn missing(username: &str) -> Failure {
     ))
 }
 
-pub(super) fn revoke(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let user = named(operator, invocation, invocation.value(0))?;
     if !users::revoke(
         &operator.store,
         &user.sub,
@@ -203,14 +201,13 @@ pub(super) fn revoke(invocation: &Invocation) -> Outcome {
     )? {
         return Err(missing(user.designation()));
     }
-    output::line(&format!(
+    say(format!(
         "sessions, grants and tokens of {} are over",
         user.designation()
     ))
 }
 
-pub(super) fn list(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let mut found = all(invocation, |last: Option<&UserRow>, most| {
         users::list(
             &operator.store,
@@ -240,16 +237,15 @@ fn shown(user: &UserRow) -> Value {
     })
 }
 
-pub(super) fn show(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+pub(super) fn show(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let user = named(operator, invocation, invocation.value(0))?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
     let told = [
         ("sessions", json!(sessions.len())),
         ("grants", json!(grants.len())),
-        ("identities", told_identities(&operator, &user.sub)?),
-        ("consents", told_consents(&operator, &user.sub)?),
+        ("identities", told_identities(operator, &user.sub)?),
+        ("consents", told_consents(operator, &user.sub)?),
     ];
     let mut value = shown(&user);
     if let Some(members) = value.as_object_mut() {

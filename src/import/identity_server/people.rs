@@ -145,7 +145,7 @@ impl Moving<'_> {
             }
         }
         let other = other_factor(self.row)?;
-        if !self.ours.0.contains_key("totp") {
+        if !self.ours.has("totp") {
             self.note(format!("the second factor is left out: {other}"));
             self.to.without_factor.extend(self.row.text("UserName")?);
         }
@@ -178,8 +178,8 @@ impl Moving<'_> {
         Ok(claims)
     }
 
-    /// Takes away the claims that have a column. Whether an address is confirmed is said of the address
-    /// in the column, and not of one in an old claim.
+    /// Takes away the claims that have a column. Whether an address is confirmed is said of the
+    /// address in the column, and not of one in an old claim.
     fn keep_columns(&mut self, claims: &mut ImportedObject) -> Read {
         for (column, address) in [("Email", "email"), ("PhoneNumber", "phone_number")] {
             if self.row.text(column)?.is_none() {

@@ -145,9 +145,10 @@ impl Mapper<'_> {
             name, kind, claim, ..
         } = self;
         // Others are named by whoever wrote them.
-        let kind = match kind.starts_with("oidc-") {
-            true => kind.as_str(),
-            false => "of a kind of your own",
+        let kind = if kind.starts_with("oidc-") {
+            kind.as_str()
+        } else {
+            "of a kind of your own"
         };
         let what = match claim.as_str() {
             "" => String::new(),
@@ -239,7 +240,7 @@ impl Moving<'_> {
             config,
             ..
         } = mapper;
-        if mapped.fixed.0.contains_key(claim) {
+        if mapped.fixed.has(claim) {
             self.note(format!("mapper {name} is left out: another gives {claim}"));
             return Ok(());
         }
@@ -279,7 +280,7 @@ impl Moving<'_> {
 /// A scope gives a claim under one name, and a name to one claim.
 fn give(claims: &mut ImportedObject, source: &str, claim: &str) -> bool {
     let is_free = claims.0.values().all(|other| *other != claim);
-    if is_free && !claims.0.contains_key(source) {
+    if is_free && !claims.has(source) {
         claims.set(source, claim);
     }
     claims.is(source, claim)

@@ -108,9 +108,10 @@ impl Moving<'_> {
     /// Notes what the user was to do at the next sign-in.
     fn note_actions(&mut self, confirms_addresses: bool) -> Read {
         for action in self.row.texts("requiredActions", "")? {
-            let action = match is_among(ITS_ACTIONS, &action) {
-                true => action.as_str(),
-                false => "an action of your own",
+            let action = if is_among(ITS_ACTIONS, &action) {
+                action.as_str()
+            } else {
+                "an action of your own"
             };
             self.note(format!(
                 "was to do this at the next sign-in, and is not asked to here: {action}"
@@ -155,7 +156,7 @@ impl Moving<'_> {
 
     /// The first app whose codes are like ours moves. Other factors do not.
     fn add_factor(&mut self, credential: &Row<'_>, kind: &str) {
-        let is_first = kind == "otp" && !self.ours.0.contains_key("totp");
+        let is_first = kind == "otp" && !self.ours.has("totp");
         if let Some(secret) = totp(credential).filter(|_| is_first) {
             self.set("totp", secret);
             return;

@@ -32,7 +32,7 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Read {
         if !is_google {
             provider.ours.0.entry("scope").or_insert(json!("openid"));
         }
-        let has_issuer = provider.ours.0.contains_key("issuer");
+        let has_issuer = provider.ours.has("issuer");
         let is_trusted = row.flag("trustEmail", false)?;
         let is_link = row.flag("linkOnly", false)?;
         if is_link {

@@ -131,9 +131,10 @@ impl Moving<'_> {
 
     /// A scope here is for everybody who signs in to a client that has it, and `roles` names all.
     pub(super) fn note_for_some(&mut self, name: &str, roles: &BTreeSet<String>) {
-        let roles = match roles.is_empty() {
-            true => String::from("none"),
-            false => Vec::from_iter(roles.iter().map(String::as_str)).join(", "),
+        let roles = if roles.is_empty() {
+            String::from("none")
+        } else {
+            Vec::from_iter(roles.iter().map(String::as_str)).join(", ")
         };
         self.note(format!(
             "left out of scope: {name}: there it was for these roles alone: {roles}. Here \

@@ -115,9 +115,10 @@ fn times(app: &App, claims: &Map<String, Value>) -> String {
             Some(ahead) => format!("its {name} is {} s ago", -ahead),
         });
     }
-    match claims.contains_key("exp") {
-        true => told.join(", "),
-        false => String::from("it has no exp"),
+    if claims.contains_key("exp") {
+        told.join(", ")
+    } else {
+        String::from("it has no exp")
     }
 }
 

@@ -157,9 +157,10 @@ fn assertion(
         return Err(refusal(reason, problem.as_str()));
     }
     let scope = scope_for_user(&proposal, client, asked).map_err(|error| {
-        let together = match issuer.id_jag {
-            true => "what the ID-JAG, its issuer and the client allow together",
-            false => "what the issuer of the assertion and the client allow together",
+        let together = if issuer.id_jag {
+            "what the ID-JAG, its issuer and the client allow together"
+        } else {
+            "what the issuer of the assertion and the client allow together"
         };
         match error.reason {
             Reason::NoScopeLeft => refusal(error.reason, together),
@@ -178,9 +179,10 @@ fn assertion(
 
 /// An ID-JAG that came without the request it is for.
 pub(super) fn id_jag_alone(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
-    let mut explained = match app.registry.snapshot().keys.verifies(jws) {
-        true => of_ours(app, &jws.unverified_claims().unwrap_or_default()).into(),
-        false => of_another(app, jws, text).or_else(explain_refusal)?,
+    let mut explained = if app.registry.snapshot().keys.verifies(jws) {
+        of_ours(app, &jws.unverified_claims().unwrap_or_default()).into()
+    } else {
+        of_another(app, jws, text).or_else(explain_refusal)?
     };
     explained.about.clear();
     explained.tell("kind", "ID-JAG");
@@ -219,12 +221,13 @@ fn of_ours(app: &App, claims: &Map<String, Value>) -> Finding {
     );
     let ends = claims.get("exp").and_then(numeric_date);
     let left = ends.map_or(0, |ends| ends.seconds() - app.now().seconds());
-    match left > 0 {
-        true => Finding::fine(format!("{whom}, where it is good for {left} s more")),
-        false => Finding::broken(format!(
+    if left > 0 {
+        Finding::fine(format!("{whom}, where it is good for {left} s more"))
+    } else {
+        Finding::broken(format!(
             "{whom}, and it ended {} s ago: ask for one when it is needed",
             -left
-        )),
+        ))
     }
 }
 

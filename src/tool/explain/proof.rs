@@ -126,9 +126,10 @@ fn lacking(claims: &Map<String, Value>) -> String {
     let mut lacking = Vec::new();
     for name in ["htm", "htu"] {
         if text(claims, name).is_none() {
-            lacking.push(match claims.contains_key(name) {
-                true => format!("its {name} is no text"),
-                false => format!("it has no {name}"),
+            lacking.push(if claims.contains_key(name) {
+                format!("its {name} is no text")
+            } else {
+                format!("it has no {name}")
             });
         }
     }
@@ -186,8 +187,9 @@ fn nonce(app: &App, proof: &DpopProof, client: Option<&Client>) -> Option<Findin
             }
         }
     };
-    Some(match is_needed {
-        true => broken(Reason::ProofNonce, Some(&detail)),
-        false => Finding::weak(detail),
+    Some(if is_needed {
+        broken(Reason::ProofNonce, Some(&detail))
+    } else {
+        Finding::weak(detail)
     })
 }

@@ -70,9 +70,10 @@ pub(super) fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> J
     ];
     let mut explained = about(token);
     if of_code.is_none() {
-        explained.findings.push(match standing(app, token)?.0 {
-            true => Finding::fine("it is alive"),
-            false => Finding::broken("it is over"),
+        explained.findings.push(if standing(app, token)?.0 {
+            Finding::fine("it is alive")
+        } else {
+            Finding::broken("it is over")
         });
         if let StandsOn::Grant(id) = token.jti.stands_on {
             let id = id.to_text();

@@ -95,9 +95,10 @@ fn unrecognised(
     reason: Reason,
 ) -> Judged {
     // What nobody has for a name may be a secret in the wrong field.
-    let named = match reason == Reason::UnknownClientAtToken {
-        true => format!("no such client{}", near(app, &presented.client_id)?),
-        false => in_text(presented.client_id.as_str()),
+    let named = if reason == Reason::UnknownClientAtToken {
+        format!("no such client{}", near(app, &presented.client_id)?)
+    } else {
+        in_text(presented.client_id.as_str())
     };
     let mut explained = refused(reason, Some(&named));
     for reading in raw.into_iter().chain([presented]) {
@@ -221,9 +222,10 @@ fn id_token(app: &App, claims: &Map<String, Value>) -> Judged {
     if !client.client.enabled {
         return Err(refusal(Reason::DisabledClient, audience));
     }
-    let use_of_it = match is_given_to(app, &client.client) {
-        true => "it is good as an id_token_hint, and its client gets ID-JAGs by it",
-        false => "it is good as an id_token_hint alone",
+    let use_of_it = if is_given_to(app, &client.client) {
+        "it is good as an id_token_hint, and its client gets ID-JAGs by it"
+    } else {
+        "it is good as an id_token_hint alone"
     };
     let text = format!("we signed it, and it is no access token: {use_of_it}");
     Ok(Finding::weak(text).into())

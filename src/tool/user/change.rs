@@ -6,7 +6,7 @@ use super::{judged, missing, named};
 use crate::arguments::Invocation;
 use crate::input;
 use crate::operator::Operator;
-use crate::output::{self, Failure, Outcome, misuse, refuse};
+use crate::output::{self, Failure, Outcome, misuse, note, refuse, say};
 use crate::statements::user_names;
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::ObjectKind;
@@ -73,13 +73,12 @@ pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> Outcome {
         };
         Ok(format!("{} {done}", user.designation()))
     })?;
-    output::line(&text)
+    say(&text)
 }
 
 /// Lists them, or removes one or all.
-pub(crate) fn factors(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let user = named(operator, invocation, invocation.value(0))?;
     let all = authenticators::list(&operator.store, &user.sub, true)?;
     let (codes, factors): (Vec<_>, Vec<_>) = all
         .into_iter()
@@ -119,7 +118,7 @@ pub(crate) fn factors(invocation: &Invocation) -> Outcome {
     if !authenticators::remove(&operator.store, &user, removed.as_ref(), left, None, &event)? {
         return refuse("the user was changed meanwhile: look again");
     }
-    output::line(&format!(
+    say(format!(
         "removed; sessions, grants and tokens of {} are over",
         user.designation()
     ))
@@ -151,9 +150,8 @@ fn shown(factor: &Authenticator) -> Value {
     })
 }
 
-pub(crate) fn remove(invocation: &Invocation) -> Outcome {
-    let operator = Operator::open(invocation)?;
-    let user = operator.confirmed(named(&operator, invocation, invocation.value(0)))?;
+pub(crate) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let user = operator.confirmed(named(operator, invocation, invocation.value(0)))?;
     let name = user.designation();
     let sub = &user.sub;
     input::confirm(
@@ -163,13 +161,13 @@ pub(crate) fn remove(invocation: &Invocation) -> Outcome {
     operator
         .store
         .change_registry(|writer| remove_user(writer, sub))?;
-    output::line(&format!("removed {name}; sub {sub} is never given again"))
+    say(format!("removed {name}; sub {sub} is never given again"))
 }
 
 pub(crate) fn set(invocation: &Invocation) -> Outcome {
     let wanted = wanted_claims(&invocation.values_from(1))?;
     let text = change(invocation, |writer, user| set_claims(writer, user, wanted))?;
-    output::line(&text)
+    say(&text)
 }
 
 /// Answers what to tell.
@@ -289,7 +287,7 @@ fn change_roles(
         .collect();
     for role in removed {
         if !before.iter().any(|present| present == role) {
-            output::note(&format!("{} has no role {role:?}", user.designation()));
+            note(format!("{} has no role {role:?}", user.designation()));
         }
     }
     let roles = roles_after(&before, added, removed);
@@ -346,13 +344,13 @@ pub(crate) fn link(invocation: &Invocation) -> Outcome {
     let user = named(&operator, invocation, invocation.value(0))?;
     let (new, event) = told_link("identity_linked", &identity, &user.sub);
     match linked_identities::link(&operator.store, &new, None, &event)? {
-        Linked::Added => output::line(&format!(
+        Linked::Added => say(format!(
             "{} is {} at {}",
             user.designation(),
             identity.subject.escape_debug(),
             identity.issuer
         )),
-        Linked::Taken(owner) if owner == user.sub => output::line("that is so already"),
+        Linked::Taken(owner) if owner == user.sub => say("that is so already"),
         Linked::Taken(owner) => refuse(format!(
             "that identity is linked to the user with sub {owner}"
         )),
@@ -366,7 +364,7 @@ pub(crate) fn unlink(invocation: &Invocation) -> Outcome {
     let user = named(&operator, invocation, invocation.value(0))?;
     let (link, event) = told_link("identity_unlinked", &identity, &user.sub);
     match linked_identities::unlink(&operator.store, &link, None, &event)? {
-        Unlinked::Done => output::line(&format!(
+        Unlinked::Done => say(format!(
             "{} is not {} at {} any longer",
             user.designation(),
             identity.subject.escape_debug(),

@@ -13,7 +13,7 @@ use super::named;
 use crate::arguments::Invocation;
 use crate::mail;
 use crate::operator::Operator;
-use crate::output::{self, Failure, Outcome, misuse, refuse};
+use crate::output::{self, Failure, Outcome, misuse, refuse, say};
 use crate::registry;
 use gatepost_protocol::login::mail_link::{self, MailLink, MailLinkOrigin, address_hash};
 use gatepost_protocol::login::passkey;
@@ -77,9 +77,10 @@ impl LinkMaker<'_> {
             epoch: user.epoch,
             installation_epoch: self.installation_epoch,
             factors: user.factors,
-            origin: match self.enrols {
-                true => PasswordLinkOrigin::Enrolling,
-                false => PasswordLinkOrigin::Plain,
+            origin: if self.enrols {
+                PasswordLinkOrigin::Enrolling
+            } else {
+                PasswordLinkOrigin::Plain
             },
             expires_at: self.expires_at,
         };
@@ -171,9 +172,10 @@ pub(super) fn print_link(operator: &Operator, invocation: &Invocation, user: &Us
     }
     let address = maker.link(user)?;
     let end = output::time(maker.expires_at);
-    match invocation.has("--json") {
-        true => output::line(&json!({"link": address, "expires_at": end}).to_string()),
-        false => output::line(&address),
+    if invocation.has("--json") {
+        say(&json!({"link": address, "expires_at": end}).to_string())
+    } else {
+        say(&address)
     }
 }
 
@@ -200,7 +202,7 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> Outcome {
     let count = people.len();
     let shown = file.escape_debug();
     let end = output::time(maker.expires_at);
-    output::line(&format!("{count} links are in {shown}, good until {end}"))
+    say(format!("{count} links are in {shown}, good until {end}"))
 }
 
 fn all_named(
