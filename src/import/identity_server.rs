@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::known::note_unread;
-use super::{Import, ImportedObject, Row, table};
+use super::{Import, ImportedObject, Moving, Read, Row, table};
 use gatepost_protocol::keys::key_set::{self, PRIVATE_MEMBERS};
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::client_rules::jwks;
@@ -46,11 +46,7 @@ const NO_CLAIM: &str = "reserved for the token, or no name of a claim";
 
 /// Reads a dump. `issuers` are the issuers of login schemes. `now` decides which lockouts have
 /// ended.
-pub fn read(
-    mut dump: Value,
-    issuers: BTreeMap<String, String>,
-    now: Instant,
-) -> Result<Import, String> {
+pub fn read(mut dump: Value, issuers: BTreeMap<String, String>, now: Instant) -> Read<Import> {
     if let Some(section) = dump.get_mut("IdentityServer").map(Value::take) {
         dump = section;
     }
@@ -94,6 +90,8 @@ pub fn read(
     for row in dump.rows("AspNetRoles")? {
         roles.insert(row.required("Id")?, people::Role::of(&row)?);
     }
+    let google = to.issuers.entry(String::from("Google"));
+    google.or_insert_with(|| String::from("https://accounts.google.com"));
     for row in dump.rows("AspNetUsers")? {
         people::user(&row, &roles, now, &mut to)?;
     }
@@ -108,23 +106,20 @@ pub fn read(
 }
 
 /// A provider of Duende. Its properties are JSON in a text.
-fn provider(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
+fn provider(row: &Row<'_>, to: &mut Import) -> Read {
     let of = format!("identity provider {}", row.required("Scheme")?);
     let properties = row.text("Properties")?.unwrap_or_default();
+    let mut provider = Moving::new(row, of.clone(), to);
     let Ok(properties @ Value::Object(_)) = serde_json::from_str(&properties) else {
-        to.note(
-            &of,
-            "left out: its Properties are no JSON object, so register it by hand",
-        );
+        provider.note("left out: its Properties are no JSON object, so register it by hand");
         return Ok(());
     };
     let properties = Row::of(format!("{}.Properties", row.place), &properties)?;
-    let mut ours = ImportedObject::default();
-    row.copy("identity provider of Duende", &mut ours)?;
-    properties.copy("identity provider of Duende", &mut ours)?;
+    provider.copy("identity provider of Duende")?;
+    properties.copy("identity provider of Duende", &mut provider.ours)?;
     // What it asks for there where nothing is said. Ours would be more.
-    ours.0.entry("scope").or_insert(json!("openid"));
-    to.provider(ours);
+    provider.ours.0.entry("scope").or_insert(json!("openid"));
+    provider.into_provider();
     let title = "provider properties of Duende keys";
     note_unread(&properties, title, &of, &|_, _| false, to)
 }
@@ -132,7 +127,7 @@ fn provider(row: &Row<'_>, to: &mut Import) -> Result<(), String> {
 /// Puts rows into the rows that they belong to, under the name of their table. An `Id` that two
 /// rows have is an error, as their children would be mixed. Returns how many rows of each table
 /// belong to none.
-fn join(dump: &mut Value) -> Result<BTreeMap<&'static str, usize>, String> {
+fn join(dump: &mut Value) -> Read<BTreeMap<&'static str, usize>> {
     let mut orphans = BTreeMap::new();
     for (parents, owners, tables) in CHILDREN {
         let mut ids = BTreeMap::new();
@@ -170,7 +165,7 @@ fn join(dump: &mut Value) -> Result<BTreeMap<&'static str, usize>, String> {
 }
 
 /// The `Id` of the row that it belongs to, in the first of these columns that has one.
-fn owner(row: &Row<'_>, columns: &str) -> Result<Option<String>, String> {
+fn owner(row: &Row<'_>, columns: &str) -> Read<Option<String>> {
     for column in columns.split(' ') {
         if let Some(id) = row.text(column)? {
             return Ok(Some(id));
@@ -180,7 +175,7 @@ fn owner(row: &Row<'_>, columns: &str) -> Result<Option<String>, String> {
 }
 
 /// Scopes and resources.
-fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
+fn catalogue(dump: &Row<'_>, to: &mut Import) -> Read {
     let mut behind = BTreeMap::<String, BTreeSet<String>>::new();
     for (kind, table, claims) in [
         (
@@ -202,61 +197,53 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
         let is_resource = kind == ObjectKind::Resource;
         for row in dump.rows(table)? {
             let name = row.required("Name")?;
-            let mut entry = ImportedObject::default();
-            let claims = row.texts(claims, "Type")?;
-            let claims = released(&claims, is_resource, &name, to);
+            let mut entry = Moving::new(&row, name.clone(), to);
+            let claims = entry.released(&row.texts(claims, "Type")?, is_resource);
             // Ours are told in ten languages.
             let is_built_in = !is_resource && STANDARD_SCOPES.contains(&name.as_str());
-            let is_client = is_resource && to.clients.contains(&name);
+            let is_client = is_resource && entry.to.clients.contains(&name);
             let is_gone = !row.flag("Enabled", true)?;
             let built_in =
                 format!("is built in, with the claims of the standard; there: {claims:?}");
-            to.note_each(
-                &name,
-                &[
-                    (is_gone, "left out: disabled there"),
-                    (
-                        is_client && !is_gone,
-                        "left out: a client has the name of this resource: register it by another \
-                         name",
-                    ),
-                    (is_built_in && !is_gone, &built_in),
-                ],
-            );
+            entry.note_each(&[
+                (is_gone, "left out: disabled there"),
+                (
+                    is_client && !is_gone,
+                    "left out: a client has the name of this resource: register it by another name",
+                ),
+                (is_built_in && !is_gone, &built_in),
+            ]);
             if is_built_in && !is_gone && kind == ObjectKind::IdentityScope {
-                to.scopes.insert(name.clone());
+                entry.to.scopes.insert(name.clone());
             }
             if is_gone || is_built_in || is_client {
                 continue;
             }
             if let Err(rule) = token_name(&name) {
-                to.note(&name, format!("left out: its name {rule}"));
+                entry.note(format!("left out: its name {rule}"));
                 continue;
             }
-            let members = if is_resource {
+            entry.copy(if is_resource {
                 "resource of IdentityServer"
             } else {
                 "scope of IdentityServer"
-            };
-            row.copy(members, &mut entry)?;
+            })?;
             entry.set("claims", json!(claims));
             if is_resource {
-                secrets(&row, "ApiSecrets,ApiResourceSecrets", &name, &mut entry, to)?;
-                if entry.0.remove("jwks").is_some() {
-                    to.note(
-                        &name,
-                        "a key is left out: a resource proves itself by a secret here",
-                    );
+                entry.secrets("ApiSecrets,ApiResourceSecrets")?;
+                if entry.ours.0.remove("jwks").is_some() {
+                    entry.note("a key is left out: a resource proves itself by a secret here");
                 }
                 let scopes = row.texts("Scopes,ApiResourceScopes", "Scope")?.into_iter();
                 for scope in scopes.chain(row.texts("ApiScopes", "Name")?) {
                     behind.entry(scope).or_default().insert(name.clone());
                 }
             } else {
-                entry.set("resources", json!(behind.remove(&name).unwrap_or_default()));
-                to.scopes.insert(name.clone());
+                let resources = behind.remove(&name).unwrap_or_default();
+                entry.set("resources", json!(resources));
+                entry.to.scopes.insert(name);
             }
-            to.push(kind, &name, entry);
+            entry.push(kind);
         }
     }
     for (scope, resources) in behind {
@@ -270,152 +257,190 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Result<(), String> {
     Ok(())
 }
 
-/// The claims of a scope or resource that can be claims of a user here.
-fn released(theirs: &[String], by_resource: bool, of: &str, to: &mut Import) -> BTreeSet<String> {
-    let mut claims: BTreeSet<String> = theirs.iter().map(|claim| claim_name(claim)).collect();
-    claims.retain(|claim| {
-        let is_possible = own_claim(claim).is_ok();
-        if !is_possible && claim != SUB {
-            to.note(of, format!("left out of claims: {claim}: {NO_CLAIM}"));
-        }
-        // Every token has it.
-        is_possible || claim == SUB && !by_resource
-    });
-    claims
-}
+impl Moving<'_> {
+    /// The claims of a scope or resource that can be claims of a user here.
+    fn released(&mut self, theirs: &[String], by_resource: bool) -> BTreeSet<String> {
+        let mut claims: BTreeSet<String> = theirs.iter().map(|claim| claim_name(claim)).collect();
+        claims.retain(|claim| {
+            let is_possible = own_claim(claim).is_ok();
+            if !is_possible && claim != SUB {
+                self.note(format!("left out of claims: {claim}: {NO_CLAIM}"));
+            }
+            // Every token has it.
+            is_possible || claim == SUB && !by_resource
+        });
+        claims
+    }
 
-/// Secrets and keys. The digests of secrets are made as ours are.
-fn secrets(
-    row: &Row<'_>,
-    member: &str,
-    of: &str,
-    ours: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    let mut secrets = Vec::new();
-    let mut keys = Vec::new();
-    for secret in row.rows(member)? {
-        let kind = secret.text("Type")?;
-        let value = secret.text("Value")?.unwrap_or_default();
-        let kind = kind.as_deref().unwrap_or("SharedSecret");
-        let end = secret.text("Expiration")?;
-        let expires_at = end.as_deref().and_then(instant).map(timestamp::format);
-        if end.is_some() && expires_at.is_none() {
-            to.note(of, "a secret is left out: its Expiration is no time");
-            continue;
+    /// Secrets and keys. The digests of secrets are made as ours are.
+    fn secrets(&mut self, member: &str) -> Read {
+        let mut secrets = Vec::new();
+        let mut keys = Vec::new();
+        for secret in self.row.rows(member)? {
+            let kind = secret.text("Type")?;
+            let value = secret.text("Value")?.unwrap_or_default();
+            let kind = kind.as_deref().unwrap_or("SharedSecret");
+            let end = secret.text("Expiration")?;
+            let expires_at = end.as_deref().and_then(instant).map(timestamp::format);
+            if end.is_some() && expires_at.is_none() {
+                self.note("a secret is left out: its Expiration is no time");
+                continue;
+            }
+            match (
+                kind,
+                BASE64_STANDARD
+                    .decode(&value)
+                    .map_or(0, |digest| digest.len()),
+                serde_json::from_str(&value),
+            ) {
+                ("SharedSecret", length @ (32 | 64), _) => {
+                    let digest = if length == 32 { "sha256" } else { "sha512" };
+                    secrets.push(
+                        ImportedObject::from([
+                            (digest, json!(value)),
+                            ("expires_at", json!(expires_at)),
+                        ])
+                        .0,
+                    );
+                }
+                ("JWK", ..) if expires_at.is_some() => {
+                    self.note("a key is left out: it had an Expiration, and keys have none here")
+                }
+                ("JWK", _, Ok(key)) => self.add_key(key, &mut keys),
+                _ => {
+                    let known = TYPES.split(' ').find(|known| *known == kind);
+                    let called = known.unwrap_or("of another type");
+                    self.note(format!(
+                        "a secret is left out: {called}, and no SHA-256 or SHA-512 in base64"
+                    ));
+                }
+            }
         }
-        match (
-            kind,
-            BASE64_STANDARD
-                .decode(&value)
-                .map_or(0, |digest| digest.len()),
-            serde_json::from_str(&value),
-        ) {
-            ("SharedSecret", length @ (32 | 64), _) => {
-                let digest = if length == 32 { "sha256" } else { "sha512" };
-                secrets.push(
-                    ImportedObject::from([
-                        (digest, json!(value)),
-                        ("expires_at", json!(expires_at)),
-                    ])
-                    .0,
-                );
+        self.set("secrets", secrets);
+        self.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));
+        Ok(())
+    }
+
+    /// Adds the public part of a key, if a client can have it.
+    fn add_key(&mut self, mut key: Value, keys: &mut Vec<Value>) {
+        if let Some(members) = key.as_object_mut() {
+            let before = members.len();
+            members.retain(|name, _| !PRIVATE_MEMBERS.contains(&name.as_str()));
+            if members.len() < before {
+                self.note("a key was private there: its public part alone is registered");
             }
-            ("JWK", ..) if expires_at.is_some() => to.note(
-                of,
-                "a key is left out: it had an Expiration, and keys have none here",
-            ),
-            ("JWK", _, Ok(key)) => add_key(key, &mut keys, of, to),
-            _ => {
-                let known = TYPES.split(' ').find(|known| *known == kind);
-                let called = known.unwrap_or("of another type");
-                to.note(
-                    of,
-                    format!("a secret is left out: {called}, and no SHA-256 or SHA-512 in base64"),
-                );
-            }
+        }
+        let can_sign = matches!(key_set::read(&key), Ok(Some(_)));
+        let mut all = keys.clone();
+        all.push(key);
+        let mut problems = Vec::new();
+        jwks(&json!({ "keys": all }), "", &mut problems);
+        match problems.first() {
+            None if can_sign => *keys = all,
+            None => self.note("a key is left out: it is for nothing that signs here"),
+            Some(problem) => self.note(format!("a key is left out: it {}", problem.rule)),
         }
     }
-    ours.set("secrets", secrets);
-    ours.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));
-    Ok(())
-}
 
-/// Adds the public part of a key, if a client can have it.
-fn add_key(mut key: Value, keys: &mut Vec<Value>, of: &str, to: &mut Import) {
-    if let Some(members) = key.as_object_mut() {
-        let before = members.len();
-        members.retain(|name, _| !PRIVATE_MEMBERS.contains(&name.as_str()));
-        if members.len() < before {
-            to.note(
-                of,
-                "a key was private there: its public part alone is registered",
+    /// Claims of the client itself, under the names that its tokens have there.
+    fn client_claims(&mut self) -> Read {
+        let unsaid = if self.row.members.contains_key("ClientClaimsPrefix") {
+            ""
+        } else {
+            "client_"
+        };
+        let prefix = self.row.text("ClientClaimsPrefix")?;
+        let prefix = prefix.unwrap_or_else(|| unsaid.to_owned());
+        let mut claims = ImportedObject::default();
+        for claim in self.row.rows("Claims,ClientClaims")? {
+            let name = format!("{prefix}{}", claim.required("Type")?);
+            if own_claim(&name).is_err() {
+                self.note(format!("left out of claims: {name}: {NO_CLAIM}"));
+                continue;
+            }
+            claims.add_claim(&name, claim.text("Value")?.unwrap_or_default());
+        }
+        if !claims.0.is_empty() {
+            self.note(
+                "set, as there: its claims begin with ClientClaimsPrefix. All its access tokens \
+                 have them here",
             );
         }
+        self.set("claims", claims.0);
+        Ok(())
     }
-    let can_sign = matches!(key_set::read(&key), Ok(Some(_)));
-    let mut all = keys.clone();
-    all.push(key);
-    let mut problems = Vec::new();
-    jwks(&json!({ "keys": all }), "", &mut problems);
-    match problems.first() {
-        None if can_sign => *keys = all,
-        None => to.note(of, "a key is left out: it is for nothing that signs here"),
-        Some(problem) => to.note(of, format!("a key is left out: it {}", problem.rule)),
+
+    /// How long refresh tokens live, of a client that has some. There, 0 is without end.
+    fn refresh_lifetimes(&mut self, offline: bool) -> Read {
+        let unsaid = if self.row.value("AbsoluteRefreshTokenLifetime").is_some() {
+            LONGEST_LIFETIME
+        } else {
+            2_592_000
+        };
+        let whole = self
+            .row
+            .seconds("AbsoluteRefreshTokenLifetime")?
+            .unwrap_or(unsaid);
+        let idle = self
+            .row
+            .seconds("SlidingRefreshTokenLifetime")?
+            .unwrap_or(1_296_000);
+        let is_absolute =
+            self.row
+                .second("RefreshTokenExpiration", ["Sliding", "Absolute"], true)?;
+        let idle = if is_absolute { whole } else { idle.min(whole) };
+        self.set("refresh_token_lifetime", offline.then_some(whole));
+        self.set("refresh_token_idle_lifetime", offline.then_some(idle));
+        Ok(())
     }
 }
 
-fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
+fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Read {
     let of = format!("client {}", in_text(&row.required("ClientId")?));
+    let mut client = Moving::new(row, of, to);
     if !speaks_openid(row) {
-        to.note(
-            &of,
-            "left out: it speaks WS-Federation or another protocol (ProtocolType)",
-        );
+        client.note("left out: it speaks WS-Federation or another protocol (ProtocolType)");
         return Ok(());
     }
-    let mut ours = ImportedObject::default();
-    row.copy("client of IdentityServer", &mut ours)?;
-    secrets(row, "ClientSecrets", &of, &mut ours, to)?;
+    client.copy("client of IdentityServer")?;
+    client.secrets("ClientSecrets")?;
     let public = !row.flag("RequireClientSecret", true)?;
     let offline = row.flag("AllowOfflineAccess", false)?;
-    ours.set("token_endpoint_auth_method", public.then_some("none"));
-    let mut scope = ours.take("scope");
+    client.set("token_endpoint_auth_method", public.then_some("none"));
+    let mut scope = client.ours.take("scope");
     scope.retain(|name| name != OFFLINE_ACCESS);
-    if offline {
-        scope.push(OFFLINE_ACCESS.to_owned());
-    }
-    ours.set("scope", scope);
+    scope.extend(offline.then(|| OFFLINE_ACCESS.to_owned()));
+    client.set("scope", scope);
     let is_external = !row.flag("EnableLocalLogin", true)?;
-    let named = ours.take("identity_providers");
-    ours.set("identity_providers", providers(named, is_external, to));
+    let named = client.ours.take("identity_providers");
+    let providers = providers(named, is_external, client.to);
+    client.set("identity_providers", providers);
     let grants = row.texts("AllowedGrantTypes,ClientGrantTypes", "GrantType")?;
     let of_itself = grants.iter().all(|name| name == "client_credentials");
     if of_itself || row.flag("AlwaysSendClientClaims", false)? {
-        client_claims(row, &of, &mut ours, to)?;
+        client.client_claims()?;
     } else if !row.rows("Claims,ClientClaims")?.is_empty() {
-        to.note(
-            &of,
+        client.note(
             "its claims are left out, as the tokens of its users would have them, too: register a \
              client of its own for the service",
         );
     }
     let has_own = !public && grants.iter().any(|name| name == "client_credentials");
-    ours.set("client_credentials_sub", has_own.then_some(false));
-    ours.set("access_token_typ", is_old.then_some("JWT"));
+    client.set("client_credentials_sub", has_own.then_some(false));
+    client.set("access_token_typ", is_old.then_some("JWT"));
     let is_reference = row.second("AccessTokenType", ["Jwt", "Reference"], false)?;
-    ours.set("access_token_type", is_reference.then_some("reference"));
+    client.set("access_token_type", is_reference.then_some("reference"));
     // Their default is five minutes, ours one.
     let code = row.seconds("AuthorizationCodeLifetime")?;
     let code = code.filter(|seconds| *seconds != 300);
-    ours.set(
+    client.set(
         "authorization_code_lifetime",
         code.map(|seconds| seconds.min(600)),
     );
     let rotates = row.second("RefreshTokenUsage", ["ReUse", "OneTimeOnly"], true)?;
     let reuses = offline && !rotates && !public;
-    ours.set("refresh_token_usage", reuses.then_some("reuse"));
-    refresh_lifetimes(row, offline, &mut ours)?;
+    client.set("refresh_token_usage", reuses.then_some("reuse"));
+    client.refresh_lifetimes(offline)?;
     let notes = [
         (
             true,
@@ -438,11 +463,11 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Result<(), String> {
             "set, as before 4.0: access_token_typ JWT (3.x has at+jwt: take it out there)",
         ),
     ];
-    to.note_each(&of, &notes);
+    client.note_each(&notes);
     if row.flag("RequireRequestObject", false)? {
-        to.note(&of, "RequireRequestObject is not taken over");
+        client.note("RequireRequestObject is not taken over");
     }
-    to.client(&of, ours);
+    client.into_client();
     Ok(())
 }
 
@@ -461,64 +486,6 @@ fn providers(mut named: Vec<String>, is_external: bool, to: &Import) -> Vec<Stri
         (true, false) | (false, true) => {}
     }
     named
-}
-
-/// Claims of the client itself, under the names that its tokens have there.
-fn client_claims(
-    row: &Row<'_>,
-    of: &str,
-    ours: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    let unsaid = if row.members.contains_key("ClientClaimsPrefix") {
-        ""
-    } else {
-        "client_"
-    };
-    let prefix = row.text("ClientClaimsPrefix")?;
-    let prefix = prefix.unwrap_or_else(|| unsaid.to_owned());
-    let mut claims = ImportedObject::default();
-    for claim in row.rows("Claims,ClientClaims")? {
-        let name = format!("{prefix}{}", claim.required("Type")?);
-        if own_claim(&name).is_err() {
-            to.note(of, format!("left out of claims: {name}: {NO_CLAIM}"));
-            continue;
-        }
-        claims.add_claim(&name, claim.text("Value")?.unwrap_or_default());
-    }
-    if !claims.0.is_empty() {
-        to.note(
-            of,
-            "set, as there: its claims begin with ClientClaimsPrefix. All its access tokens have \
-             them here",
-        );
-    }
-    ours.set("claims", claims.0);
-    Ok(())
-}
-
-/// How long refresh tokens live, of a client that has some. There, 0 is without end.
-fn refresh_lifetimes(
-    row: &Row<'_>,
-    offline: bool,
-    ours: &mut ImportedObject,
-) -> Result<(), String> {
-    let unsaid = if row.value("AbsoluteRefreshTokenLifetime").is_some() {
-        LONGEST_LIFETIME
-    } else {
-        2_592_000
-    };
-    let whole = row
-        .seconds("AbsoluteRefreshTokenLifetime")?
-        .unwrap_or(unsaid);
-    let idle = row
-        .seconds("SlidingRefreshTokenLifetime")?
-        .unwrap_or(1_296_000);
-    let is_absolute = row.second("RefreshTokenExpiration", ["Sliding", "Absolute"], true)?;
-    let idle = if is_absolute { whole } else { idle.min(whole) };
-    ours.set("refresh_token_lifetime", offline.then_some(whole));
-    ours.set("refresh_token_idle_lifetime", offline.then_some(idle));
-    Ok(())
 }
 
 /// What OpenID Connect calls a claim that WS-Federation calls by a URI.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::roles::{ClientRoles, Roles};
 use super::known::{is_known, note_unread};
-use super::{DEVICE, Import, ImportedObject, Row, is_clear};
+use super::{DEVICE, Import, ImportedObject, Moving, Read, Row, is_clear};
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
 use gatepost_protocol::words::client::SigningAlgorithm;
@@ -39,13 +39,13 @@ fn is_among(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)
 }
 
-fn is_openid(row: &Row<'_>) -> Result<bool, String> {
+fn is_openid(row: &Row<'_>) -> Read<bool> {
     let protocol = row.text("protocol")?;
     Ok(matches!(protocol.as_deref(), None | Some("openid-connect")))
 }
 
 /// Reads a realm's export.
-pub fn read(realm: &Value) -> Result<Import, String> {
+pub fn read(realm: &Value) -> Read<Import> {
     if realm.is_array() {
         return Err(String::from(
             "it is an array, as of several realms: give one of them, as by \
@@ -111,7 +111,7 @@ pub fn read(realm: &Value) -> Result<Import, String> {
 }
 
 /// Notes what tokens of the client said of its service account, beside its roles.
-fn note_account(client_id: &str, account: Option<&Row<'_>>, to: &mut Import) -> Result<(), String> {
+fn note_account(client_id: &str, account: Option<&Row<'_>>, to: &mut Import) -> Read {
     let Some(account) = account else {
         return Ok(());
     };
@@ -149,14 +149,9 @@ fn is_left_out(title: &str, row: &Row<'_>) -> bool {
     }
 }
 
-fn client(
-    realm: &Row<'_>,
-    row: &Row<'_>,
-    held: ClientRoles,
-    to: &mut Import,
-) -> Result<(), String> {
+/// Reads a client of the realm, with the roles that it has to do with.
+fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) -> Read {
     let client_id = row.required("clientId")?;
-    let of = format!("client {}", in_text(&client_id));
     let mut members = row.members.clone();
     // An attribute that is called like a member of the client is not that member.
     if let Some(attributes) = row.nested("attributes")? {
@@ -168,67 +163,273 @@ fn client(
         place: format!("{} ({client_id})", row.place),
         members: &members,
     };
-    let mut ours = ImportedObject::default();
-    ours.set(
+    let of = format!("client {}", in_text(&client_id));
+    let mut client = Moving::new(&row, of, to);
+    client.set(
         "access_token_lifetime",
         realm.seconds("accessTokenLifespan")?,
     );
-    row.copy("client of Keycloak", &mut ours)?;
-    addresses(&row, &of, &mut ours, to)?;
+    client.copy("client of Keycloak")?;
+    client.addresses()?;
     let grants = grant_types(&row)?;
     let is_for_people = grants.iter().any(|name| *name != "client_credentials");
-    ours.set("grant_types", grants.as_slice());
+    client.set("grant_types", grants.as_slice());
     let implicit = row.flag("implicitFlowEnabled", false)?;
-    ours.set("allow_access_tokens_via_browser", implicit.then_some(true));
-    let mut mapped = mappers::read(&row, &of, to)?;
-    own_claims(&of, &held.own, is_for_people, &mut mapped.fixed, to);
-    ours.set("claims", std::mem::take(&mut mapped.fixed.0));
-    let mut scopes = scopes::of_client(&row, &client_id, mapped, to)?;
+    client.set("allow_access_tokens_via_browser", implicit.then_some(true));
+    let mut mapped = client.mapped()?;
+    client.own_claims(&held.own, is_for_people, &mut mapped.fixed);
+    client.set("claims", std::mem::take(&mut mapped.fixed.0));
+    let mut scopes = client.scopes(&client_id, mapped)?;
     for (name, roles) in &held.for_some {
         let is_its = !is_for_people && held.own.iter().any(|role| roles.contains(role));
         if !is_its && scopes.remove(name) {
-            scopes::note_for_some(&of, name, roles, to);
+            client.note_for_some(name, roles);
         }
     }
     let has_default = !scopes.without_asking.is_empty();
-    note_unasked(&row, &of, &grants, has_default, to)?;
+    client.note_unasked(&grants, has_default)?;
     if is_for_people {
         if has_default {
             let without_asking = Vec::from_iter(scopes.without_asking);
-            ours.set("default_scope", without_asking.join(" "));
+            client.set("default_scope", without_asking.join(" "));
         }
-        ours.set("always_include_user_claims_in_id_token", true);
-        note_roles(&of, &scopes.all, to);
-        lifetimes(realm, &row, &of, &scopes.all, &mut ours, to)?;
+        client.set("always_include_user_claims_in_id_token", true);
+        client.note_roles(&scopes.all);
+        client.lifetimes(realm, &scopes.all)?;
     }
-    tokens(realm, &row, &of, &scopes.all, &mut ours, to)?;
-    ours.set("scope", json!(scopes.all));
+    client.tokens(realm, &scopes.all)?;
+    client.set("scope", json!(scopes.all));
     let public = row.flag("publicClient", false)?;
-    ours.set("token_endpoint_auth_method", public.then_some("none"));
-    pkce(&row, &of, &mut ours, to)?;
-    ours.set("secrets", secrets(&row)?);
-    to.client(&of, ours);
+    client.set("token_endpoint_auth_method", public.then_some("none"));
+    client.pkce()?;
+    client.set("secrets", secrets(&row)?);
+    client.into_client();
     Ok(())
 }
 
-/// The method of PKCE that it must use. An empty one requires no PKCE there.
-fn pkce(row: &Row<'_>, of: &str, ours: &mut ImportedObject, to: &mut Import) -> Result<(), String> {
-    let method = row.text("pkce.code.challenge.method")?;
-    ours.set("require_pkce", method.is_some());
-    if method.as_deref() == Some("plain") {
-        ours.set("allow_plain_pkce", true);
-        to.note(
-            of,
-            "set, as there: allow_plain_pkce. Whoever reads a request with plain knows its \
+impl Moving<'_> {
+    /// The method of PKCE that it must use. An empty one requires no PKCE there.
+    fn pkce(&mut self) -> Read {
+        let method = self.row.text("pkce.code.challenge.method")?;
+        self.set("require_pkce", method.is_some());
+        if method.as_deref() == Some("plain") {
+            self.set("allow_plain_pkce", true);
+            self.note(
+                "set, as there: allow_plain_pkce. Whoever reads a request with plain knows its \
              verifier: let the client use S256, then remove allow_plain_pkce",
-        );
+            );
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// What a request gets that does not come by the authorization endpoint.
+    fn note_unasked(&mut self, grants: &[&str], has_default: bool) -> Read {
+        let has = |grant: &str| grants.contains(&grant);
+        let has_optional = !self.row.texts("optionalClientScopes", "")?.is_empty();
+        let by_itself = has("password") || has("client_credentials") || has(DEVICE);
+        let notes = [
+            (
+                has("password") && has_default,
+                "the grant password gives the scopes that the request names, without \
+                 default_scope: let it name all that it needs",
+            ),
+            (
+                has("password"),
+                "the grant password refuses people who have a second factor",
+            ),
+            (
+                by_itself && has_optional,
+                "a request to the token or device endpoint that names no scope gets all of the \
+             client's scopes here, the optional ones, too: let it name those that it needs",
+            ),
+        ];
+        self.note_each(&notes);
+        Ok(())
+    }
+
+    /// What tokens say there of roles, and here.
+    fn note_roles(&mut self, scope: &BTreeSet<String>) {
+        self.note(
+            "set, as there: ID tokens have the user's claims \
+             (always_include_user_claims_in_id_token)",
+        );
+        if scope.contains(ROLES) {
+            self.note(
+                "roles are the claim role (in UserInfo and ID tokens, with groups), and not \
+             realm_access and resource_access of access tokens: an API that reads roles needs a \
+             resource scope with the claim role",
+            );
+        }
+    }
+
+    /// Roles of its service account. Every access token of a client has its fixed claims. So a
+    /// client that also signs people in does not get the roles: its users would have them.
+    fn own_claims(
+        &mut self,
+        own_roles: &[String],
+        is_for_people: bool,
+        fixed: &mut ImportedObject,
+    ) {
+        if own_roles.is_empty() {
+            return;
+        }
+        if is_for_people {
+            let roles = own_roles.join(", ");
+            self.note(format!(
+                "its service account had these roles, which are left out, as the tokens of its \
+                 users would have them, too: {roles}. Register a client of its own for the \
+                 service, with the claim role"
+            ));
+        } else if fixed.has(ROLE) {
+            self.note(
+                "the roles of its service account are left out: a mapper gives its tokens the \
+                 claim role",
+            );
+        } else {
+            fixed.set(ROLE, own_roles);
+            self.note("set: the roles of its service account are the claim role of its tokens");
+        }
+    }
+
+    /// How long ID tokens and refresh tokens of its users live. What the client says of itself goes
+    /// before what the realm says of its clients and of all sessions.
+    fn lifetimes(&mut self, realm: &Row<'_>, scope: &BTreeSet<String>) -> Read {
+        // There an ID token expires with the access token beside it.
+        let of_access_token = self.ours.0.get("access_token_lifetime").cloned();
+        self.set("id_token_lifetime", of_access_token);
+        if !scope.contains(OFFLINE_ACCESS) {
+            return Ok(());
+        }
+        let whole = offline_lifespan(realm, self.row)?;
+        if whole.is_none() {
+            self.note(
+                "set: refresh_token_lifetime is ten years, which is the longest here. There its \
+             offline sessions ended only when they were not used",
+            );
+        }
+        let whole = whole.unwrap_or(LONGEST_LIFETIME);
+        let idle = self
+            .row
+            .seconds("client.offline.session.idle.timeout")?
+            .or(realm.seconds("clientOfflineSessionIdleTimeout")?)
+            .or(realm.seconds("offlineSessionIdleTimeout")?)
+            .unwrap_or(KEYCLOAK_OFFLINE_IDLE);
+        self.set("refresh_token_lifetime", whole);
+        self.set("refresh_token_idle_lifetime", idle.min(whole));
+        Ok(())
+    }
+
+    /// How its tokens are made.
+    fn tokens(&mut self, realm: &Row<'_>, scope: &BTreeSet<String>) -> Read {
+        let is_typed = self.row.flag("access.token.header.type.rfc9068", false)?;
+        let is_endless = self
+            .row
+            .text("access.token.lifespan")?
+            .is_some_and(|seconds| seconds.starts_with('-'));
+        let notes = [
+            (
+                is_endless,
+                "its access tokens had no lifetime of their own: they have the realm's here",
+            ),
+            (!is_typed, "set, as there: access_token_typ JWT"),
+            (
+                true,
+                "tokens have no azp: access tokens have client_id, and aud of an ID token is the \
+             client",
+            ),
+            (
+                self.row.flag("serviceAccountsEnabled", false)?,
+                "its own tokens have its client_id as sub, and not the id of its service account",
+            ),
+            (
+                scope.contains(OFFLINE_ACCESS),
+                "refresh tokens are for requests whose scope has offline_access",
+            ),
+        ];
+        self.note_each(&notes);
+        self.set("access_token_typ", (!is_typed).then_some("JWT"));
+        self.algorithms(realm)
+    }
+
+    /// How its tokens are signed.
+    fn algorithms(&mut self, realm: &Row<'_>) -> Read {
+        let of_realm = realm.text("defaultSignatureAlgorithm")?;
+        for (member, theirs) in [
+            (
+                "id_token_signed_response_alg",
+                "id.token.signed.response.alg",
+            ),
+            (
+                "access_token_signed_response_alg",
+                "access.token.signed.response.alg",
+            ),
+        ] {
+            let Some(name) = self.row.text(theirs)?.or_else(|| of_realm.clone()) else {
+                continue;
+            };
+            match SigningAlgorithm::from_others(&name) {
+                Some(SigningAlgorithm::Rs256) => {}
+                Some(algorithm) => self.set(member, algorithm.as_str()),
+                None => self.note(format!(
+                    "{theirs}: that algorithm is not there, so RS256 signs"
+                )),
+            }
+        }
+        Ok(())
+    }
+
+    /// Redirect URIs and origins. Relative ones lie below the root.
+    fn addresses(&mut self) -> Read {
+        let root = self.row.text("rootUrl")?.unwrap_or_default();
+        let uris = self.ours.take("redirect_uris");
+        let uris: Vec<String> = uris.iter().map(|uri| below(&root, uri)).collect();
+        if !self.row.flag("publicClient", false)? {
+            self.note_any_port(&uris);
+        }
+        let after = after_logout(self.row, &root, &uris)?;
+        self.set("redirect_uris", uris);
+        self.set("post_logout_redirect_uris", after);
+        let is_told = self.row.flag("frontchannelLogout", false)?;
+        if !is_told && self.ours.0.remove("frontchannel_logout_uri").is_some() {
+            self.note(
+                "frontchannel.logout.url is left out, as frontchannelLogout is false: register \
+             frontchannel_logout_uri",
+            );
+        }
+        self.origins();
+        Ok(())
+    }
+
+    fn note_any_port(&mut self, redirect_uris: &[String]) {
+        for (index, uri) in redirect_uris.iter().enumerate() {
+            let path = uri.strip_prefix("http://localhost");
+            if path.is_some_and(|path| path.is_empty() || path.starts_with('/')) {
+                self.note(format!(
+                    "number {} of redirect_uris is on localhost without a port, so any port fit \
+                     there. Here that is so for public clients alone: register http://127.0.0.1, \
+                     too, which any port fits, or name the port",
+                    index + 1
+                ));
+            }
+        }
+    }
+
+    fn origins(&mut self) {
+        let mut origins = self.ours.take("allowed_cors_origins");
+        if origins.iter().any(|origin| origin == "*") {
+            self.note(
+                "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. \
+             Those of its redirect URIs are allowed without that",
+            );
+        }
+        origins.retain(|origin| !matches!(origin.as_str(), "+" | "*"));
+        self.set("allowed_cors_origins", origins);
+    }
 }
 
 /// The secret of a client that proves itself by it. Clients with another authenticator have one
 /// there, too, which proves nothing.
-fn secrets(row: &Row<'_>) -> Result<Option<Value>, String> {
+fn secrets(row: &Row<'_>) -> Read<Option<Value>> {
     let authenticator = row.text("clientAuthenticatorType")?;
     if let Some(secret) = row.text("secret")?
         && matches!(authenticator.as_deref(), None | Some("client-secret"))
@@ -240,127 +441,8 @@ fn secrets(row: &Row<'_>) -> Result<Option<Value>, String> {
     Ok(None)
 }
 
-/// What a request gets that does not come by the authorization endpoint.
-fn note_unasked(
-    row: &Row<'_>,
-    of: &str,
-    grants: &[&str],
-    has_default: bool,
-    to: &mut Import,
-) -> Result<(), String> {
-    let has = |grant: &str| grants.contains(&grant);
-    let has_optional = !row.texts("optionalClientScopes", "")?.is_empty();
-    let by_itself = has("password") || has("client_credentials") || has(DEVICE);
-    let notes = [
-        (
-            has("password") && has_default,
-            "the grant password gives the scopes that the request names, without default_scope: \
-             let it name all that it needs",
-        ),
-        (
-            has("password"),
-            "the grant password refuses people who have a second factor",
-        ),
-        (
-            by_itself && has_optional,
-            "a request to the token or device endpoint that names no scope gets all of the \
-             client's scopes here, the optional ones, too: let it name those that it needs",
-        ),
-    ];
-    to.note_each(of, &notes);
-    Ok(())
-}
-
-/// What tokens say there of roles, and here.
-fn note_roles(of: &str, scope: &BTreeSet<String>, to: &mut Import) {
-    to.note(
-        of,
-        "set, as there: ID tokens have the user's claims (always_include_user_claims_in_id_token)",
-    );
-    if scope.contains(ROLES) {
-        to.note(
-            of,
-            "roles are the claim role (in UserInfo and ID tokens, with groups), and not \
-             realm_access and resource_access of access tokens: an API that reads roles needs a \
-             resource scope with the claim role",
-        );
-    }
-}
-
-/// Roles of its service account. Every access token of a client has its fixed claims. So a client
-/// that also signs people in does not get the roles: its users would have them.
-fn own_claims(
-    of: &str,
-    own_roles: &[String],
-    is_for_people: bool,
-    fixed: &mut ImportedObject,
-    to: &mut Import,
-) {
-    if own_roles.is_empty() {
-        return;
-    }
-    if is_for_people {
-        let roles = own_roles.join(", ");
-        to.note(
-            of,
-            format!(
-                "its service account had these roles, which are left out, as the tokens of its \
-                 users would have them, too: {roles}. Register a client of its own for the \
-                 service, with the claim role"
-            ),
-        );
-    } else if fixed.0.contains_key(ROLE) {
-        to.note(
-            of,
-            "the roles of its service account are left out: a mapper gives its tokens the claim \
-             role",
-        );
-    } else {
-        fixed.set(ROLE, own_roles);
-        to.note(
-            of,
-            "set: the roles of its service account are the claim role of its tokens",
-        );
-    }
-}
-
-/// How long ID tokens and refresh tokens of its users live. What the client says of itself goes
-/// before what the realm says of its clients and of all sessions.
-fn lifetimes(
-    realm: &Row<'_>,
-    row: &Row<'_>,
-    of: &str,
-    scope: &BTreeSet<String>,
-    ours: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    // There an ID token expires with the access token beside it.
-    let of_access_token = ours.0.get("access_token_lifetime").cloned();
-    ours.set("id_token_lifetime", of_access_token);
-    if !scope.contains(OFFLINE_ACCESS) {
-        return Ok(());
-    }
-    let whole = offline_lifespan(realm, row)?;
-    if whole.is_none() {
-        to.note(
-            of,
-            "set: refresh_token_lifetime is ten years, which is the longest here. There its \
-             offline sessions ended only when they were not used",
-        );
-    }
-    let whole = whole.unwrap_or(LONGEST_LIFETIME);
-    let idle = row
-        .seconds("client.offline.session.idle.timeout")?
-        .or(realm.seconds("clientOfflineSessionIdleTimeout")?)
-        .or(realm.seconds("offlineSessionIdleTimeout")?)
-        .unwrap_or(KEYCLOAK_OFFLINE_IDLE);
-    ours.set("refresh_token_lifetime", whole);
-    ours.set("refresh_token_idle_lifetime", idle.min(whole));
-    Ok(())
-}
-
 /// How long an offline session lives in all. Absent where it ends only when it is not used.
-fn offline_lifespan(realm: &Row<'_>, row: &Row<'_>) -> Result<Option<u64>, String> {
+fn offline_lifespan(realm: &Row<'_>, row: &Row<'_>) -> Read<Option<u64>> {
     let own = row.seconds("client.offline.session.max.lifespan")?;
     if !realm.flag("offlineSessionMaxLifespanEnabled", false)? {
         return Ok(own);
@@ -373,136 +455,16 @@ fn offline_lifespan(realm: &Row<'_>, row: &Row<'_>) -> Result<Option<u64>, Strin
     Ok(Some(own.or(of_clients).unwrap_or(most).min(most)))
 }
 
-/// How its tokens are made.
-fn tokens(
-    realm: &Row<'_>,
-    row: &Row<'_>,
-    of: &str,
-    scope: &BTreeSet<String>,
-    ours: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    let is_typed = row.flag("access.token.header.type.rfc9068", false)?;
-    let is_endless = row
-        .text("access.token.lifespan")?
-        .is_some_and(|seconds| seconds.starts_with('-'));
-    let notes = [
-        (
-            is_endless,
-            "its access tokens had no lifetime of their own: they have the realm's here",
-        ),
-        (!is_typed, "set, as there: access_token_typ JWT"),
-        (
-            true,
-            "tokens have no azp: access tokens have client_id, and aud of an ID token is the \
-             client",
-        ),
-        (
-            row.flag("serviceAccountsEnabled", false)?,
-            "its own tokens have its client_id as sub, and not the id of its service account",
-        ),
-        (
-            scope.contains(OFFLINE_ACCESS),
-            "refresh tokens are for requests whose scope has offline_access",
-        ),
-    ];
-    to.note_each(of, &notes);
-    ours.set("access_token_typ", (!is_typed).then_some("JWT"));
-    algorithms(realm, row, of, ours, to)
-}
-
-/// How its tokens are signed.
-fn algorithms(
-    realm: &Row<'_>,
-    row: &Row<'_>,
-    of: &str,
-    ours: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    let of_realm = realm.text("defaultSignatureAlgorithm")?;
-    for (member, theirs) in [
-        (
-            "id_token_signed_response_alg",
-            "id.token.signed.response.alg",
-        ),
-        (
-            "access_token_signed_response_alg",
-            "access.token.signed.response.alg",
-        ),
-    ] {
-        let Some(name) = row.text(theirs)?.or_else(|| of_realm.clone()) else {
-            continue;
-        };
-        match SigningAlgorithm::from_others(&name) {
-            Some(SigningAlgorithm::Rs256) => {}
-            Some(algorithm) => ours.set(member, algorithm.as_str()),
-            None => to.note(
-                of,
-                format!("{theirs}: that algorithm is not there, so RS256 signs"),
-            ),
-        }
-    }
-    Ok(())
-}
-
-/// Redirect URIs and origins. Relative ones lie below the root.
-fn addresses(
-    row: &Row<'_>,
-    of: &str,
-    ours: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    let root = row.text("rootUrl")?.unwrap_or_default();
-    let uris = ours.take("redirect_uris");
-    let uris: Vec<String> = uris.iter().map(|uri| below(&root, uri)).collect();
-    if !row.flag("publicClient", false)? {
-        note_any_port(&uris, of, to);
-    }
-    let after = after_logout(row, &root, &uris)?;
-    ours.set("redirect_uris", uris);
-    ours.set("post_logout_redirect_uris", after);
-    let is_told = row.flag("frontchannelLogout", false)?;
-    if !is_told && ours.0.remove("frontchannel_logout_uri").is_some() {
-        to.note(
-            of,
-            "frontchannel.logout.url is left out, as frontchannelLogout is false: register \
-             frontchannel_logout_uri",
-        );
-    }
-    origins(of, ours, to);
-    Ok(())
-}
-
 fn below(root: &str, uri: &str) -> String {
-    match uri.starts_with('/') {
-        true => format!("{}{uri}", root.trim_end_matches('/')),
-        false => uri.to_owned(),
-    }
-}
-
-fn note_any_port(redirect_uris: &[String], of: &str, to: &mut Import) {
-    for (index, uri) in redirect_uris.iter().enumerate() {
-        let path = uri.strip_prefix("http://localhost");
-        if path.is_some_and(|path| path.is_empty() || path.starts_with('/')) {
-            to.note(
-                of,
-                format!(
-                    "number {} of redirect_uris is on localhost without a port, so any port fit \
-                     there. Here that is so for public clients alone: register http://127.0.0.1, \
-                     too, which any port fits, or name the port",
-                    index + 1
-                ),
-            );
-        }
+    if uri.starts_with('/') {
+        format!("{}{uri}", root.trim_end_matches('/'))
+    } else {
+        uri.to_owned()
     }
 }
 
 /// A client that names none has its redirect URIs there, as by `+`. Only `-` is none.
-fn after_logout(
-    row: &Row<'_>,
-    root: &str,
-    redirect_uris: &[String],
-) -> Result<Vec<String>, String> {
+fn after_logout(row: &Row<'_>, root: &str, redirect_uris: &[String]) -> Read<Vec<String>> {
     let Some(named) = row
         .text("post.logout.redirect.uris")?
         .filter(|named| named != "+")
@@ -513,20 +475,7 @@ fn after_logout(
     Ok(uris.map(|uri| below(root, uri)).collect())
 }
 
-fn origins(of: &str, ours: &mut ImportedObject, to: &mut Import) {
-    let mut origins = ours.take("allowed_cors_origins");
-    if origins.iter().any(|origin| origin == "*") {
-        to.note(
-            of,
-            "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. \
-             Those of its redirect URIs are allowed without that",
-        );
-    }
-    origins.retain(|origin| !matches!(origin.as_str(), "+" | "*"));
-    ours.set("allowed_cors_origins", origins);
-}
-
-fn grant_types(row: &Row<'_>) -> Result<Vec<&'static str>, String> {
+fn grant_types(row: &Row<'_>) -> Read<Vec<&'static str>> {
     let code = row.flag("standardFlowEnabled", true)?;
     let implicit = row.flag("implicitFlowEnabled", false)?;
     let device = row.flag("oauth2.device.authorization.grant.enabled", false)?;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::{Import, Row, plain};
+use super::{Import, Read, Row, plain};
 use gatepost_protocol::words::identifiers::in_text;
 
 /// The keys that they have, in tables. The first line of a table: its title, what one of its
@@ -77,7 +77,7 @@ pub(super) fn note_unread(
     parent: &str,
     skips: &dyn Fn(&str, &Row<'_>) -> bool,
     to: &mut Import,
-) -> Result<(), String> {
+) -> Read {
     let Some(object) = TABLES.get(title).filter(|_| !skips(title, row)) else {
         return Ok(());
     };

@@ -26,6 +26,9 @@ use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use gatepost_protocol::words::session::LOCAL;
 use gatepost_registration::references::FirstPlaces;
 
+/// What is read; or why the whole cannot be.
+type Read<T = ()> = Result<T, String>;
+
 /// What has been read so far.
 #[derive(Default)]
 pub struct Import {
@@ -102,13 +105,83 @@ impl Import {
             users.len()
         ))
     }
+}
 
-    /// Adds an identity provider, if it has an issuer.
-    fn provider(&mut self, mut ours: ImportedObject) {
-        let text = |key: &str| ours.0.get(key).and_then(Value::as_str).map(str::to_owned);
+/// One of their objects on its way into our document.
+struct Moving<'a> {
+    row: &'a Row<'a>,
+    /// What notes call it.
+    of: String,
+    /// What it becomes.
+    ours: ImportedObject,
+    to: &'a mut Import,
+}
+
+impl<'a> Moving<'a> {
+    fn new(row: &'a Row<'a>, of: String, to: &'a mut Import) -> Moving<'a> {
+        Moving {
+            row,
+            of,
+            ours: ImportedObject::default(),
+            to,
+        }
+    }
+
+    fn note(&mut self, text: impl Into<String>) {
+        self.to.note(&self.of, text);
+    }
+
+    fn note_each(&mut self, notes: &[(bool, &str)]) {
+        self.to.note_each(&self.of, notes);
+    }
+
+    fn set(&mut self, key: &str, value: impl Into<Value>) {
+        self.ours.set(key, value);
+    }
+
+    /// Copies the members that the table names.
+    fn copy(&mut self, table: &str) -> Read {
+        self.row.copy(table, &mut self.ours)
+    }
+
+    /// False where our rules refuse the whole object.
+    fn push(self, kind: ObjectKind) -> bool {
+        self.to.push(kind, &self.of, self.ours)
+    }
+
+    /// Accounts elsewhere: the list of links, and the members of one that name the provider and
+    /// the account there. `why_not` says why none is known of a provider.
+    fn add_identities(&mut self, links: [&str; 3], why_not: fn(&str) -> String) -> Read {
+        let [links, provider, subject] = links;
+        let mut identities = Vec::new();
+        for link in self.row.rows(links)? {
+            let name = link.required(provider)?;
+            match self.to.issuers.get(&name) {
+                Some(issuer) => {
+                    identities.push(json!({"issuer": issuer, "subject": link.required(subject)?}))
+                }
+                None => {
+                    let why_not = why_not(&name);
+                    self.note(format!("sign-ins by {name} are left out: {why_not}"));
+                }
+            }
+        }
+        self.set("identities", identities);
+        Ok(())
+    }
+
+    /// Makes an identity provider of the copied members, if it has an issuer.
+    fn into_provider(mut self) {
+        let text = |key: &str| {
+            self.ours
+                .0
+                .get(key)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
         let name = text("name").unwrap_or_default();
-        let of = format!("identity provider {name}");
         let issuer = text("issuer");
+        let scope = text("scope");
         let notes = [
             (
                 issuer.is_none(),
@@ -116,24 +189,29 @@ impl Import {
             ),
             (text("client_secret").is_none(), "give its client_secret"),
         ];
-        self.note_each(&of, &notes);
-        if let Some(scope) = text("scope") {
-            ours.set("scope", self.asked_scope(&of, &scope));
+        self.note_each(&notes);
+        if let Some(scope) = scope {
+            let scope = self.asked_scope(&scope);
+            self.set("scope", scope);
         }
-        if let Some(issuer) = issuer
-            && self.push(ObjectKind::IdentityProvider, &of, ours)
+        let Some(issuer) = issuer else {
+            return;
+        };
+        if self
+            .to
+            .push(ObjectKind::IdentityProvider, &self.of, self.ours)
         {
-            self.issuers.entry(name).or_insert(issuer);
+            self.to.issuers.entry(name).or_insert(issuer);
         }
     }
 
     /// What a provider is asked for: `openid` in any case, there as here.
-    fn asked_scope(&mut self, of: &str, scope: &str) -> String {
+    fn asked_scope(&mut self, scope: &str) -> String {
         let mut names = Vec::new();
         for name in scope.split_whitespace() {
             match token_name(name) {
                 Ok(()) => names.push(name),
-                Err(rule) => self.note(of, format!("left out of scope: {name}: it {rule}")),
+                Err(rule) => self.note(format!("left out of scope: {name}: it {rule}")),
             }
         }
         if !names.contains(&OPENID) {
@@ -145,34 +223,33 @@ impl Import {
     /// Makes a client of the copied members. It leaves out what our rules refuse, and what the
     /// client cannot have without that. `grant_types` have their names for them, `scope` is a list,
     /// and `require_pkce` is false where they do not require it.
-    fn client(&mut self, of: &str, mut ours: ImportedObject) {
-        let public = ours.is("token_endpoint_auth_method", "none");
-        self.keep_uris(of, &mut ours, public);
-        let flows = self.flows(of, &mut ours, public);
+    fn into_client(mut self) {
+        let public = self.ours.is("token_endpoint_auth_method", "none");
+        self.keep_uris(public);
+        let flows = self.flows(public);
         let has_flow = |name: &str| flows.iter().any(|flow| flow.name == name);
-        let response_types = response_types(&flows, &ours);
+        let response_types = response_types(&flows, &self.ours);
         if has_flow("implicit") {
             let types = response_types.join(", ");
-            self.note(
-                of,
-                format!("set, as it has the implicit flow there: response_types {types}"),
-            );
+            self.note(format!(
+                "set, as it has the implicit flow there: response_types {types}"
+            ));
         }
         let refreshes = flows
             .iter()
             .any(|flow| !["implicit", "client_credentials"].contains(&flow.name));
-        let scope = self.known_scope(of, ours.take("scope"), refreshes);
+        let scope = self.known_scope(refreshes);
         let mut grants: BTreeSet<&str> =
             flows.iter().flat_map(|flow| flow.grants).copied().collect();
         let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
         grants.extend(is_offline.then_some("refresh_token"));
-        let has_secret = ours.0.contains_key("secrets");
-        let has_key = ours.0.contains_key("jwks");
-        settle_credentials(&mut ours, public);
+        let has_secret = self.ours.has("secrets");
+        let has_key = self.ours.has("jwks");
+        settle_credentials(&mut self.ours, public);
         let uses_code = grants.contains("authorization_code");
-        let without_pkce = ours.0.remove("require_pkce") == Some(json!(false)) && uses_code;
+        let without_pkce = self.ours.0.remove("require_pkce") == Some(json!(false)) && uses_code;
         let must_pkce = uses_code && !without_pkce && !public;
-        ours.set("require_pkce", must_pkce.then_some(true));
+        self.set("require_pkce", must_pkce.then_some(true));
         let notes = [
             (
                 public && (has_secret || has_key),
@@ -202,47 +279,49 @@ impl Import {
                 "give it a resource scope: its own tokens need one here",
             ),
         ];
-        self.note_each(of, &notes);
-        ours.set("scope", scope.join(" "));
-        ours.0.insert("grant_types".into(), json!(grants));
-        ours.0
+        self.note_each(&notes);
+        self.set("scope", scope.join(" "));
+        self.ours.0.insert("grant_types".into(), json!(grants));
+        self.ours
+            .0
             .insert("response_types".into(), json!(response_types));
-        self.push(ObjectKind::Client, of, ours);
+        self.push(ObjectKind::Client);
     }
 
     /// Leaves out the redirect URIs that our rules refuse. They may hold secrets, so their numbers
     /// are told.
-    fn keep_uris(&mut self, of: &str, ours: &mut ImportedObject, public: bool) {
+    fn keep_uris(&mut self, public: bool) {
         let check = if public {
             of_public_client
         } else {
             of_confidential_client
         };
         for member in ["redirect_uris", "post_logout_redirect_uris"] {
-            let mut kept = ours.take(member);
+            let mut kept = self.ours.take(member);
             let mut index = 0;
             kept.retain(|uri| {
                 index += 1;
                 let checked = check(uri);
                 if let Err(rule) = checked {
-                    self.note(
-                        of,
-                        format!("number {index} of {member} is left out: {rule}"),
-                    );
+                    self.note(format!("number {index} of {member} is left out: {rule}"));
                 }
                 checked.is_ok()
             });
-            ours.set(member, kept);
+            self.set(member, kept);
         }
     }
 
     /// The flows and grants that the client can have here.
-    fn flows(&mut self, of: &str, ours: &mut ImportedObject, public: bool) -> Vec<&'static Flow> {
-        let has_uris = ours.0.contains_key("redirect_uris");
-        let providers = ours.0.get("identity_providers").and_then(Value::as_array);
+    fn flows(&mut self, public: bool) -> Vec<&'static Flow> {
+        let has_uris = self.ours.has("redirect_uris");
+        let providers = self
+            .ours
+            .0
+            .get("identity_providers")
+            .and_then(Value::as_array);
         let is_local = providers.is_none_or(|names| names.iter().any(|name| name == LOCAL));
         let mut flows = Vec::new();
-        for name in ours.take("grant_types") {
+        for name in self.ours.take("grant_types") {
             let why_not = match FLOWS.iter().find(|flow| flow.name == name) {
                 None => String::from(
                     "a grant type of your own is left out: register it as an SQL function",
@@ -261,20 +340,20 @@ impl Import {
                     continue;
                 }
             };
-            self.note(of, why_not);
+            self.note(why_not);
         }
         flows
     }
 
     /// The scopes that are there, without `offline_access` where nothing could refresh.
-    fn known_scope(&mut self, of: &str, mut scope: Vec<String>, refreshes: bool) -> Vec<String> {
+    fn known_scope(&mut self, refreshes: bool) -> Vec<String> {
+        let mut scope = self.ours.take("scope");
         scope.retain(|name| {
-            let is_known = self.scopes.contains(name);
+            let is_known = self.to.scopes.contains(name);
             if !is_known {
-                self.note(
-                    of,
-                    format!("left out of scope: {name}: no enabled scope has that name"),
-                );
+                self.note(format!(
+                    "left out of scope: {name}: no enabled scope has that name"
+                ));
             }
             is_known && (refreshes || name != OFFLINE_ACCESS)
         });
@@ -283,7 +362,11 @@ impl Import {
 
     /// Whether one of these is a resource scope.
     fn has_api(&self, scope: &[String]) -> bool {
-        let of_apis = self.lists.get("resource_scopes").and_then(Value::as_array);
+        let of_apis = self
+            .to
+            .lists
+            .get("resource_scopes")
+            .and_then(Value::as_array);
         let all = of_apis.into_iter().flatten();
         let mut names = all.filter_map(|entry| entry.get("name"));
         names.any(|name| scope.iter().any(|one| name == one))
@@ -354,9 +437,9 @@ fn settle_credentials(ours: &mut ImportedObject, public: bool) {
     if public {
         ours.0.remove("secrets");
         ours.0.remove("jwks");
-    } else if ours.0.contains_key("secrets") {
+    } else if ours.has("secrets") {
         ours.0.remove("jwks");
-    } else if ours.0.contains_key("jwks") {
+    } else if ours.has("jwks") {
         ours.set("token_endpoint_auth_method", "private_key_jwt");
     } else {
         ours.set("confidential", true);
@@ -394,6 +477,10 @@ impl ImportedObject {
         if ![Value::Null, json!([]), json!({})].contains(&value) {
             self.0.insert(key.to_owned(), value);
         }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
 
     fn is(&self, key: &str, value: impl Into<Value>) -> bool {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::ImportedObject;
+use super::{ImportedObject, Read};
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::walker::expected;
 
@@ -27,7 +27,7 @@ pub(super) struct Row<'v> {
 }
 
 impl<'v> Row<'v> {
-    pub(super) fn of(place: String, value: &'v Value) -> Result<Row<'v>, String> {
+    pub(super) fn of(place: String, value: &'v Value) -> Read<Row<'v>> {
         let members = value
             .as_object()
             .ok_or_else(|| format!("{place}: {}", expected("an object", value)))?;
@@ -39,7 +39,7 @@ impl<'v> Row<'v> {
     }
 
     /// Absent where it is empty.
-    pub(super) fn text(&self, key: &str) -> Result<Option<String>, String> {
+    pub(super) fn text(&self, key: &str) -> Read<Option<String>> {
         let text = self
             .value(key)
             .map(|value| plain(&format!("{}.{key}", self.place), value))
@@ -47,13 +47,13 @@ impl<'v> Row<'v> {
         Ok(text.filter(|text| !text.is_empty()))
     }
 
-    pub(super) fn required(&self, key: &str) -> Result<String, String> {
+    pub(super) fn required(&self, key: &str) -> Read<String> {
         self.text(key)?
             .ok_or_else(|| format!("{}: has no {key}", self.place))
     }
 
     /// Whether the member is the second of two names. The names may be written as 0 and 1.
-    pub(super) fn second(&self, key: &str, names: [&str; 2], unsaid: bool) -> Result<bool, String> {
+    pub(super) fn second(&self, key: &str, names: [&str; 2], unsaid: bool) -> Read<bool> {
         let Some(text) = self.text(key)? else {
             return Ok(unsaid);
         };
@@ -68,11 +68,11 @@ impl<'v> Row<'v> {
         }
     }
 
-    pub(super) fn flag(&self, key: &str, unsaid: bool) -> Result<bool, String> {
+    pub(super) fn flag(&self, key: &str, unsaid: bool) -> Read<bool> {
         self.second(key, ["false", "true"], unsaid)
     }
 
-    pub(super) fn seconds(&self, key: &str) -> Result<Option<u64>, String> {
+    pub(super) fn seconds(&self, key: &str) -> Read<Option<u64>> {
         let Some(text) = self.text(key)? else {
             return Ok(None);
         };
@@ -87,7 +87,7 @@ impl<'v> Row<'v> {
     }
 
     /// The items of the lists of these names, each with its place.
-    fn list(&self, keys: &str) -> Result<Vec<(String, &'v Value)>, String> {
+    fn list(&self, keys: &str) -> Read<Vec<(String, &'v Value)>> {
         let mut all = Vec::new();
         for key in keys.split(',') {
             let Some(value) = self.value(key) else {
@@ -104,7 +104,7 @@ impl<'v> Row<'v> {
         Ok(all)
     }
 
-    pub(super) fn texts(&self, keys: &str, column: &str) -> Result<Vec<String>, String> {
+    pub(super) fn texts(&self, keys: &str, column: &str) -> Read<Vec<String>> {
         let mut texts = Vec::new();
         for (place, value) in self.list(keys)? {
             texts.push(match value.as_object() {
@@ -115,7 +115,7 @@ impl<'v> Row<'v> {
         Ok(texts)
     }
 
-    pub(super) fn rows(&self, keys: &str) -> Result<Vec<Row<'v>>, String> {
+    pub(super) fn rows(&self, keys: &str) -> Read<Vec<Row<'v>>> {
         self.list(keys)?
             .into_iter()
             .map(|(place, value)| Row::of(place, value))
@@ -123,7 +123,7 @@ impl<'v> Row<'v> {
     }
 
     /// The objects of the list, without what else stands in it.
-    pub(super) fn objects(&self, key: &str) -> Result<Vec<Row<'v>>, String> {
+    pub(super) fn objects(&self, key: &str) -> Read<Vec<Row<'v>>> {
         let mut all = self.list(key)?;
         all.retain(|(_, value)| value.is_object());
         all.into_iter()
@@ -131,13 +131,13 @@ impl<'v> Row<'v> {
             .collect()
     }
 
-    pub(super) fn nested(&self, key: &str) -> Result<Option<Row<'v>>, String> {
+    pub(super) fn nested(&self, key: &str) -> Read<Option<Row<'v>>> {
         self.value(key)
             .map(|value| Row::of(format!("{}.{key}", self.place), value))
             .transpose()
     }
 
-    pub(super) fn copy(&self, members: &str, into: &mut ImportedObject) -> Result<(), String> {
+    pub(super) fn copy(&self, members: &str, into: &mut ImportedObject) -> Read {
         for [ours, theirs, how] in table(members) {
             let value = match how.split_once('=') {
                 Some(("texts", column)) => Value::from(self.texts(theirs, column)?),
@@ -157,7 +157,7 @@ impl<'v> Row<'v> {
     }
 }
 
-pub(super) fn plain(place: &str, value: &Value) -> Result<String, String> {
+pub(super) fn plain(place: &str, value: &Value) -> Read<String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),

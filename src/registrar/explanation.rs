@@ -31,7 +31,31 @@ use gatepost_server::registry::RegisteredClient;
 use gatepost_store::{StoreError, clients};
 
 /// What was found, and what it is about.
-pub type Explained = (Vec<Finding>, Map<String, Value>);
+#[derive(Debug, Default)]
+pub struct Explained {
+    pub findings: Vec<Finding>,
+    pub about: Map<String, Value>,
+}
+
+impl Explained {
+    pub fn tell(&mut self, name: &str, value: impl Into<Value>) {
+        self.about.insert(name.to_owned(), value.into());
+    }
+
+    pub fn extend(&mut self, further: Explained) {
+        self.findings.extend(further.findings);
+        self.about.extend(further.about);
+    }
+}
+
+impl From<Finding> for Explained {
+    fn from(finding: Finding) -> Explained {
+        Explained {
+            findings: vec![finding],
+            about: Map::new(),
+        }
+    }
+}
 
 /// What stands before a token, a code or the like.
 const SECRET_BEGINNINGS: [&str; 4] = ["gpa_", "gpr_", "gpc_", "eyJ"];
@@ -62,7 +86,7 @@ pub fn explain(app: &App, what: &str, reach: &[&str]) -> Result<Explained, Store
             authorization_request(app, Parameters::from_pairs(but_tokens), false, reach)
         }
         Ok(Err(reason)) => Ok(refused(reason, None)),
-        Err(rule) => Ok((vec![Finding::broken(rule)], Map::new())),
+        Err(rule) => Ok(Finding::broken(rule).into()),
     }
 }
 
@@ -77,10 +101,15 @@ pub fn near(app: &App, client_id: &ClientId) -> Result<String, StoreError> {
 }
 
 pub fn refused(reason: Reason, detail: Option<&str>) -> Explained {
-    (vec![Finding::broken(told(reason, detail))], Map::new())
+    broken(reason, detail).into()
 }
 
-pub fn told(reason: Reason, detail: Option<&str>) -> String {
+/// A rule that is broken, and what breaks it.
+pub fn broken(reason: Reason, detail: Option<&str>) -> Finding {
+    Finding::broken(told(reason, detail))
+}
+
+fn told(reason: Reason, detail: Option<&str>) -> String {
     let detail = detail
         .map(|detail| format!(" ({detail})"))
         .unwrap_or_default();
@@ -202,7 +231,7 @@ pub fn authorization_request(
         None => sent,
     };
     if client.requires_pushed_requests && !was_pushed {
-        findings.push(Finding::broken(told(Reason::PushedRequestRequired, None)));
+        findings.push(broken(Reason::PushedRequestRequired, None));
     }
     let mut parameters = sent.clone();
     loop {
@@ -244,7 +273,10 @@ pub fn authorization_request(
         }
         parameters = repaired;
     }
-    Ok((findings, compared(&sent, client, &catalogue, all)))
+    Ok(Explained {
+        findings,
+        about: compared(&sent, client, &catalogue, all),
+    })
 }
 
 fn unknown(app: &App, named: &ClientId, reach: &[&str]) -> Result<Explained, StoreError> {
@@ -307,7 +339,7 @@ fn refused_later(
     let snapshot = app.registry.snapshot();
     let hint = request.unverified_id_token_hint.as_ref();
     if hint.is_some_and(|hint| id_tokens::claims(app, &snapshot, hint).is_none()) {
-        return Some(Finding::broken(told(Reason::InvalidIdTokenHint, None)));
+        return Some(broken(Reason::InvalidIdTokenHint, None));
     }
     no_way_to_sign_in(request, client, &snapshot.catalogue, reach)
 }
@@ -339,7 +371,7 @@ fn no_way_to_sign_in(
              acr_values=tenant:NAME",
         ),
     };
-    Some(Finding::broken(told(Reason::NoWayToSignIn, Some(&detail))))
+    Some(broken(Reason::NoWayToSignIn, Some(&detail)))
 }
 
 /// What was sent beside what is registered; with `all` also where nothing was sent.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use lexopt::Arg;
 
 use super::command::{COMMANDS, Command};
-use super::output::Failure;
+use super::output::{Failure, Outcome, misuse};
 use gatepost_protocol::registration::names::{hint, nearest};
 use gatepost_server::app::extension_grant::ExtensionGrant;
 use gatepost_server::config::settings::{SETTINGS, by_flag, flags};
@@ -32,7 +32,7 @@ pub(super) enum Wanted {
     Version,
 }
 
-pub(super) fn parse(arguments: Vec<OsString>) -> Result<Wanted, Failure> {
+pub(super) fn parse(arguments: Vec<OsString>) -> Outcome<Wanted> {
     let mut parser = lexopt::Parser::from_args(arguments.clone());
     let mut words = Vec::new();
     let mut options = BTreeMap::<String, Vec<String>>::new();
@@ -160,15 +160,13 @@ const WORD: &str = "[WORD]";
 const MOST: usize = 100_000;
 
 impl Invocation {
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Outcome {
         let broken = self.broken_by_values();
         let Some(rule) = broken.or_else(|| self.broken_by_options()) else {
             return Ok(());
         };
         let name = self.command.name;
-        Err(Failure::Usage(format!(
-            "`gatepost {name}` {rule}; try --help"
-        )))
+        misuse(format!("`gatepost {name}` {rule}; try --help"))
     }
 
     /// The rule of the command that its values break.
@@ -234,15 +232,13 @@ impl Invocation {
     }
 
     /// How much of a list is asked for.
-    pub(super) fn limit(&self) -> Result<Option<usize>, Failure> {
+    pub(super) fn limit(&self) -> Outcome<Option<usize>> {
         let Some(text) = self.option("--limit") else {
             return Ok(None);
         };
         match text.parse() {
             Ok(number) if (1..=MOST).contains(&number) => Ok(Some(number)),
-            Ok(_) | Err(_) => Err(Failure::Usage(format!(
-                "--limit must be a number from 1 to {MOST}"
-            ))),
+            Ok(_) | Err(_) => misuse(format!("--limit must be a number from 1 to {MOST}")),
         }
     }
 
@@ -251,7 +247,7 @@ impl Invocation {
     }
 
     /// The settings of the installation on this machine, unless others are given.
-    pub(super) fn source(&self) -> Result<Source, Failure> {
+    pub(super) fn source(&self) -> Outcome<Source> {
         Ok(Source::for_command(
             self.env_file.as_deref(),
             &self.settings,
@@ -259,14 +255,14 @@ impl Invocation {
     }
 
     /// Only the settings that are given.
-    pub(super) fn given_source(&self) -> Result<Source, Failure> {
+    pub(super) fn given_source(&self) -> Outcome<Source> {
         Ok(Source::from_environment(
             self.env_file.as_deref(),
             &self.settings,
         )?)
     }
 
-    pub(super) fn config(&self) -> Result<Config, Failure> {
+    pub(super) fn config(&self) -> Outcome<Config> {
         Ok(Config::load(&self.source()?)?)
     }
 }
@@ -369,7 +365,7 @@ fn flag_hint(name: &str, command: Option<&'static Command>) -> String {
     }
 }
 
-fn text(value: OsString) -> Result<String, Failure> {
+fn text(value: OsString) -> Outcome<String> {
     value
         .into_string()
         .map_err(|_| Failure::usage("arguments must be valid UTF-8"))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input::unread;
 use super::operator::Operator;
-use super::output::{self, Failure, printable};
+use super::output::{self, Outcome, misuse, note, printable, refuse, say};
 use super::user;
 use crate::audit_verification::{ChainFinding, ChainVerdict, Verification, Wrong};
 use crate::statements::audit_pages;
@@ -25,18 +25,16 @@ use gatepost_store::{Store, StoreError, installation, users};
 
 const LIMIT: i64 = 100;
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn list(invocation: &Invocation) -> Outcome {
     if invocation.has("--sub") && invocation.has("--user") {
-        return Err(Failure::usage(
-            "--user and --sub both name whom it is about: give one of them",
-        ));
+        return misuse("--user and --sub both name whom it is about: give one of them");
     }
     let mut filter = asked(invocation)?;
     let limit = invocation
         .limit()?
         .and_then(|limit| limit.try_into().ok())
         .unwrap_or(LIMIT);
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     if let Some(subject) = user::chosen(&operator, invocation)? {
         filter.sub = Some(subject.to_string());
     } else if let Some(sub) = &filter.sub {
@@ -50,7 +48,7 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// Which events are asked for; refused where none would ever be found.
-fn asked(invocation: &Invocation) -> Result<EventFilter, Failure> {
+fn asked(invocation: &Invocation) -> Outcome<EventFilter> {
     let filter = EventFilter {
         event: name(invocation, "--event")?,
         client_id: name(invocation, "--client")?,
@@ -66,15 +64,13 @@ fn asked(invocation: &Invocation) -> Result<EventFilter, Failure> {
     if let (Some(since), Some(until)) = (filter.since, filter.until)
         && since >= until
     {
-        return Err(Failure::usage(
-            "--since must be before --until: nothing lies between",
-        ));
+        return misuse("--since must be before --until: nothing lies between");
     }
     Ok(filter)
 }
 
 /// What is no name of an event would find nothing for ever.
-fn check_event(event: &str) -> Result<(), Failure> {
+fn check_event(event: &str) -> Outcome {
     if EVENTS.contains(&event) {
         return Ok(());
     }
@@ -84,12 +80,12 @@ fn check_event(event: &str) -> Result<(), Failure> {
         "--event \"{shown}\" is no name of an event{hint}; there are {}",
         EVENTS.join(", ")
     );
-    Err(Failure::Usage(rule))
+    misuse(rule)
 }
 
-pub(super) fn show(found: &[AuditRow], json: bool) -> Result<(), Failure> {
+pub(super) fn show(found: &[AuditRow], json: bool) -> Outcome {
     if json {
-        return output::line(&output::pretty(&found.iter().map(value).collect())?);
+        return say(&output::pretty(&found.iter().map(value).collect())?);
     }
     let headings = ["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"]
         .map(String::from)
@@ -97,17 +93,15 @@ pub(super) fn show(found: &[AuditRow], json: bool) -> Result<(), Failure> {
     output::table(headings, found.iter().map(cells).collect())
 }
 
-fn name(invocation: &Invocation, option: &str) -> Result<Option<String>, Failure> {
+fn name(invocation: &Invocation, option: &str) -> Outcome<Option<String>> {
     match invocation.option(option) {
-        Some("") => Err(Failure::Usage(format!(
-            "{option} is empty; leave it out for all"
-        ))),
+        Some("") => misuse(format!("{option} is empty; leave it out for all")),
         given => Ok(given.map(str::to_owned)),
     }
 }
 
 /// Somebody's, or one that only events know any longer: any other would find nothing for ever.
-fn check_subject(operator: &Operator, sub: &str) -> Result<(), Failure> {
+fn check_subject(operator: &Operator, sub: &str) -> Outcome {
     let of_subject = EventFilter {
         sub: Some(sub.to_owned()),
         ..EventFilter::default()
@@ -116,32 +110,28 @@ fn check_subject(operator: &Operator, sub: &str) -> Result<(), Failure> {
         || !audit_events::list(&operator.store, &of_subject, 1)?.is_empty();
     let sub = sub.escape_debug();
     let unknown = format!("no user and no event has the sub \"{sub}\"; --user takes a user name");
-    if is_known {
-        Ok(())
-    } else {
-        Err(Failure::Refused(unknown))
-    }
+    if is_known { Ok(()) } else { refuse(unknown) }
 }
 
-fn time(invocation: &Invocation, name: &str) -> Result<Option<Instant>, Failure> {
+fn time(invocation: &Invocation, name: &str) -> Outcome<Option<Instant>> {
     let Some(text) = invocation.option(name) else {
         return Ok(None);
     };
     let read = timestamp::parse(text).or_else(|| timestamp::parse(&format!("{text}T00:00:00Z")));
     match read {
         Some(time) => Ok(Some(time)),
-        None => Err(Failure::Usage(format!(
+        None => misuse(format!(
             "{name} must be a time as 2027-01-31T08:00:00Z, or a day as 2027-01-31"
-        ))),
+        )),
     }
 }
 
-fn print(event: &AuditRow, json: bool) -> Result<(), Failure> {
+fn print(event: &AuditRow, json: bool) -> Outcome {
     if json {
-        return output::line(&value(event).to_string());
+        return say(&value(event).to_string());
     }
     let cells: Vec<String> = cells(event).iter().map(|cell| printable(cell)).collect();
-    output::line(&cells.join("  "))
+    say(&cells.join("  "))
 }
 
 fn cells(event: &AuditRow) -> Vec<String> {
@@ -219,12 +209,7 @@ fn open_since(store: &Store) -> Result<Instant, StoreError> {
 
 /// Prints the latest, `limit` at most, then what comes, until nobody reads it or the command is
 /// ended. While the database is away it waits, and says so.
-fn follow(
-    operator: &Operator,
-    filter: &EventFilter,
-    limit: i64,
-    json: bool,
-) -> Result<(), Failure> {
+fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> Outcome {
     let store = &operator.store;
     let mut follower = Follower {
         store,
@@ -244,7 +229,7 @@ fn follow(
         match follower.look() {
             Ok(rows) => {
                 if is_away {
-                    output::note("the database answers again");
+                    note("the database answers again");
                 }
                 is_away = false;
                 for event in &rows {
@@ -253,7 +238,7 @@ fn follow(
             }
             Err(error) if error.is_passing() => {
                 if !is_away {
-                    output::note(&format!("{error}; trying again"));
+                    note(format!("{error}; trying again"));
                 }
                 is_away = true;
             }
@@ -262,10 +247,10 @@ fn follow(
     }
 }
 
-pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn verify(invocation: &Invocation) -> Outcome {
     // Before the rows: what a line tells of is there by then.
     let heads = invocation.option("--heads").map(read_heads).transpose()?;
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let is_held = heads.is_some();
     let mut verification = Verification::new(heads.unwrap_or_default(), operator.now()?.day());
     audit_pages::read_through(&operator.store, |(row, hash, after)| {
@@ -277,18 +262,18 @@ pub(super) fn verify(invocation: &Invocation) -> Result<(), Failure> {
         findings,
     } = verification.finish();
     for finding in &findings {
-        output::line(&sentence(finding))?;
+        say(&sentence(finding))?;
     }
     if !findings.is_empty() {
         let count = findings.len();
-        return Err(Failure::Refused(format!(
+        return refuse(format!(
             "the audit log is not as it was written; findings: {count}, rows: {rows}"
-        )));
+        ));
     }
-    output::line(&soundness(rows, chains, is_held))
+    say(&soundness(rows, chains, is_held))
 }
 
-fn read_heads(path: &str) -> Result<Vec<Head>, Failure> {
+fn read_heads(path: &str) -> Outcome<Vec<Head>> {
     let read = match path {
         "-" => heads_of(io::stdin().lock()),
         path => File::open(path).and_then(|file| heads_of(BufReader::new(file))),
@@ -300,10 +285,10 @@ fn read_heads(path: &str) -> Result<Vec<Head>, Failure> {
     };
     let heads = read.map_err(|error| unread(&name, &error))?;
     if heads.is_empty() {
-        return Err(Failure::Refused(format!(
+        return refuse(format!(
             "no line of {name} tells audit heads: give --heads the log of `gatepost serve`, which \
              tells them each minute"
-        )));
+        ));
     }
     Ok(heads)
 }

@@ -1,6 +1,7 @@
 //! Whether the audit log is as it was written. Rows go in by day, chain and number, after the heads
 //! that somebody kept elsewhere. Findings come out.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use gatepost_protocol::audit::audit_chain::{AuditRow, Hash, Head, NO_HASH};
@@ -77,12 +78,10 @@ pub struct ChainVerdict {
 impl Verification {
     /// Begins. A chain that a head names may be gone if it was kept until before `today`.
     pub fn new(heads: impl IntoIterator<Item = Head>, today: Day) -> Verification {
-        let heads_by_chain = BTreeMap::new();
-        let ends = BTreeMap::new();
         let mut verification = Verification {
             today,
-            heads: heads_by_chain,
-            ends,
+            heads: BTreeMap::new(),
+            ends: BTreeMap::new(),
             present: None,
             findings: Vec::new(),
             rows: 0,
@@ -108,12 +107,7 @@ impl Verification {
             hashes.push(head.hash);
         }
         if differs {
-            self.findings.push(ChainFinding {
-                wrong: Wrong::HeadsDiffer,
-                chain: head.chain,
-                seq: head.seq,
-                at: None,
-            });
+            self.found(Wrong::HeadsDiffer, &head.chain, head.seq, None);
         }
     }
 
@@ -125,16 +119,12 @@ impl Verification {
         let wrong = self.judge(&present, row, hash);
         let is_inserted = matches!(wrong, Some((Wrong::Inserted, _)));
         if row.seq > present.next && !is_inserted {
-            self.found(
-                Wrong::Removed { to: row.seq - 1 },
-                row,
-                present.next,
-                present.at,
-            );
+            let removed = Wrong::Removed { to: row.seq - 1 };
+            self.found(removed, &row.chain, present.next, present.at);
         }
         present.reported = wrong.is_some();
         if let Some((wrong, seq)) = wrong {
-            self.found(wrong, row, seq, Some(row.at));
+            self.found(wrong, &row.chain, seq, Some(row.at));
         }
         if !is_inserted {
             self.advance(&mut present, row, hash);
@@ -195,31 +185,19 @@ impl Verification {
         let Some(end) = self.ends.get(&after.chain).copied() else {
             return self.expect(after.clone());
         };
-        let finding = |wrong, seq| ChainFinding {
-            wrong,
-            chain: after.chain.clone(),
-            seq,
-            at: Some(end.at),
+        let (wrong, seq) = match end.seq.cmp(&after.seq) {
+            Ordering::Less => (Wrong::Removed { to: after.seq }, end.seq.saturating_add(1)),
+            Ordering::Greater => (Wrong::Inserted, after.seq.saturating_add(1)),
+            Ordering::Equal if end.hash != after.hash => (Wrong::Changed, end.seq),
+            Ordering::Equal => return,
         };
-        if end.seq < after.seq {
-            self.findings.push(finding(
-                Wrong::Removed { to: after.seq },
-                end.seq.saturating_add(1),
-            ));
-        }
-        if end.seq > after.seq {
-            self.findings
-                .push(finding(Wrong::Inserted, after.seq.saturating_add(1)));
-        }
-        if end.seq == after.seq && end.hash != after.hash {
-            self.findings.push(finding(Wrong::Changed, end.seq));
-        }
+        self.found(wrong, &after.chain, seq, Some(end.at));
     }
 
-    fn found(&mut self, wrong: Wrong, row: &AuditRow, seq: i64, at: Option<Instant>) {
+    fn found(&mut self, wrong: Wrong, chain: &str, seq: i64, at: Option<Instant>) {
         self.findings.push(ChainFinding {
             wrong,
-            chain: row.chain.clone(),
+            chain: chain.to_owned(),
             seq,
             at,
         });
@@ -227,27 +205,16 @@ impl Verification {
 
     /// Ends. What heads name and no row was there for is gone.
     pub fn finish(mut self) -> ChainVerdict {
-        for (chain, Expected { until, hashes }) in &self.heads {
+        for (chain, Expected { until, hashes }) in std::mem::take(&mut self.heads) {
             let Some((seq, _)) = hashes.last_key_value() else {
                 continue;
             };
-            let finding = |wrong, seq, at| ChainFinding {
-                wrong,
-                chain: chain.clone(),
-                seq,
-                at,
-            };
-            match self.ends.get(chain) {
+            match self.ends.get(&chain).copied() {
                 Some(end) if end.seq < *seq => {
-                    self.findings.push(finding(
-                        Wrong::Removed { to: *seq },
-                        end.seq.saturating_add(1),
-                        Some(end.at),
-                    ));
+                    let removed = Wrong::Removed { to: *seq };
+                    self.found(removed, &chain, end.seq.saturating_add(1), Some(end.at));
                 }
-                None if *until >= self.today => {
-                    self.findings.push(finding(Wrong::ChainRemoved, *seq, None))
-                }
+                None if until >= self.today => self.found(Wrong::ChainRemoved, &chain, *seq, None),
                 Some(_) | None => {}
             }
         }

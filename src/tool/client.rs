@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input;
 use super::operator::{Operator, await_everywhere};
-use super::output::{self, Failure, time};
+use super::output::{self, Failure, Outcome, note, refuse, say, time};
 use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::registration::problem::Finding;
@@ -46,7 +46,7 @@ use gatepost_store::clients::{self, ClientRow, SecretRow};
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys;
 
-pub(super) fn named(operator: &Operator, client_id: &ClientId) -> Result<ClientRow, Failure> {
+pub(super) fn named(operator: &Operator, client_id: &ClientId) -> Outcome<ClientRow> {
     clients::find(&operator.store, client_id)?
         .value
         .ok_or_else(|| missing(client_id))
@@ -60,14 +60,13 @@ fn missing(client_id: &ClientId) -> Failure {
     ))
 }
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let json = invocation.has("--json");
     let mut objects = Vec::new();
     for row in clients::list(&operator.store)? {
         let mut object = shown(&row);
         if let (false, Some(members)) = (json, object.as_object_mut()) {
-            let names = grant_types(&operator, &row);
+            let names = grant_types(operator, &row);
             members.insert(String::from("grant_types"), json!(names));
         }
         objects.push(object);
@@ -116,41 +115,38 @@ fn told_secret(secret: &SecretRow) -> Value {
     json!({"description": secret.description, "expires_at": secret.expires_at.map(time)})
 }
 
-pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let found = named(&operator, &ClientId::new(invocation.value(0)))?;
+pub(super) fn show(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let found = named(operator, &ClientId::new(invocation.value(0)))?;
     output::object(invocation.has("--json"), &shown(&found))
 }
 
-pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> Outcome {
     let client_id = ClientId::new(invocation.value(0));
     let event = client_event("client_revoked", &client_id, json!({}));
     operator.store.change_registry(|writer| {
-        match client_revocation::revoke_client(writer, &client_id, &event)? {
-            true => Ok(()),
-            false => Err(missing(&client_id)),
+        if client_revocation::revoke_client(writer, &client_id, &event)? {
+            Ok(())
+        } else {
+            Err(missing(&client_id))
         }
     })?;
     let name = in_text(client_id.as_str());
-    output::line(&format!("grants and tokens of {name} are over"))?;
+    say(format!("grants and tokens of {name} are over"))?;
     await_everywhere();
     Ok(())
 }
 
-pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn secret(invocation: &Invocation) -> Outcome {
     let expires_at = expires_at(invocation)?;
     let description = invocation.option("--description").unwrap_or_default();
     registration::names::display_text(description)
         .map_err(|rule| Failure::Usage(format!("--description {rule}")))?;
-    let (operator, installation) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let now = operator.now()?;
     if expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(Failure::refused(
-            "--expires-at is in the past: the secret would never be good",
-        ));
+        return refuse("--expires-at is in the past: the secret would never be good");
     }
-    let sealer = operator.sealers(&installation)?.client_secrets;
+    let sealer = operator.sealers()?.client_secrets;
     let client_id = ClientId::new(invocation.value(0));
     let text = SecretText::new(format!(
         "gps_{}",
@@ -169,12 +165,12 @@ pub(super) fn secret(invocation: &Invocation) -> Result<(), Failure> {
     }
     operator.store.change_registry(|writer| {
         put_secret(&operator, writer, &client_id, &new, is_replaced)?;
-        output::note("This secret is shown only now:");
+        note("This secret is shown only now:");
         output::only_copy(text.expose())
     })
 }
 
-fn expires_at(invocation: &Invocation) -> Result<Option<Instant>, Failure> {
+fn expires_at(invocation: &Invocation) -> Outcome<Option<Instant>> {
     let Some(text) = invocation.option("--expires-at") else {
         return Ok(None);
     };
@@ -189,7 +185,7 @@ fn put_secret(
     client_id: &ClientId,
     new: &SecretRow,
     is_replaced: bool,
-) -> Result<(), Failure> {
+) -> Outcome {
     let row = present(writer, client_id)?;
     check_takes_secrets(operator, &row)?;
     let old = if is_replaced { row.secrets } else { Vec::new() };
@@ -207,42 +203,41 @@ fn put_secret(
     Ok(())
 }
 
-fn present(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Result<ClientRow, Failure> {
+fn present(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Outcome<ClientRow> {
     let found = writer.reader.client(client_id)?;
     found.ok_or_else(|| missing(client_id))
 }
 
-fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Result<(), Failure> {
+fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Outcome {
     let client = read(operator, row).map_err(|problems| Failure::of_document(&problems))?;
     match client.authentication {
         ClientAuthenticationMethod::AnySecret
         | ClientAuthenticationMethod::ClientSecretBasic
         | ClientAuthenticationMethod::ClientSecretPost => Ok(()),
-        ClientAuthenticationMethod::None => Err(Failure::refused(
+        ClientAuthenticationMethod::None => refuse(
             "this client is public: register token_endpoint_auth_method client_secret_basic or \
              client_secret_post first",
-        )),
-        ClientAuthenticationMethod::PrivateKeyJwt => Err(Failure::refused(
-            "this client authenticates with its own key (private_key_jwt)",
-        )),
+        ),
+        ClientAuthenticationMethod::PrivateKeyJwt => {
+            refuse("this client authenticates with its own key (private_key_jwt)")
+        }
     }
 }
 
-pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
-    let sealer = operator.sealers(&installation)?.client_secrets;
-    let row = named(&operator, &ClientId::new(invocation.value(0)))?;
-    let mut client = read(&operator, &row)
+pub(super) fn test(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let sealer = operator.sealers()?.client_secrets;
+    let row = named(operator, &ClientId::new(invocation.value(0)))?;
+    let mut client = read(operator, &row)
         .map_err(|problems| output::not_served(row.client_id.as_str(), &problems))?;
     let mut of_document = None;
     if client.metadata_document {
-        of_document = Some(describe(&operator, &mut client)?);
+        of_document = Some(describe(operator, &mut client)?);
     }
     let now = operator.now()?;
     let digests: Vec<Option<SecretDigest>> =
         row.secrets.iter().map(|row| opened(row, &sealer)).collect();
-    let catalogue = catalogue(&operator)?;
-    let signing = signing(&operator, now)?;
+    let catalogue = catalogue(operator)?;
+    let signing = signing(operator, now)?;
     let mut findings = examine(&client, &digests, &signing, &catalogue, now);
     findings.extend(outlives_keys(&client, seasons(&operator.config).publish));
     findings.extend(of_document);
@@ -306,7 +301,7 @@ fn switched_off(client: &Client, catalogue: &Catalogue, config: &Config) -> Vec<
 }
 
 /// Adds what the client's metadata document says now, and tells what of it does not count.
-pub(super) fn describe(operator: &Operator, client: &mut Client) -> Result<Finding, Failure> {
+pub(super) fn describe(operator: &Operator, client: &mut Client) -> Outcome<Finding> {
     let outbound = operator.outbound()?;
     let asker = Asker::Worker(&outbound);
     let found = fetch_metadata_document(asker, client, Deadline::usual());
@@ -330,13 +325,13 @@ pub(super) fn describe(operator: &Operator, client: &mut Client) -> Result<Findi
 }
 
 /// The scopes and resources that are registered, as a server knows them.
-pub(super) fn catalogue(operator: &Operator) -> Result<Catalogue, Failure> {
+pub(super) fn catalogue(operator: &Operator) -> Outcome<Catalogue> {
     let rows = gatepost_store::catalogue::load(&operator.store)?.value;
     Ok(read_catalogue(rows)?)
 }
 
 /// The algorithms that there is a signing key for.
-pub(super) fn signing(operator: &Operator, now: Instant) -> Result<Vec<SigningAlgorithm>, Failure> {
+pub(super) fn signing(operator: &Operator, now: Instant) -> Outcome<Vec<SigningAlgorithm>> {
     let keys = signing_keys::load(&operator.store)?.value;
     let mut able = Vec::new();
     for key in keys {
@@ -351,7 +346,7 @@ fn shown_secret(
     row: &ClientRow,
     digests: &[Option<SecretDigest>],
     now: Instant,
-) -> Result<Finding, Failure> {
+) -> Outcome<Finding> {
     let shown = input::secret("Client secret: ")?;
     let found = row
         .secrets
@@ -414,15 +409,17 @@ fn tries(issuer: &str, client: &Client, catalogue: &Catalogue) -> Vec<String> {
     let shown = credentials(client, &client_id);
     let mut tries = Vec::new();
     if let Some(parameters) = sign_in(client, catalogue) {
-        tries.push(match client.requires_pushed_requests {
-            true => format!("curl {shown} -d '{parameters}' {issuer}/connect/par"),
-            false => format!("{issuer}/connect/authorize?client_id={client_id}&{parameters}"),
+        tries.push(if client.requires_pushed_requests {
+            format!("curl {shown} -d '{parameters}' {issuer}/connect/par")
+        } else {
+            format!("{issuer}/connect/authorize?client_id={client_id}&{parameters}")
         });
     }
     if client.allows_grant(&GrantType::ClientCredentials) {
-        let proof = match client.requires_dpop {
-            true => "-H 'DPoP: PROOF' ",
-            false => "",
+        let proof = if client.requires_dpop {
+            "-H 'DPoP: PROOF' "
+        } else {
+            ""
         };
         tries.push(format!(
             "curl {proof}{shown} -d grant_type=client_credentials {issuer}/connect/token"
@@ -476,10 +473,9 @@ fn credentials(client: &Client, client_id: &str) -> String {
     }
 }
 
-pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
     let client_id = ClientId::new(invocation.value(0));
-    operator.confirmed(named(&operator, &client_id))?;
+    operator.confirmed(named(operator, &client_id))?;
     let name = in_text(client_id.as_str());
     input::confirm(
         invocation,
@@ -488,20 +484,17 @@ pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     operator.store.change_registry(|writer| {
         present(writer, &client_id)?;
         if let Some(who) = who_names(writer, &client_id)? {
-            return Err(Failure::Refused(format!(
+            return refuse(format!(
                 "{name} is still named by {who}: apply that without it first"
-            )));
+            ));
         }
         Ok(remove_clients(writer, &[&client_id])?)
     })?;
-    output::line(&format!("removed {name}; what it was given is over"))
+    say(format!("removed {name}; what it was given is over"))
 }
 
 /// A registration that would be left pointing at nothing.
-fn who_names(
-    writer: &mut RegistryWriter<'_>,
-    client_id: &ClientId,
-) -> Result<Option<String>, Failure> {
+fn who_names(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Outcome<Option<String>> {
     for entry in writer.reader.catalogue()?.entries {
         if names(entry.kind, &entry.document, client_id) {
             return Ok(Some(format!("{} {}", entry.kind.as_str(), entry.name)));

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use super::arguments::{Invocation, named};
-use super::output::{self, Failure};
+use super::operator::Operator;
+use super::output::{Outcome, say};
 use gatepost_server::config::settings::SETTINGS;
 
 /// Made of `commands.txt`.
@@ -22,9 +23,11 @@ pub(super) struct Command {
 
 #[derive(Clone, Copy)]
 pub(super) enum Run {
-    Once(fn(&Invocation) -> Result<(), Failure>),
+    Once(fn(&Invocation) -> Outcome),
+    /// The same in the installation that the settings name.
+    Installed(fn(&Invocation, &Operator) -> Outcome),
     /// With an exit code of its own.
-    Stays(fn(&Invocation) -> Result<ExitCode, Failure>),
+    Stays(fn(&Invocation) -> Outcome<ExitCode>),
 }
 
 pub(super) struct CommandOption {
@@ -158,16 +161,16 @@ impl Command {
 }
 
 /// On a command, a group of them, or all: no help is refused.
-pub(super) fn help(words: &[String]) -> Result<(), Failure> {
+pub(super) fn help(words: &[String]) -> Outcome {
     let Some(first) = words.first() else {
-        return output::line(&overview());
+        return say(&overview());
     };
     let beginning = format!("{first} ");
     let in_group: Vec<&Command> = COMMANDS
         .iter()
         .filter(|command| command.name.starts_with(&beginning))
         .collect();
-    output::line(&match named(words) {
+    say(&match named(words) {
         // `secret` is a command and the beginning of another.
         Some(command) if command.name == first && !in_group.is_empty() => {
             format!(
@@ -249,7 +252,7 @@ pub(super) fn fill<'a>(
 }
 
 /// `gatepost man`: the manual page, in roff.
-pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
+pub(super) fn man(_: &Invocation) -> Outcome {
     let mut page = format!(
         ".TH GATEPOST 1 \"\" \"gatepost {}\" \"Gatepost\"\n\
          .SH NAME\ngatepost \\- an OpenID Connect and OAuth 2.0 provider\n\
@@ -282,7 +285,7 @@ pub(super) fn man(_: &Invocation) -> Result<(), Failure> {
             roff(&meaning)
         ));
     }
-    output::line(&format!("{page}.SH EXIT STATUS\n{}", roff(EXIT_CODES)))
+    say(format!("{page}.SH EXIT STATUS\n{}", roff(EXIT_CODES)))
 }
 
 /// A line of text: hyphens as typed, nothing taken for a request or an escape.

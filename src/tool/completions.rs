@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::arguments::Invocation;
 use super::command::COMMANDS;
-use super::output::{self, Failure};
+use super::output::{Failure, Outcome, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_server::config::settings::flags;
 
 const FILE: &str = "FILE";
 
-pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation) -> Outcome {
     let settings = flags();
     let (template, separator, rows) = match invocation.value(0) {
         "bash" => (
@@ -37,7 +37,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     for (place, text) in places.into_iter().zip(rows) {
         script = script.replace(place, &text);
     }
-    output::line(&script)
+    say(&script)
 }
 
 fn no_shell(name: &str) -> Failure {
@@ -131,15 +131,17 @@ fn option_cases(is_zsh: bool) -> Vec<String> {
 fn case(is_zsh: bool, before: String, array: &str, offered: &[(&str, String)]) -> String {
     let mut texts = Vec::new();
     for (word, meaning) in offered {
-        texts.push(match is_zsh {
-            true => quoted(&format!("{word}:{meaning}")),
-            false => (*word).to_owned(),
+        texts.push(if is_zsh {
+            quoted(&format!("{word}:{meaning}"))
+        } else {
+            (*word).to_owned()
         });
     }
     let texts = texts.join(" ");
-    match is_zsh {
-        true => format!("        ({before}) {array}=({texts}) ;;"),
-        false => format!("        {before}) {array}={} ;;", quoted(&texts)),
+    if is_zsh {
+        format!("        ({before}) {array}=({texts}) ;;")
+    } else {
+        format!("        {before}) {array}={} ;;", quoted(&texts))
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::arguments::Invocation;
-use super::operator::Operator;
-use super::output::{self, Failure, time};
+use super::operator::{Opened, Operator};
+use super::output::{self, Failure, Outcome, time};
 use super::{client, idp, sealed, serve};
 use crate::statements::examination;
 use gatepost_protocol::keys::key_schedule::{announced, current};
@@ -56,7 +56,7 @@ macro_rules! judge {
 mod distance;
 mod outside;
 
-pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation) -> Outcome {
     let mut findings = Vec::new();
     if let Err(failure) = examine(invocation, &mut findings) {
         findings.extend(failure.to_string().lines().map(Finding::broken));
@@ -74,7 +74,7 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
     )
 }
 
-fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Outcome {
     let source = invocation.source()?;
     let config = invocation.config()?;
     judge_settings(&source, &config, findings);
@@ -133,7 +133,7 @@ fn open_file(source: &Source) -> Option<PathBuf> {
 }
 
 /// Whether letters can go out. Nothing where there is no e-mail.
-fn letters(config: &Config, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+fn letters(config: &Config, findings: &mut Vec<Finding>) -> Outcome {
     let (Some(mail), Some(postman)) = (
         &config.mail,
         postman(config).map_err(Failure::Configuration)?,
@@ -179,20 +179,17 @@ struct Inside {
 }
 
 /// The database and what is in it; `None` after a fault that was told.
-fn installed(
-    invocation: &Invocation,
-    findings: &mut Vec<Finding>,
-) -> Result<Option<Inside>, Failure> {
-    let operator = Operator::open(invocation)?;
-    let examined = examination::examine(&operator.store, operator.config.database_connections)?;
+fn installed(invocation: &Invocation, findings: &mut Vec<Finding>) -> Outcome<Option<Inside>> {
+    let opened = Opened::open(invocation)?;
+    let examined = examination::examine(&opened.store, opened.config.database_connections)?;
     findings.extend(examined.findings);
     findings.push(distance::judged(examined.round_trip));
     if output::has(findings, Verdict::Broken) {
         return Ok(None);
     }
-    examination::keeps_statements(&operator.store)?;
-    let (operator, installation) = Operator::open_installed(invocation)?;
-    installation::check_lowering(&installation)?;
+    examination::keeps_statements(&opened.store)?;
+    let operator = Operator::open(invocation)?;
+    installation::check_lowering(&operator.installation)?;
     let store = &operator.store;
     let now = operator.now()?;
     let horizons = operator.horizons(clients::longest_lifetimes(store)?.value);
@@ -210,9 +207,7 @@ fn installed(
         (2_000_000..=far).contains(&skew)
             => weak "{off} ms off the database's: have both follow NTP",
     } else "{off} ms off the database's");
-    let derived = operator
-        .master_secret()?
-        .derive(&installation.id, &installation.issuer);
+    let derived = operator.derived()?;
     let sealers = Sealers::new(&derived);
     let lost = some(&sealed::lost(&operator, &sealers)?);
     judge!(findings, "secret", {
@@ -253,7 +248,7 @@ fn installed(
     Ok(Some(Inside { nonces, proving }))
 }
 
-fn proving(operator: &Operator) -> Result<Proving, Failure> {
+fn proving(operator: &Operator) -> Outcome<Proving> {
     let mut proving = Proving::default();
     let rows = clients::list(&operator.store)?;
     for row in rows.iter().filter(|row| row.enabled) {
@@ -282,7 +277,7 @@ fn some(names: &[String]) -> String {
 
 /// Sums up what `client test` and `idp test` say: which of them find something broken, and which
 /// something weak.
-fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Result<[String; 2], Failure> {
+fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Outcome<[String; 2]> {
     let signing = client::signing(operator, now)?;
     let catalogue = match client::catalogue(operator) {
         Ok(catalogue) => catalogue,

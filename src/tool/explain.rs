@@ -10,14 +10,14 @@ mod token;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::operator::Operator;
-use super::output::{self, Failure};
+use super::operator::{Opened, Operator};
+use super::output::{self, Failure, Outcome, misuse, note, refuse};
 use super::{audit, reference};
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::words::parameters::Parameters;
+use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::explanation::{
     Explained, authorization_request, is_secret, query_of, refused,
@@ -30,75 +30,66 @@ use gatepost_store::audit_events::{self, EventFilter};
 /// Longer is no request that the server takes.
 const LONGEST: u64 = 128 * 1_024;
 
-pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation) -> Outcome {
     let what = invocation.value(0).trim();
     let start = what.get(..2).unwrap_or_default();
-    if what.len() == 6 && start.eq_ignore_ascii_case("GP") {
-        return reference::help(&[what.to_uppercase()]);
+    match what {
+        _ if what.len() == 6 && start.eq_ignore_ascii_case("GP") => {
+            reference::help(&[what.to_uppercase()])
+        }
+        "-" => from_input(invocation),
+        _ if is_secret(what) => misuse(
+            "write it to standard input, as `gatepost explain - < FILE`: others may read a \
+             command line",
+        ),
+        _ if what.contains('=') => {
+            let explained = address(&app(invocation)?, what, invocation.has("--all"))?;
+            show(invocation, "the request", explained)
+        }
+        _ => misuse("WHAT must be a code as GP1105, the address of an authorization request, or -"),
     }
-    let ((findings, about), name) = explained(invocation, what)?;
-    let is_empty = about.is_empty();
-    let about = Value::Object(about);
+}
+
+/// Prints the findings about the token or the request.
+fn show(invocation: &Invocation, name: &str, explained: Explained) -> Outcome {
+    let is_empty = explained.about.is_empty();
+    let about = Value::Object(explained.about);
     let text = if is_empty {
         String::new()
     } else {
         format!("\n\n{}", output::members_of(&about))
     };
-    output::findings(
-        invocation.has("--json"),
-        name,
-        &findings,
-        &text,
-        "about",
-        about,
-    )
-}
-
-/// The findings, and what they are about: the token or the request.
-fn explained(invocation: &Invocation, what: &str) -> Result<(Explained, &'static str), Failure> {
-    match what {
-        "-" => from_input(invocation),
-        _ if is_secret(what) => Err(Failure::usage(
-            "write it to standard input, as `gatepost explain - < FILE`: others may read a \
-             command line",
-        )),
-        _ if what.contains('=') => Ok((
-            address(&app(invocation)?, what, invocation.has("--all"))?,
-            "the request",
-        )),
-        _ => Err(Failure::usage(
-            "WHAT must be a code as GP1105, the address of an authorization request, or -",
-        )),
-    }
+    let json = invocation.has("--json");
+    output::findings(json, name, &explained.findings, &text, "about", about)
 }
 
 /// A token or a token request.
-fn from_input(invocation: &Invocation) -> Result<(Explained, &'static str), Failure> {
+fn from_input(invocation: &Invocation) -> Outcome {
     let text = read_input()?;
     let is_request = text.expose().contains("grant_type=");
     if !is_request && !may_be_token(text.expose()) {
-        return Err(Failure::usage(
+        return misuse(
             "this is neither a token nor a request to /connect/token, and nothing else is \
              judged here: no request to /connect/par, UserInfo or others, and no header \
              alone. Give one token, code or DPoP proof without the name of its header; or \
              the form with grant_type, below its headers Authorization and DPoP",
-        ));
+        );
     }
     let app = app(invocation)?;
-    let (judged, name) = match is_request {
-        true => (token::request(&app, text.expose()), "the request"),
-        false => (token::token(&app, &text), "the token"),
-    };
-    Ok((judged.or_else(explain_refusal)?, name))
+    if is_request {
+        let judged = token::request(&app, text.expose());
+        return show(invocation, "the request", judged.or_else(explain_refusal)?);
+    }
+    let judged = token::token(&app, &text);
+    show(invocation, "the token", judged.or_else(explain_refusal)?)
 }
 
-fn read_input() -> Result<SecretText, Failure> {
+fn read_input() -> Outcome<SecretText> {
     let mut text = String::new();
     let input = io::stdin().lock();
     let length = input.take(LONGEST + 1).read_to_string(&mut text)?;
     if text.trim().is_empty() || u64::try_from(length).is_ok_and(|length| length > LONGEST) {
-        let rule = "standard input must hold a token or a token request, of 128 KiB at most";
-        return Err(Failure::refused(rule));
+        return refuse("standard input must hold a token or a token request, of 128 KiB at most");
     }
     Ok(SecretText::new(text.trim()))
 }
@@ -113,32 +104,30 @@ fn may_be_token(text: &str) -> bool {
 }
 
 /// `gatepost explain request ID`
-pub(super) fn request(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn request(invocation: &Invocation) -> Outcome {
     let id = invocation.value(0);
     if !is_harmless(id) {
-        return Err(Failure::usage(
-            "ID must be what X-Request-Id of the answer was",
-        ));
+        return misuse("ID must be what X-Request-Id of the answer was");
     }
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let filter = EventFilter {
         request_id: Some(id.to_owned()),
         ..EventFilter::default()
     };
     let found = audit_events::list(&operator.store, &filter, 1_000)?;
     let none = "No audit event has this id: requests that change nothing write none.";
-    output::note(if found.is_empty() { none } else { "" });
-    output::note(&format!(
+    note(if found.is_empty() { none } else { "" });
+    note(format!(
         "The log has the rest: journalctl -u gatepost --grep 'id={id}'"
     ));
     audit::show(&found, invocation.has("--json"))
 }
 
 /// What the server would judge by, if it is of the same binary.
-fn app(invocation: &Invocation) -> Result<App, Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+fn app(invocation: &Invocation) -> Outcome<App> {
+    let operator = Operator::open(invocation)?;
     let master = operator.master_secret()?;
-    let Operator { config, store } = operator;
+    let Opened { config, store } = operator.opened;
     let extensions = Extensions {
         table: invocation.extension_grants,
         functions: store.clone(),
@@ -150,7 +139,7 @@ fn app(invocation: &Invocation) -> Result<App, Failure> {
 }
 
 /// The address of an authorization request, or what stands behind its `?`.
-fn address(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
+fn address(app: &App, what: &str, all: bool) -> Outcome<Explained> {
     let query = query_of(&app.config, what).map_err(Failure::Usage)?;
     match Parameters::parse(query.as_bytes()) {
         Ok(sent) => Ok(authorization_request(app, sent, all, &[""])?),
@@ -161,14 +150,17 @@ fn address(app: &App, what: &str, all: bool) -> Result<Explained, Failure> {
 /// What was found; or the failure that the endpoint would answer with.
 type Judged = Result<Explained, EndpointFailure>;
 
+/// Ends an explanation by the rule that is broken. Which `error` the server answers is not told.
+fn refusal(reason: Reason, detail: &str) -> EndpointFailure {
+    let refused = TokenError::new(TokenErrorCode::InvalidRequest, reason);
+    let detail = Some(detail.to_owned());
+    TokenError { detail, ..refused }.into()
+}
+
 /// A refusal is a finding, too. Of the others an explanation only meets that of the store.
 fn explain_refusal(failure: EndpointFailure) -> Judged {
     match failure {
         EndpointFailure::Refused(refusal) => Ok(refused(refusal.reason, refusal.detail.as_deref())),
         failure => Err(failure),
     }
-}
-
-fn only(finding: Finding) -> Explained {
-    (vec![finding], Map::new())
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use gatepost_server::config::{ListenAddress, Listeners, cause};
 
 use super::arguments::Invocation;
-use super::output::{self, Failure};
+use super::output::{self, Outcome, refuse, say};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation) -> Outcome {
     // It also runs where the installation is not root's, and asks the usual address without any
     // settings.
     let listeners = Listeners::load(&invocation.given_source()?)?;
@@ -34,25 +34,25 @@ pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
             format!("/healthz over unix:{}", path.display()),
         ),
     };
-    output::line(&judged(answer, word, &place)?)
+    say(&judged(answer, word, &place)?)
 }
 
 /// The server's words where it is what `word` says.
-fn judged(answer: std::io::Result<Answer>, word: &str, place: &str) -> Result<String, Failure> {
+fn judged(answer: std::io::Result<Answer>, word: &str, place: &str) -> Outcome<String> {
     match answer {
         Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => Ok(answer.said(word)),
         Ok(answer) => {
             let status = answer.status.escape_debug();
-            Err(Failure::Refused(format!(
+            refuse(format!(
                 "{}: {place} answers \"{status}\"",
                 answer.said(&format!("not {word}"))
-            )))
+            ))
         }
         Err(error) => {
             let cause = cause(&error);
-            Err(Failure::Refused(format!(
+            refuse(format!(
                 "not {word}: {place}: {cause}: is `gatepost serve` running?"
-            )))
+            ))
         }
     }
 }

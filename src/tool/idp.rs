@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::Invocation;
 use super::operator::Operator;
-use super::output::{self, Failure};
+use super::output::{self, Outcome, refuse};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::registration::{ObjectKind, provider};
@@ -18,10 +18,9 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use gatepost_store::catalogue::{self, CatalogueRow};
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let mut objects = Vec::new();
-    for stored in registered(&operator)? {
+    for stored in registered(operator)? {
         objects.push(shown(&read(&stored)?, stored.sealed_secret.is_some()));
     }
     let columns = [
@@ -53,14 +52,14 @@ fn shown(provider: &IdentityProvider, has_secret: bool) -> Value {
     })
 }
 
-pub(super) fn known(operator: &Operator) -> Result<Vec<IdentityProvider>, Failure> {
+pub(super) fn known(operator: &Operator) -> Outcome<Vec<IdentityProvider>> {
     Ok(registered(operator)?
         .iter()
         .filter_map(|row| read(row).ok())
         .collect())
 }
 
-pub(super) fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failure> {
+pub(super) fn registered(operator: &Operator) -> Outcome<Vec<CatalogueRow>> {
     let entries = catalogue::load(&operator.store)?.value.entries;
     Ok(entries
         .into_iter()
@@ -68,18 +67,17 @@ pub(super) fn registered(operator: &Operator) -> Result<Vec<CatalogueRow>, Failu
         .collect())
 }
 
-pub(super) fn read(row: &CatalogueRow) -> Result<IdentityProvider, Failure> {
+pub(super) fn read(row: &CatalogueRow) -> Outcome<IdentityProvider> {
     provider::from_json(&row.document, "")
         .map_err(|problems| output::not_served(&row.name, &problems))
 }
 
 /// Whether people can sign in at a provider, as far as it can be asked without one of them.
-pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
+pub(super) fn test(invocation: &Invocation, operator: &Operator) -> Outcome {
     let name = invocation.value(0);
-    let row = named(&operator, name)?;
+    let row = named(operator, name)?;
     let provider = read(&row)?;
-    let sealers = operator.unchecked_sealers(&installation)?;
+    let sealers = operator.unchecked_sealers()?;
     let outbound = operator.outbound()?;
     let findings = tried(&outbound, &sealers.client_secrets, &row, &provider);
     let mut text = String::from("\n\nRegister there:");
@@ -99,16 +97,16 @@ pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
     )
 }
 
-fn named(operator: &Operator, name: &str) -> Result<CatalogueRow, Failure> {
+fn named(operator: &Operator, name: &str) -> Outcome<CatalogueRow> {
     let mut all = registered(operator)?;
     if let Some(index) = all.iter().position(|entry| entry.name == name) {
         return Ok(all.swap_remove(index));
     }
     let nearest = hint(name, all.iter().map(|entry| entry.name.as_str()));
-    Err(Failure::Refused(format!(
+    refuse(format!(
         "there is no identity provider {}{nearest}",
         name.escape_debug()
-    )))
+    ))
 }
 
 /// Our addresses that the provider must know: how JSON names each, what the pages of providers call

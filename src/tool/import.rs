@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::output::{self, Failure};
+use super::output::{self, Failure, Outcome, misuse, note, say};
 use super::registry;
 use gatepost_import::{Import, identity_server, keycloak};
 use gatepost_store::clock::time_of_day;
 
-pub(super) fn from_identity_server(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn from_identity_server(invocation: &Invocation) -> Outcome {
     let issuers = invocation
         .every("--issuer")
         .into_iter()
@@ -21,18 +21,18 @@ pub(super) fn from_identity_server(invocation: &Invocation) -> Result<(), Failur
 }
 
 /// A scheme, and the issuer that it stands for.
-fn issuer(typed: &str) -> Result<(String, String), Failure> {
+fn issuer(typed: &str) -> Outcome<(String, String)> {
     match typed.split_once('=') {
         Some((scheme, issuer)) if !scheme.is_empty() && !issuer.is_empty() => {
             Ok((scheme.to_owned(), issuer.to_owned()))
         }
-        Some(_) | None => Err(Failure::Usage(format!(
+        Some(_) | None => misuse(format!(
             "--issuer {typed:?} is no SCHEME=ISSUER, as Corp=https://login.example.com"
-        ))),
+        )),
     }
 }
 
-pub(super) fn from_keycloak(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn from_keycloak(invocation: &Invocation) -> Outcome {
     print(invocation, |realm| {
         let mut import = keycloak::read(&realm)?;
         if invocation.has("--trust-email") {
@@ -42,16 +42,13 @@ pub(super) fn from_keycloak(invocation: &Invocation) -> Result<(), Failure> {
     })
 }
 
-fn print(
-    invocation: &Invocation,
-    read: impl FnOnce(Value) -> Result<Import, String>,
-) -> Result<(), Failure> {
+fn print(invocation: &Invocation, read: impl FnOnce(Value) -> Result<Import, String>) -> Outcome {
     let parse = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
     let theirs = registry::read(invocation.value(0), 256 * 1_048_576, parse)?;
     let (document, notes) = read(theirs).map_err(Failure::Refused)?.finish();
-    output::line(&output::pretty(&document)?)?;
+    say(&output::pretty(&document)?)?;
     for line in notes {
-        output::note(&format!("note: {}", output::printable(&line)));
+        note(format!("note: {}", output::printable(&line)));
     }
     Ok(())
 }

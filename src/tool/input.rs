@@ -4,16 +4,16 @@
 use std::io::{self, BufRead, ErrorKind, IsTerminal, Read};
 
 use super::arguments::Invocation;
-use super::output::{self, Failure};
+use super::output::{Failure, Outcome, note, refuse};
 use gatepost_protocol::login::password::LONGEST_PASSWORD;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_server::app::password_rules::PasswordRules;
 
 /// Asks twice at a terminal; otherwise takes the first line of standard input.
-pub(super) fn new_password(rules: &PasswordRules) -> Result<SecretText, Failure> {
+pub(super) fn new_password(rules: &PasswordRules) -> Outcome<SecretText> {
     let password = secret("Password: ")?;
     if io::stdin().is_terminal() && secret("Once more: ")? != password {
-        return Err(Failure::refused("the two passwords differ"));
+        return refuse("the two passwords differ");
     }
     rules
         .check(password.expose())
@@ -22,7 +22,7 @@ pub(super) fn new_password(rules: &PasswordRules) -> Result<SecretText, Failure>
 }
 
 /// Asks once, without echo; otherwise takes the first line of standard input.
-pub(super) fn secret(question: &str) -> Result<SecretText, Failure> {
+pub(super) fn secret(question: &str) -> Outcome<SecretText> {
     if io::stdin().is_terminal() {
         return Ok(SecretText::new(rpassword::prompt_password(question)?));
     }
@@ -44,17 +44,17 @@ pub(super) fn asks(invocation: &Invocation) -> bool {
     !invocation.has("--yes") && io::stdin().is_terminal()
 }
 
-pub(super) fn confirm(invocation: &Invocation, question: &str) -> Result<(), Failure> {
+pub(super) fn confirm(invocation: &Invocation, question: &str) -> Outcome {
     if !asks(invocation) {
         return Ok(());
     }
-    output::note(&format!("{question} Type yes to go on:"));
+    note(format!("{question} Type yes to go on:"));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     if answer.trim() == "yes" {
         Ok(())
     } else {
-        Err(Failure::refused("nothing was changed"))
+        refuse("nothing was changed")
     }
 }
 
@@ -76,11 +76,9 @@ pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
 }
 
 /// The failure says where it stops being text.
-pub(super) fn utf8(name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+pub(super) fn utf8(name: &str, bytes: Vec<u8>) -> Outcome<String> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(Failure::Refused(format!(
-            "{name} is UTF-16: save it as UTF-8"
-        )));
+        return refuse(format!("{name} is UTF-16: save it as UTF-8"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let sound = error

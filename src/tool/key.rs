@@ -12,7 +12,7 @@ use super::arguments::Invocation;
 use super::imported_key::{self, ImportedKey};
 use super::input::{self, unread};
 use super::operator::{EVERYWHERE, Operator};
-use super::output::{self, Failure, time};
+use super::output::{self, Failure, Outcome, misuse, note, refuse, say, time};
 use super::registry::{bytes_of, called};
 use gatepost_protocol::keys::key_schedule::{
     KeySeasons, KeyStanding, KeyState, KeyTimes, announced, current, standing,
@@ -27,8 +27,7 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys::{self, SigningKeyRow};
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let now = operator.now()?;
     let json = invocation.has("--json");
     let keys = signing_keys::load(&operator.store)?.value;
@@ -74,37 +73,38 @@ fn shown(key: &SigningKeyRow, standing: &KeyStanding, json: bool) -> Value {
     value
 }
 
-pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn rotate(invocation: &Invocation) -> Outcome {
     let algorithms = algorithms(invocation)?;
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
     }
-    let (operator, mut rotation) = Rotation::open(invocation)?;
-    let mut lines = rotation.perform_all(&operator, &algorithms)?;
+    let mut rotation = Rotation::open(invocation)?;
+    let mut lines = rotation.perform_all(&algorithms)?;
     if invocation.has("--now") {
-        rotation.hasten(&operator)?;
-        lines = rotation.perform_all(&operator, &algorithms)?;
+        rotation.hasten()?;
+        lines = rotation.perform_all(&algorithms)?;
     }
-    output::line(&lines.join("\n"))
+    say(&lines.join("\n"))
 }
 
 /// All of them, unless one is named.
-fn algorithms(invocation: &Invocation) -> Result<Vec<SigningAlgorithm>, Failure> {
+fn algorithms(invocation: &Invocation) -> Outcome<Vec<SigningAlgorithm>> {
     let Some(name) = invocation.option("--algorithm") else {
         return Ok(SigningAlgorithm::ALL.to_vec());
     };
     match SigningAlgorithm::from_name(name) {
         Some(algorithm) => Ok(vec![algorithm]),
-        None => Err(Failure::Usage(format!(
+        None => misuse(format!(
             "--algorithm must be RS256, ES256 or EdDSA, not \"{}\"",
             name.escape_debug()
-        ))),
+        )),
     }
 }
 
 const ERASES: &str = "This erases the private part of the key that signs now.";
 
 struct Rotation {
+    operator: Operator,
     seasons: KeySeasons,
     sealer: Sealer,
     now: Instant,
@@ -113,39 +113,32 @@ struct Rotation {
 }
 
 impl Rotation {
-    fn open(invocation: &Invocation) -> Result<(Operator, Rotation), Failure> {
-        let (operator, installation) = Operator::open_installed(invocation)?;
-        let seasons = key_keeping::seasons(&operator.config);
-        let sealer = operator.sealers(&installation)?.signing_keys;
-        let now = operator.now()?;
-        Ok((
+    fn open(invocation: &Invocation) -> Outcome<Rotation> {
+        let operator = Operator::open(invocation)?;
+        Ok(Rotation {
+            seasons: key_keeping::seasons(&operator.config),
+            sealer: operator.sealers()?.signing_keys,
+            now: operator.now()?,
+            at_once: false,
             operator,
-            Rotation {
-                seasons,
-                sealer,
-                now,
-                at_once: false,
-            },
-        ))
+        })
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut RegistryWriter<'_>) -> Outcome<T>) -> Outcome<T> {
+        self.operator.store.change_registry(change)
     }
 
     /// From now on the key that is announced takes over at once. Not before every process publishes
     /// it: what one of them signs, no key set of another may disown.
-    fn hasten(&mut self, operator: &Operator) -> Result<(), Failure> {
-        output::note(
-            "The new key is announced. In 2 seconds every process publishes it; then it signs.",
-        );
+    fn hasten(&mut self) -> Outcome {
+        note("The new key is announced. In 2 seconds every process publishes it; then it signs.");
         thread::sleep(EVERYWHERE);
-        (self.now, self.at_once) = (operator.now()?, true);
+        (self.now, self.at_once) = (self.operator.now()?, true);
         Ok(())
     }
 
-    fn perform_all(
-        &self,
-        operator: &Operator,
-        algorithms: &[SigningAlgorithm],
-    ) -> Result<Vec<String>, Failure> {
-        operator.store.change_registry(|writer| {
+    fn perform_all(&self, algorithms: &[SigningAlgorithm]) -> Outcome<Vec<String>> {
+        self.change(|writer| {
             let mut lines = Vec::new();
             for algorithm in algorithms {
                 lines.push(self.perform(writer, *algorithm, None)?);
@@ -159,7 +152,7 @@ impl Rotation {
         writer: &mut RegistryWriter<'_>,
         algorithm: SigningAlgorithm,
         kid: Option<&str>,
-    ) -> Result<String, Failure> {
+    ) -> Outcome<String> {
         let rows = writer.reader.signing_keys()?;
         let scheduled = key_keeping::scheduled(&rows);
         let kid =
@@ -221,7 +214,7 @@ impl Rotation {
         writer: &mut RegistryWriter<'_>,
         rows: &[SigningKeyRow],
         successor: &SigningKeyRow,
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Outcome<Option<Value>> {
         let Some(old) = self.signer(rows, successor.algorithm) else {
             return Ok(None);
         };
@@ -242,6 +235,69 @@ impl Rotation {
         Ok(Some(
             json!({"kid": old.kid, "old": before, "new": after, "erased": self.at_once}),
         ))
+    }
+
+    /// Has the next key announced, or take over, where this one signs; answers whether it does.
+    fn succeed(&self, writer: &mut RegistryWriter<'_>, kid: &str) -> Outcome<bool> {
+        let rows = writer.reader.signing_keys()?;
+        let algorithm = find(&rows, kid)?.algorithm;
+        let signer = self.signer(&rows, algorithm);
+        let signs = signer.is_some_and(|signer| signer.kid == kid);
+        if signs {
+            self.perform(writer, algorithm, None)?;
+        }
+        Ok(signs)
+    }
+
+    /// Removes the key; answers the one that signs in its place, where it did.
+    fn remove(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        kid: &str,
+        signed: bool,
+    ) -> Outcome<Option<String>> {
+        let rows = writer.reader.signing_keys()?;
+        let leaked = find(&rows, kid)?;
+        writer.remove_signing_key(kid)?;
+        let successor = self.signer(&rows, leaked.algorithm);
+        let successor = successor.filter(|_| signed).map(|key| key.kid.clone());
+        let detail = json!({
+            "kid": kid,
+            "alg": leaked.algorithm.as_str(),
+            "old": times_of(leaked),
+            "successor": successor,
+        });
+        writer.audit(&audit_event("signing_key_retired", detail))?;
+        Ok(successor)
+    }
+
+    /// Answers its name, and what to tell.
+    fn take_in(
+        &self,
+        writer: &mut RegistryWriter<'_>,
+        key: &ImportedKey,
+        kid: Option<&str>,
+    ) -> Outcome<(String, String)> {
+        let rows = writer.reader.signing_keys()?;
+        let row = key_of(
+            key.algorithm,
+            &key.pkcs8,
+            self.times_of_new_key(),
+            &self.sealer,
+        )?;
+        let row = SigningKeyRow {
+            kid: kid.map_or(row.kid, str::to_owned),
+            ..row
+        };
+        check_new(&rows, &row)?;
+        writer.insert_signing_key(&row)?;
+        let replaced = self.take_over(writer, &rows, &row)?;
+        let alg = key.algorithm.as_str();
+        let detail =
+            json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
+        writer.audit(&audit_event("signing_key_imported", detail))?;
+        let line = told(&row);
+        Ok((row.kid, line))
     }
 
     /// The key that signs.
@@ -266,30 +322,24 @@ fn told(key: &SigningKeyRow) -> String {
 }
 
 /// After a leak.
-pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, mut rotation) = Rotation::open(invocation)?;
+pub(super) fn retire(invocation: &Invocation) -> Outcome {
+    let mut rotation = Rotation::open(invocation)?;
     let kid = invocation.value(0);
+    let operator = &rotation.operator;
     operator.confirmed(find(&signing_keys::load(&operator.store)?.value, kid))?;
     input::confirm(
         invocation,
         &format!("This takes {kid} out of the key set for good: what it signed is refused."),
     )?;
-    let change = |rotation: &Rotation| {
-        operator
-            .store
-            .change_registry(|writer| succeed(writer, rotation, kid))
-    };
-    let signs = change(&rotation)?;
+    let signs = rotation.change(|writer| rotation.succeed(writer, kid))?;
     if signs {
         // Published everywhere before it signs; and nobody signs with the leaked one any more when
         // that is no longer published.
-        rotation.hasten(&operator)?;
-        change(&rotation)?;
+        rotation.hasten()?;
+        rotation.change(|writer| rotation.succeed(writer, kid))?;
         thread::sleep(EVERYWHERE);
     }
-    let successor = operator
-        .store
-        .change_registry(|writer| remove(writer, &rotation, kid, signs))?;
+    let successor = rotation.change(|writer| rotation.remove(writer, kid, signs))?;
     let mut text = String::from(
         "it is out of the key set, and what it signed is refused here; others refuse it once they \
          read the key set anew",
@@ -297,26 +347,10 @@ pub(super) fn retire(invocation: &Invocation) -> Result<(), Failure> {
     if let Some(kid) = successor {
         text.push_str(&format!("\n{kid} signs from now on"));
     }
-    output::line(&text)
+    say(&text)
 }
 
-/// Has the next key announced, or take over, where this one signs; answers whether it does.
-fn succeed(
-    writer: &mut RegistryWriter<'_>,
-    rotation: &Rotation,
-    kid: &str,
-) -> Result<bool, Failure> {
-    let rows = writer.reader.signing_keys()?;
-    let algorithm = find(&rows, kid)?.algorithm;
-    let signer = rotation.signer(&rows, algorithm);
-    let signs = signer.is_some_and(|signer| signer.kid == kid);
-    if signs {
-        rotation.perform(writer, algorithm, None)?;
-    }
-    Ok(signs)
-}
-
-fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Result<&'a SigningKeyRow, Failure> {
+fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Outcome<&'a SigningKeyRow> {
     rows.iter().find(|row| row.kid == kid).ok_or_else(|| {
         let hint = hint(kid, rows.iter().map(|row| row.kid.as_str()));
         Failure::Refused(format!(
@@ -326,32 +360,10 @@ fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Result<&'a SigningKeyRow, F
     })
 }
 
-/// Removes the key; answers the one that signs in its place, where it did.
-fn remove(
-    writer: &mut RegistryWriter<'_>,
-    rotation: &Rotation,
-    kid: &str,
-    signed: bool,
-) -> Result<Option<String>, Failure> {
-    let rows = writer.reader.signing_keys()?;
-    let leaked = find(&rows, kid)?;
-    writer.remove_signing_key(kid)?;
-    let successor = rotation.signer(&rows, leaked.algorithm);
-    let successor = successor.filter(|_| signed).map(|key| key.kid.clone());
-    let detail = json!({
-        "kid": kid,
-        "alg": leaked.algorithm.as_str(),
-        "old": times_of(leaked),
-        "successor": successor,
-    });
-    writer.audit(&audit_event("signing_key_retired", detail))?;
-    Ok(successor)
-}
-
 /// Of the file, in bytes.
 const LONGEST: u64 = 65_536;
 
-pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn import(invocation: &Invocation) -> Outcome {
     let pem = read(invocation.value(0))?;
     let key = imported_key::read(&pem).map_err(Failure::Refused)?;
     let kid = invocation.option("--kid");
@@ -361,78 +373,44 @@ pub(super) fn import(invocation: &Invocation) -> Result<(), Failure> {
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
     }
-    let (operator, mut rotation) = Rotation::open(invocation)?;
-    let taken_in = operator
-        .store
-        .change_registry(|writer| take_in(writer, &rotation, &key, kid));
-    let (kid, mut line) = operator.confirmed(taken_in)?;
+    let mut rotation = Rotation::open(invocation)?;
+    let taken_in = rotation.change(|writer| rotation.take_in(writer, &key, kid));
+    let (kid, mut line) = rotation.operator.confirmed(taken_in)?;
     if invocation.has("--now") {
-        rotation.hasten(&operator)?;
-        line = operator
-            .store
-            .change_registry(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
+        rotation.hasten()?;
+        line = rotation.change(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
     }
-    output::line(&line)
+    say(&line)
 }
 
-fn check_kid(kid: &str) -> Result<(), Failure> {
+fn check_kid(kid: &str) -> Outcome {
     let is_printable = kid.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if (1..=200).contains(&kid.len()) && is_printable {
         return Ok(());
     }
-    Err(Failure::usage(
-        "--kid must be 1 to 200 printable ASCII characters",
-    ))
+    misuse("--kid must be 1 to 200 printable ASCII characters")
 }
 
-/// Answers its name, and what to tell.
-fn take_in(
-    writer: &mut RegistryWriter<'_>,
-    rotation: &Rotation,
-    key: &ImportedKey,
-    kid: Option<&str>,
-) -> Result<(String, String), Failure> {
-    let rows = writer.reader.signing_keys()?;
-    let row = key_of(
-        key.algorithm,
-        &key.pkcs8,
-        rotation.times_of_new_key(),
-        &rotation.sealer,
-    )?;
-    let row = SigningKeyRow {
-        kid: kid.map_or(row.kid, str::to_owned),
-        ..row
-    };
-    check_new(&rows, &row)?;
-    writer.insert_signing_key(&row)?;
-    let replaced = rotation.take_over(writer, &rows, &row)?;
-    let alg = key.algorithm.as_str();
-    let detail = json!({"kid": row.kid, "alg": alg, "new": times_of(&row), "replaced": replaced});
-    writer.audit(&audit_event("signing_key_imported", detail))?;
-    let line = told(&row);
-    Ok((row.kid, line))
-}
-
-fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> Result<(), Failure> {
+fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> Outcome {
     for row in rows {
         if row.kid == new.kid || row.public_jwk == new.public_jwk {
-            let rule = format!("signing key {} is there already", row.kid);
-            return Err(Failure::Refused(rule));
+            return refuse(format!("signing key {} is there already", row.kid));
         }
     }
     Ok(())
 }
 
 /// From standard input, or from a file that nobody else can read: a key that others had is none.
-fn read(file: &str) -> Result<SecretText, Failure> {
+fn read(file: &str) -> Outcome<SecretText> {
     let name = called(file);
     let unread = |error: io::Error| unread(&name, &error);
     if file != "-" {
         let mode = fs::metadata(file).map_err(unread)?.permissions().mode() & 0o777;
         if mode & 0o037 != 0 {
             let name = Path::new(file).display();
-            let rule = format!("{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440");
-            return Err(Failure::Refused(rule));
+            return refuse(format!(
+                "{name}: mode {mode:04o} lets others at it; chmod 0400 it, or 0440"
+            ));
         }
     }
     let bytes = bytes_of(file, LONGEST).map_err(unread)?;

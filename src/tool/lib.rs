@@ -34,9 +34,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use arguments::{Wanted, parse};
-use command::Run::{self, Once, Stays};
+use command::Run::{self, Installed, Once, Stays};
 use gatepost_server::app::extension_grant::{self, ExtensionGrant};
-use output::Failure;
+use gatepost_server::logging;
+use operator::Operator;
+use output::{Outcome, say};
 
 /// What does what `commands.txt` says.
 const RUN: &[(&str, Run)] = &[
@@ -44,18 +46,18 @@ const RUN: &[(&str, Run)] = &[
     ("migrate", Once(migrate::run)),
     ("plan", Stays(registry::plan)),
     ("apply", Once(registry::apply)),
-    ("export", Once(registry::export)),
+    ("export", Installed(registry::export)),
     ("import identityserver", Once(import::from_identity_server)),
     ("import keycloak", Once(import::from_keycloak)),
     ("secret", Once(sealed::generate)),
-    ("secret rotate", Once(sealed::rotate)),
+    ("secret rotate", Installed(sealed::rotate)),
     ("user add", Once(user::add)),
-    ("user list", Once(user::list)),
-    ("user show", Once(user::show)),
-    ("user password", Once(user::password)),
+    ("user list", Installed(user::list)),
+    ("user show", Installed(user::show)),
+    ("user password", Installed(user::password)),
     ("user invite", Once(user::links::invite)),
     ("user reset", Once(user::links::reset)),
-    ("user factors", Once(user::change::factors)),
+    ("user factors", Installed(user::change::factors)),
     ("user role", Once(user::change::role)),
     ("user set", Once(user::change::set)),
     (
@@ -66,34 +68,34 @@ const RUN: &[(&str, Run)] = &[
         "user enable",
         Once(|invocation| user::change::enable(invocation, true)),
     ),
-    ("user remove", Once(user::change::remove)),
-    ("user revoke", Once(user::revoke)),
+    ("user remove", Installed(user::change::remove)),
+    ("user revoke", Installed(user::revoke)),
     ("user link", Once(user::change::link)),
     ("user unlink", Once(user::change::unlink)),
-    ("client list", Once(client::list)),
-    ("client show", Once(client::show)),
+    ("client list", Installed(client::list)),
+    ("client show", Installed(client::show)),
     ("client secret", Once(client::secret)),
-    ("client test", Once(client::test)),
+    ("client test", Installed(client::test)),
     ("explain", Once(explain::run)),
     ("explain request", Once(explain::request)),
-    ("client revoke", Once(client::revoke)),
-    ("client remove", Once(client::remove)),
-    ("resource metadata", Once(resource::metadata)),
-    ("signup make", Once(signup::make)),
-    ("signup list", Once(signup::list)),
-    ("signup end", Once(signup::end)),
-    ("session list", Once(session::list)),
+    ("client revoke", Installed(client::revoke)),
+    ("client remove", Installed(client::remove)),
+    ("resource metadata", Installed(resource::metadata)),
+    ("signup make", Installed(signup::make)),
+    ("signup list", Installed(signup::list)),
+    ("signup end", Installed(signup::end)),
+    ("session list", Installed(session::list)),
     ("session end", Once(session::end)),
-    ("grant list", Once(session::list_grants)),
+    ("grant list", Installed(session::list_grants)),
     ("grant revoke", Once(session::revoke_grant)),
-    ("revoke", Once(session::revoke_everything)),
-    ("key list", Once(key::list)),
+    ("revoke", Installed(session::revoke_everything)),
+    ("key list", Installed(key::list)),
     ("key rotate", Once(key::rotate)),
     ("key retire", Once(key::retire)),
     ("key import", Once(key::import)),
-    ("key reset", Once(sealed::reset)),
-    ("idp list", Once(idp::list)),
-    ("idp test", Once(idp::test)),
+    ("key reset", Installed(sealed::reset)),
+    ("idp list", Installed(idp::list)),
+    ("idp test", Installed(idp::test)),
     ("mail test", Once(mail::test)),
     ("audit list", Once(audit::list)),
     ("audit verify", Once(audit::verify)),
@@ -125,22 +127,26 @@ pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionG
 fn dispatch(
     arguments: Vec<OsString>,
     extension_grants: &'static [ExtensionGrant],
-) -> Result<ExitCode, Failure> {
-    extension_grant::check_table(extension_grants).map_err(Failure::Configuration)?;
+) -> Outcome<ExitCode> {
+    extension_grant::check_table(extension_grants).map_err(output::Failure::Configuration)?;
     match parse(arguments)? {
         Wanted::Command(mut invocation) => {
             invocation.extension_grants = extension_grants;
             match invocation.command.run {
                 Once(run) => {
-                    gatepost_server::logging::start_plainly();
+                    logging::start_plainly();
                     run(&invocation)?;
+                }
+                Installed(run) => {
+                    logging::start_plainly();
+                    run(&invocation, &Operator::open(&invocation)?)?;
                 }
                 Stays(run) => return run(&invocation),
             }
         }
         Wanted::Help(words) => command::help(&words)?,
         Wanted::About(words) => reference::help(&words)?,
-        Wanted::Version => output::line(concat!("gatepost ", env!("CARGO_PKG_VERSION")))?,
+        Wanted::Version => say(concat!("gatepost ", env!("CARGO_PKG_VERSION")))?,
     }
     Ok(ExitCode::SUCCESS)
 }

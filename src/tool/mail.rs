@@ -1,33 +1,23 @@
 //! `gatepost mail test`, and the links of `gatepost user invite|reset --mail`: letters that a
 //! command sends itself, without the server.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::operator::Operator;
-use super::output::{self, Failure};
+use super::output::{Failure, Outcome, misuse, refuse, say};
+use super::user::links::LinkMaker;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
-use gatepost_protocol::login::mail_link::{MailLink, MailLinkOrigin, PREFIX, address_hash};
-use gatepost_protocol::login::password_link::{
-    PASSKEY_PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
-};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::mail_address::MailAddress;
-use gatepost_registrar::events::user_event;
 use gatepost_server::app::letters::postman;
 use gatepost_server::config::Config;
 use gatepost_server::endpoints::letters::message;
-use gatepost_server::keys::master::Purpose;
-use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::outbound::Postman;
 use gatepost_server::pages::language::Language;
 use gatepost_server::pages::letters::{LetterFrame, LetterText, ResetAccount};
 use gatepost_store::clock::time_of_day;
-use gatepost_store::installation::{self, Installation};
+use gatepost_store::linked_identities;
 use gatepost_store::users::{self, UserRow};
-use gatepost_store::{audit_events, linked_identities};
 
 /// What a letter with a link needs, before anything is done.
 pub(super) fn check(
@@ -35,105 +25,63 @@ pub(super) fn check(
     config: &Config,
     address: Option<&str>,
     is_theirs: bool,
-) -> Result<MailAddress, Failure> {
+) -> Outcome<MailAddress> {
     if invocation.has("--enrol") || invocation.has("--json") {
-        let rule = "--mail does not go with --enrol or --json: pass such a link on yourself";
-        return Err(Failure::usage(rule));
+        return misuse("--mail does not go with --enrol or --json: pass such a link on yourself");
     }
-    needed(config)?;
-    let refused = |rule: String| Err(Failure::Refused(rule));
+    mail_server(config, "it names the mail server")?;
     match address.map(MailAddress::parse) {
-        None => refused(String::from("that user has no e-mail address")),
-        Some(Err(rule)) => refused(format!("the user's e-mail address {rule}")),
-        Some(Ok(_)) if !is_theirs => refused(String::from(
+        None => refuse("that user has no e-mail address"),
+        Some(Err(rule)) => refuse(format!("the user's e-mail address {rule}")),
+        Some(Ok(_)) if !is_theirs => refuse(
             "the user's e-mail address is not verified, or only by an identity provider without \
              trust_email: pass a link on yourself",
-        )),
+        ),
         Some(Ok(address)) => Ok(address),
     }
 }
 
 /// Sends the user a link to set their password, or to make a passkey: at their address, in the
 /// language of their claims.
-pub(super) fn send_link(
-    operator: &Operator,
-    installation: &Installation,
-    invocation: &Invocation,
-    user: &UserRow,
-    lifetime: Duration,
-) -> Result<(), Failure> {
-    let config = &operator.config;
+pub(super) fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow) -> Outcome {
+    let config = &maker.operator.config;
     // Somebody may have mistyped the address of an account, or an identity provider made it up:
     // its password is not given to others.
-    let store = &operator.store;
+    let store = &maker.operator.store;
     let is_new = !user.has_own_way_in() && linked_identities::of_user(store, &user.sub)?.is_empty();
     let verified = verified_address(&user.claims);
     let is_theirs = is_new || users::address_counts(store, &user.sub, verified)?;
     let address = stored_address(&user.claims);
     let to = check(invocation, config, address, is_theirs)?;
-    let now = operator.now()?;
-    let expires_at = now.plus(lifetime);
-    let installation_epoch = installation::epoch(&operator.store)?;
-    let derived = operator
-        .master_secret()?
-        .derive(&installation.id, &installation.issuer);
-    let is_passkey = invocation.has("--passkey");
-    let sealed = if is_passkey {
-        let link = PasswordLink {
-            subject: user.sub.clone(),
-            epoch: user.epoch,
-            installation_epoch,
-            factors: user.factors,
-            origin: PasswordLinkOrigin::Plain,
-            expires_at,
-        };
-        let link = PasskeyLink {
-            link,
-            address_hash: Some(address_hash(&user.claims)),
-        };
-        Sealer::new(&derived, Purpose::PasskeyLink).seal_text(PASSKEY_PREFIX, &link)
-    } else {
-        let link = MailLink {
-            subject: user.sub.clone(),
-            epoch: user.epoch,
-            installation_epoch,
-            factors: user.factors,
-            address_hash: address_hash(&user.claims),
-            expires_at,
-            origin: MailLinkOrigin::Plain,
-        };
-        Sealer::of_kinds(&derived, Purpose::MailLink).seal_text(PREFIX, &link)
-    };
-    let address = format!("{}/account/link?l={sealed}", config.base_url.as_str());
+    let link = maker.link(user)?;
+    let expires_at = maker.expires_at;
     let locale = user.claims.get("locale").and_then(Value::as_str);
     let language = locale.and_then(Language::asked_for);
     let language = language.unwrap_or_else(|| Language::of_house(config));
     let frame = frame(config, language);
     let text = match user.password_hash {
-        _ if is_passkey => frame.passkey(user.designation(), &address, expires_at),
+        _ if maker.is_passkey => frame.passkey(user.designation(), &link, expires_at),
         Some(_) => {
             let account = ResetAccount {
                 name: user.designation(),
-                link: Some(&address),
+                link: Some(&link),
             };
             frame.reset(&[account], None, expires_at)
         }
-        None => frame.invitation(user.designation(), &address, expires_at),
+        None => frame.invitation(user.designation(), &link, expires_at),
     };
-    let detail = json!({"by": "operator", "expires_at": output::time(expires_at), "mail": true});
-    audit_events::insert(&operator.store, &user_event("link_made", &user.sub, detail))?;
-    let answer = send(config, language, &to, &text, now)?;
-    output::line(&format!("sent to {to}; the mail server answered {answer}"))
+    let answer = send(config, language, &to, &text, maker.operator.now()?)?;
+    say(format!("sent to {to}; the mail server answered {answer}"))
 }
 
 /// Sends a letter to somebody, and says what the server answered.
-pub(super) fn test(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn test(invocation: &Invocation) -> Outcome {
     let config = invocation.config()?;
     let to = MailAddress::parse(invocation.value(0))
         .map_err(|rule| Failure::Usage(format!("ADDRESS {rule}")))?;
     let text = frame(&config, Language::English).trial();
     let answer = send(&config, Language::English, &to, &text, time_of_day())?;
-    output::line(&format!("the mail server took the letter: {answer}"))
+    say(format!("the mail server took the letter: {answer}"))
 }
 
 fn frame(config: &Config, language: Language) -> LetterFrame<'_> {
@@ -144,10 +92,10 @@ fn frame(config: &Config, language: Language) -> LetterFrame<'_> {
     }
 }
 
-fn needed(config: &Config) -> Result<Postman, Failure> {
+/// `why` says what it is needed for.
+pub(super) fn mail_server(config: &Config, why: &str) -> Outcome<Postman> {
     let postman = postman(config).map_err(Failure::Configuration)?;
-    let missing = "GATEPOST_SMTP_URL is required: it names the mail server";
-    postman.ok_or_else(|| Failure::Configuration(String::from(missing)))
+    postman.ok_or_else(|| Failure::Configuration(format!("GATEPOST_SMTP_URL is required: {why}")))
 }
 
 fn send(
@@ -156,8 +104,8 @@ fn send(
     to: &MailAddress,
     text: &LetterText,
     now: Instant,
-) -> Result<String, Failure> {
-    let postman = needed(config)?;
+) -> Outcome<String> {
+    let postman = mail_server(config, "it names the mail server")?;
     let message = message(config, language.tag(), to, text, now);
     let sent = postman.send(to, message.expose());
     sent.map_err(|undelivered| Failure::Refused(format!("the letter was not sent: {undelivered}")))

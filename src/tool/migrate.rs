@@ -24,88 +24,88 @@ use gatepost_store::{StoreError, clients, partitions};
 
 use super::arguments::Invocation;
 use super::input;
-use super::operator::Operator;
-use super::output::{self, Failure};
+use super::operator::{Opened, Operator};
+use super::output::{Failure, Outcome, misuse, refuse, say};
 use super::sealed::reseal;
 use super::user::{judged, not_added};
 
-pub(super) fn run(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn run(invocation: &Invocation) -> Outcome {
     if invocation.has("--check") {
-        rehearse(&Operator::open(invocation)?)?;
-        let (_, installed) = Operator::open_installed(invocation)?;
-        installation::check_lowering(&installed)?;
-        return output::line("The database fits this program.");
+        rehearse(&Opened::open(invocation)?)?;
+        let operator = Operator::open(invocation)?;
+        installation::check_lowering(&operator.installation)?;
+        return say("The database fits this program.");
     }
-    let operator = Operator::open(invocation)?;
+    let opened = Opened::open(invocation)?;
     // Before anything is written: without the secret the keys could not be wrapped.
-    operator.master_secret()?;
+    opened.master_secret()?;
     let renamings = renamings(invocation)?;
-    let issuer = operator.config.base_url.as_str();
+    let issuer = opened.config.base_url.as_str();
     // All of it alone: of several that begin at once, the others find everything made.
-    operator.store.administer(|client| {
+    opened.store.administer(|client| {
         schema::alone(client, |client| {
-            install(client, invocation, &operator, &renamings)
+            install(client, invocation, &opened, &renamings)
         })
     })?;
     // What an earlier run did is told as done only where it holds for good.
-    operator.store.confirm()?;
-    operator
+    opened.store.confirm()?;
+    opened
         .store
-        .administer(|client| operator.store.committing(client, schema::analyze))?;
-    output::line(&format!("The database is ready for {issuer}."))
+        .administer(|client| opened.store.committing(client, schema::analyze))?;
+    say(format!("The database is ready for {issuer}."))
 }
 
 fn install(
     client: &mut Client,
     invocation: &Invocation,
-    operator: &Operator,
+    opened: &Opened,
     renamings: &[Renaming],
-) -> Result<(), Failure> {
-    let store = &operator.store;
+) -> Outcome {
+    let store = &opened.store;
     for name in schema::migrate_watched(store, client)? {
-        output::line(&format!("applied {name}"))?;
+        say(format!("applied {name}"))?;
     }
     if invocation.has("--rename-issuer") {
-        rename_issuer(invocation, operator)?;
+        rename_issuer(invocation, opened)?;
     }
-    let issuer = operator.config.base_url.as_str();
+    let issuer = opened.config.base_url.as_str();
     let ensured = store.committing(client, |client| {
         installation_changes::ensure(client, random::bytes(), issuer)
     });
     let installed = ensured.map_err(unless_ours)?;
-    key_names(operator, &installed, renamings)?;
-    let horizons = operator.horizons(clients::longest_lifetimes(store)?.value);
-    let today = operator.now()?.day();
+    key_names(opened, &installed, renamings)?;
+    let horizons = opened.horizons(clients::longest_lifetimes(store)?.value);
+    let today = opened.now()?.day();
     store.committing(client, |client| {
         partitions::make_as_leader(client, &horizons, today)
     })?;
-    for kid in make_missing_keys(operator, &operator.sealers(&installed)?.signing_keys)? {
-        output::line(&format!("made signing key {kid}"))?;
+    for kid in make_missing_keys(opened, &opened.sealers_of(&installed)?.signing_keys)? {
+        say(format!("made signing key {kid}"))?;
     }
     Ok(())
 }
 
-fn rehearse(operator: &Operator) -> Result<(), Failure> {
-    let rehearsed = operator
+fn rehearse(opened: &Opened) -> Outcome {
+    let rehearsed = opened
         .store
         .administer(|client| schema::rehearse(client, MIGRATIONS))?;
     for Rehearsed { name, took, told } in rehearsed {
-        output::line(&format!("would apply {name}: {} ms", took.as_millis()))?;
+        say(format!("would apply {name}: {} ms", took.as_millis()))?;
         for line in told {
-            output::line(&format!("  {line}"))?;
+            say(format!("  {line}"))?;
         }
     }
     Ok(())
 }
 
 /// What is stored is sealed for the issuer: all of it is sealed anew, in one change.
-fn rename_issuer(invocation: &Invocation, operator: &Operator) -> Result<(), Failure> {
-    let issuer = operator.config.base_url.as_str();
-    let Some(found) = installation::find(&operator.store)? else {
+fn rename_issuer(invocation: &Invocation, opened: &Opened) -> Outcome {
+    let issuer = opened.config.base_url.as_str();
+    let Some(found) = installation::find(&opened.store)? else {
         return Ok(());
     };
     if found.issuer == issuer {
-        return output::line(&format!("{issuer} is its issuer already"));
+        return say(format!("{issuer} is its issuer already"));
     }
     input::confirm(
         invocation,
@@ -114,10 +114,10 @@ fn rename_issuer(invocation: &Invocation, operator: &Operator) -> Result<(), Fai
             found.issuer
         ),
     )?;
-    let master = operator.master_secret()?;
+    let master = opened.master_secret()?;
     let old = Sealers::new(&master.derive(&found.id, &found.issuer));
     let new = Sealers::new(&master.derive(&found.id, issuer));
-    operator.store.change_registry(|writer| {
+    opened.store.change_registry(|writer| {
         reseal(writer, &old, &new)?;
         installation_changes::rename_issuer(writer, issuer)?;
         Ok::<_, Failure>(writer.audit(&audit_event(
@@ -125,7 +125,7 @@ fn rename_issuer(invocation: &Invocation, operator: &Operator) -> Result<(), Fai
             json!({"old": found.issuer, "new": issuer}),
         ))?)
     })?;
-    output::line(&format!(
+    say(format!(
         "renamed {} to {issuer}; every code and token that was out is over",
         found.issuer
     ))
@@ -137,11 +137,11 @@ struct Renaming {
     username: Option<String>,
 }
 
-fn renamings(invocation: &Invocation) -> Result<Vec<Renaming>, Failure> {
+fn renamings(invocation: &Invocation) -> Outcome<Vec<Renaming>> {
     let mut renamings = Vec::new();
     for text in invocation.every("--rename") {
         let Some((sub, username)) = text.split_once('=') else {
-            return Err(Failure::usage("write --rename SUB=NAME"));
+            return misuse("write --rename SUB=NAME");
         };
         let entry = judged(&json!({"username": username}))?;
         renamings.push(Renaming {
@@ -154,20 +154,16 @@ fn renamings(invocation: &Invocation) -> Result<Vec<Renaming>, Failure> {
 
 /// Where the database turns capitals into other small letters than before, user names and addresses
 /// get other keys: all of them, or none where two names would get the same one.
-fn key_names(
-    operator: &Operator,
-    installed: &Installation,
-    renamings: &[Renaming],
-) -> Result<(), Failure> {
+fn key_names(opened: &Opened, installed: &Installation, renamings: &[Renaming]) -> Outcome {
     if installed.lowers_as_before == Some(true) {
         return match renamings {
             [] => Ok(()),
-            [..] => Err(Failure::refused(
+            [..] => refuse(
                 "--rename is for names that became one in a restored database, and here none did",
-            )),
+            ),
         };
     }
-    let changed = operator.store.change_registry(|writer| {
+    let changed = opened.store.change_registry(|writer| {
         // A restore has made the indexes. Otherwise the database itself has changed below them.
         if installed.lowers_as_before == Some(false) {
             user_names::index_users(writer)?;
@@ -180,18 +176,18 @@ fn key_names(
             return Ok(user_names::key_names(writer)?);
         }
         let told: String = clashes.iter().map(told_clash).collect();
-        Err(Failure::Refused(format!(
+        refuse(format!(
             "{told}nothing was changed: name one of them otherwise, by \
              `gatepost migrate --rename SUB=NAME`"
-        )))
+        ))
     })?;
     match changed {
         0 => Ok(()),
-        count => output::line(&format!("made the keys of {count} user names anew")),
+        count => say(format!("made the keys of {count} user names anew")),
     }
 }
 
-fn rename(writer: &mut RegistryWriter<'_>, renaming: &Renaming) -> Result<(), Failure> {
+fn rename(writer: &mut RegistryWriter<'_>, renaming: &Renaming) -> Outcome {
     let Renaming { sub, username } = renaming;
     let missing = || Failure::Refused(format!("--rename: there is no user with sub {sub}"));
     let before = user_changes::user(&mut writer.reader, sub)?.ok_or_else(missing)?;
@@ -228,9 +224,9 @@ fn unless_ours(error: StoreError) -> Failure {
 }
 
 /// One key per algorithm that has none; signing at once, as nobody can hold an older key set yet.
-fn make_missing_keys(operator: &Operator, sealer: &Sealer) -> Result<Vec<String>, Failure> {
-    let times = key_keeping::seasons(&operator.config).active_at_once(operator.now()?);
-    operator.store.change_registry(|writer| {
+fn make_missing_keys(opened: &Opened, sealer: &Sealer) -> Outcome<Vec<String>> {
+    let times = key_keeping::seasons(&opened.config).active_at_once(opened.now()?);
+    opened.store.change_registry(|writer| {
         let present = writer.reader.signing_keys()?;
         let mut made = Vec::new();
         for algorithm in SigningAlgorithm::ALL {

@@ -2,6 +2,7 @@
 //! installation.
 
 use std::io::{self, Write};
+use std::ops::Deref;
 use std::process;
 use std::sync::Arc;
 use std::thread;
@@ -12,12 +13,12 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::arguments::Invocation;
-use super::output::{self, Failure};
+use super::output::{Failure, Outcome, note};
 use gatepost_protocol::audit::audit_chain::COMMAND;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_server::app;
 use gatepost_server::config::Config;
-use gatepost_server::keys::master::MasterSecret;
+use gatepost_server::keys::master::{DerivedKeys, MasterSecret};
 use gatepost_server::keys::password::PasswordHashing;
 use gatepost_server::outbound::Outbound;
 use gatepost_server::registry::Sealers;
@@ -33,21 +34,71 @@ pub(super) const EVERYWHERE: Duration = Duration::from_secs(2);
 /// Waits until every process has heard of a revocation. Until it has, it gives clients tokens that
 /// are revoked already.
 pub(super) fn await_everywhere() {
-    output::note(
+    note(
         "Ask for new tokens when this command ends, in 2 seconds. A process that has not heard of \
          the revocation yet gives tokens that are refused as long as they live.",
     );
     thread::sleep(EVERYWHERE);
 }
 
-pub(super) struct Operator {
+/// The settings and the database that they name.
+pub(super) struct Opened {
     pub(super) config: Config,
     pub(super) store: Store,
 }
 
+/// The same with an installation in it, for which this program and these settings fit.
+pub(super) struct Operator {
+    pub(super) opened: Opened,
+    pub(super) installation: Installation,
+}
+
+impl Deref for Operator {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        &self.opened
+    }
+}
+
 impl Operator {
+    pub(super) fn open(invocation: &Invocation) -> Outcome<Operator> {
+        let opened = Opened::open(invocation)?;
+        migrate::check_level(&opened.store)?;
+        let found = installation::find(&opened.store)?;
+        let installation =
+            found.ok_or_else(|| Failure::refused("no installation: run `gatepost migrate`"))?;
+        installation::check_issuer(&installation, opened.config.base_url.as_str())
+            .map_err(|moved| Failure::Configuration(moved.to_string()))?;
+        if names_people(invocation) {
+            installation::check_lowering(&installation)?;
+        }
+        opened.store.clock().adjust(opened.now()?, Duration::ZERO);
+        Ok(Operator {
+            opened,
+            installation,
+        })
+    }
+
+    /// What the installation's own secrets are derived from.
+    pub(super) fn derived(&self) -> Outcome<DerivedKeys> {
+        let Installation { id, issuer, .. } = &self.installation;
+        Ok(self.master_secret()?.derive(id, issuer))
+    }
+
+    pub(super) fn unchecked_sealers(&self) -> Outcome<Sealers> {
+        Ok(Sealers::new(&self.derived()?))
+    }
+
+    /// By the master secret of this database: the server could not open what another seals.
+    pub(super) fn sealers(&self) -> Outcome<Sealers> {
+        self.sealers_of(&self.installation)
+    }
+}
+
+impl Opened {
     /// Connects to nothing yet.
-    pub(super) fn open(invocation: &Invocation) -> Result<Operator, Failure> {
+    pub(super) fn open(invocation: &Invocation) -> Outcome<Opened> {
         let config = invocation.config()?;
         let of_server = gatepost_server::serve::database_settings(&config);
         let settings = DatabaseSettings {
@@ -61,46 +112,13 @@ impl Operator {
         let store = Store::open_for_operator(&settings, Arc::new(|| end(IN_DOUBT)))
             .map_err(|error| Failure::Configuration(error.to_string()))?;
         heed_signals(store.clone())?;
-        Ok(Operator { config, store })
+        Ok(Opened { config, store })
     }
 
-    /// For a database that this program and these settings fit.
-    pub(super) fn open_installed(
-        invocation: &Invocation,
-    ) -> Result<(Operator, Installation), Failure> {
-        let operator = Operator::open(invocation)?;
-        migrate::check_level(&operator.store)?;
-        let found = installation::find(&operator.store)?;
-        let found =
-            found.ok_or_else(|| Failure::refused("no installation: run `gatepost migrate`"))?;
-        installation::check_issuer(&found, operator.config.base_url.as_str())
-            .map_err(|moved| Failure::Configuration(moved.to_string()))?;
-        if names_people(invocation) {
-            installation::check_lowering(&found)?;
-        }
-        operator
-            .store
-            .clock()
-            .adjust(operator.now()?, Duration::ZERO);
-        Ok((operator, found))
-    }
-
-    pub(super) fn unchecked_sealers(
-        &self,
-        installation: &Installation,
-    ) -> Result<Sealers, Failure> {
-        Ok(Sealers::new(
-            &self
-                .master_secret()?
-                .derive(&installation.id, &installation.issuer),
-        ))
-    }
-
-    /// By the master secret of this database: the server could not open what another seals.
-    pub(super) fn sealers(&self, installation: &Installation) -> Result<Sealers, Failure> {
-        let sealers = self.unchecked_sealers(installation)?;
-        let keys = signing_keys::load(&self.store)?.value;
-        for key in keys {
+    pub(super) fn sealers_of(&self, installation: &Installation) -> Outcome<Sealers> {
+        let Installation { id, issuer, .. } = installation;
+        let sealers = Sealers::new(&self.master_secret()?.derive(id, issuer));
+        for key in signing_keys::load(&self.store)?.value {
             if let Some(wrapped) = &key.wrapped_private
                 && sealers.signing_keys.open(wrapped.expose()).is_none()
             {
@@ -115,7 +133,7 @@ impl Operator {
         Ok(sealers)
     }
 
-    pub(super) fn master_secret(&self) -> Result<MasterSecret, Failure> {
+    pub(super) fn master_secret(&self) -> Outcome<MasterSecret> {
         let missing = "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, \
                        readable by its owner only";
         let path = self
@@ -127,12 +145,12 @@ impl Operator {
     }
 
     /// For requests of our own, as a server makes them.
-    pub(super) fn outbound(&self) -> Result<Outbound, Failure> {
+    pub(super) fn outbound(&self) -> Outcome<Outbound> {
         let ca_file = self.config.ca_file.as_deref();
         Outbound::new(&self.config.outbound_allow, ca_file, 1).map_err(Failure::Configuration)
     }
 
-    pub(super) fn password_hashing(&self) -> Result<PasswordHashing, Failure> {
+    pub(super) fn password_hashing(&self) -> Outcome<PasswordHashing> {
         PasswordHashing::new(app::cost(&self.config)).map_err(Failure::Configuration)
     }
 
@@ -142,14 +160,14 @@ impl Operator {
 
     /// What a removal does not find may be gone by an earlier try, whose wait for a standby was cut
     /// off. That is confirmed before the command says that nothing is there.
-    pub(super) fn confirmed<T>(&self, found: Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) fn confirmed<T>(&self, found: Outcome<T>) -> Outcome<T> {
         if found.is_err() {
             self.store.confirm()?;
         }
         found
     }
 
-    pub(super) fn now(&self) -> Result<Instant, Failure> {
+    pub(super) fn now(&self) -> Outcome<Instant> {
         Ok(installation::read(&self.store)?.now)
     }
 }
@@ -159,7 +177,7 @@ const IN_DOUBT: &str = "the database does not answer: it may be done; repeat it"
 
 /// Cancels what the database does for a command that somebody interrupts: it would go on with it,
 /// and hold its locks, for as long as it waits for a standby. The command tells how that ended.
-fn heed_signals(store: Store) -> Result<(), Failure> {
+fn heed_signals(store: Store) -> Outcome {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let heeding = thread::Builder::new().name(String::from("signals"));
     heeding.spawn(move || {
@@ -200,7 +218,7 @@ fn names_people(invocation: &Invocation) -> bool {
 pub(super) fn all<T>(
     invocation: &Invocation,
     page: impl Fn(Option<&T>, i64) -> Result<Vec<T>, StoreError>,
-) -> Result<Vec<T>, Failure> {
+) -> Outcome<Vec<T>> {
     let enough = invocation
         .limit()?
         .filter(|_| invocation.word().is_none())

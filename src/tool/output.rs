@@ -1,6 +1,6 @@
 //! What commands print, and the failures that they end with.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -18,6 +18,19 @@ use gatepost_server::config::{ConfigError, cause};
 use gatepost_store::StoreError;
 
 const MOST_SHOWN: usize = 100;
+
+/// What a command answers, or why it fails.
+pub(super) type Outcome<T = ()> = Result<T, Failure>;
+
+/// Fails: what was asked for is not done.
+pub(super) fn refuse<T>(why: impl Into<String>) -> Outcome<T> {
+    Err(Failure::Refused(why.into()))
+}
+
+/// Fails: something else must be typed.
+pub(super) fn misuse<T>(rule: impl Into<String>) -> Outcome<T> {
+    Err(Failure::Usage(rule.into()))
+}
 
 /// A command's failure. `Display` is what the person reads; no secret stands in it.
 #[derive(Debug)]
@@ -105,9 +118,9 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A reader that closed its end early is no failure.
-pub(super) fn line(text: &str) -> Result<(), Failure> {
-    match write(text) {
+/// Prints a result. A reader that closed its end early is no failure.
+pub(super) fn say(text: impl AsRef<str>) -> Outcome {
+    match write(text.as_ref()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -115,7 +128,7 @@ pub(super) fn line(text: &str) -> Result<(), Failure> {
 
 /// Prints what cannot be had again. To be called before the commit of what it belongs to, which a
 /// failure undoes: one is also that the reader is gone.
-pub(super) fn only_copy(text: &str) -> Result<(), Failure> {
+pub(super) fn only_copy(text: &str) -> Outcome {
     write(text).map_err(|error| unwritten(&error))
 }
 
@@ -133,12 +146,12 @@ fn unwritten(error: &io::Error) -> Failure {
 }
 
 /// Prints what is no result: what was done, what to do next.
-pub(super) fn note(text: &str) {
+pub(super) fn note(text: impl Display) {
     // A closed standard error is no reason to stop.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-pub(super) fn pretty(value: &Value) -> Result<String, Failure> {
+pub(super) fn pretty(value: &Value) -> Outcome<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
 }
 
@@ -152,11 +165,11 @@ pub(super) fn wants_colours() -> bool {
 }
 
 /// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
-pub(super) fn object(json: bool, value: &Value) -> Result<(), Failure> {
+pub(super) fn object(json: bool, value: &Value) -> Outcome {
     if json {
-        return line(&pretty(value)?);
+        return say(&pretty(value)?);
     }
-    line(&members_of(value))
+    say(&members_of(value))
 }
 
 pub(super) fn members_of(value: &Value) -> String {
@@ -195,12 +208,12 @@ pub(super) fn list(
     invocation: &Invocation,
     columns: &[(&str, &str)],
     mut objects: Vec<Value>,
-) -> Result<(), Failure> {
+) -> Outcome {
     let word = invocation.word().unwrap_or_default().to_lowercase();
     objects.retain(|object| holds(object, &word));
     objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
     if invocation.has("--json") {
-        return line(&pretty(&json!(objects))?);
+        return say(&pretty(&json!(objects))?);
     }
     let headings = columns.iter().map(|(heading, _)| String::from(*heading));
     let mut rows = Vec::new();
@@ -232,7 +245,7 @@ fn cell(object: &Value, place: &str) -> String {
     }
 }
 
-pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Result<(), Failure> {
+pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Outcome {
     let mut shown: Vec<Vec<String>> = Vec::new();
     for row in [headings].into_iter().chain(rows) {
         shown.push(row.iter().map(|cell| printable(cell)).collect());
@@ -244,7 +257,7 @@ pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Result<(),
         let cells: Vec<String> = row.iter().zip(&widths).map(pad).collect();
         lines.push(cells.join("  ").trim_end().to_owned());
     }
-    line(&lines.join("\n"))
+    say(&lines.join("\n"))
 }
 
 /// Of each column, in characters.
@@ -295,20 +308,18 @@ pub(super) fn findings(
     text: &str,
     member: &str,
     value: Value,
-) -> Result<(), Failure> {
+) -> Outcome {
     if json {
         let told: Vec<Value> = findings.iter().map(told).collect();
-        line(&pretty(&json!({"findings": told, member: value}))?)?;
+        say(&pretty(&json!({"findings": told, member: value}))?)?;
     } else {
         let told: Vec<String> = findings.iter().map(sentence).collect();
-        line(&(told.join("\n") + text))?;
+        say(&(told.join("\n") + text))?;
     }
-    match has(findings, Verdict::Broken) {
-        true => Err(Failure::Refused(format!(
-            "{} cannot work as it is",
-            in_text(name)
-        ))),
-        false => Ok(()),
+    if has(findings, Verdict::Broken) {
+        refuse(format!("{} cannot work as it is", in_text(name)))
+    } else {
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::arguments::{Invocation, named};
 use super::command::{self, COMMANDS, Command, fill};
-use super::output::{self, Failure};
+use super::output::{Failure, Outcome, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::config::settings::SETTINGS;
@@ -227,7 +227,7 @@ fn plain(markdown: &str) -> String {
 }
 
 /// `gatepost help`: about a topic, a command, or anything that has a row of its own.
-pub(super) fn help(words: &[String]) -> Result<(), Failure> {
+pub(super) fn help(words: &[String]) -> Outcome {
     let topics = Topic::all();
     let Some(word) = words.first() else {
         command::help(words)?;
@@ -244,17 +244,17 @@ pub(super) fn help(words: &[String]) -> Result<(), Failure> {
         [..] => String::new(),
     };
     match (found.is_empty(), is_command || named(words).is_some()) {
-        (false, _) => output::line(found.trim()),
+        (false, _) => say(found.trim()),
         (true, true) => Ok(()),
         (true, false) => Err(no_help(word, &topics)),
     }
 }
 
-fn list(topics: &[Topic]) -> Result<(), Failure> {
+fn list(topics: &[Topic]) -> Outcome {
     let mut names = vec![""];
     names.extend(topics.iter().map(|topic| topic.name));
     let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
-    output::line(&format!("\n{}", fill(about, names, 2)))
+    say(format!("\n{}", fill(about, names, 2)))
 }
 
 fn no_help(word: &str, topics: &[Topic]) -> Failure {
@@ -268,7 +268,7 @@ fn no_help(word: &str, topics: &[Topic]) -> Failure {
 }
 
 /// `gatepost reference DIRECTORY`: writes the pages of `docs/reference`.
-pub(super) fn write(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn write(invocation: &Invocation) -> Outcome {
     let directory = Path::new(invocation.value(0));
     let topics = Topic::all();
     let mut index = String::from(
@@ -290,7 +290,7 @@ pub(super) fn write(invocation: &Invocation) -> Result<(), Failure> {
     write_page(directory, "README", &index)
 }
 
-fn write_page(directory: &Path, name: &str, text: &str) -> Result<(), Failure> {
+fn write_page(directory: &Path, name: &str, text: &str) -> Outcome {
     fs::write(directory.join(format!("{name}.md")), text)
         .map_err(|error| Failure::Refused(format!("{}: {error}", directory.join(name).display())))
 }

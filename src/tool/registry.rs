@@ -13,7 +13,7 @@ use self::progress::Progress;
 use super::arguments::Invocation;
 use super::input::{asks, confirm, unread, utf8};
 use super::operator::Operator;
-use super::output::{self, Failure, printable};
+use super::output::{self, Failure, Outcome, misuse, printable, refuse, say};
 use gatepost_protocol::registration::{self, ObjectKind};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
@@ -27,7 +27,7 @@ use gatepost_store::registry_writer::RegistryWriter;
 const EXIT_CHANGES: u8 = 3;
 
 /// Prints what `apply` would do, and does nothing.
-pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
+pub(super) fn plan(invocation: &Invocation) -> Outcome<ExitCode> {
     logging::start_plainly();
     let json = invocation.has("--json");
     let (text, is_empty) = planned(invocation, |plan| {
@@ -38,7 +38,7 @@ pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
         };
         Ok((text, plan.changes.is_empty()))
     })?;
-    output::line(&text)?;
+    say(&text)?;
     Ok(if is_empty {
         ExitCode::SUCCESS
     } else {
@@ -46,7 +46,7 @@ pub(super) fn plan(invocation: &Invocation) -> Result<ExitCode, Failure> {
     })
 }
 
-pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn apply(invocation: &Invocation) -> Outcome {
     // Asked before the change begins: nobody else waits for the answer.
     if invocation.has("--prune") && asks(invocation) {
         let removed = planned(invocation, |plan| Ok(removals(plan)))?;
@@ -71,7 +71,7 @@ pub(super) fn apply(invocation: &Invocation) -> Result<(), Failure> {
             Ok(report(invocation, plan))
         })
     })?;
-    output::line(&report)
+    say(&report)
 }
 
 fn removals(plan: &Plan<'_>) -> Vec<String> {
@@ -93,7 +93,7 @@ fn perform(
     registrar: &Registrar<'_>,
     writer: &mut RegistryWriter<'_>,
     plan: &Plan<'_>,
-) -> Result<(), Failure> {
+) -> Outcome {
     if plan.changes.is_empty() {
         return Ok(writer.confirm()?);
     }
@@ -133,10 +133,7 @@ fn done(change: &PlannedChange<'_>) -> String {
 }
 
 /// Tells `tell` what the document that FILE names would change.
-fn planned<T>(
-    invocation: &Invocation,
-    tell: impl FnOnce(&Plan<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+fn planned<T>(invocation: &Invocation, tell: impl FnOnce(&Plan<'_>) -> Outcome<T>) -> Outcome<T> {
     with_document(invocation, |_, registrar, document| {
         let prunes = invocation.has("--prune");
         registrar.planned(document, prunes, |plan, _| tell(plan))
@@ -146,11 +143,11 @@ fn planned<T>(
 /// Reads the document that FILE names, and opens what it is compared with.
 fn with_document<T>(
     invocation: &Invocation,
-    act: impl FnOnce(&Operator, &Registrar<'_>, Value) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    act: impl FnOnce(&Operator, &Registrar<'_>, Value) -> Outcome<T>,
+) -> Outcome<T> {
     let document = read(invocation.value(0), u64::MAX, registration::walker::parse)?;
-    let (operator, installation) = Operator::open_installed(invocation)?;
-    let sealers = operator.sealers(&installation)?;
+    let operator = Operator::open(invocation)?;
+    let sealers = operator.sealers()?;
     let functions = Store::open_for_functions(&function_settings(&operator.config))?;
     let registrar = Registrar {
         config: &operator.config,
@@ -170,13 +167,13 @@ pub(super) fn read(
     file: &str,
     most: u64,
     parse: impl FnOnce(&str) -> Result<Value, String>,
-) -> Result<Value, Failure> {
+) -> Outcome<Value> {
     let name = called(file);
     let text = text_of(file, most)?;
     if text.trim().is_empty() {
-        return Err(Failure::Refused(format!(
+        return refuse(format!(
             "{name} is empty, and so is not JSON; {{}} is the smallest document"
-        )));
+        ));
     }
     let begins = if text.trim_start().starts_with('{') {
         ""
@@ -194,18 +191,15 @@ pub(super) fn called(file: &str) -> String {
 }
 
 /// The same as text, without a byte order mark.
-pub(super) fn text_of(file: &str, most: u64) -> Result<String, Failure> {
+pub(super) fn text_of(file: &str, most: u64) -> Outcome<String> {
     let name = called(file);
     if file.is_empty() {
-        return Err(Failure::usage("FILE is an empty name; - is standard input"));
+        return misuse("FILE is an empty name; - is standard input");
     }
     let bytes = bytes_of(file, most.saturating_add(1));
     let bytes = bytes.map_err(|error| unread(&name, &error))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
-        return Err(Failure::Refused(format!(
-            "{name} has more than {} MiB",
-            most / 1_048_576
-        )));
+        return refuse(format!("{name} has more than {} MiB", most / 1_048_576));
     }
     let mut text = utf8(&name, bytes)?;
     if text.starts_with('\u{feff}') {
@@ -225,8 +219,7 @@ pub(super) fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn export(invocation: &Invocation, operator: &Operator) -> Outcome {
     let document = operator.store.read_registry(|reader| {
         let registered = comparison::registered(reader, None)?;
         let mut users = comparison::all_users(reader)?;
@@ -235,7 +228,7 @@ pub(super) fn export(invocation: &Invocation) -> Result<(), Failure> {
         }
         Ok::<_, Failure>(exported::document(&registered, &users))
     })?;
-    output::line(&output::pretty(&document)?)
+    say(&output::pretty(&document)?)
 }
 
 const MOST_LISTED: usize = 100;

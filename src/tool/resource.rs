@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::arguments::Invocation;
 use super::operator::Operator;
-use super::output::{self, Failure};
+use super::output::{self, Failure, Outcome, refuse, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::web_url::WebUrl;
@@ -14,16 +14,13 @@ use gatepost_store::catalogue;
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// Prints the document that says where tokens for a resource are given out.
-pub(super) fn metadata(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn metadata(invocation: &Invocation, operator: &Operator) -> Outcome {
     let name = invocation.value(0);
     let catalogue = read_catalogue(catalogue::load(&operator.store)?.value)?;
     if !catalogue.resources.contains_key(name) {
         let nearest = hint(name, catalogue.resources.keys().map(String::as_str));
         let name = name.escape_debug();
-        return Err(Failure::Refused(format!(
-            "there is no resource \"{name}\"{nearest}"
-        )));
+        return refuse(format!("there is no resource \"{name}\"{nearest}"));
     }
     let url = WebUrl::parse(name).map_err(|rule| {
         Failure::Refused(format!(
@@ -38,9 +35,9 @@ pub(super) fn metadata(invocation: &Invocation) -> Result<(), Failure> {
         }
     }
     if scopes.is_empty() {
-        return Err(Failure::Refused(format!(
+        return refuse(format!(
             "nobody can get a token for {name}: no scope has it among its resources"
-        )));
+        ));
     }
     let document = json!({
         "resource": name,
@@ -48,7 +45,7 @@ pub(super) fn metadata(invocation: &Invocation) -> Result<(), Failure> {
         "scopes_supported": scopes,
     });
     if invocation.has("--json") {
-        return output::line(&output::pretty(&document)?);
+        return say(&output::pretty(&document)?);
     }
     let path = path(&url);
     let query = url.query.map(|query| format!("?{query}"));
@@ -57,7 +54,7 @@ pub(super) fn metadata(invocation: &Invocation) -> Result<(), Failure> {
     // In nginx these two would end the text, or name a variable.
     let text = document.to_string();
     let text = text.replace('\'', "\\u0027").replace('$', "\\u0024");
-    output::line(&format!(
+    say(format!(
         "{}\n\nIts address: {address}\n\n\
          To a request without a token, or with one that is not valid, answer 401 with:\n\
          WWW-Authenticate: Bearer resource_metadata=\"{address}\", scope=\"{scope}\"\n\n\

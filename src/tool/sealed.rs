@@ -7,11 +7,11 @@ use serde_json::json;
 use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
-use super::output::{self, Failure};
+use super::output::{self, Failure, Outcome, refuse, say};
 use crate::statements::sealed_factors::{self, ResealedFactor};
 use gatepost_protocol::keys::key_schedule::{KeySeasons, current};
 use gatepost_protocol::words::client::SigningAlgorithm;
-use gatepost_protocol::words::identifiers::{ClientId, Subject, in_text};
+use gatepost_protocol::words::identifiers::{Subject, in_text};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_registrar::events::audit_event;
@@ -30,92 +30,102 @@ use gatepost_store::signing_keys::SigningKeyRow;
 /// How many second factors `secret rotate` seals anew in one statement.
 const FACTORS_AT_ONCE: usize = 100;
 
-enum Sealed {
-    Key(SigningKeyRow, SecretBytes),
-    ClientSecret(ClientId, SecretRow),
-    ResourceSecret(String, SecretRow),
-    ProviderSecret(CatalogueRow, SecretBytes),
-    Factor(Subject, Authenticator, SecretBytes),
+/// Something that is sealed, and whose it is.
+struct Sealed {
+    of: Holder,
+    sealed: SecretBytes,
+}
+
+enum Holder {
+    Key(SigningKeyRow),
+    /// The digest of a client's secret, or of a resource's.
+    Secret {
+        is_of_client: bool,
+        name: String,
+        row: SecretRow,
+    },
+    Provider(CatalogueRow),
+    Factor(Subject, Authenticator),
 }
 
 impl Sealed {
     fn all(writer: &mut RegistryWriter<'_>) -> Result<Vec<Sealed>, StoreError> {
         let mut all = Vec::new();
+        let mut add = |of, sealed| all.push(Sealed { of, sealed });
         for row in writer.reader.signing_keys()? {
-            if let Some(wrapped) = row.wrapped_private.clone() {
-                all.push(Sealed::Key(row, wrapped));
+            if let Some(sealed) = row.wrapped_private.clone() {
+                add(Holder::Key(row), sealed);
             }
         }
+        let secret_of = |is_of_client, name: &str, row: SecretRow| Holder::Secret {
+            is_of_client,
+            name: name.to_owned(),
+            row,
+        };
         for row in writer.reader.clients()? {
             for secret in row.secrets {
-                all.push(Sealed::ClientSecret(row.client_id.clone(), secret));
+                let sealed = secret.sealed_digest.clone();
+                add(secret_of(true, row.client_id.as_str(), secret), sealed);
             }
         }
         for mut row in writer.reader.catalogue()?.entries {
             for secret in std::mem::take(&mut row.secrets) {
-                all.push(Sealed::ResourceSecret(row.name.clone(), secret));
+                let sealed = secret.sealed_digest.clone();
+                add(secret_of(false, &row.name, secret), sealed);
             }
             if let Some(sealed) = row.sealed_secret.clone() {
-                all.push(Sealed::ProviderSecret(row, sealed));
+                add(Holder::Provider(row), sealed);
             }
         }
         for (sub, row) in sealed_factors::sealed_authenticators(&mut writer.reader)? {
             if let Some(sealed) = row.secret.clone() {
-                all.push(Sealed::Factor(sub, row, sealed));
+                add(Holder::Factor(sub, row), sealed);
             }
         }
         Ok(all)
     }
 
     fn name(&self) -> String {
-        match self {
-            Sealed::Key(row, _) => format!("signing key {}", row.kid),
-            Sealed::ClientSecret(client_id, _) => {
-                format!("a secret of client {}", in_text(client_id.as_str()))
+        match &self.of {
+            Holder::Key(row) => format!("signing key {}", row.kid),
+            Holder::Secret {
+                is_of_client, name, ..
+            } => {
+                if *is_of_client {
+                    format!("a secret of client {}", in_text(name))
+                } else {
+                    format!("a secret of resource {name}")
+                }
             }
-            Sealed::ResourceSecret(name, _) => format!("a secret of resource {name}"),
-            Sealed::ProviderSecret(row, _) => {
+            Holder::Provider(row) => {
                 format!("the client_secret of identity provider {}", row.name)
             }
-            Sealed::Factor(sub, row, _) => {
+            Holder::Factor(sub, row) => {
                 format!("a second factor ({}) of user {sub}", row.kind.as_str())
             }
         }
     }
 
     fn sealer<'s>(&self, sealers: &'s Sealers) -> &'s Sealer {
-        match self {
-            Sealed::Key(..) => &sealers.signing_keys,
-            Sealed::Factor(..) => &sealers.authenticators,
-            Sealed::ClientSecret(..) | Sealed::ResourceSecret(..) | Sealed::ProviderSecret(..) => {
-                &sealers.client_secrets
-            }
+        match self.of {
+            Holder::Key(_) => &sealers.signing_keys,
+            Holder::Factor(..) => &sealers.authenticators,
+            Holder::Secret { .. } | Holder::Provider(_) => &sealers.client_secrets,
         }
     }
 
-    fn sealed(&self) -> &[u8] {
-        match self {
-            Sealed::Key(_, sealed)
-            | Sealed::ProviderSecret(_, sealed)
-            | Sealed::Factor(_, _, sealed) => sealed.expose(),
-            Sealed::ClientSecret(_, row) | Sealed::ResourceSecret(_, row) => {
-                row.sealed_digest.expose()
-            }
-        }
-    }
-
-    fn opens(&self, sealers: &Sealers) -> bool {
-        self.sealer(sealers).open(self.sealed()).is_some()
+    fn opened(&self, sealers: &Sealers) -> Option<SecretBytes> {
+        let plain = self.sealer(sealers).open(self.sealed.expose());
+        plain.map(SecretBytes::new)
     }
 
     /// The same under the current line of `to`; `None` where that is the line it is under.
     fn anew(&self, from: &Sealers, to: &Sealers) -> Option<SecretBytes> {
         let sealer = self.sealer(to);
-        if sealer.seals_alike(self.sealed()) {
+        if sealer.seals_alike(self.sealed.expose()) {
             return None;
         }
-        let plain = self.sealer(from).open(self.sealed());
-        let plain = SecretBytes::new(plain.or_else(|| sealer.open(self.sealed()))?);
+        let plain = self.opened(from).or_else(|| self.opened(to))?;
         Some(SecretBytes::new(sealer.seal(plain.expose())))
     }
 
@@ -124,24 +134,27 @@ impl Sealed {
         writer: &mut RegistryWriter<'_>,
         sealed: SecretBytes,
     ) -> Result<(), StoreError> {
-        match self {
-            Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
-            Sealed::ClientSecret(client_id, row) => client_changes::put_secrets(
-                writer,
-                true,
-                &[(client_id.as_str(), resealed(row, sealed))],
-            ),
-            Sealed::ResourceSecret(name, row) => {
-                client_changes::put_secrets(writer, false, &[(name, resealed(row, sealed))])
+        match &self.of {
+            Holder::Key(row) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
+            Holder::Secret {
+                is_of_client,
+                name,
+                row,
+            } => {
+                let row = SecretRow {
+                    sealed_digest: sealed,
+                    ..row.clone()
+                };
+                client_changes::put_secrets(writer, *is_of_client, &[(name, row)])
             }
-            Sealed::ProviderSecret(row, _) => catalogue_changes::upsert_entry(
+            Holder::Provider(row) => catalogue_changes::upsert_entry(
                 writer,
                 &CatalogueRow {
                     sealed_secret: Some(sealed),
                     ..row.clone()
                 },
             ),
-            Sealed::Factor(sub, row, _) => sealed_factors::reseal_authenticator(
+            Holder::Factor(sub, row) => sealed_factors::reseal_authenticator(
                 writer,
                 &ResealedFactor {
                     sub: sub.clone(),
@@ -155,49 +168,37 @@ impl Sealed {
     /// Removes what does not open any longer. A key's public part stays, for the tokens that it
     /// signed.
     fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
-        match self {
-            Sealed::Key(row, _) => writer.rewrap_signing_key(&row.kid, None).map(drop),
-            Sealed::ClientSecret(client_id, row) => {
-                client_changes::remove_secrets(writer, true, &[(client_id.as_str(), row.id)])
-            }
-            Sealed::ResourceSecret(name, row) => {
-                client_changes::remove_secrets(writer, false, &[(name, row.id)])
-            }
-            Sealed::ProviderSecret(row, _) => {
+        match &self.of {
+            Holder::Key(row) => writer.rewrap_signing_key(&row.kid, None).map(drop),
+            Holder::Secret {
+                is_of_client,
+                name,
+                row,
+            } => client_changes::remove_secrets(writer, *is_of_client, &[(name, row.id)]),
+            Holder::Provider(row) => {
                 catalogue_changes::erase_entry_secret(writer, row.kind, &row.name)
             }
             // Their password alone is not enough from then on, either: the operator sees to them.
-            Sealed::Factor(sub, row, _) => sealed_factors::drop_authenticator(writer, sub, row),
+            Holder::Factor(sub, row) => sealed_factors::drop_authenticator(writer, sub, row),
         }
     }
 }
 
-fn resealed(row: &SecretRow, sealed: SecretBytes) -> SecretRow {
-    SecretRow {
-        sealed_digest: sealed,
-        ..row.clone()
-    }
-}
-
 /// Everything that is sealed; refused where there is any that does not open.
-fn all_open(
-    writer: &mut RegistryWriter<'_>,
-    from: &Sealers,
-    to: &Sealers,
-) -> Result<Vec<Sealed>, Failure> {
+fn all_open(writer: &mut RegistryWriter<'_>, from: &Sealers, to: &Sealers) -> Outcome<Vec<Sealed>> {
     let all = Sealed::all(writer)?;
     let lost: Vec<String> = all
         .iter()
-        .filter(|one| !one.opens(from) && !one.opens(to))
+        .filter(|one| one.opened(from).or_else(|| one.opened(to)).is_none())
         .map(Sealed::name)
         .collect();
     if !lost.is_empty() {
-        return Err(Failure::Refused(format!(
+        return refuse(format!(
             "these open under no line of GATEPOST_SECRET_FILE, and nothing was changed:\n{}\n\
              add the line that they were sealed under; if it is lost for good: `gatepost key \
              reset`",
             lost.join("\n")
-        )));
+        ));
     }
     Ok(all)
 }
@@ -208,7 +209,7 @@ pub(super) fn reseal(
     writer: &mut RegistryWriter<'_>,
     from: &Sealers,
     to: &Sealers,
-) -> Result<(u64, u64), Failure> {
+) -> Outcome<(u64, u64)> {
     let mut moved = 0;
     let mut current = 0;
     for one in all_open(writer, from, to)? {
@@ -227,10 +228,10 @@ pub(super) fn reseal(
 fn stale_factors(
     writer: &mut RegistryWriter<'_>,
     sealers: &Sealers,
-) -> Result<Vec<ResealedFactor>, Failure> {
+) -> Outcome<Vec<ResealedFactor>> {
     let mut stale = Vec::new();
     for one in all_open(writer, sealers, sealers)? {
-        let Sealed::Factor(sub, factor, _) = &one else {
+        let Holder::Factor(sub, factor) = &one.of else {
             continue;
         };
         if let Some(sealed) = one.anew(sealers, sealers) {
@@ -244,13 +245,12 @@ fn stale_factors(
     Ok(stale)
 }
 
-pub(super) fn generate(_: &Invocation) -> Result<(), Failure> {
-    output::line(&master::generate())
+pub(super) fn generate(_: &Invocation) -> Outcome {
+    say(&master::generate())
 }
 
-pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
-    let sealers = operator.unchecked_sealers(&installation)?;
+pub(super) fn rotate(_: &Invocation, operator: &Operator) -> Outcome {
+    let sealers = operator.unchecked_sealers()?;
     let store = &operator.store;
     // Processes serve meanwhile: they replace factors, and sign people in by them. So factors are
     // no part of the one transaction, which would hold them until its end.
@@ -272,7 +272,7 @@ pub(super) fn rotate(invocation: &Invocation) -> Result<(), Failure> {
         }
         Ok::<_, Failure>((moved, current.saturating_sub(factors)))
     })?;
-    output::line(&format!(
+    say(format!(
         "{moved} sealed anew under the first line, {current} were already"
     ))
 }
@@ -283,14 +283,11 @@ people sign in again, or\napplications ask again. \
 Access tokens that are JWTs stay good until they expire. Passwords, sessions and consents stay.";
 
 /// The master secret is lost.
-pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
-    let sealers = operator.unchecked_sealers(&installation)?;
-    let lost = lost(&operator, &sealers)?;
+pub(super) fn reset(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let sealers = operator.unchecked_sealers()?;
+    let lost = lost(operator, &sealers)?;
     if lost.is_empty() {
-        return output::line(
-            "everything opens under this master secret: there is nothing to reset",
-        );
+        return say("everything opens under this master secret: there is nothing to reset");
     }
     // The wrong file looks just like a lost secret.
     input::confirm(
@@ -311,11 +308,11 @@ pub(super) fn reset(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// Names everything that does not open.
-pub(super) fn lost(operator: &Operator, sealers: &Sealers) -> Result<Vec<String>, Failure> {
+pub(super) fn lost(operator: &Operator, sealers: &Sealers) -> Outcome<Vec<String>> {
     operator.store.change_registry(|writer| {
         let mut names = Vec::new();
         for one in Sealed::all(writer)? {
-            if !one.opens(sealers) {
+            if one.opened(sealers).is_none() {
                 names.push(one.name());
             }
         }
@@ -328,17 +325,17 @@ fn drop_lost(
     sealers: &Sealers,
     seasons: &KeySeasons,
     now: Instant,
-) -> Result<Vec<String>, Failure> {
+) -> Outcome<Vec<String>> {
     let mut lines = Vec::new();
     for one in Sealed::all(writer)? {
-        if one.opens(sealers) {
+        if one.opened(sealers).is_some() {
             continue;
         }
         one.erase(writer)?;
-        if let Sealed::Key(row, _) = &one {
+        if let Holder::Key(row) = &one.of {
             end(writer, row, seasons, now)?;
         }
-        lines.push(format!("dropped {}{}", one.name(), remedy(&one)));
+        lines.push(format!("dropped {}{}", one.name(), remedy(&one.of)));
     }
     let made = make_missing_keys(writer, &sealers.signing_keys, seasons, now)?;
     lines.extend(made);
@@ -353,7 +350,7 @@ fn end(
     row: &SigningKeyRow,
     seasons: &KeySeasons,
     now: Instant,
-) -> Result<(), Failure> {
+) -> Outcome {
     if now <= row.times.activates_at {
         writer.remove_signing_key(&row.kid)?;
     } else if now < row.times.retires_at {
@@ -369,7 +366,7 @@ fn make_missing_keys(
     sealer: &Sealer,
     seasons: &KeySeasons,
     now: Instant,
-) -> Result<Vec<String>, Failure> {
+) -> Outcome<Vec<String>> {
     let scheduled = key_keeping::scheduled(&writer.reader.signing_keys()?);
     let mut made = Vec::new();
     for algorithm in SigningAlgorithm::ALL {
@@ -386,16 +383,17 @@ fn make_missing_keys(
     Ok(made)
 }
 
-fn remedy(one: &Sealed) -> String {
-    match one {
-        Sealed::Key(..) => String::new(),
-        Sealed::ClientSecret(client_id, _) => {
-            let name = in_text(client_id.as_str());
-            format!(": `gatepost client secret {name}` makes another")
-        }
-        Sealed::ResourceSecret(..) => String::from(": apply a document that gives it another"),
-        Sealed::ProviderSecret(..) => String::from(": apply a document that gives it again"),
-        Sealed::Factor(sub, ..) => {
+fn remedy(of: &Holder) -> String {
+    match of {
+        Holder::Key(_) => String::new(),
+        Holder::Secret {
+            is_of_client: true,
+            name,
+            ..
+        } => format!(": `gatepost client secret {}` makes another", in_text(name)),
+        Holder::Secret { .. } => String::from(": apply a document that gives it another"),
+        Holder::Provider(_) => String::from(": apply a document that gives it again"),
+        Holder::Factor(sub, _) => {
             format!(
                 ": `gatepost user factors {sub} --remove-all`, once you know that it is them, lets \
                  them in by their password"

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all, await_everywhere};
-use super::output::{self, Failure, time};
+use super::output::{self, Failure, Outcome, misuse, refuse, say, time};
 use super::{client, input, user};
 use crate::statements::everything_revoked;
 use gatepost_protocol::token::grant::Grant;
@@ -15,9 +15,8 @@ use gatepost_registrar::events::audit_event;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{grants, sessions};
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let subject = user::chosen(&operator, invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let subject = user::chosen(operator, invocation)?;
     let found = all(invocation, |last: Option<&(Session, _)>, most| {
         sessions::list(
             &operator.store,
@@ -60,29 +59,25 @@ fn shown_session(session: &Session, username: Option<&str>) -> Value {
     })
 }
 
-pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn end(invocation: &Invocation) -> Outcome {
     let sid = Sid::new(invocation.value(0));
     let Some(day) = sid.day() else {
-        let rule = "SID must be as `gatepost session list` shows it";
-        return Err(Failure::usage(rule));
+        return misuse("SID must be as `gatepost session list` shows it");
     };
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let event = AuditEvent {
         sid: Some(&sid),
         ..audit_event("session_ended", json!({"by": "operator"}))
     };
     if !sessions::end(&operator.store, day, &sid, &event)? {
-        return Err(Failure::refused(
-            "there is no such session, or it has ended already",
-        ));
+        return refuse("there is no such session, or it has ended already");
     }
-    output::line(&format!("session {} is over", sid.as_str()))
+    say(format!("session {} is over", sid.as_str()))
 }
 
-pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let subject = user::chosen(&operator, invocation)?;
-    let client_id = chosen_client(&operator, invocation)?;
+pub(super) fn list_grants(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let subject = user::chosen(operator, invocation)?;
+    let client_id = chosen_client(operator, invocation)?;
     let found = all(invocation, |last: Option<&(Grant, _)>, most| {
         grants::list(
             &operator.store,
@@ -113,10 +108,7 @@ pub(super) fn list_grants(invocation: &Invocation) -> Result<(), Failure> {
 }
 
 /// The one that `--client` names, which must be registered.
-fn chosen_client(
-    operator: &Operator,
-    invocation: &Invocation,
-) -> Result<Option<ClientId>, Failure> {
+fn chosen_client(operator: &Operator, invocation: &Invocation) -> Outcome<Option<ClientId>> {
     let client_id = invocation.option("--client").map(ClientId::new);
     if let Some(client_id) = &client_id {
         client::named(operator, client_id)?;
@@ -140,13 +132,12 @@ fn shown_grant(grant: &Grant, username: Option<&str>) -> Value {
     })
 }
 
-pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn revoke_grant(invocation: &Invocation) -> Outcome {
     let text = invocation.value(0);
     let Some(id) = GrantId::from_text(text) else {
-        let rule = "GRANT must be as `gatepost grant list` shows it";
-        return Err(Failure::usage(rule));
+        return misuse("GRANT must be as `gatepost grant list` shows it");
     };
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let over = || Failure::refused("there is no such grant, or it is revoked already");
     let grant = grants::find(&operator.store, id, None)?.ok_or_else(over)?;
     let event = AuditEvent {
@@ -157,23 +148,22 @@ pub(super) fn revoke_grant(invocation: &Invocation) -> Result<(), Failure> {
     if !grants::revoke(&operator.store, id, None, &event)? {
         return Err(over());
     }
-    output::line(&format!("grant {text} and its tokens are over"))
+    say(format!("grant {text} and its tokens are over"))
 }
 
 /// After a leak, or after the database was restored from a copy that does not know the latest
 /// revocations.
-pub(super) fn revoke_everything(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
+pub(super) fn revoke_everything(invocation: &Invocation, operator: &Operator) -> Outcome {
     let question = format!(
         "This ends every session, grant and token of {}: everybody signs in again.",
-        installation.issuer
+        operator.installation.issuer
     );
     input::confirm(invocation, &question)?;
     everything_revoked::revoke_everything(
         &operator.store,
         &audit_event("everything_revoked", json!({})),
     )?;
-    output::line("every session, grant and token until now is over; people sign in again")?;
+    say("every session, grant and token until now is over; people sign in again")?;
     everything_revoked::call_all_revoked(&operator.store).map_err(|error| {
         Failure::Refused(format!(
             "{error}; not all clients hear of it yet: run the command again"

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::arguments::Invocation;
+use super::mail;
 use super::operator::Operator;
-use super::output::{self, Failure, time};
+use super::output::{self, Failure, Outcome, misuse, refuse, say, time};
 use super::user::is_tenant;
 use gatepost_protocol::login::sign_up::{SignUpId, text};
 use gatepost_protocol::registration::timestamp;
@@ -14,24 +15,21 @@ use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_registrar::events::audit_event;
-use gatepost_server::app::letters::postman;
-use gatepost_server::config::Config;
 use gatepost_server::keys::master::Purpose;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Mac;
 use gatepost_store::catalogue;
-use gatepost_store::installation::Installation;
 use gatepost_store::sign_up_links::{self, SignUpLink};
 
 const LONGEST: u64 = 366 * 86_400;
 
-pub(super) fn make(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
-    check_letters(&operator.config)?;
+pub(super) fn make(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let why = "whoever makes an account proves an address by a letter";
+    mail::mail_server(&operator.config, why)?;
     // Another master secret than the server's would make a link that it does not know.
-    operator.sealers(&installation)?;
-    let link = described(&operator, invocation)?;
-    let address = address(&operator, &installation, &link)?;
+    operator.sealers()?;
+    let link = described(operator, invocation)?;
+    let address = address(operator, &link)?;
     let detail = json!({"by": "operator", "link": shown(&link, operator.now()?)});
     sign_up_links::insert(
         &operator.store,
@@ -39,39 +37,22 @@ pub(super) fn make(invocation: &Invocation) -> Result<(), Failure> {
         &audit_event("sign_up_link_made", detail),
     )?;
     let expires_at = time(link.expires_at);
-    match invocation.has("--json") {
-        true => {
-            let told = json!({"link": address, "id": name(&link.id), "expires_at": expires_at});
-            output::line(&told.to_string())
-        }
-        false => output::line(&address),
+    if invocation.has("--json") {
+        let told = json!({"link": address, "id": name(&link.id), "expires_at": expires_at});
+        say(&told.to_string())
+    } else {
+        say(&address)
     }
 }
 
-fn check_letters(config: &Config) -> Result<(), Failure> {
-    let unset =
-        "GATEPOST_SMTP_URL is required: whoever makes an account proves an address by a letter";
-    match postman(config).map_err(Failure::Configuration)? {
-        Some(_) => Ok(()),
-        None => Err(Failure::Configuration(String::from(unset))),
-    }
-}
-
-fn address(
-    operator: &Operator,
-    installation: &Installation,
-    link: &SignUpLink,
-) -> Result<String, Failure> {
-    let derived = operator
-        .master_secret()?
-        .derive(&installation.id, &installation.issuer);
-    let tag = Mac::new(&derived, Purpose::SignUpLink).tag(&[&link.id]);
+fn address(operator: &Operator, link: &SignUpLink) -> Outcome<String> {
+    let tag = Mac::new(&operator.derived()?, Purpose::SignUpLink).tag(&[&link.id]);
     let base = operator.config.base_url.as_str();
     Ok(format!("{base}/join?l={}", text(&link.id, &tag)))
 }
 
 /// The link that the options describe.
-fn described(operator: &Operator, invocation: &Invocation) -> Result<SignUpLink, Failure> {
+fn described(operator: &Operator, invocation: &Invocation) -> Outcome<SignUpLink> {
     let uses = invocation.option("--uses").unwrap_or_default().parse();
     let uses = uses.ok().filter(|uses| (1..=100_000).contains(uses));
     let lifetime = invocation.option("--for").and_then(timestamp::seconds);
@@ -80,28 +61,24 @@ fn described(operator: &Operator, invocation: &Invocation) -> Result<SignUpLink,
     if let Some(domain) = &domain
         && MailAddress::parse(&format!("a@{domain}")).is_err()
     {
-        return Err(Failure::usage(
-            "--domain must be what stands behind the @, as example.com",
-        ));
+        return misuse("--domain must be what stands behind the @, as example.com");
     }
     let roles = invocation.every("--role");
     let is_role = |role: &&str| !role.trim().is_empty() && !role.chars().any(char::is_control);
     if !roles.iter().all(is_role) {
-        return Err(Failure::usage("--role must be a role"));
+        return misuse("--role must be a role");
     }
     if let Some(administration) = &operator.config.administration
         && roles.iter().any(|role| administration.is_admin_role(role))
     {
-        let rule = "--role must not be one of administrators: use `gatepost user role`";
-        return Err(Failure::usage(rule));
+        return misuse("--role must not be one of administrators: use `gatepost user role`");
     }
     let tenant = invocation.option("--tenant").map(TenantName::new);
     let entries = catalogue::load(&operator.store)?.value.entries;
     if let Some(tenant) = &tenant
         && !is_tenant(&entries, tenant)
     {
-        let rule = format!("there is no tenant {:?}", tenant.as_str());
-        return Err(Failure::Refused(rule));
+        return refuse(format!("there is no tenant {:?}", tenant.as_str()));
     }
     let lifetime = lifetime.ok_or_else(|| {
         Failure::usage("--for must be a number with s, m, h or d, as 14d; at most 366d")
@@ -118,8 +95,7 @@ fn described(operator: &Operator, invocation: &Invocation) -> Result<SignUpLink,
     })
 }
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let now = operator.now()?;
     let found = sign_up_links::list(&operator.store)?;
     let columns = [
@@ -136,24 +112,22 @@ pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
     output::list(invocation, &columns, rows)
 }
 
-pub(super) fn end(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn end(invocation: &Invocation, operator: &Operator) -> Outcome {
     let typed = invocation.value(0);
     let found = sign_up_links::list(&operator.store)?;
     let Some(found) = found.iter().find(|link| name(&link.id) == typed) else {
-        return Err(Failure::refused("there is no such sign-up link"));
+        return refuse("there is no such sign-up link");
     };
     let id = found.id;
     let event = audit_event(
         "sign_up_link_ended",
         json!({"by": "operator", "id": name(&id)}),
     );
-    match sign_up_links::end(&operator.store, &id, &event)? {
-        true => output::line(&format!("sign-up link {typed} is over")),
-        false => {
-            operator.store.confirm()?;
-            output::line(&format!("sign-up link {typed} was over already"))
-        }
+    if sign_up_links::end(&operator.store, &id, &event)? {
+        say(format!("sign-up link {typed} is over"))
+    } else {
+        operator.store.confirm()?;
+        say(format!("sign-up link {typed} was over already"))
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all};
-use super::output::{self, Failure};
+use super::output::{self, Failure, Outcome, misuse, refuse, say};
 use super::{idp, input, mail};
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::password::SignInWith;
@@ -22,7 +22,7 @@ use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::users::{self, UserRow};
 use gatepost_store::{StoreError, catalogue, consents, grants, linked_identities, sessions};
 
-pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
+pub(super) fn add(invocation: &Invocation) -> Outcome {
     let claims = match invocation.option("--claims") {
         None => json!({}),
         Some(text) => serde_json::from_str(text)
@@ -35,18 +35,19 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
         "sub": invocation.option("--sub"),
         "claims": claims,
     }))?;
-    let (operator, installation) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     if let Some(tenant) = &entry.tenant {
         let entries = catalogue::load(&operator.store)?.value.entries;
         if !is_tenant(&entries, tenant) {
-            let rule = format!("there is no tenant {tenant}; `gatepost apply` registers tenants");
-            return Err(Failure::Refused(rule));
+            return refuse(format!(
+                "there is no tenant {tenant}; `gatepost apply` registers tenants"
+            ));
         }
     }
     // What the link needs, before anything is done.
     if invocation.has("--invite") {
         links::lifetime(invocation)?;
-        operator.sealers(&installation)?;
+        operator.sealers()?;
     }
     if invocation.has("--mail") {
         check_mail(invocation, &operator, &entry)?;
@@ -74,9 +75,9 @@ pub(super) fn add(invocation: &Invocation) -> Result<(), Failure> {
     users::tell_of_sharing(&operator.store, &new.sub, "operator", &event)?;
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
-        return links::print_link(&operator, &installation, invocation, &added);
+        return links::print_link(&operator, invocation, &added);
     }
-    output::line(&format!(
+    say(format!(
         "added {} with sub {}",
         invocation.value(0),
         new.sub
@@ -102,21 +103,16 @@ pub(super) fn not_added(error: StoreError) -> Failure {
 }
 
 /// Nobody is added to whom the letter could not go.
-fn check_mail(
-    invocation: &Invocation,
-    operator: &Operator,
-    entry: &UserEntry,
-) -> Result<(), Failure> {
+fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -> Outcome {
     if !invocation.has("--invite") {
-        let rule = "--mail goes with --invite";
-        return Err(Failure::usage(rule));
+        return misuse("--mail goes with --invite");
     }
     let address = stored_address(&entry.claims);
     mail::check(invocation, &operator.config, address, true).map(drop)
 }
 
 /// By the rules of a document.
-pub(super) fn judged(described: &Value) -> Result<UserEntry, Failure> {
+pub(super) fn judged(described: &Value) -> Outcome<UserEntry> {
     registration::stored(described, "", registration::user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))
@@ -127,7 +123,7 @@ pub(super) fn new_subject() -> Subject {
     Subject::of_random(random::bytes())
 }
 
-fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
+fn hashed_password(operator: &Operator) -> Outcome<SecretText> {
     let password = input::new_password(&PasswordRules::new(&operator.config))?;
     operator
         .password_hashing()?
@@ -136,21 +132,20 @@ fn hashed_password(operator: &Operator) -> Result<SecretText, Failure> {
         .map_err(Failure::Refused)
 }
 
-pub(super) fn password(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn password(invocation: &Invocation, operator: &Operator) -> Outcome {
     let username = invocation.value(0);
-    let user = named(&operator, invocation, username)?;
+    let user = named(operator, invocation, username)?;
     if user.username.is_none() {
-        let rule =
-            "that user has no user name to sign in with; they sign in with an identity provider";
-        return Err(Failure::refused(rule));
+        return refuse(
+            "that user has no user name to sign in with; they sign in with an identity provider",
+        );
     }
-    let hash = hashed_password(&operator)?;
+    let hash = hashed_password(operator)?;
     let event = user_event("password_changed", &user.sub, json!({"by": "operator"}));
     if !users::set_password(&operator.store, &user.sub, None, &hash, None, &event)? {
         return Err(missing(username));
     }
-    output::line(&format!(
+    say(format!(
         "{} has a new password; what was signed in before is over",
         user.designation()
     ))
@@ -161,7 +156,7 @@ pub(super) fn named(
     operator: &Operator,
     invocation: &Invocation,
     username: &str,
-) -> Result<UserRow, Failure> {
+) -> Outcome<UserRow> {
     let tenant = invocation.option("--tenant").map(TenantName::new);
     let found = users::find_for_sign_in(
         &operator.store,
@@ -179,14 +174,10 @@ pub(super) fn named(
     found.ok_or_else(|| missing(username))
 }
 
-pub(super) fn chosen(
-    operator: &Operator,
-    invocation: &Invocation,
-) -> Result<Option<Subject>, Failure> {
+pub(super) fn chosen(operator: &Operator, invocation: &Invocation) -> Outcome<Option<Subject>> {
     let username = invocation.option("--user");
     if username.is_none() && invocation.option("--tenant").is_some() {
-        let rule = "--tenant says where to look for --user: give both";
-        return Err(Failure::usage(rule));
+        return misuse("--tenant says where to look for --user: give both");
     }
     match username {
         None => Ok(None),
@@ -201,9 +192,8 @@ fn missing(username: &str) -> Failure {
     ))
 }
 
-pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let user = named(operator, invocation, invocation.value(0))?;
     if !users::revoke(
         &operator.store,
         &user.sub,
@@ -211,14 +201,13 @@ pub(super) fn revoke(invocation: &Invocation) -> Result<(), Failure> {
     )? {
         return Err(missing(user.designation()));
     }
-    output::line(&format!(
+    say(format!(
         "sessions, grants and tokens of {} are over",
         user.designation()
     ))
 }
 
-pub(super) fn list(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     let mut found = all(invocation, |last: Option<&UserRow>, most| {
         users::list(
             &operator.store,
@@ -248,16 +237,15 @@ fn shown(user: &UserRow) -> Value {
     })
 }
 
-pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+pub(super) fn show(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let user = named(operator, invocation, invocation.value(0))?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
     let told = [
         ("sessions", json!(sessions.len())),
         ("grants", json!(grants.len())),
-        ("identities", told_identities(&operator, &user.sub)?),
-        ("consents", told_consents(&operator, &user.sub)?),
+        ("identities", told_identities(operator, &user.sub)?),
+        ("consents", told_consents(operator, &user.sub)?),
     ];
     let mut value = shown(&user);
     if let Some(members) = value.as_object_mut() {
@@ -270,7 +258,7 @@ pub(super) fn show(invocation: &Invocation) -> Result<(), Failure> {
 
 /// Each with the providers that are registered with its issuer now: the name that it was linked
 /// under may stand for another one since.
-fn told_identities(operator: &Operator, sub: &Subject) -> Result<Value, Failure> {
+fn told_identities(operator: &Operator, sub: &Subject) -> Outcome<Value> {
     let identities = linked_identities::of_user(&operator.store, sub)?;
     let providers = idp::known(operator)?;
     let mut told = Vec::new();
@@ -289,7 +277,7 @@ fn told_identities(operator: &Operator, sub: &Subject) -> Result<Value, Failure>
     Ok(Value::Array(told))
 }
 
-fn told_consents(operator: &Operator, sub: &Subject) -> Result<Value, Failure> {
+fn told_consents(operator: &Operator, sub: &Subject) -> Outcome<Value> {
     let mut told = Vec::new();
     for (client_id, row) in consents::list_of_user(&operator.store, sub)? {
         told.push(json!({

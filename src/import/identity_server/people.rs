@@ -8,7 +8,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
 use serde_json::{Value, json};
 
 use super::{claim_name, instant};
-use crate::{Import, ImportedObject, Row};
+use crate::{Import, ImportedObject, Moving, Read, Row};
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::login::second_factor::from_base32;
 use gatepost_protocol::registration::kind::ObjectKind;
@@ -31,7 +31,7 @@ struct AddedClaim {
 }
 
 impl Role {
-    pub(super) fn of(row: &Row<'_>) -> Result<Role, String> {
+    pub(super) fn of(row: &Row<'_>) -> Read<Role> {
         let claims = row.rows("AspNetRoleClaims")?;
         Ok(Role {
             name: row.required("Name")?,
@@ -40,7 +40,7 @@ impl Role {
     }
 }
 
-fn added_claim(row: &Row<'_>) -> Result<AddedClaim, String> {
+fn added_claim(row: &Row<'_>) -> Read<AddedClaim> {
     let name = claim_name(&row.required("ClaimType")?);
     let text = row.text("ClaimValue")?.unwrap_or_default();
     let value = claim_value(&name, text);
@@ -52,17 +52,17 @@ pub(super) fn user(
     roles: &BTreeMap<String, Role>,
     now: Instant,
     to: &mut Import,
-) -> Result<(), String> {
+) -> Read {
     let sub = row.required("Id")?;
     let username = row.text("UserName")?;
     let of = format!("user {}", username.as_ref().unwrap_or(&sub));
-    let claims = user_claims(row, username.as_deref(), roles, &of, to)?;
+    let mut user = Moving::new(row, of, to);
+    let claims = user.claims_of_aspnet(username.as_deref(), roles)?;
     let stored = row.text("PasswordHash")?;
     let password_hash = stored.as_deref().and_then(phc);
     let password_hash = password_hash.filter(|_| username.is_some());
     let lockout = Lockout::of(row, now)?;
-    let mut user = ImportedObject::default();
-    second_factor(row, &of, &mut user, to)?;
+    user.second_factor()?;
     let is_unconfirmed = row.value("Email").is_some() && !row.flag("EmailConfirmed", true)?;
     let notes = [
         (
@@ -84,14 +84,20 @@ pub(super) fn user(
              does not here",
         ),
     ];
-    to.note_each(&of, &notes);
-    user.0.insert(String::from("username"), json!(username));
+    user.note_each(&notes);
+    user.ours
+        .0
+        .insert(String::from("username"), json!(username));
     user.set("sub", sub);
     user.set("enabled", lockout != Lockout::Lasting);
-    user.set("claims", claims.into_claims(&of, to));
+    let claims = claims.into_claims(&user.of, user.to);
+    user.set("claims", claims);
     user.set("password_hash", password_hash);
-    user.set("identities", identities(row, &of, to)?);
-    to.push(ObjectKind::User, &of, user);
+    user.add_identities(
+        ["AspNetUserLogins", "LoginProvider", "ProviderKey"],
+        |scheme| format!("say --issuer {scheme}=ISSUER"),
+    )?;
+    user.push(ObjectKind::User);
     Ok(())
 }
 
@@ -105,7 +111,7 @@ enum Lockout {
 }
 
 impl Lockout {
-    fn of(row: &Row<'_>, now: Instant) -> Result<Lockout, String> {
+    fn of(row: &Row<'_>, now: Instant) -> Read<Lockout> {
         let Some(end) = row.text("LockoutEnd")? else {
             return Ok(Lockout::None);
         };
@@ -120,44 +126,95 @@ impl Lockout {
     }
 }
 
-/// The key of an app moves. Other factors do not, and a key that was never confirmed is none.
-fn second_factor(
-    row: &Row<'_>,
-    of: &str,
-    user: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    if !row.flag("TwoFactorEnabled", false)? {
-        return Ok(());
-    }
-    let mut has_codes = false;
-    for token in row.rows("AspNetUserTokens")? {
-        if token.required("LoginProvider")? != "[AspNetUserStore]" {
-            continue;
+impl Moving<'_> {
+    /// The key of an app moves. Other factors do not, and a key that was never confirmed is none.
+    fn second_factor(&mut self) -> Read {
+        if !self.row.flag("TwoFactorEnabled", false)? {
+            return Ok(());
         }
-        let value = token.text("Value")?.unwrap_or_default();
-        match token.required("Name")?.as_str() {
-            "AuthenticatorKey" if from_base32(&value).is_some() => user.set("totp", value),
-            "RecoveryCodes" => has_codes = true,
-            _ => {}
+        let mut has_codes = false;
+        for token in self.row.rows("AspNetUserTokens")? {
+            if token.required("LoginProvider")? != "[AspNetUserStore]" {
+                continue;
+            }
+            let value = token.text("Value")?.unwrap_or_default();
+            match token.required("Name")?.as_str() {
+                "AuthenticatorKey" if from_base32(&value).is_some() => self.set("totp", value),
+                "RecoveryCodes" => has_codes = true,
+                _ => {}
+            }
         }
+        let other = other_factor(self.row)?;
+        if !self.ours.has("totp") {
+            self.note(format!("the second factor is left out: {other}"));
+            self.to.without_factor.extend(self.row.text("UserName")?);
+        }
+        if has_codes {
+            self.note("recovery codes are left out: people make new ones on the account page");
+        }
+        Ok(())
     }
-    let other = other_factor(row)?;
-    if !user.0.contains_key("totp") {
-        to.note(of, format!("the second factor is left out: {other}"));
-        to.without_factor.extend(row.text("UserName")?);
+
+    fn claims_of_aspnet(
+        &mut self,
+        username: Option<&str>,
+        roles: &BTreeMap<String, Role>,
+    ) -> Read<ImportedObject> {
+        let mut claims = ImportedObject::default();
+        for claim in self.row.rows("AspNetUserClaims")? {
+            let AddedClaim { name, value } = added_claim(&claim)?;
+            claims.add_claim(&name, value);
+        }
+        // Their profile service uses the user name where no claim has the name.
+        claims.0.entry("name").or_insert(json!(username));
+        // Here the user name goes out as this without being a claim.
+        if claims.is(PREFERRED_USERNAME, username) {
+            claims.0.remove(PREFERRED_USERNAME);
+        }
+        self.keep_columns(&mut claims)?;
+        self.row.copy("claims of AspNetUsers", &mut claims)?;
+        claims.doubt_addresses();
+        self.add_roles(&mut claims, roles)?;
+        Ok(claims)
     }
-    if has_codes {
-        to.note(
-            of,
-            "recovery codes are left out: people make new ones on the account page",
-        );
+
+    /// Takes away the claims that have a column. Whether an address is confirmed is said of the
+    /// address in the column, and not of one in an old claim.
+    fn keep_columns(&mut self, claims: &mut ImportedObject) -> Read {
+        for (column, address) in [("Email", "email"), ("PhoneNumber", "phone_number")] {
+            if self.row.text(column)?.is_none() {
+                continue;
+            }
+            for claim in [address.to_owned(), format!("{address}_verified")] {
+                if claims.0.remove(&claim).is_some() {
+                    self.note(format!(
+                        "its claim {claim} of AspNetUserClaims is left out: AspNetUsers has a \
+                         column for it, which counts"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// The claim `role`, and the claims of each role.
+    fn add_roles(&mut self, claims: &mut ImportedObject, roles: &BTreeMap<String, Role>) -> Read {
+        for id in self.row.texts("AspNetUserRoles", "RoleId")? {
+            let Some(role) = roles.get(&id) else {
+                self.note("a role is left out: it is not among AspNetRoles");
+                continue;
+            };
+            claims.add_claim("role", role.name.as_str());
+            for claim in &role.claims {
+                claims.add_claim(&claim.name, claim.value.clone());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What is a second factor there where there is no app.
-fn other_factor(row: &Row<'_>) -> Result<&'static str, String> {
+fn other_factor(row: &Row<'_>) -> Read<&'static str> {
     let by_mail = row.value("Email").is_some() && row.flag("EmailConfirmed", false)?;
     let by_sms = row.value("PhoneNumber").is_some() && row.flag("PhoneNumberConfirmed", false)?;
     Ok(match (by_mail, by_sms) {
@@ -166,79 +223,6 @@ fn other_factor(row: &Row<'_>) -> Result<&'static str, String> {
         (false, true) => "codes by SMS",
         (false, false) => "no app, and no confirmed address or number",
     })
-}
-
-fn user_claims(
-    row: &Row<'_>,
-    username: Option<&str>,
-    roles: &BTreeMap<String, Role>,
-    of: &str,
-    to: &mut Import,
-) -> Result<ImportedObject, String> {
-    let mut claims = ImportedObject::default();
-    for claim in row.rows("AspNetUserClaims")? {
-        let AddedClaim { name, value } = added_claim(&claim)?;
-        claims.add_claim(&name, value);
-    }
-    // Their profile service uses the user name where no claim has the name.
-    claims.0.entry("name").or_insert(json!(username));
-    // Here the user name goes out as this without being a claim.
-    if claims.is(PREFERRED_USERNAME, username) {
-        claims.0.remove(PREFERRED_USERNAME);
-    }
-    keep_columns(row, &mut claims, of, to)?;
-    row.copy("claims of AspNetUsers", &mut claims)?;
-    claims.doubt_addresses();
-    add_roles(row, &mut claims, roles, of, to)?;
-    Ok(claims)
-}
-
-/// Takes away the claims that have a column. Whether an address is confirmed is said of the address
-/// in the column, and not of one in an old claim.
-fn keep_columns(
-    row: &Row<'_>,
-    claims: &mut ImportedObject,
-    of: &str,
-    to: &mut Import,
-) -> Result<(), String> {
-    for (column, address) in [("Email", "email"), ("PhoneNumber", "phone_number")] {
-        if row.text(column)?.is_none() {
-            continue;
-        }
-        for claim in [address.to_owned(), format!("{address}_verified")] {
-            if claims.0.remove(&claim).is_some() {
-                to.note(
-                    of,
-                    format!(
-                        "its claim {claim} of AspNetUserClaims is left out: AspNetUsers has a \
-                         column for it, which counts"
-                    ),
-                );
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The claim `role`, and the claims of each role.
-fn add_roles(
-    row: &Row<'_>,
-    claims: &mut ImportedObject,
-    roles: &BTreeMap<String, Role>,
-    of: &str,
-    to: &mut Import,
-) -> Result<(), String> {
-    for id in row.texts("AspNetUserRoles", "RoleId")? {
-        let Some(role) = roles.get(&id) else {
-            to.note(of, "a role is left out: it is not among AspNetRoles");
-            continue;
-        };
-        claims.add_claim("role", role.name.as_str());
-        for claim in &role.claims {
-            claims.add_claim(&claim.name, claim.value.clone());
-        }
-    }
-    Ok(())
 }
 
 /// The value of a claim, which is a text there even where it must not be one here. .NET writes
@@ -252,24 +236,6 @@ fn claim_value(name: &str, text: String) -> Value {
         Some(typed) if !is_possible_claim(name, &text) => typed,
         Some(_) | None => text,
     }
-}
-
-/// Accounts elsewhere.
-fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
-    let mut identities = Vec::new();
-    for login in row.rows("AspNetUserLogins")? {
-        let scheme = login.required("LoginProvider")?;
-        let google = (scheme == "Google").then_some("https://accounts.google.com");
-        match to.issuers.get(&scheme).map(String::as_str).or(google) {
-            Some(issuer) => identities
-                .push(json!({"issuer": issuer, "subject": login.required("ProviderKey")?})),
-            None => to.note(
-                of,
-                format!("sign-ins by {scheme} are left out: say --issuer {scheme}=ISSUER"),
-            ),
-        }
-    }
-    Ok(identities)
 }
 
 /// A hash of version 2 (a zero, salt, key) or 3 (a one; pseudorandom function, rounds and length of

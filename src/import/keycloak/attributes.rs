@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::super::Row;
+use super::super::{Read, Row};
 
 /// The members of the claim `address` (OpenID Connect Core §5.1.1), and what Keycloak calls them.
 const ADDRESS: [(&str, &str); 6] = [
@@ -57,11 +57,7 @@ impl MappedAttributes {
     }
 
     /// Whether the attribute has the form that this mapper gives it. The first mapper decides.
-    pub(super) fn settle_form(
-        &mut self,
-        attribute: &str,
-        config: &Row<'_>,
-    ) -> Result<bool, String> {
+    pub(super) fn settle_form(&mut self, attribute: &str, config: &Row<'_>) -> Read<bool> {
         let form = ClaimForm {
             json_type: config
                 .text("jsonType.label")?
@@ -73,7 +69,7 @@ impl MappedAttributes {
     }
 
     /// Whether `address` is made as this mapper makes it. The first mapper decides.
-    pub(super) fn settle_address(&mut self, config: &Row<'_>) -> Result<bool, String> {
+    pub(super) fn settle_address(&mut self, config: &Row<'_>) -> Read<bool> {
         let mut address = Vec::new();
         for (member, theirs) in ADDRESS {
             let attribute = config.text(&format!("user.attribute.{theirs}"))?;
@@ -99,7 +95,7 @@ impl MappedAttributes {
         typed.next().unwrap_or_default()
     }
 
-    pub(super) fn address(&self, attributes: &Row<'_>) -> Result<Value, String> {
+    pub(super) fn address(&self, attributes: &Row<'_>) -> Read<Value> {
         let mut address = Map::new();
         for (member, attribute) in &self.address {
             if let Some(text) = attributes.texts(attribute, "")?.into_iter().next() {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Import, Row};
+use super::super::{Import, Read, Row};
 use super::is_among;
 
 /// What asks for a second factor, or for a passkey.
@@ -38,7 +38,7 @@ struct Execution {
 type Flows = BTreeMap<String, Vec<Execution>>;
 
 /// Notes the flows in use that want a second factor of people who have none.
-pub(super) fn note_factors(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
+pub(super) fn note_factors(realm: &Row<'_>, to: &mut Import) -> Read {
     let mut flows = Flows::new();
     let mut names = BTreeMap::new();
     for flow in realm.rows("authenticationFlows")? {
@@ -58,7 +58,7 @@ pub(super) fn note_factors(realm: &Row<'_>, to: &mut Import) -> Result<(), Strin
     Ok(())
 }
 
-fn executions(flow: &Row<'_>) -> Result<Vec<Execution>, String> {
+fn executions(flow: &Row<'_>) -> Read<Vec<Execution>> {
     let mut all = Vec::new();
     for execution in flow.rows("authenticationExecutions")? {
         let text = |key: &str| execution.text(key).map(Option::unwrap_or_default);
@@ -73,7 +73,7 @@ fn executions(flow: &Row<'_>) -> Result<Vec<Execution>, String> {
 }
 
 /// The flows by which somebody signs in, each with what to note where it asks for a factor.
-fn in_use(realm: &Row<'_>) -> Result<Vec<(String, &'static str)>, String> {
+fn in_use(realm: &Row<'_>) -> Read<Vec<(String, &'static str)>> {
     let of_browser = realm.text("browserFlow")?;
     let of_password = realm.text("directGrantFlow")?;
     let mut in_use = vec![

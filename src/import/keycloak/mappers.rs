@@ -3,9 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
-use super::super::{Import, ImportedObject, Row, table};
+use super::super::{Import, ImportedObject, Moving, Read, Row, table};
 use super::attributes::typed;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::{own_claim, token_name};
@@ -45,6 +43,14 @@ pub(super) struct Mapped {
     pub(super) fixed: ImportedObject,
 }
 
+/// Which tokens have what a mapper gives.
+#[derive(Clone, Copy)]
+struct Tokens {
+    /// ID tokens or UserInfo.
+    of_people: bool,
+    access: bool,
+}
+
 struct Mapper<'r> {
     name: String,
     kind: String,
@@ -57,7 +63,7 @@ struct Mapper<'r> {
 
 impl Mapper<'_> {
     /// Those of a scope or a client that say something.
-    fn all_of<'r>(row: &Row<'r>) -> Result<Vec<Mapper<'r>>, String> {
+    fn all_of<'r>(row: &Row<'r>) -> Read<Vec<Mapper<'r>>> {
         let mut all = Vec::new();
         for mapper in row.rows("protocolMappers")? {
             let kind = mapper.text("protocolMapper")?.unwrap_or_default();
@@ -80,7 +86,7 @@ impl Mapper<'_> {
 
     /// Whether the built-in scope with these claims gives here what the mapper gave. An attribute
     /// may become that claim for it.
-    fn is_built_in(&self, here: &[String], to: &mut Import) -> Result<bool, String> {
+    fn is_built_in(&self, here: &[String], to: &mut Import) -> Read<bool> {
         let claim = &self.claim;
         let is_here = here.contains(claim);
         Ok(match &self.attribute {
@@ -92,7 +98,7 @@ impl Mapper<'_> {
     }
 
     /// The claim of ours that has what the mapper gives.
-    fn source(&self, to: &Import) -> Result<Option<String>, String> {
+    fn source(&self, to: &Import) -> Read<Option<String>> {
         if let Some(attribute) = &self.attribute {
             // That claim has what another attribute says, which people may write themselves.
             let is_other = to.attributes.is_taken(attribute);
@@ -114,52 +120,56 @@ impl Mapper<'_> {
 
     /// Whether ID tokens or UserInfo have it. What is not said is not in the token there; UserInfo
     /// is as the ID token.
-    fn is_for_people(&self) -> Result<bool, String> {
+    fn is_for_people(&self) -> Read<bool> {
         let is_for_id_tokens = self.config.flag("id.token.claim", false)?;
         let is_for_userinfo = self.config.flag("userinfo.token.claim", is_for_id_tokens)?;
         Ok(is_for_id_tokens || is_for_userinfo)
     }
 
-    /// Notes what it did, where that has a line of its own.
-    fn is_told(&self, of: &str, to: &mut Import) -> bool {
-        for (kind, text) in WITHOUT_SCOPE {
-            if self.kind == kind {
-                to.note(of, text);
-                return true;
-            }
-        }
-        false
+    /// Whether a token of ours can have the claim. A dot makes an object there.
+    fn has_claim(&self) -> bool {
+        own_claim(&self.claim).is_ok() && !self.claim.contains('.')
     }
 
-    fn note_left_out(&self, of: &str, to: &mut Import) {
+    /// Notes what it did, where that has a line of its own.
+    fn is_told(&self, moving: &mut Moving<'_>) -> bool {
+        let told = WITHOUT_SCOPE.iter().find(|(kind, _)| self.kind == *kind);
+        if let Some((_, text)) = told {
+            moving.note(*text);
+        }
+        told.is_some()
+    }
+
+    fn note_left_out(&self, moving: &mut Moving<'_>) {
         let Mapper {
             name, kind, claim, ..
         } = self;
         // Others are named by whoever wrote them.
-        let kind = match kind.starts_with("oidc-") {
-            true => kind.as_str(),
-            false => "of a kind of your own",
+        let kind = if kind.starts_with("oidc-") {
+            kind.as_str()
+        } else {
+            "of a kind of your own"
         };
         let what = match claim.as_str() {
             "" => String::new(),
             claim => format!(", which gave {claim}"),
         };
-        to.note(of, format!("mapper {name} is left out: {kind}{what}"));
+        moving.note(format!("mapper {name} is left out: {kind}{what}"));
     }
 
     /// Keeps what it says of attributes for when the users are read.
-    fn settle(&self, of: &str, to: &mut Import) -> Result<(), String> {
+    fn settle(&self, moving: &mut Moving<'_>) -> Read {
+        let attributes = &mut moving.to.attributes;
         let is_settled = match &self.attribute {
-            Some(attribute) => to.attributes.settle_form(attribute, &self.config)?,
-            None => self.kind != ADDRESS || to.attributes.settle_address(&self.config)?,
+            Some(attribute) => attributes.settle_form(attribute, &self.config)?,
+            None => self.kind != ADDRESS || attributes.settle_address(&self.config)?,
         };
         if !is_settled {
             let name = &self.name;
-            let note = format!(
+            moving.note(format!(
                 "mapper {name}: its claim has the form here that another mapper of its attributes \
                  gave: another JSON type, or an array"
-            );
-            to.note(of, note);
+            ));
         }
         Ok(())
     }
@@ -174,104 +184,103 @@ fn unsaid_claim(kind: &str) -> &'static str {
     }
 }
 
-/// Reads the mappers of a scope or a client.
-pub(super) fn read(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Mapped, String> {
-    let mut mapped = Mapped::default();
-    for mapper in Mapper::all_of(row)? {
-        if !mapper.is_told(of, to) {
-            add(&mapper, of, &mut mapped, to)?;
+impl Moving<'_> {
+    /// Reads the mappers of a scope or a client.
+    pub(super) fn mapped(&mut self) -> Read<Mapped> {
+        let mut mapped = Mapped::default();
+        for mapper in Mapper::all_of(self.row)? {
+            if mapper.is_told(self) {
+                continue;
+            }
+            let tokens = Tokens {
+                of_people: mapper.is_for_people()?,
+                access: mapper.config.flag("access.token.claim", false)?,
+            };
+            let is_fixed = tokens.access && self.of.starts_with("client ") && mapper.has_claim();
+            match mapper.kind.as_str() {
+                "oidc-audience-mapper" => self.add_audience(&mapper, tokens, &mut mapped)?,
+                HARDCODED if is_fixed => self.add_fixed(&mapper, tokens, &mut mapped)?,
+                _ => self.add_claim(&mapper, tokens, &mut mapped)?,
+            }
         }
+        Ok(mapped)
     }
-    Ok(mapped)
-}
 
-/// An audience of access tokens. Where a client is named, the other name does not count there.
-fn add_audience(
-    mapper: &Mapper<'_>,
-    of: &str,
-    mapped: &mut Mapped,
-    to: &mut Import,
-) -> Result<(), String> {
-    let named = mapper.config.text("included.client.audience")?;
-    let is_client = named.is_some();
-    let custom = mapper.config.text("included.custom.audience")?;
-    let audience = named.or(custom).unwrap_or_default();
-    let why_not = if !mapper.config.flag("access.token.claim", false)? {
-        String::from("it was none of access tokens, and in ID tokens the client alone is one here")
-    } else if is_client || to.clients.contains(&audience) {
-        // Clients and resources share one name space.
-        String::from("it is a client: call the API otherwise")
-    } else if let Err(rule) = token_name(&audience) {
-        format!("a name of a resource {rule}")
-    } else {
-        mapped.audiences.insert(audience);
-        return Ok(());
-    };
-    let name = &mapper.name;
-    to.note(
-        of,
-        format!("the audience of mapper {name} is left out: {why_not}"),
-    );
-    Ok(())
-}
-
-fn add(mapper: &Mapper<'_>, of: &str, mapped: &mut Mapped, to: &mut Import) -> Result<(), String> {
-    let Mapper {
-        name,
-        kind,
-        claim,
-        config,
-        ..
-    } = mapper;
-    let is_for_people = mapper.is_for_people()?;
-    let is_for_access = config.flag("access.token.claim", false)?;
-    if kind == "oidc-audience-mapper" {
-        return add_audience(mapper, of, mapped, to);
+    /// An audience of access tokens. Where a client is named, the other name does not count there.
+    fn add_audience(&mut self, mapper: &Mapper<'_>, tokens: Tokens, mapped: &mut Mapped) -> Read {
+        let named = mapper.config.text("included.client.audience")?;
+        let is_client = named.is_some();
+        let custom = mapper.config.text("included.custom.audience")?;
+        let audience = named.or(custom).unwrap_or_default();
+        let why_not = if !tokens.access {
+            String::from(
+                "it was none of access tokens, and in ID tokens the client alone is one here",
+            )
+        } else if is_client || self.to.clients.contains(&audience) {
+            // Clients and resources share one name space.
+            String::from("it is a client: call the API otherwise")
+        } else if let Err(rule) = token_name(&audience) {
+            format!("a name of a resource {rule}")
+        } else {
+            mapped.audiences.insert(audience);
+            return Ok(());
+        };
+        let name = &mapper.name;
+        self.note(format!(
+            "the audience of mapper {name} is left out: {why_not}"
+        ));
+        Ok(())
     }
-    // A dot makes an object there.
-    let has_claim = own_claim(claim).is_ok() && !claim.contains('.');
-    if kind == HARDCODED && has_claim && is_for_access && of.starts_with("client ") {
-        if mapped.fixed.0.contains_key(claim) {
-            to.note(
-                of,
-                format!("mapper {name} is left out: another gives {claim}"),
-            );
+
+    /// A claim of a client's tokens that is the same for everybody.
+    fn add_fixed(&mut self, mapper: &Mapper<'_>, tokens: Tokens, mapped: &mut Mapped) -> Read {
+        let Mapper {
+            name,
+            claim,
+            config,
+            ..
+        } = mapper;
+        if mapped.fixed.has(claim) {
+            self.note(format!("mapper {name} is left out: another gives {claim}"));
             return Ok(());
         }
         let value = config.text("claim.value")?.unwrap_or_default();
         let json_type = config.text("jsonType.label")?.unwrap_or_default();
         mapped.fixed.set(claim, typed(&json_type, &value));
-        if is_for_people {
-            to.note(
-                of,
-                format!("{claim} is in access tokens alone here (mapper {name})"),
-            );
+        if tokens.of_people {
+            self.note(format!(
+                "{claim} is in access tokens alone here (mapper {name})"
+            ));
         }
-        return Ok(());
+        Ok(())
     }
-    let source = mapper.source(to)?;
-    let Some(source) = source.filter(|source| has_claim && own_claim(source).is_ok()) else {
-        mapper.note_left_out(of, to);
-        return Ok(());
-    };
-    mapper.settle(of, to)?;
-    to.names_groups |= source == GROUP_NAMES;
-    let of_people = !is_for_people || give(&mut mapped.identity, &source, claim);
-    let of_access = !is_for_access || give(&mut mapped.access, &source, claim);
-    if !(of_people && of_access) {
-        let note = format!(
-            "mapper {name} is left out: another gives {claim}, or the same by another name. \
-             Register a scope of its own for it"
-        );
-        to.note(of, note);
+
+    fn add_claim(&mut self, mapper: &Mapper<'_>, tokens: Tokens, mapped: &mut Mapped) -> Read {
+        let Mapper { name, claim, .. } = mapper;
+        let source = mapper.source(self.to)?;
+        let is_possible = |source: &String| mapper.has_claim() && own_claim(source).is_ok();
+        let Some(source) = source.filter(is_possible) else {
+            mapper.note_left_out(self);
+            return Ok(());
+        };
+        mapper.settle(self)?;
+        self.to.names_groups |= source == GROUP_NAMES;
+        let of_people = !tokens.of_people || give(&mut mapped.identity, &source, claim);
+        let of_access = !tokens.access || give(&mut mapped.access, &source, claim);
+        if !(of_people && of_access) {
+            self.note(format!(
+                "mapper {name} is left out: another gives {claim}, or the same by another name. \
+                 Register a scope of its own for it"
+            ));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A scope gives a claim under one name, and a name to one claim.
 fn give(claims: &mut ImportedObject, source: &str, claim: &str) -> bool {
     let is_free = claims.0.values().all(|other| *other != claim);
-    if is_free && !claims.0.contains_key(source) {
+    if is_free && !claims.has(source) {
         claims.set(source, claim);
     }
     claims.is(source, claim)
@@ -279,47 +288,47 @@ fn give(claims: &mut ImportedObject, source: &str, claim: &str) -> bool {
 
 /// Reads a scope that is built in here, or that says nothing here. What its mappers gave beside
 /// that has a line.
-pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Result<(), String> {
-    let of = format!("scope {name}");
+pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Read {
+    let mut scope = Moving::new(row, format!("scope {name}"), to);
     let here = built_in_scopes().into_iter().find(|ours| ours.name == name);
     let here = here.map(|ours| ours.claims).unwrap_or_default();
     let mut given = BTreeSet::new();
     for mapper in Mapper::all_of(row)? {
         let claim = &mapper.claim;
-        if ITS_CLAIMS.contains(&(name, claim)) || mapper.is_told(&of, to) {
+        if ITS_CLAIMS.contains(&(name, claim)) || mapper.is_told(&mut scope) {
             continue;
         }
-        if mapper.is_built_in(&here, to)? {
+        if mapper.is_built_in(&here, scope.to)? {
             if mapper.is_for_people()? {
                 given.insert(claim.clone());
             }
-            mapper.settle(&of, to)?;
+            mapper.settle(&mut scope)?;
         } else {
-            mapper.note_left_out(&of, to);
+            mapper.note_left_out(&mut scope);
         }
     }
-    narrow(name, &here, &given, to);
+    if here.iter().any(|claim| is_personal(claim)) && !here.iter().all(|one| given.contains(one)) {
+        scope.narrow(name, &here, &given);
+    }
     Ok(())
 }
 
-/// Where a scope about people gave less there than it does here, it is registered with what it
-/// gave: nobody reads more after the move.
-fn narrow(name: &str, here: &[String], given: &BTreeSet<String>, to: &mut Import) {
-    if !here.iter().any(|claim| is_personal(claim)) || here.iter().all(|one| given.contains(one)) {
-        return;
+impl Moving<'_> {
+    /// Where a scope about people gave less there than it does here, it is registered with what it
+    /// gave: nobody reads more after the move.
+    fn narrow(mut self, name: &str, here: &[String], given: &BTreeSet<String>) {
+        let mut claims = ImportedObject::default();
+        for claim in here.iter().filter(|claim| given.contains(*claim)) {
+            claims.set(claim, claim.as_str());
+        }
+        self.set("name", name);
+        self.set("claims", claims.0);
+        self.note(
+            "gives fewer claims than the scope of that name here: it is registered with those that \
+             it gave in ID tokens or UserInfo",
+        );
+        self.push(ObjectKind::IdentityScope);
     }
-    let mut claims = ImportedObject::default();
-    for claim in here.iter().filter(|claim| given.contains(*claim)) {
-        claims.set(claim, claim.as_str());
-    }
-    let scope = [("name", json!(name)), ("claims", json!(claims.0))];
-    let of = format!("scope {name}");
-    to.push(ObjectKind::IdentityScope, &of, scope.into());
-    to.note(
-        &of,
-        "gives fewer claims than the scope of that name here: it is registered with those that it \
-         gave in ID tokens or UserInfo",
-    );
 }
 
 /// Whether the claim has a better source than an attribute, which some realms let people write

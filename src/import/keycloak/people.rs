@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::mappers::{GROUP_NAMES, is_vouched};
 use super::roles::Roles;
 use super::{GROUPS, ROLE, is_among};
-use crate::{Import, ImportedObject, Row, is_clear};
+use crate::{Import, ImportedObject, Moving, Read, Row, is_clear};
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::login::second_factor::{STEP, from_base32, to_base32};
 use gatepost_protocol::registration::kind::ObjectKind;
@@ -25,120 +25,148 @@ pub(super) struct Realm<'r> {
     pub(super) confirms_addresses: bool,
 }
 
-pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Result<(), String> {
+/// Reads a user of the realm.
+pub(super) fn user(row: &Row<'_>, realm: &mut Realm<'_>, to: &mut Import) -> Read {
     let of = format!("user {}", row.required("username")?);
-    let claims = user_claims(row, realm.roles, &of, to)?;
-    let mut user = ImportedObject::default();
-    row.copy("user of Keycloak", &mut user)?;
-    user.set("claims", claims.into_claims(&of, to));
+    let mut user = Moving::new(row, of, to);
+    let claims = user.claims_of_keycloak(realm.roles)?;
+    user.copy("user of Keycloak")?;
+    let claims = claims.into_claims(&user.of, user.to);
+    user.set("claims", claims);
     for credential in row.rows("credentials")? {
-        add_credential(&credential, &of, &mut user, to)?;
+        user.add_credential(&credential)?;
     }
-    user.set("identities", identities(row, &of, to)?);
-    note_actions(row, realm.confirms_addresses, &of, to)?;
-    to.push(ObjectKind::User, &of, user);
+    user.add_identities(
+        ["federatedIdentities", "identityProvider", "userId"],
+        |_| String::from("that provider does not move"),
+    )?;
+    user.note_actions(realm.confirms_addresses)?;
+    user.push(ObjectKind::User);
     Ok(())
 }
 
-fn user_claims(
-    row: &Row<'_>,
-    roles: &mut Roles,
-    of: &str,
-    to: &mut Import,
-) -> Result<ImportedObject, String> {
-    let mut claims = attributes(row, of, to)?;
-    let names = [row.text("firstName")?, row.text("lastName")?];
-    let names: Vec<String> = names.into_iter().flatten().collect();
-    claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
-    row.copy("claims of Keycloak", &mut claims)?;
-    // The user name there. Here it goes out as this without being a claim.
-    claims.0.remove(PREFERRED_USERNAME);
-    claims.doubt_addresses();
-    add_groups(row, &mut claims, roles, to)?;
-    claims.set(ROLE, roles.of_user(row)?);
-    Ok(claims)
-}
-
-/// Attributes become claims. Some realms let people write them themselves: they must not say what
-/// Keycloak would.
-fn attributes(row: &Row<'_>, of: &str, to: &mut Import) -> Result<ImportedObject, String> {
-    let mut claims = ImportedObject::default();
-    let Some(attributes) = row.nested("attributes")? else {
-        return Ok(claims);
-    };
-    let mut members = attributes.members.clone();
-    for value in members.values_mut().filter(|value| value.is_string()) {
-        // Keycloak takes one text for a list of one.
-        *value = json!([value.take()]);
-    }
-    let attributes = Row {
-        members: &members,
-        ..attributes
-    };
-    for name in attributes.members.keys() {
-        if is_vouched(name) || to.attributes.is_taken(name) {
-            to.note(
-                of,
-                format!("attribute {name} is left out: the claim of that name has another source"),
-            );
-            continue;
+impl Moving<'_> {
+    fn claims_of_keycloak(&mut self, roles: &mut Roles) -> Read<ImportedObject> {
+        let row = self.row;
+        let mut claims = self.attributes()?;
+        let names = [row.text("firstName")?, row.text("lastName")?];
+        let names: Vec<String> = names.into_iter().flatten().collect();
+        claims.set("name", (!names.is_empty()).then(|| names.join(" ")));
+        row.copy("claims of Keycloak", &mut claims)?;
+        // The user name there. Here it goes out as this without being a claim.
+        claims.0.remove(PREFERRED_USERNAME);
+        claims.doubt_addresses();
+        // By their paths.
+        let groups = row.texts("groups", "")?;
+        if self.to.names_groups {
+            let names = groups.iter().filter_map(|path| roles.group_name(path));
+            claims.set(GROUP_NAMES, names.collect::<Vec<_>>());
         }
-        let values = attributes.texts(name, "")?;
-        let value = to.attributes.value(name, &values);
-        if values.len() > 1 && !value.is_array() {
-            let line = format!(
-                "attribute {name} has several values: the claim is the first of them, as there. \
-                 A claim that has all needs a mapper with multivalued"
-            );
-            to.note(of, line);
-        }
-        claims.set(&to.attributes.claim(name), value);
+        claims.set(GROUPS, groups);
+        claims.set(ROLE, roles.of_user(row)?);
+        Ok(claims)
     }
-    claims.set("address", to.attributes.address(&attributes)?);
-    Ok(claims)
-}
 
-/// Groups, by their paths.
-fn add_groups(
-    row: &Row<'_>,
-    claims: &mut ImportedObject,
-    roles: &Roles,
-    to: &Import,
-) -> Result<(), String> {
-    let groups = row.texts("groups", "")?;
-    if to.names_groups {
-        let names = groups.iter().filter_map(|path| roles.group_name(path));
-        claims.set(GROUP_NAMES, names.collect::<Vec<_>>());
-    }
-    claims.set(GROUPS, groups);
-    Ok(())
-}
-
-/// Notes what the user was to do at the next sign-in.
-fn note_actions(
-    row: &Row<'_>,
-    confirms_addresses: bool,
-    of: &str,
-    to: &mut Import,
-) -> Result<(), String> {
-    for action in row.texts("requiredActions", "")? {
-        let action = match is_among(ITS_ACTIONS, &action) {
-            true => action.as_str(),
-            false => "an action of your own",
+    /// Attributes become claims. Some realms let people write them themselves: they must not say what
+    /// Keycloak would.
+    fn attributes(&mut self) -> Read<ImportedObject> {
+        let mut claims = ImportedObject::default();
+        let Some(attributes) = self.row.nested("attributes")? else {
+            return Ok(claims);
         };
-        to.note(
-            of,
-            format!("was to do this at the next sign-in, and is not asked to here: {action}"),
-        );
+        let mut members = attributes.members.clone();
+        for value in members.values_mut().filter(|value| value.is_string()) {
+            // Keycloak takes one text for a list of one.
+            *value = json!([value.take()]);
+        }
+        let attributes = Row {
+            members: &members,
+            ..attributes
+        };
+        for name in attributes.members.keys() {
+            if is_vouched(name) || self.to.attributes.is_taken(name) {
+                self.note(format!(
+                    "attribute {name} is left out: the claim of that name has another source"
+                ));
+                continue;
+            }
+            let values = attributes.texts(name, "")?;
+            let value = self.to.attributes.value(name, &values);
+            if values.len() > 1 && !value.is_array() {
+                let line = format!(
+                    "attribute {name} has several values: the claim is the first of them, as there. \
+                 A claim that has all needs a mapper with multivalued"
+                );
+                self.note(line);
+            }
+            claims.set(&self.to.attributes.claim(name), value);
+        }
+        claims.set("address", self.to.attributes.address(&attributes)?);
+        Ok(claims)
     }
-    let has_address = row.value("email").is_some();
-    if confirms_addresses && has_address && !row.flag("emailVerified", false)? {
-        to.note(
-            of,
-            "was to confirm the e-mail address first, and is not asked to here",
-        );
+
+    /// Notes what the user was to do at the next sign-in.
+    fn note_actions(&mut self, confirms_addresses: bool) -> Read {
+        for action in self.row.texts("requiredActions", "")? {
+            let action = if is_among(ITS_ACTIONS, &action) {
+                action.as_str()
+            } else {
+                "an action of your own"
+            };
+            self.note(format!(
+                "was to do this at the next sign-in, and is not asked to here: {action}"
+            ));
+        }
+        let has_address = self.row.value("email").is_some();
+        if confirms_addresses && has_address && !self.row.flag("emailVerified", false)? {
+            self.note("was to confirm the e-mail address first, and is not asked to here");
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// A password or a second factor.
+    fn add_credential(&mut self, credential: &Row<'_>) -> Read {
+        let clear = credential.text("value")?.filter(|value| is_clear(value));
+        let kind = match &clear {
+            Some(_) => credential
+                .text("type")?
+                .unwrap_or_else(|| String::from("password")),
+            None => credential.required("type")?,
+        };
+        if kind != "password" {
+            self.add_factor(credential, &kind);
+            return Ok(());
+        }
+        if credential.flag("temporary", false)? {
+            self.note(
+                "the password is left out: it was to be changed first. Run `gatepost user invite`",
+            );
+            return Ok(());
+        }
+        match (clear, phc(credential)) {
+            (Some(password), _) => self.set("password", password),
+            (None, Some(hash)) => self.set("password_hash", hash),
+            (None, None) => self.note(
+                "the password is left out: its hash has a form or a cost that is not taken here. \
+             Run `gatepost user invite`",
+            ),
+        }
+        Ok(())
+    }
+
+    /// The first app whose codes are like ours moves. Other factors do not.
+    fn add_factor(&mut self, credential: &Row<'_>, kind: &str) {
+        let is_first = kind == "otp" && !self.ours.has("totp");
+        if let Some(secret) = totp(credential).filter(|_| is_first) {
+            self.set("totp", secret);
+            return;
+        }
+        let known = FACTORS.iter().find(|(theirs, _)| *theirs == kind);
+        let called = known.map_or("of another kind", |(_, called)| called);
+        self.note(format!("a second factor is left out: {called}"));
+        let name = self.ours.0.get("username").and_then(Value::as_str);
+        self.to.without_factor.extend(name.map(str::to_owned));
+    }
 }
 
 /// Kinds of second factors.
@@ -151,81 +179,6 @@ const FACTORS: [(&str, &str); 4] = [
     ("webauthn-passwordless", "a passkey (WebAuthn)"),
     ("recovery-authn-codes", "recovery codes"),
 ];
-
-/// A password or a second factor.
-fn add_credential(
-    credential: &Row<'_>,
-    of: &str,
-    user: &mut ImportedObject,
-    to: &mut Import,
-) -> Result<(), String> {
-    let clear = credential.text("value")?.filter(|value| is_clear(value));
-    let kind = match &clear {
-        Some(_) => credential
-            .text("type")?
-            .unwrap_or_else(|| String::from("password")),
-        None => credential.required("type")?,
-    };
-    if kind != "password" {
-        add_factor(credential, &kind, of, user, to);
-        return Ok(());
-    }
-    if credential.flag("temporary", false)? {
-        to.note(
-            of,
-            "the password is left out: it was to be changed first. Run `gatepost user invite`",
-        );
-        return Ok(());
-    }
-    match (clear, phc(credential)) {
-        (Some(password), _) => user.set("password", password),
-        (None, Some(hash)) => user.set("password_hash", hash),
-        (None, None) => to.note(
-            of,
-            "the password is left out: its hash has a form or a cost that is not taken here. \
-             Run `gatepost user invite`",
-        ),
-    }
-    Ok(())
-}
-
-/// The first app whose codes are like ours moves. Other factors do not.
-fn add_factor(
-    credential: &Row<'_>,
-    kind: &str,
-    of: &str,
-    user: &mut ImportedObject,
-    to: &mut Import,
-) {
-    let is_first = kind == "otp" && !user.0.contains_key("totp");
-    if let Some(secret) = totp(credential).filter(|_| is_first) {
-        user.set("totp", secret);
-        return;
-    }
-    let known = FACTORS.iter().find(|(theirs, _)| *theirs == kind);
-    let called = known.map_or("of another kind", |(_, called)| called);
-    to.note(of, format!("a second factor is left out: {called}"));
-    let name = user.0.get("username").and_then(Value::as_str);
-    to.without_factor.extend(name.map(str::to_owned));
-}
-
-/// Accounts elsewhere.
-fn identities(row: &Row<'_>, of: &str, to: &mut Import) -> Result<Vec<Value>, String> {
-    let mut identities = Vec::new();
-    for link in row.rows("federatedIdentities")? {
-        let name = link.required("identityProvider")?;
-        match to.issuers.get(&name) {
-            Some(issuer) => {
-                identities.push(json!({"issuer": issuer, "subject": link.required("userId")?}))
-            }
-            None => to.note(
-                of,
-                format!("sign-ins by {name} are left out: that provider does not move"),
-            ),
-        }
-    }
-    Ok(identities)
-}
 
 /// A part of a credential: JSON in a text.
 fn part(credential: &Row<'_>, key: &str) -> Option<Value> {

@@ -2,42 +2,41 @@
 
 use serde_json::json;
 
-use super::super::{Import, ImportedObject, Row};
+use super::super::{Import, Moving, Read, Row};
 use super::is_among;
 
 /// Of the providers that do not say what they are for, those by which nobody signs in.
 const WITHOUT_SIGN_IN: &str = "kubernetes spiffe jwt-authorization-grant";
 
-pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
+pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Read {
     for row in realm.rows("identityProviders")? {
         let of = format!("identity provider {}", row.required("alias")?);
+        let mut provider = Moving::new(&row, of, to);
         if !signs_in(&row)? {
-            to.note(
-                &of,
+            provider.note(
                 "left out: nobody signs in by it there. Where it vouches for clients, register \
                  their keys (private_key_jwt); where it vouches for people, an assertion issuer",
             );
             continue;
         }
-        let mut ours = ImportedObject::default();
         let is_google = row.required("providerId")? == "google";
-        ours.set("issuer", is_google.then_some("https://accounts.google.com"));
-        row.copy("identity provider of Keycloak", &mut ours)?;
+        provider.set("issuer", is_google.then_some("https://accounts.google.com"));
+        provider.copy("identity provider of Keycloak")?;
         let mut is_each_time = false;
         if let Some(config) = row.nested("config")? {
-            config.copy("identity provider of Keycloak", &mut ours)?;
+            config.copy("identity provider of Keycloak", &mut provider.ours)?;
             is_each_time = config.text("syncMode")?.as_deref() == Some("FORCE");
         }
         // Where no scope is registered, Keycloak asks for `openid` alone. Of Google it asks for
         // more, as Gatepost does by default.
         if !is_google {
-            ours.0.entry("scope").or_insert(json!("openid"));
+            provider.ours.0.entry("scope").or_insert(json!("openid"));
         }
-        let has_issuer = ours.0.contains_key("issuer");
+        let has_issuer = provider.ours.has("issuer");
         let is_trusted = row.flag("trustEmail", false)?;
         let is_link = row.flag("linkOnly", false)?;
         if is_link {
-            ours.set("enabled", false);
+            provider.set("enabled", false);
         }
         let notes = [
             (
@@ -63,14 +62,14 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
                  must not",
             ),
         ];
-        to.note_each(&of, &notes);
-        to.provider(ours);
+        provider.note_each(&notes);
+        provider.into_provider();
     }
     Ok(())
 }
 
 /// Whether people sign in by it. Some vouch for clients alone.
-pub(super) fn signs_in(row: &Row<'_>) -> Result<bool, String> {
+pub(super) fn signs_in(row: &Row<'_>) -> Read<bool> {
     let types = row.texts("types", "")?;
     if types.is_empty() {
         let kind = row.text("providerId")?.unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Import, Row};
+use super::super::{Import, Read, Row};
 use super::{ITS_CLIENTS, ROLES, is_among};
 
 /// In every realm.
@@ -79,7 +79,7 @@ struct HeldRoles {
 }
 
 impl Roles {
-    pub(super) fn read(realm: &Row<'_>) -> Result<Roles, String> {
+    pub(super) fn read(realm: &Row<'_>) -> Read<Roles> {
         let mut roles = Roles {
             default: format!("default-roles-{}", realm.required("realm")?.to_lowercase()),
             ..Roles::default()
@@ -108,7 +108,7 @@ impl Roles {
         Ok(roles)
     }
 
-    fn add_roles(&mut self, realm: &Row<'_>) -> Result<(), String> {
+    fn add_roles(&mut self, realm: &Row<'_>) -> Read {
         let Some(all) = realm.nested("roles")? else {
             return Ok(());
         };
@@ -142,7 +142,7 @@ impl Roles {
         owners.is_some_and(|owners| owners.len() > 1)
     }
 
-    fn add_role(&mut self, client: &str, role: &Row<'_>) -> Result<(), String> {
+    fn add_role(&mut self, client: &str, role: &Row<'_>) -> Read {
         let name = self.name(client, &role.required("name")?);
         if let Some(parts) = role.nested("composites")? {
             let parts = self.named(&parts, "realm", "client")?;
@@ -151,7 +151,7 @@ impl Roles {
         Ok(())
     }
 
-    fn add_mapped(&mut self, client: &str, mapping: &Row<'_>) -> Result<(), String> {
+    fn add_mapped(&mut self, client: &str, mapping: &Row<'_>) -> Read {
         let of = match mapping.text("clientScope")? {
             Some(scope) => format!("scope {scope}"),
             None => format!("client {}", mapping.text("client")?.unwrap_or_default()),
@@ -164,7 +164,7 @@ impl Roles {
     }
 
     /// A group has the roles of the groups above it.
-    fn add_group(&mut self, group: &Row<'_>, above: &[RoleName]) -> Result<(), String> {
+    fn add_group(&mut self, group: &Row<'_>, above: &[RoleName]) -> Read {
         let own = self.named(group, "realmRoles", "clientRoles")?;
         let roles = [above, &own].concat();
         for below in group.rows("subGroups")? {
@@ -197,7 +197,7 @@ impl Roles {
     }
 
     /// The roles of a user. Counts those that are not assigned to the user itself.
-    pub(super) fn of_user(&mut self, row: &Row<'_>) -> Result<Vec<RoleName>, String> {
+    pub(super) fn of_user(&mut self, row: &Row<'_>) -> Read<Vec<RoleName>> {
         let held = self.held_by(row)?;
         held.users += 1;
         Ok(held.ours.clone())
@@ -208,7 +208,7 @@ impl Roles {
         &mut self,
         row: &Row<'_>,
         account: Option<&Row<'_>>,
-    ) -> Result<ClientRoles, String> {
+    ) -> Read<ClientRoles> {
         let mut own = Vec::new();
         if let Some(account) = account {
             let held = self.held_by(account)?;
@@ -226,7 +226,7 @@ impl Roles {
 
     /// The roles that tokens of a client name, where they do not name all: its own, and those that
     /// are mapped to it or to the client scopes that it has by default.
-    fn in_tokens_of(&self, row: &Row<'_>) -> Result<BTreeSet<RoleName>, String> {
+    fn in_tokens_of(&self, row: &Row<'_>) -> Read<BTreeSet<RoleName>> {
         let client_id = row.required("clientId")?;
         let mut names = Vec::new();
         for scope in row.texts("defaultClientScopes", "")? {
@@ -247,7 +247,7 @@ impl Roles {
 
     /// Finds the client scopes that some of these people did not get. A role that is a default one,
     /// and everybody's, keeps nobody out.
-    pub(super) fn find_for_some(&mut self, people: &[&Row<'_>]) -> Result<(), String> {
+    pub(super) fn find_for_some(&mut self, people: &[&Row<'_>]) -> Read {
         for person in people {
             self.held_by(person)?;
         }
@@ -268,7 +268,7 @@ impl Roles {
         Ok(())
     }
 
-    fn held_by(&mut self, row: &Row<'_>) -> Result<&mut HeldRoles, String> {
+    fn held_by(&mut self, row: &Row<'_>) -> Read<&mut HeldRoles> {
         let assigned = self.named(row, "realmRoles", "clientRoles")?;
         let groups = row.texts("groups", "")?;
         let key = [assigned.as_slice(), &[String::new()], &groups].concat();
@@ -330,12 +330,7 @@ impl Roles {
     }
 
     /// The roles that two members name: those of the realm, and those of clients.
-    fn named(
-        &mut self,
-        row: &Row<'_>,
-        of_realm: &str,
-        of_clients: &str,
-    ) -> Result<Vec<RoleName>, String> {
+    fn named(&mut self, row: &Row<'_>, of_realm: &str, of_clients: &str) -> Read<Vec<RoleName>> {
         let mut names = Vec::new();
         for role in row.texts(of_realm, "")? {
             names.push(self.name("", &role));

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::super::{Import, ImportedObject, Row};
-use super::{ITS_SCOPES, is_among, is_openid, mappers};
+use super::super::{Import, ImportedObject, Moving, Read, Row};
+use super::mappers::{self, Mapped};
+use super::{ITS_SCOPES, is_among, is_openid};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::{STANDARD_SCOPES, token_name};
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
@@ -25,7 +26,7 @@ const WITHOUT_CLAIMS: [(&str, &str); 6] = [
 
 /// Client scopes: those about users become identity scopes; those that name an API as an audience,
 /// or say nothing, become resource scopes. The APIs become resources.
-pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
+pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Read {
     let mut own = Vec::new();
     // First those that say which claim an attribute is.
     for row in realm.rows("clientScopes")? {
@@ -40,29 +41,11 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Result<(), String> {
         }
     }
     for (name, row) in own {
-        let of = format!("scope {name}");
-        if let Err(rule) = token_name(&name) {
-            to.note(&of, format!("left out: a name of a scope {rule}"));
-            continue;
+        let mut scope = Moving::new(&row, format!("scope {name}"), to);
+        match token_name(&name) {
+            Ok(()) => scope.into_scope(name)?,
+            Err(rule) => scope.note(format!("left out: a name of a scope {rule}")),
         }
-        add_scope(name, &row, &of, to)?;
-    }
-    Ok(())
-}
-
-fn add_scope(name: String, row: &Row<'_>, of: &str, to: &mut Import) -> Result<(), String> {
-    let mut ours = ImportedObject::from([("name", json!(name))]);
-    to.scopes.insert(name);
-    let mapped = mappers::read(row, of, to)?;
-    ours.set("description", row.text("description")?);
-    if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
-        note_places(of, &mapped.access, &mapped.identity, &OF_PEOPLE, to);
-        ours.set("claims", mapped.identity.0);
-        to.push(ObjectKind::IdentityScope, of, ours);
-    } else {
-        note_places(of, &mapped.identity, &mapped.access, &OF_API, to);
-        ours.set("claims", mapped.access.0);
-        api_scope(of, ours, mapped.audiences, to);
     }
     Ok(())
 }
@@ -90,24 +73,74 @@ const OF_API: PlaceNotes = PlaceNotes {
               API. Register an identity scope with them",
 };
 
-/// Notes the claims that the scope gave where it does not give them here.
-fn note_places(
-    of: &str,
-    lost: &ImportedObject,
-    given: &ImportedObject,
-    notes: &PlaceNotes,
-    to: &mut Import,
-) {
-    let mut in_none = Vec::new();
-    for claim in lost.0.values() {
-        if given.0.values().any(|other| other == claim) {
-            to.note(of, notes.in_one);
+impl Moving<'_> {
+    fn into_scope(mut self, name: String) -> Read {
+        self.set("name", name.as_str());
+        self.to.scopes.insert(name);
+        let mapped = self.mapped()?;
+        self.set("description", self.row.text("description")?);
+        if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
+            self.note_places(&mapped.access, &mapped.identity, &OF_PEOPLE);
+            self.set("claims", mapped.identity.0);
+            self.push(ObjectKind::IdentityScope);
         } else {
-            in_none.extend(claim.as_str());
+            self.note_places(&mapped.identity, &mapped.access, &OF_API);
+            self.set("claims", mapped.access.0);
+            api_scope(&self.of, self.ours, mapped.audiences, self.to);
+        }
+        Ok(())
+    }
+
+    /// Notes the claims that the scope gave where it does not give them here.
+    fn note_places(&mut self, lost: &ImportedObject, given: &ImportedObject, notes: &PlaceNotes) {
+        let mut in_none = Vec::new();
+        for claim in lost.0.values() {
+            if given.0.values().any(|other| other == claim) {
+                self.note(notes.in_one);
+            } else {
+                in_none.extend(claim.as_str());
+            }
+        }
+        if !in_none.is_empty() {
+            self.note(format!("{}: {}", in_none.join(", "), notes.in_none));
         }
     }
-    if !in_none.is_empty() {
-        to.note(of, format!("{}: {}", in_none.join(", "), notes.in_none));
+
+    /// The scopes of a client, and those among them that it gets without asking. What its own
+    /// mappers give becomes scopes that nobody else has.
+    pub(super) fn scopes(&mut self, client_id: &str, mapped: Mapped) -> Read<ClientScopes> {
+        let defaults = self.row.texts("defaultClientScopes", "")?;
+        let mut without_asking = BTreeSet::from_iter(defaults);
+        let mut all = without_asking.clone();
+        all.extend(self.row.texts("optionalClientScopes", "")?);
+        note_its_own(&all, self.to);
+        without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
+        without_asking.extend(add_own(client_id, mapped, self.to));
+        all.extend(without_asking.iter().cloned());
+        // A scope whose name cannot be one has a line with the client, too.
+        let scopes = &self.to.scopes;
+        all.retain(|name| scopes.contains(name) || token_name(name).is_err());
+        all.insert(OPENID.to_owned());
+        without_asking
+            .retain(|name| scopes.contains(name) && name != OPENID && name != OFFLINE_ACCESS);
+        Ok(ClientScopes {
+            all,
+            without_asking,
+        })
+    }
+
+    /// A scope here is for everybody who signs in to a client that has it, and `roles` names all.
+    pub(super) fn note_for_some(&mut self, name: &str, roles: &BTreeSet<String>) {
+        let roles = if roles.is_empty() {
+            String::from("none")
+        } else {
+            Vec::from_iter(roles.iter().map(String::as_str)).join(", ")
+        };
+        self.note(format!(
+            "left out of scope: {name}: there it was for these roles alone: {roles}. Here \
+             everybody gets it, with all that it says: add it where that is meant, or where \
+             allowed_roles lets in nobody else"
+        ));
     }
 }
 
@@ -121,33 +154,6 @@ fn api_scope(of: &str, mut ours: ImportedObject, audiences: BTreeSet<String>, to
             to.push(ObjectKind::Resource, &of, [("name", json!(name))].into());
         }
     }
-}
-
-/// The scopes of a client, and those among them that it gets without asking. What its own mappers
-/// give becomes scopes that nobody else has.
-pub(super) fn of_client(
-    row: &Row<'_>,
-    client_id: &str,
-    mapped: mappers::Mapped,
-    to: &mut Import,
-) -> Result<ClientScopes, String> {
-    let mut without_asking: BTreeSet<String> =
-        row.texts("defaultClientScopes", "")?.into_iter().collect();
-    let mut all = without_asking.clone();
-    all.extend(row.texts("optionalClientScopes", "")?);
-    note_its_own(&all, to);
-    without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
-    without_asking.extend(add_own(client_id, mapped, to));
-    all.extend(without_asking.iter().cloned());
-    // A scope whose name cannot be one has a line with the client, too.
-    all.retain(|name| to.scopes.contains(name) || token_name(name).is_err());
-    all.insert(OPENID.to_owned());
-    without_asking
-        .retain(|name| to.scopes.contains(name) && name != OPENID && name != OFFLINE_ACCESS);
-    Ok(ClientScopes {
-        all,
-        without_asking,
-    })
 }
 
 /// Notes what scopes of every realm gave there, and do not give here. Adds those that here have no
@@ -169,7 +175,7 @@ fn note_its_own(all: &BTreeSet<String>, to: &mut Import) {
 }
 
 /// Adds the scopes that no other client has, and returns their names.
-fn add_own(client_id: &str, mapped: mappers::Mapped, to: &mut Import) -> Vec<String> {
+fn add_own(client_id: &str, mapped: Mapped, to: &mut Import) -> Vec<String> {
     let mut names = Vec::new();
     if !mapped.identity.0.is_empty() {
         let name = free_name(client_id, "claims", to);
@@ -217,20 +223,4 @@ impl ClientScopes {
         self.without_asking.remove(name);
         self.all.remove(name)
     }
-}
-
-/// A scope here is for everybody who signs in to a client that has it, and `roles` names all.
-pub(super) fn note_for_some(of: &str, name: &str, roles: &BTreeSet<String>, to: &mut Import) {
-    let roles = match roles.is_empty() {
-        true => String::from("none"),
-        false => Vec::from_iter(roles.iter().map(String::as_str)).join(", "),
-    };
-    to.note(
-        of,
-        format!(
-            "left out of scope: {name}: there it was for these roles alone: {roles}. Here \
-             everybody gets it, with all that it says: add it where that is meant, or where \
-             allowed_roles lets in nobody else"
-        ),
-    );
 }

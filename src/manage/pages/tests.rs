@@ -14,6 +14,7 @@ use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::samples::{self, NOW};
 use gatepost_registrar::examined_client::ExaminedClient;
+use gatepost_registrar::explanation::Explained;
 use gatepost_server::config::Brand;
 use gatepost_server::pages::frame::{Chrome, PageForm};
 use gatepost_server::pages::language::Language;
@@ -79,7 +80,10 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         admin::applications::application_page(around, &application, Some(10_001), &["acme"]),
     );
     let about = json!({"scope": {"received": name, "registered": name}});
-    let explained = (findings, about.as_object().unwrap().clone());
+    let explained = Explained {
+        findings,
+        about: about.as_object().unwrap().clone(),
+    };
     add(
         "explanation",
         explain_page(around, FORM, true, Some(&explained)),

@@ -55,6 +55,17 @@ pub struct ExpectedAssertion<'a> {
     pub audiences: &'a [String],
 }
 
+impl<'a> ExpectedAssertion<'a> {
+    /// One by which a client authenticates: it is issuer and subject (RFC 7523 §3).
+    pub fn of_client(client_id: &'a ClientId, audiences: &'a [String]) -> ExpectedAssertion<'a> {
+        ExpectedAssertion {
+            issuer: client_id.as_str(),
+            subject: Some(client_id.as_str()),
+            audiences,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assertion {
     pub subject: String,

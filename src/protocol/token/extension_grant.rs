@@ -167,18 +167,17 @@ pub struct ProposalCircumstances<'a> {
 }
 
 pub fn judge(proposal: &Proposal, circumstances: &ProposalCircumstances<'_>) -> ProposalVerdict {
-    let refuse = |code, reason| ProposalVerdict::Refuse(TokenError::new(code, reason));
     if !is_allowed_subject(proposal, circumstances) {
-        return refuse(TokenErrorCode::InvalidGrant, Reason::ExtensionSubject);
+        let code = TokenErrorCode::InvalidGrant;
+        return ProposalVerdict::Refuse(TokenError::new(code, Reason::ExtensionSubject));
     }
-    let acr = proposal.acr.as_deref();
-    let acr = acr.unwrap_or(Strength::SignedIn.as_str());
-    if proposal.subject.is_some() && !circumstances.client.takes(acr) {
-        return refuse(TokenErrorCode::InvalidGrant, Reason::AcrBelowMinimum);
-    }
-    let scope = match granted_scope(proposal, circumstances) {
+    let scope = match proposal.subject {
+        Some(_) => scope_for_user(proposal, circumstances.client, circumstances.asked),
+        None => scope_for_client(proposal, circumstances),
+    };
+    let scope = match scope {
         Ok(scope) => scope,
-        Err(reason) => return refuse(TokenErrorCode::InvalidScope, reason),
+        Err(error) => return ProposalVerdict::Refuse(error),
     };
     match fault(proposal) {
         Some(fault) => ProposalVerdict::Faulty(fault),
@@ -252,24 +251,40 @@ fn is_allowed_subject(proposal: &Proposal, circumstances: &ProposalCircumstances
         && tenant.is_none_or(|tenant| client.allows_tenant(tenant))
 }
 
-fn granted_scope(
+/// What of the scope that was asked for a user is given, if the client takes how they signed in.
+pub fn scope_for_user(
+    proposal: &Proposal,
+    client: &Client,
+    asked: &ScopeSet,
+) -> Result<ScopeSet, TokenError> {
+    let acr = proposal.acr.as_deref();
+    if !client.takes(acr.unwrap_or(Strength::SignedIn.as_str())) {
+        let code = TokenErrorCode::InvalidGrant;
+        return Err(TokenError::new(code, Reason::AcrBelowMinimum));
+    }
+    not_empty(asked.retain(|name| proposal.allows_scope(name)))
+}
+
+fn scope_for_client(
     proposal: &Proposal,
     circumstances: &ProposalCircumstances<'_>,
-) -> Result<ScopeSet, Reason> {
+) -> Result<ScopeSet, TokenError> {
     let is_identity = |name: &str| circumstances.catalogue.kind(name) == Some(ScopeKind::Identity);
-    let without_user = proposal.subject.is_none();
-    if without_user
-        && circumstances
-            .requested
-            .is_some_and(|scope| scope.iter().any(is_identity))
-    {
-        return Err(Reason::IdentityScopeForClient);
+    let requested = circumstances.requested;
+    if requested.is_some_and(|scope| scope.iter().any(is_identity)) {
+        return Err(invalid_scope(Reason::IdentityScopeForClient));
     }
-    let scope = circumstances
-        .asked
-        .retain(|name| proposal.allows_scope(name) && !(without_user && is_identity(name)));
+    let allowed = |name: &str| proposal.allows_scope(name) && !is_identity(name);
+    not_empty(circumstances.asked.retain(allowed))
+}
+
+fn invalid_scope(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidScope, reason)
+}
+
+fn not_empty(scope: ScopeSet) -> Result<ScopeSet, TokenError> {
     if scope.is_empty() {
-        Err(Reason::NoScopeLeft)
+        Err(invalid_scope(Reason::NoScopeLeft))
     } else {
         Ok(scope)
     }

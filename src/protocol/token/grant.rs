@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::access_token::{AccessToken, Jti, StandsOn, json_text};
+use super::audience::{Narrowed, narrow_granted};
 use super::claims::ClaimNames;
+use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint};
 use crate::words::instant::Instant;
+use crate::words::reason::TokenError;
 use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::words::session::SignIn;
 
@@ -87,6 +90,16 @@ impl Grant {
     /// Whether the grant lives on after its session ends.
     pub fn is_offline(&self) -> bool {
         self.scope.contains(OFFLINE_ACCESS)
+    }
+
+    /// The scope and audience of a token for these resources, or for all that were granted.
+    pub fn narrowed(
+        &self,
+        resources: &[String],
+        catalogue: &Catalogue,
+        issuer: &str,
+    ) -> Result<Narrowed, TokenError> {
+        narrow_granted(&self.scope, resources, &self.resources, catalogue, issuer)
     }
 
     /// An access token with all that was granted, issued with the grant and ending with it.

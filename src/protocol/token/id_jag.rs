@@ -93,7 +93,7 @@ pub fn is_asked(request: &ExtensionRequest) -> bool {
 
 /// The ID token that was shown, not yet opened, if the client may get ID-JAGs at all.
 pub fn read<'a>(request: &'a ExtensionRequest, client: &Client) -> Result<&'a str, TokenError> {
-    if !client.is_confidential() || client.id_jag.is_empty() {
+    if !client.gets_id_jags() {
         return Err(TokenError::new(
             TokenErrorCode::UnauthorizedClient,
             Reason::ExchangeNotRegistered,

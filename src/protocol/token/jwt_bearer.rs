@@ -2,18 +2,54 @@
 //! scopes it allows.
 
 use super::assertion::{AssertionProblem, is_grant_assertion_typ, is_type};
+use super::extension_grant::Proposal;
+use super::id_jag;
 use super::token_request::ExtensionRequest;
 use crate::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
 use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::Client;
-use crate::words::identifiers::ClientId;
+use crate::words::identifiers::{ClientId, KeyThumbprint};
 use crate::words::parameters;
 use crate::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 
+/// An assertion whose signature is not verified yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownAssertion<'a> {
+    pub jws: UnverifiedJws,
+    pub issuer: &'a AssertionIssuer,
+    /// What it may give, but for its user.
+    pub proposal: Proposal,
+}
+
+/// Reads the assertion, and proposes what it may give here. The sender of an ID-JAG has `proved` to
+/// hold a key.
+pub fn shown<'a>(
+    request: &ExtensionRequest,
+    client: &Client,
+    catalogue: &'a Catalogue,
+    takes_id_jags: bool,
+    proved: Option<KeyThumbprint>,
+) -> Result<ShownAssertion<'a>, TokenError> {
+    let (jws, issuer) = read(request, &client.client_id, catalogue, takes_id_jags)?;
+    let proposal = if issuer.id_jag {
+        id_jag::propose(&jws, issuer, client, catalogue, proved)?
+    } else {
+        Proposal {
+            scope: Some(reach(issuer, client, request.scope.as_ref())?),
+            ..Proposal::default()
+        }
+    };
+    Ok(ShownAssertion {
+        jws,
+        issuer,
+        proposal,
+    })
+}
+
 /// Reads the assertion and finds its registered issuer, if this client may use assertions of that
 /// issuer. Nothing is verified yet.
-pub fn read<'a>(
+fn read<'a>(
     request: &ExtensionRequest,
     client_id: &ClientId,
     catalogue: &'a Catalogue,
@@ -55,7 +91,7 @@ pub fn of_issuer(issuer: &AssertionIssuer, client: &Client) -> ScopeSet {
 }
 
 /// The same. A request for more is `invalid_scope`.
-pub fn reach(
+fn reach(
     issuer: &AssertionIssuer,
     client: &Client,
     requested: Option<&ScopeSet>,

@@ -15,6 +15,7 @@ use crate::words::acr_values::tenant_stands;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::epochs::Epochs;
+use crate::words::identifiers::Sid;
 use crate::words::instant::Instant;
 use crate::words::reason::Reason;
 use crate::words::scope::ScopeSet;
@@ -74,6 +75,12 @@ pub struct GrantFacts {
     pub epochs: Epochs,
 }
 
+impl GrantFacts {
+    pub fn is_alive(&self, now: Instant) -> bool {
+        !self.revoked && now < self.expires_at
+    }
+}
+
 /// A session's row. Its natural end does not end tokens, signing out does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
@@ -93,11 +100,24 @@ pub fn stands(
     facts: &LivenessFacts,
     now: Instant,
 ) -> bool {
-    let given = match token.jti.stands_on {
-        StandsOn::Grant(_) => facts
-            .grant
-            .filter(|grant| !grant.revoked && now < grant.expires_at)
-            .map(|grant| grant.epochs),
+    let Some(given) = given_at(token, facts) else {
+        return false;
+    };
+    let grant_stands = match token.jti.stands_on {
+        StandsOn::Grant(_) => facts.grant.is_some_and(|grant| grant.is_alive(now)),
+        StandsOn::User(_) | StandsOn::Client { .. } => true,
+    };
+    grounds_stand(token.user.as_ref(), given, client, user, facts)
+        && grant_stands
+        && !facts.token_revoked
+        && !token.is_expired(now)
+        && session_stands(token, facts)
+}
+
+/// The epochs at which a token was given; `None` where its grant is gone.
+pub fn given_at(token: &AccessToken, facts: &LivenessFacts) -> Option<Epochs> {
+    match token.jti.stands_on {
+        StandsOn::Grant(_) => facts.grant.map(|grant| grant.epochs),
         StandsOn::User(epochs) => Some(epochs),
         // A client's own token stands on no user and no consent: for these two, the epochs of today
         // are taken for those it was given at, so that neither can end it.
@@ -110,12 +130,7 @@ pub fn stands(
             ..facts.epochs
         }),
         StandsOn::Client { .. } => None,
-    };
-    let Some(given) = given else { return false };
-    grounds_stand(token.user.as_ref(), given, client, user, facts)
-        && !facts.token_revoked
-        && !token.is_expired(now)
-        && session_stands(token, facts)
+    }
 }
 
 /// Whether nothing was revoked, the client is enabled, and the user is there and would still get
@@ -137,14 +152,17 @@ fn grounds_stand(
     facts.client_enabled && given == facts.epochs && sign_in.is_none_or(may_enter)
 }
 
-/// An exchanged token has its session through the token it was made from, whose grant may be
-/// offline.
 fn session_stands(token: &AccessToken, facts: &LivenessFacts) -> bool {
-    let in_session =
-        token.delegation.is_none() && token.user.as_ref().is_some_and(|user| user.sid.is_some());
+    session_of(token, facts).is_none() || facts.session.is_some_and(|session| !session.ended)
+}
+
+/// The session that a token ends with. An exchanged token has its session through the token it was
+/// made from, whose grant may be offline.
+pub fn session_of<'a>(token: &'a AccessToken, facts: &LivenessFacts) -> Option<&'a Sid> {
     let offline = matches!(token.jti.stands_on, StandsOn::Grant(_))
         && facts.grant.is_some_and(|grant| grant.offline);
-    !in_session || offline || facts.session.is_some_and(|session| !session.ended)
+    let sid = token.user.as_ref()?.sid.as_ref();
+    sid.filter(|_| token.delegation.is_none() && !offline)
 }
 
 #[cfg(test)]

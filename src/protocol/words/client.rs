@@ -323,6 +323,11 @@ impl Client {
         self.authentication.is_confidential()
     }
 
+    /// Whether it is registered to get ID-JAGs.
+    pub fn gets_id_jags(&self) -> bool {
+        self.is_confidential() && !self.id_jag.is_empty()
+    }
+
     /// What its authorization requests must hold so that a code stolen from them is of no use.
     pub fn code_binding(&self) -> CodeBinding {
         match (self.is_confidential(), self.require_pkce) {

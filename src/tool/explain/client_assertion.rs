@@ -1,8 +1,6 @@
 //! What the assertion of a client says, and which rule it breaks: one of its own, or a token of a
 //! workload. Whether it was used before is not looked at.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use super::extension::cut;
@@ -10,96 +8,75 @@ use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::keys::key_set::KeySet;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::assertion::{
-    self, AssertionProblem, ExpectedAssertion, is_client_assertion_typ, is_workload_typ,
-    judge_for_fapi2, numeric_date, reason_for,
+    self, AssertionProblem, ExpectedAssertion, is_workload_typ, numeric_date, reason_for,
 };
 use gatepost_protocol::token::workload_identity;
 use gatepost_protocol::words::client::{Client, Profile};
 use gatepost_protocol::words::reason::Reason;
-use gatepost_registrar::explanation::told;
+use gatepost_registrar::explanation::broken;
 use gatepost_server::app::App;
-use gatepost_server::app::metadata_documents::reason_for as undescribed;
 use gatepost_server::endpoints::token::assertions::{KeySource, verify_by};
-use gatepost_server::registry::RegisteredClient;
+use gatepost_server::endpoints::token::client_authentication::{
+    OwnAssertion, is_of_workload, keys_for,
+};
 
-/// Judges it as the endpoints do. The error is a client that cannot be known.
-pub(super) fn judge(
-    app: &App,
-    registered: Option<&Arc<RegisteredClient>>,
-    jws: &UnverifiedJws,
-) -> Result<Finding, Reason> {
-    let registered = registered.ok_or(Reason::UnknownClientAtToken)?;
-    let described = app
-        .described(registered)
-        .map_err(|problem| undescribed(&problem).unwrap_or(Reason::Overloaded))?;
+/// Judges it as the endpoints do.
+pub(super) fn judge(app: &App, assertion: &OwnAssertion) -> Finding {
+    let OwnAssertion { described, jws } = assertion;
     let client = &described.client;
     let claims = jws.unverified_claims().unwrap_or_default();
-    let name = client.client_id.as_str();
-    let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
-    Ok(match !is_own && !client.federated.is_empty() {
-        true => of_workload(app, client, jws, &claims),
-        false => of_client(app, client, jws, &claims),
-    })
-}
-
-/// One that the client signed itself. A registered key also verifies its signature; keys at an
-/// address are not fetched.
-fn of_client(
-    app: &App,
-    client: &Client,
-    jws: &UnverifiedJws,
-    claims: &Map<String, Value>,
-) -> Finding {
-    let refused = |reason, detail: Option<&str>| Finding::broken(told(reason, detail));
-    if !is_client_assertion_typ(jws.typ.as_deref()) {
-        return refused(Reason::MalformedClientAssertion, None);
+    if is_of_workload(client, &claims) {
+        return of_workload(app, client, jws, &claims);
     }
-    let Some(keys) = KeySource::of(&client.jwks, &client.jwks_uri) else {
-        return refused(Reason::ClientAssertionKey, Some("no key is registered"));
-    };
-    let is_fapi2 = client.profile == Some(Profile::Fapi2);
-    let name = client.client_id.as_str();
     let audiences = app.client_assertion_audiences();
-    let expected = ExpectedAssertion {
-        issuer: name,
-        subject: Some(name),
-        audiences: &audiences,
-    };
-    let for_profile = match is_fapi2 {
-        true => judge_for_fapi2(claims, app.issuer(), app.now()),
-        false => Ok(()),
-    };
-    let judged = for_profile
-        .and_then(|()| verify(client, keys, jws))
-        .and_then(|said| assertion::judge(claims, expected, app.now()).map(|_| said));
+    let expected = ExpectedAssertion::of_client(&client.client_id, &audiences);
+    let judged = keys_for(app, client, jws, &claims, app.now())
+        .and_then(|keys| verify(client, keys, jws))
+        .and_then(|said| assertion::judge(&claims, expected, app.now()).map(|_| said));
     match judged {
         Ok(said) => Finding::weak(format!(
             "the claims of the client's assertion are good; {said}"
         )),
+        Err(AssertionProblem::Malformed) => broken(Reason::MalformedClientAssertion, None),
         Err(problem) => {
-            let taken = match is_fapi2 {
-                true => format!("{} as a text", app.issuer()),
-                false => audiences.join(" or "),
-            };
-            let detail = match problem {
-                AssertionProblem::Audience => {
-                    format!("its aud is {}; taken is {taken}", shown(claims, "aud"))
-                }
-                AssertionProblem::Parties => format!(
-                    "its iss is {}, its sub {}; both must be {name}",
-                    shown(claims, "iss"),
-                    shown(claims, "sub")
-                ),
-                AssertionProblem::Times => times(app, claims),
-                AssertionProblem::Algorithm => algorithms(client, jws),
-                AssertionProblem::Key => match &jws.kid {
-                    Some(kid) => format!("its kid is {}", cut(kid)),
-                    None => String::from("it has no kid"),
-                },
-                _ => problem.as_str().to_owned(),
-            };
-            refused(reason_for(problem), Some(&detail))
+            let detail = detail(app, client, jws, &claims, problem);
+            broken(reason_for(problem), Some(&detail))
         }
+    }
+}
+
+/// What is in the assertion, and what should be.
+fn detail(
+    app: &App,
+    client: &Client,
+    jws: &UnverifiedJws,
+    claims: &Map<String, Value>,
+    problem: AssertionProblem,
+) -> String {
+    match problem {
+        AssertionProblem::Audience => {
+            let taken = match client.profile {
+                Some(Profile::Fapi2) => format!("{} as a text", app.issuer()),
+                None => app.client_assertion_audiences().join(" or "),
+            };
+            format!("its aud is {}; taken is {taken}", shown(claims, "aud"))
+        }
+        AssertionProblem::Parties => format!(
+            "its iss is {}, its sub {}; both must be {}",
+            shown(claims, "iss"),
+            shown(claims, "sub"),
+            client.client_id
+        ),
+        AssertionProblem::Times => times(app, claims),
+        AssertionProblem::Algorithm => algorithms(client, jws),
+        AssertionProblem::Key if KeySource::of(&client.jwks, &client.jwks_uri).is_none() => {
+            String::from("no key is registered")
+        }
+        AssertionProblem::Key => match &jws.kid {
+            Some(kid) => format!("its kid is {}", cut(kid)),
+            None => String::from("it has no kid"),
+        },
+        _ => problem.as_str().to_owned(),
     }
 }
 
@@ -138,9 +115,10 @@ fn times(app: &App, claims: &Map<String, Value>) -> String {
             Some(ahead) => format!("its {name} is {} s ago", -ahead),
         });
     }
-    match claims.contains_key("exp") {
-        true => told.join(", "),
-        false => String::from("it has no exp"),
+    if claims.contains_key("exp") {
+        told.join(", ")
+    } else {
+        String::from("it has no exp")
     }
 }
 
@@ -169,33 +147,31 @@ fn of_workload(
     jws: &UnverifiedJws,
     claims: &Map<String, Value>,
 ) -> Finding {
+    let unknown = |detail: &str| {
+        let detail = format!("{}; {detail}", workload_identity::whose(claims));
+        broken(Reason::UnknownWorkload, Some(&detail))
+    };
     if claims
         .get("iss")
         .is_some_and(|issuer| issuer == app.issuer())
     {
-        return unknown(claims, "it is a token of this issuer");
+        return unknown("it is a token of this issuer");
     }
     let Some((index, nearest)) = workload_identity::nearest(&client.federated, claims) else {
-        return unknown(claims, "federated is empty");
+        return unknown("federated is empty");
     };
-    let names = workload_identity::differing(nearest, claims);
+    let names = workload_identity::differing(nearest, claims).join(", ");
     if !names.is_empty() {
-        let names = names.join(", ");
-        let detail = format!("federated[{index}] is nearest, and differs in {names}");
-        return unknown(claims, &detail);
+        return unknown(&format!(
+            "federated[{index}] is nearest, and differs in {names}"
+        ));
     }
     if !is_workload_typ(jws.typ.as_deref()) {
-        return unknown(claims, "its typ is that of no such token");
+        return unknown("its typ is that of no such token");
     }
     let place = format!("federated[{index}], {}", nearest.subject);
     match workload_identity::judge(claims, nearest, app.issuer(), app.now()) {
         Ok(()) => Finding::weak(format!("it fits {place}; its signature is not looked at")),
-        Err(reason) => Finding::broken(told(reason, Some(&place))),
+        Err(reason) => broken(reason, Some(&place)),
     }
-}
-
-fn unknown(claims: &Map<String, Value>, detail: &str) -> Finding {
-    let whose = workload_identity::whose(claims);
-    let detail = format!("{whose}; {detail}");
-    Finding::broken(told(Reason::UnknownWorkload, Some(&detail)))
 }

@@ -1,18 +1,19 @@
 //! What a DPoP proof says, and which rule it breaks.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use gatepost_protocol::discovery::{USERINFO_PATH, endpoint_url};
 use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::assertion::numeric_date;
 use gatepost_protocol::token::dpop_proof::{
-    DpopProof, ExpectedProof, NONCE_SECONDS, is_one, nonce_buckets, normalised, text,
+    DpopProof, ExpectedProof, MadeFor, NONCE_SECONDS, UnverifiedProof, is_one, nonce_buckets,
+    normalised, text,
 };
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::KeyThumbprint;
 use gatepost_protocol::words::reason::Reason;
-use gatepost_registrar::explanation::{Explained, told};
+use gatepost_registrar::explanation::{self, Explained, broken};
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::dpop::{bucket_of, read_verified};
 
@@ -22,18 +23,15 @@ const OLDEST_NONCE: i64 = 86_400 / NONCE_SECONDS;
 /// What was found, with the key that was proved.
 #[derive(Default)]
 pub(super) struct ExaminedProof {
-    pub findings: Vec<Finding>,
-    pub about: Map<String, Value>,
+    pub explained: Explained,
     pub key: Option<KeyThumbprint>,
 }
 
 /// A proof that came without the request it is for: it is judged for the request it names.
 pub(super) fn alone(app: &App, shown: &str) -> Explained {
-    let mut examined = examine(app, &[shown], "", None);
-    examined
-        .about
-        .insert(String::from("kind"), json!("DPoP proof"));
-    (examined.findings, examined.about)
+    let mut explained = examine(app, &[shown], None, None).explained;
+    explained.tell("kind", "DPoP proof");
+    explained
 }
 
 /// Judges the proof of a request, from the lines of its header. Whether it was used before only the
@@ -41,77 +39,73 @@ pub(super) fn alone(app: &App, shown: &str) -> Explained {
 pub(super) fn examine(
     app: &App,
     lines: &[&str],
-    address: &str,
+    address: Option<&str>,
     client: Option<&Client>,
 ) -> ExaminedProof {
     let mut examined = ExaminedProof::default();
-    if lines.is_empty() {
-        if client.is_some_and(|client| client.requires_dpop) {
-            let missing = Finding::broken(told(Reason::ProofMissing, None));
-            examined.findings.push(missing);
-        }
-        return examined;
-    }
-    let broken = |reason, detail: Option<&str>| Finding::broken(told(reason, detail));
-    let proof = match read_verified(lines) {
-        Ok(proof) => proof,
-        Err(reason) => {
-            let detail = misnamed(lines);
-            examined.findings.push(broken(reason, detail.as_deref()));
-            return examined;
-        }
+    let broken_by = match read_verified(lines) {
+        _ if lines.is_empty() => client
+            .filter(|client| client.requires_dpop)
+            .map(|_| broken(Reason::ProofMissing, None)),
+        Ok(proof) => examined.judge(app, &proof, address, client).err(),
+        Err(reason) => Some(broken(reason, misnamed(lines).as_deref())),
     };
-    let key = proof.key.thumbprint();
-    examined.about.insert(String::from("proof.jkt"), json!(key));
-    let claims = proof.jws.unverified_claims().unwrap_or_default();
-    let method = text(&claims, "htm").unwrap_or_default();
-    let named = text(&claims, "htu").unwrap_or_default();
-    let expected = match address {
-        "" => ExpectedProof {
-            method,
-            address: match is_below(app, named) {
-                true => named,
-                false => app.issuer(),
-            },
-        },
-        address => ExpectedProof {
-            method: "POST",
-            address,
-        },
-    };
-    let Some(made_for) = proof.made_for() else {
-        let judged = proof.judge(expected, app.now());
-        let reason = judged.err().unwrap_or(Reason::ProofMalformed);
-        let detail = lacking(&claims);
-        examined.findings.push(broken(reason, Some(&detail)));
-        return examined;
-    };
-    let at = made_for.at;
-    let age = app.now().seconds() - at.seconds();
-    let age = match age < 0 {
-        true => format!("made {} s ahead of now", -age),
-        false => format!("{age} s old"),
-    };
-    let made_for = format!("it is for {method} {named}, and {age}");
-    // Whoever asks is later than whoever sent it: all but the age is judged as of then.
-    match proof.judge(expected, at) {
-        Ok(judged) => {
-            let late = proof.judge(expected, app.now()).err();
-            let of_none = judged.token_hash.is_none() && goes_with_token(app, named);
-            examined.findings.push(match late {
-                Some(reason) => broken(reason, Some(&made_for)),
-                None if of_none => {
-                    let detail = format!("{made_for}; there it needs ath, and has none");
-                    broken(Reason::ProofToken, Some(&detail))
-                }
-                None => Finding::fine(format!("its proof is good: {made_for}")),
-            });
-            examined.findings.extend(nonce(app, &judged, client));
-            examined.key = Some(judged.key);
-        }
-        Err(reason) => examined.findings.push(broken(reason, Some(&made_for))),
-    }
+    examined.explained.findings.extend(broken_by);
     examined
+}
+
+impl ExaminedProof {
+    fn judge(
+        &mut self,
+        app: &App,
+        proof: &UnverifiedProof,
+        address: Option<&str>,
+        client: Option<&Client>,
+    ) -> Result<(), Finding> {
+        self.explained.tell("proof.jkt", proof.key.thumbprint());
+        let claims = proof.jws.unverified_claims().unwrap_or_default();
+        let method = text(&claims, "htm").unwrap_or_default();
+        let named = text(&claims, "htu").unwrap_or_default();
+        let expected = match address {
+            Some(address) => ExpectedProof {
+                method: "POST",
+                address,
+            },
+            None => ExpectedProof {
+                method,
+                address: if is_below(app, named) {
+                    named
+                } else {
+                    app.issuer()
+                },
+            },
+        };
+        let Some(MadeFor { at, .. }) = proof.made_for() else {
+            let judged = proof.judge(expected, app.now());
+            let reason = judged.err().unwrap_or(Reason::ProofMalformed);
+            return Err(broken(reason, Some(&lacking(&claims))));
+        };
+        let age = match app.now().seconds() - at.seconds() {
+            age @ ..0 => format!("made {} s ahead of now", -age),
+            age => format!("{age} s old"),
+        };
+        let made_for = format!("it is for {method} {named}, and {age}");
+        let broken = |reason| broken(reason, Some(&made_for));
+        // Whoever asks is later than whoever sent it: all but the age is judged as of then.
+        let judged = proof.judge(expected, at).map_err(broken)?;
+        let findings = &mut self.explained.findings;
+        findings.push(match proof.judge(expected, app.now()) {
+            Err(reason) => broken(reason),
+            Ok(_) if judged.token_hash.is_none() && goes_with_token(app, named) => {
+                let detail = format!("{made_for}; there it needs ath, and has none");
+                explanation::broken(Reason::ProofToken, Some(&detail))
+            }
+            Ok(_) => Finding::fine(format!("its proof is good: {made_for}")),
+        });
+        findings.extend(nonce(app, &judged, client));
+        self.key = Some(judged.key);
+        Ok(())
+    }
 }
 
 /// Whether an address is one below the base URL, however scheme and host are written.
@@ -132,9 +126,10 @@ fn lacking(claims: &Map<String, Value>) -> String {
     let mut lacking = Vec::new();
     for name in ["htm", "htu"] {
         if text(claims, name).is_none() {
-            lacking.push(match claims.contains_key(name) {
-                true => format!("its {name} is no text"),
-                false => format!("it has no {name}"),
+            lacking.push(if claims.contains_key(name) {
+                format!("its {name} is no text")
+            } else {
+                format!("it has no {name}")
             });
         }
     }
@@ -192,8 +187,9 @@ fn nonce(app: &App, proof: &DpopProof, client: Option<&Client>) -> Option<Findin
             }
         }
     };
-    Some(match is_needed {
-        true => Finding::broken(told(Reason::ProofNonce, Some(&detail))),
-        false => Finding::weak(detail),
+    Some(if is_needed {
+        broken(Reason::ProofNonce, Some(&detail))
+    } else {
+        Finding::weak(detail)
     })
 }

@@ -1,12 +1,12 @@
 //! Which rule of the token endpoint a request breaks, and what is wrong with a token.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::client_assertion;
 use super::extension;
 use super::proof;
 use super::standing::{by_word, ended_by, life};
-use super::{Judged, explain_refusal, only};
+use super::{Judged, explain_refusal, refusal};
 use crate::output::time;
 use gatepost_protocol::authorize::authorization_code::{
     AuthorizationCode, CodeVerdict, PREFIX as CODE_PREFIX, redeem,
@@ -16,10 +16,8 @@ use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::registration::client::METHODS;
 use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::token::access_token::AccessToken;
-use gatepost_protocol::token::audience::{
-    granted_scope, narrow, narrow_granted, with_registered_names,
-};
-use gatepost_protocol::token::client_authentication::{ClientVerdict, PresentedClient};
+use gatepost_protocol::token::audience::with_registered_names;
+use gatepost_protocol::token::client_authentication::PresentedClient;
 use gatepost_protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, judge};
 use gatepost_protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
@@ -27,116 +25,111 @@ use gatepost_protocol::token::token_request::{
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
 use gatepost_protocol::words::parameters::Parameters;
-use gatepost_protocol::words::reason::{Reason, TokenError};
+use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::secret::SecretText;
-use gatepost_registrar::explanation::{Explained, near, refused, told};
+use gatepost_registrar::explanation::{Explained, broken, near, refused};
 use gatepost_server::app::{App, id_tokens};
+use gatepost_server::endpoints::token::client_authentication::{
+    RecognisedClient, Unproven, recognise,
+};
+use gatepost_server::endpoints::token::grants::authorization_code::opened;
+use gatepost_server::endpoints::token::grants::client_credentials;
+use gatepost_server::endpoints::token::grants::id_jag::is_given_to;
 use gatepost_server::endpoints::token::grants::refresh_token::refresh_handle;
 use gatepost_server::endpoints::token::introspection::{PresentedToken, open};
+use gatepost_server::http::Headers;
 use gatepost_store::{StoreError, grants, users};
 
-/// Headers, if any, and the form as the last line.
-struct SentRequest<'a> {
-    headers: Vec<(&'a str, &'a str)>,
-    form: &'a str,
-}
-
-impl<'a> SentRequest<'a> {
-    fn read(text: &'a str) -> SentRequest<'a> {
-        let lines = text.lines().map(str::trim);
-        let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-        let form = lines.pop().unwrap_or_default();
-        let mut headers = Vec::new();
-        for line in lines {
-            if let Some((name, value)) = line.split_once(':') {
-                headers.push((name, value.trim()));
-            }
-        }
-        SentRequest { headers, form }
-    }
-
-    fn all(&self, name: &str) -> Vec<&'a str> {
-        let mut values = Vec::new();
-        for (other, value) in &self.headers {
-            if other.eq_ignore_ascii_case(name) {
-                values.push(*value);
-            }
-        }
-        values
-    }
-}
-
-/// A request as it is sent.
+/// A request as it is sent: headers, if any, and the form as the last line.
 pub(super) fn request(app: &App, text: &str) -> Judged {
-    let sent = SentRequest::read(text);
-    let parameters = Parameters::parse(sent.form.as_bytes())?;
+    let (headers, form) = text.rsplit_once('\n').unwrap_or(("", text));
+    let fields = headers.lines().filter_map(|line| line.split_once(':'));
+    let headers = Headers::of(fields.map(|(name, value)| (name.trim_start(), value.trim())));
+    let authorization: Vec<&str> = headers.all("authorization").collect();
+    let proofs: Vec<&str> = headers.all("dpop").collect();
+    let parameters = Parameters::parse(form.trim().as_bytes())?;
     parameters.refuse_repeated(SINGLE_PARAMETERS)?;
-    let presented = PresentedClient::from_request(&sent.all("authorization"), &parameters)
+    let presented = PresentedClient::from_request(&authorization, &parameters)
         .map_err(|failure| failure.error.reason)?;
     let raw = presented.retry();
-    let mut reason = Reason::UnknownClientAtToken;
-    let mut proven = None;
-    let mut registered = Map::new();
-    for reading in raw.iter().chain([&presented]) {
-        let found = app.registry.client(&reading.client_id)?;
-        let (client, secrets) = match &found {
-            Some(found) => (Some(&found.client), &found.secrets[..]),
-            None => (None, &[][..]),
-        };
-        let said = match reading.judge(client, secrets, app.now()) {
-            ClientVerdict::Refused(failure) => Err(failure.error.reason),
-            ClientVerdict::Authenticated => Ok(Finding::fine(format!(
-                "the client {} is proven",
-                in_text(reading.client_id.as_str())
-            ))),
-            ClientVerdict::ByAssertion(jws) => client_assertion::judge(app, found.as_ref(), &jws),
-        };
-        registered.extend(client.map(about_client).into_iter().flatten());
-        match said {
-            Ok(said) => proven = found.map(|found| (found, said)),
-            Err(refused) => reason = refused,
+    let mut recognised = recognise(app, &presented, app.now());
+    if let (Err(Unproven::Refused(_)), Some(raw)) = (&recognised, &raw) {
+        match recognise(app, raw, app.now()) {
+            Err(Unproven::Refused(_)) => {}
+            by_other_reading => recognised = by_other_reading,
         }
     }
-    let Some((client, said)) = proven else {
-        // What nobody has for a name may be a secret in the wrong field.
-        let named = match reason == Reason::UnknownClientAtToken {
-            true => format!("no such client{}", near(app, &presented.client_id)?),
-            false => in_text(presented.client_id.as_str()),
-        };
-        return Ok((refused(reason, Some(&named)).0, registered));
+    let RecognisedClient {
+        client,
+        by_assertion,
+    } = match recognised {
+        Ok(recognised) => recognised,
+        Err(Unproven::Refused(failure)) => {
+            return unrecognised(app, &presented, raw.as_ref(), failure.error.reason);
+        }
+        Err(Unproven::Unjudged(failure)) => return Err(failure.into()),
     };
-    if said.verdict == Verdict::Broken {
-        return Ok((vec![said], registered));
+    let client = &client.client;
+    let said = match &by_assertion {
+        Some(assertion) => client_assertion::judge(app, assertion),
+        None => Finding::fine(format!(
+            "the client {} is proven",
+            in_text(client.client_id.as_str())
+        )),
+    };
+    let mut explained = about_client(client);
+    let is_broken = said.verdict == Verdict::Broken;
+    explained.findings.push(said);
+    if is_broken {
+        return Ok(explained);
     }
     let address = endpoint_url(app.issuer(), TOKEN_PATH);
-    let mut examined = proof::examine(app, &sent.all("dpop"), &address, Some(&client.client));
+    let examined = proof::examine(app, &proofs, Some(&address), Some(client));
     let sender = ProvenSender {
-        client: &client.client,
+        client,
         key: examined.key,
     };
-    let (findings, mut about) = grant(app, sender, &parameters).or_else(explain_refusal)?;
-    about.append(&mut registered);
-    about.append(&mut examined.about);
-    let findings = [said].into_iter().chain(examined.findings).chain(findings);
-    Ok((findings.collect(), about))
+    explained.extend(examined.explained);
+    explained.extend(grant(app, sender, &parameters).or_else(explain_refusal)?);
+    Ok(explained)
 }
 
-fn about_client(client: &Client) -> [(String, Value); 3] {
+/// Neither reading of what the client presents is right.
+fn unrecognised(
+    app: &App,
+    presented: &PresentedClient,
+    raw: Option<&PresentedClient>,
+    reason: Reason,
+) -> Judged {
+    // What nobody has for a name may be a secret in the wrong field.
+    let named = if reason == Reason::UnknownClientAtToken {
+        format!("no such client{}", near(app, &presented.client_id)?)
+    } else {
+        in_text(presented.client_id.as_str())
+    };
+    let mut explained = refused(reason, Some(&named));
+    for reading in raw.into_iter().chain([presented]) {
+        if let Some(found) = app.registry.client(&reading.client_id)? {
+            explained.extend(about_client(&found.client));
+        }
+    }
+    Ok(explained)
+}
+
+fn about_client(client: &Client) -> Explained {
     let method = METHODS
         .iter()
-        .find(|(_, method)| *method == client.authentication);
-    let method = match method {
-        Some((name, _)) => name,
-        None => "client_secret_basic or client_secret_post",
-    };
+        .find(|(_, method)| *method == client.authentication)
+        .map_or("client_secret_basic or client_secret_post", |(name, _)| {
+            name
+        });
     let grants: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
-    let told = [
-        ("token_endpoint_auth_method", method),
-        ("grant_types", &grants.join(" ")),
-        ("scope", &client.scope.to_string()),
-    ];
-    told.map(|(name, value)| (format!("registered.{name}"), json!(value)))
+    let mut about = Explained::default();
+    about.tell("registered.token_endpoint_auth_method", method);
+    about.tell("registered.grant_types", grants.join(" "));
+    about.tell("registered.scope", client.scope.to_string());
+    about
 }
 
 /// Who sent a request, with the key of its proof.
@@ -148,19 +141,23 @@ pub(super) struct ProvenSender<'a> {
 
 /// What it asks for, as far as that can be judged without doing it.
 pub(super) fn grant(app: &App, sender: ProvenSender<'_>, parameters: &Parameters) -> Judged {
-    let client = sender.client;
     let snapshot = app.registry.snapshot();
-    let named = with_registered_names(parameters, &snapshot.catalogue);
-    match TokenRequest::from_form(&named, client, |name| app.has_grant(name), app.now())? {
+    let catalogue = &snapshot.catalogue;
+    let named = with_registered_names(parameters, catalogue);
+    let has_grant = |name: &str| app.has_grant(name);
+    match TokenRequest::from_form(&named, sender.client, has_grant, app.now())? {
         TokenRequest::AuthorizationCode(request) => {
-            code(app, &request.code, Some((sender, &request)))
+            let code = opened(app, &request.code).ok_or(Reason::UnknownCode)?;
+            let mut explained = code_alone(app, &code)?;
+            let judged = redeemable(app, &code, sender, &request);
+            explained.findings.insert(0, judged);
+            Ok(explained)
         }
         TokenRequest::RefreshToken(request) => refresh(app, &request, Some(sender)),
         TokenRequest::ClientCredentials(request) => {
-            let catalogue = &snapshot.catalogue;
-            let scope = granted_scope(request.scope.as_ref(), client, catalogue)?;
-            let narrowed = narrow(&scope, &request.resources, &[], catalogue, app.issuer())?;
-            Ok(only(gets(&narrowed.scope)))
+            let given =
+                client_credentials::judge(&request, sender.client, catalogue, app.issuer())?;
+            Ok(gets(&given.narrowed.scope).into())
         }
         TokenRequest::Password(_) => Ok(left_out("whether user name and password are right")),
         TokenRequest::DeviceCode(_) => Ok(left_out("whether the person has decided")),
@@ -168,24 +165,20 @@ pub(super) fn grant(app: &App, sender: ProvenSender<'_>, parameters: &Parameters
     }
 }
 
-pub(super) fn broken(error: &TokenError) -> Finding {
-    Finding::broken(told(error.reason, error.detail.as_deref()))
-}
-
 fn gets(scope: &ScopeSet) -> Finding {
     Finding::fine(format!("it gets the scope {scope}"))
 }
 
 fn left_out(what: &str) -> Explained {
-    only(Finding::weak(format!(
-        "the request is well-formed; {what} is not judged here"
-    )))
+    let text = format!("the request is well-formed; {what} is not judged here");
+    Finding::weak(text).into()
 }
 
 /// Any token of ours, or an authorization code.
 pub(super) fn token(app: &App, text: &SecretText) -> Judged {
     if text.expose().starts_with(CODE_PREFIX) {
-        return code(app, text, None);
+        let code = opened(app, text).ok_or(Reason::UnknownCode)?;
+        return code_alone(app, &code);
     }
     match open(app, text) {
         Some(PresentedToken::Access(token)) => access(app, &token),
@@ -205,11 +198,11 @@ pub(super) fn token(app: &App, text: &SecretText) -> Judged {
 fn unopened(app: &App, text: &SecretText) -> Judged {
     let snapshot = app.registry.snapshot();
     if let Some(claims) = id_tokens::claims(app, &snapshot, text) {
-        return Ok(only(id_token(app, &claims)?));
+        return id_token(app, &claims);
     }
     let Some(jws) = UnverifiedJws::parse(text.expose()) else {
         let damaged = "it does not open: it is another installation's, or was damaged on the way";
-        return Ok(only(Finding::broken(damaged)));
+        return Ok(Finding::broken(damaged).into());
     };
     if proof::is_meant(&jws) {
         return Ok(proof::alone(app, text.expose()));
@@ -219,51 +212,48 @@ fn unopened(app: &App, text: &SecretText) -> Judged {
     }
     if snapshot.keys.verifies(&jws) {
         let neither = "we signed it, and it is neither an access token nor an ID token";
-        return Ok(refused(Reason::InvalidIdTokenHint, Some(neither)));
+        return Err(refusal(Reason::InvalidIdTokenHint, neither));
     }
-    Ok(only(Finding::broken(format!(
+    let foreign = format!(
         "no key of ours signed this JWT: it is another issuer's, or was changed ({})",
         extension::named(&jws)
-    ))))
+    );
+    Ok(Finding::broken(foreign).into())
 }
 
 /// An ID token: whether its client may still send it as a hint.
-fn id_token(app: &App, claims: &Map<String, Value>) -> Result<Finding, StoreError> {
-    let audience = claims
-        .get("aud")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let reason = match app.registry.client(&ClientId::new(audience))? {
-        None => Reason::UnknownClient,
-        Some(client) if !client.client.enabled => Reason::DisabledClient,
-        Some(client) => {
-            let client = &client.client;
-            let gets_id_jags =
-                app.config.id_jag && client.is_confidential() && !client.id_jag.is_empty();
-            let use_of_it = match gets_id_jags {
-                true => "it is good as an id_token_hint, and its client gets ID-JAGs by it",
-                false => "it is good as an id_token_hint alone",
-            };
-            return Ok(Finding::weak(format!(
-                "we signed it, and it is no access token: {use_of_it}"
-            )));
-        }
+fn id_token(app: &App, claims: &Map<String, Value>) -> Judged {
+    let audience = claims.get("aud").and_then(Value::as_str);
+    let audience = audience.unwrap_or_default();
+    let client = app.registry.client(&ClientId::new(audience))?;
+    let client = client.ok_or_else(|| refusal(Reason::UnknownClient, audience))?;
+    if !client.client.enabled {
+        return Err(refusal(Reason::DisabledClient, audience));
+    }
+    let use_of_it = if is_given_to(app, &client.client) {
+        "it is good as an id_token_hint, and its client gets ID-JAGs by it"
+    } else {
+        "it is good as an id_token_hint alone"
     };
-    Ok(Finding::broken(told(reason, Some(audience))))
+    let text = format!("we signed it, and it is no access token: {use_of_it}");
+    Ok(Finding::weak(text).into())
 }
 
 /// An access token: beside what it stands on, whether its client would still get one.
 fn access(app: &App, token: &AccessToken) -> Judged {
-    let (mut findings, about) = life(app, token, None)?;
-    findings.extend(bound(token.confirmation));
+    let mut explained = life(app, token, None)?;
+    explained.findings.extend(bound(token.confirmation));
     if let Some(user) = &token.user {
-        findings.extend(closed(app, &token.client_id, &user.subject)?);
+        let closed = closed(app, &token.client_id, &user.subject)?;
+        explained.findings.extend(closed);
         let client = app.registry.client(&token.client_id)?;
         if client.is_some_and(|client| !client.client.takes(&user.acr)) {
-            findings.push(Finding::broken(told(Reason::AcrBelowMinimum, None)));
+            explained
+                .findings
+                .push(broken(Reason::AcrBelowMinimum, None));
         }
     }
-    Ok((findings, about))
+    Ok(explained)
 }
 
 /// What a client's request for a code breaks.
@@ -279,128 +269,90 @@ fn redeemable(
         CodeVerdict::Redeem => {}
         CodeVerdict::Burn(reason)
         | CodeVerdict::ReplayOnly(reason)
-        | CodeVerdict::Reject(reason) => {
-            return Finding::broken(told(reason, None));
-        }
+        | CodeVerdict::Reject(reason) => return broken(reason, None),
     }
-    let grant = &code.grant;
-    let narrowed = narrow_granted(
-        &grant.scope,
-        &request.resources,
-        &grant.resources,
-        catalogue,
-        app.issuer(),
-    );
-    match narrowed {
+    match code
+        .grant
+        .narrowed(&request.resources, catalogue, app.issuer())
+    {
         Ok(_) => {
             Finding::fine("client, redirect_uri, code_verifier and resource are those of the code")
         }
-        Err(error) => broken(&error),
+        Err(error) => broken(error.reason, error.detail.as_deref()),
     }
 }
 
-/// Whether a code is spent, what it stands on, and what a request for it breaks.
-fn code(
-    app: &App,
-    text: &SecretText,
-    request: Option<(ProvenSender<'_>, &AuthorizationCodeRequest)>,
-) -> Judged {
-    let sealer = &app.vault.authorization_codes;
-    let opened = sealer.open_bound(CODE_PREFIX, text.expose());
-    let opened = opened.ok_or(Reason::UnknownCode)?;
-    let code = AuthorizationCode {
-        confirmation: opened.bound_to,
-        ..opened.value
-    };
+/// Whether a code is spent, and what it stands on.
+fn code_alone(app: &App, code: &AuthorizationCode) -> Judged {
     let grant = &code.grant;
-    let mut findings = Vec::new();
-    if let Some((sender, request)) = request {
-        findings.push(redeemable(app, &code, sender, request));
-    }
+    let mut explained = Explained::default();
+    let findings = &mut explained.findings;
     findings.extend(bound(code.confirmation));
     findings.push(match grants::find(&app.store, grant.id, None)? {
         Some(_) => {
-            let event = ended_by(
-                app,
-                "code_redeemed code_refused code_replayed",
-                &by_word(&grant.id.to_text()),
-            )?;
-            Finding::broken(told(Reason::CodeReplayed, Some(&event)))
+            let of_grant = by_word(&grant.id.to_text());
+            let events = "code_redeemed code_refused code_replayed";
+            broken(
+                Reason::CodeReplayed,
+                Some(&ended_by(app, events, &of_grant)?),
+            )
         }
-        None if app.now() >= code.expires_at => Finding::broken(told(Reason::CodeExpired, None)),
+        None if app.now() >= code.expires_at => broken(Reason::CodeExpired, None),
         None => Finding::fine("it was not redeemed"),
     });
     findings.extend(closed(app, &grant.client_id, &grant.user.subject)?);
-    let (stands, mut about) = life(app, &grant.as_access_token(), Some(grant.epochs))?;
-    findings.extend(stands);
-    about.insert(String::from("kind"), json!("authorization code"));
-    about.insert(String::from("expires_at"), json!(time(code.expires_at)));
-    Ok((findings, about))
+    explained.extend(life(app, &grant.as_access_token(), Some(grant.epochs))?);
+    explained.tell("kind", "authorization code");
+    explained.tell("expires_at", time(code.expires_at));
+    Ok(explained)
 }
 
 fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender<'_>>) -> Judged {
-    let unknown = |detail: &str| Ok(refused(Reason::UnknownRefreshToken, Some(detail)));
-    let Some(handle) = refresh_handle(app, &request.refresh_token) else {
-        return unknown("its seal is not ours");
-    };
-    let Some(grant) = grants::find(&app.store, handle.grant, None)? else {
-        return unknown("its grant is gone");
-    };
-    let Some(client) = app.registry.client(&grant.client_id)? else {
-        return unknown("its client is gone");
-    };
+    let unknown = |detail: &str| refusal(Reason::UnknownRefreshToken, detail);
+    let handle = refresh_handle(app, &request.refresh_token);
+    let handle = handle.ok_or_else(|| unknown("its seal is not ours"))?;
+    let grant = grants::find(&app.store, handle.grant, None)?;
+    let grant = grant.ok_or_else(|| unknown("its grant is gone"))?;
+    let registered = app.registry.client(&grant.client_id)?;
+    let registered = registered.ok_or_else(|| unknown("its client is gone"))?;
+    let client = &registered.client;
     if sender.is_some_and(|sender| sender.client.client_id != grant.client_id) {
-        return unknown(&format!(
-            "it is one of {}",
-            in_text(grant.client_id.as_str())
-        ));
+        let whose = in_text(grant.client_id.as_str());
+        return Err(unknown(&format!("it is one of {whose}")));
     }
-    let snapshot = app.registry.snapshot();
-    let client = &client.client;
-    // A token that is shown alone is judged as if its key were proved.
-    let key = sender.map_or(grant.confirmation, |sender| sender.key);
     let presented = PresentedRefresh {
         handle,
         request,
-        key,
+        // A token that is shown alone is judged as if its key were proved.
+        key: sender.map_or(grant.confirmation, |sender| sender.key),
     };
+    let catalogue = &app.registry.snapshot().catalogue;
     let judged = match judge(
         &grant,
         presented,
         client,
-        &snapshot.catalogue,
+        catalogue,
         app.issuer(),
         app.now(),
     ) {
         RefreshVerdict::Refresh(narrowed) => gets(&narrowed.scope),
-        RefreshVerdict::Refuse(error) => broken(&error),
-        RefreshVerdict::OldToken(_) => {
-            let last = time(grant.last_used_at);
-            let window = client.lifetimes.refresh_token_retry_window.as_secs();
-            let rule =
-                "a lost answer is given once more for so many seconds, then it ends the grant";
-            Finding::broken(format!(
-                "there is a newer one, since {last} (refresh_token_retry_window {window}: {rule})"
-            ))
-        }
+        RefreshVerdict::Refuse(error) => broken(error.reason, error.detail.as_deref()),
+        RefreshVerdict::OldToken(_) => Finding::broken(format!(
+            "there is a newer one, since {} (refresh_token_retry_window {}: a lost answer is given \
+             once more for so many seconds, then it ends the grant)",
+            time(grant.last_used_at),
+            client.lifetimes.refresh_token_retry_window.as_secs()
+        )),
     };
-    let (stands, mut about) = life(app, &grant.as_access_token(), None)?;
-    about.insert(String::from("kind"), json!("refresh token"));
-    about.insert(
-        String::from("last_used_at"),
-        json!(time(grant.last_used_at)),
-    );
-    let closed = closed(app, &grant.client_id, &grant.user.subject)?;
+    let mut explained = Explained::from(judged);
     let key = grant.confirmation.filter(|_| !client.is_confidential());
-    Ok((
-        [judged]
-            .into_iter()
-            .chain(bound(key))
-            .chain(closed)
-            .chain(stands)
-            .collect(),
-        about,
-    ))
+    explained.findings.extend(bound(key));
+    let closed = closed(app, &grant.client_id, &grant.user.subject)?;
+    explained.findings.extend(closed);
+    explained.extend(life(app, &grant.as_access_token(), None)?);
+    explained.tell("kind", "refresh token");
+    explained.tell("last_used_at", time(grant.last_used_at));
+    Ok(explained)
 }
 
 /// What a thief lacks.
@@ -415,11 +367,9 @@ fn bound(key: Option<KeyThumbprint>) -> Option<Finding> {
 fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, StoreError> {
     let client = app.registry.client(client_id)?;
     let user = users::find(&app.store, sub)?;
-    if let Some(client) = client
-        && let Some(user) = user
-        && !client.client.is_open_to(user.claims.get("role"))
-    {
-        return Ok(Some(Finding::broken(told(Reason::NotOpenToUser, None))));
-    }
-    Ok(None)
+    let is_closed = client.zip(user).is_some_and(|(client, user)| {
+        let role = user.claims.get("role");
+        !client.client.is_open_to(role)
+    });
+    Ok(is_closed.then(|| broken(Reason::NotOpenToUser, None)))
 }

@@ -6,7 +6,7 @@ use super::{judged, missing, named};
 use crate::arguments::Invocation;
 use crate::input;
 use crate::operator::Operator;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Outcome, misuse, note, refuse, say};
 use crate::statements::user_names;
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::ObjectKind;
@@ -33,9 +33,9 @@ use gatepost_store::{
 
 fn change<T>(
     invocation: &Invocation,
-    change: impl FnOnce(&mut RegistryWriter<'_>, UserRow) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
+    change: impl FnOnce(&mut RegistryWriter<'_>, UserRow) -> Outcome<T>,
+) -> Outcome<T> {
+    let operator = Operator::open(invocation)?;
     let username = invocation.value(0);
     let tenant = invocation.option("--tenant").map(TenantName::new);
     operator.store.change_registry(|writer| {
@@ -45,11 +45,7 @@ fn change<T>(
 }
 
 /// The password stays what it is meanwhile.
-fn write(
-    writer: &mut RegistryWriter<'_>,
-    user: UserRow,
-    detail: Value,
-) -> Result<UserRow, Failure> {
+fn write(writer: &mut RegistryWriter<'_>, user: UserRow, detail: Value) -> Outcome<UserRow> {
     let user = UserRow {
         password_hash: None,
         ..user
@@ -61,7 +57,7 @@ fn write(
 }
 
 /// Or disables.
-pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> Result<(), Failure> {
+pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> Outcome {
     let text = change(invocation, |writer, user| {
         if user.enabled == enabled {
             writer.confirm()?;
@@ -77,13 +73,12 @@ pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> Result<(), Failu
         };
         Ok(format!("{} {done}", user.designation()))
     })?;
-    output::line(&text)
+    say(&text)
 }
 
 /// Lists them, or removes one or all.
-pub(crate) fn factors(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let user = named(&operator, invocation, invocation.value(0))?;
+pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let user = named(operator, invocation, invocation.value(0))?;
     let all = authenticators::list(&operator.store, &user.sub, true)?;
     let (codes, factors): (Vec<_>, Vec<_>) = all
         .into_iter()
@@ -121,21 +116,15 @@ pub(crate) fn factors(invocation: &Invocation) -> Result<(), Failure> {
         json!({"by": "operator", "factor": told}),
     );
     if !authenticators::remove(&operator.store, &user, removed.as_ref(), left, None, &event)? {
-        return Err(Failure::refused(
-            "the user was changed meanwhile: look again",
-        ));
+        return refuse("the user was changed meanwhile: look again");
     }
-    output::line(&format!(
+    say(format!(
         "removed; sessions, grants and tokens of {} are over",
         user.designation()
     ))
 }
 
-fn list_factors(
-    invocation: &Invocation,
-    factors: &[Authenticator],
-    codes: usize,
-) -> Result<(), Failure> {
+fn list_factors(invocation: &Invocation, factors: &[Authenticator], codes: usize) -> Outcome {
     let mut rows: Vec<Value> = factors.iter().map(shown).collect();
     if codes > 0 {
         let name = format!("{codes} left");
@@ -161,9 +150,8 @@ fn shown(factor: &Authenticator) -> Value {
     })
 }
 
-pub(crate) fn remove(invocation: &Invocation) -> Result<(), Failure> {
-    let (operator, _) = Operator::open_installed(invocation)?;
-    let user = operator.confirmed(named(&operator, invocation, invocation.value(0)))?;
+pub(crate) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
+    let user = operator.confirmed(named(operator, invocation, invocation.value(0)))?;
     let name = user.designation();
     let sub = &user.sub;
     input::confirm(
@@ -173,13 +161,13 @@ pub(crate) fn remove(invocation: &Invocation) -> Result<(), Failure> {
     operator
         .store
         .change_registry(|writer| remove_user(writer, sub))?;
-    output::line(&format!("removed {name}; sub {sub} is never given again"))
+    say(format!("removed {name}; sub {sub} is never given again"))
 }
 
-pub(crate) fn set(invocation: &Invocation) -> Result<(), Failure> {
+pub(crate) fn set(invocation: &Invocation) -> Outcome {
     let wanted = wanted_claims(&invocation.values_from(1))?;
     let text = change(invocation, |writer, user| set_claims(writer, user, wanted))?;
-    output::line(&text)
+    say(&text)
 }
 
 /// Answers what to tell.
@@ -187,7 +175,7 @@ fn set_claims(
     writer: &mut RegistryWriter<'_>,
     mut user: UserRow,
     wanted: Vec<(String, Option<Value>)>,
-) -> Result<String, Failure> {
+) -> Outcome<String> {
     let verified = unsaid_verification(&user, &wanted);
     let verified = verified.map(|value| (String::from("email_verified"), Some(value)));
     let changes = put_claims(&mut user, wanted.into_iter().chain(verified));
@@ -241,14 +229,14 @@ fn put_claims(
 }
 
 /// Name and value of each, judged by the rules of a document; `None` takes a claim away.
-fn wanted_claims(typed: &[&str]) -> Result<Vec<(String, Option<Value>)>, Failure> {
+fn wanted_claims(typed: &[&str]) -> Outcome<Vec<(String, Option<Value>)>> {
     let mut wanted = Vec::new();
     for assignment in typed {
         let Some((name, text)) = assignment.split_once('=') else {
-            return Err(Failure::Usage(format!(
+            return misuse(format!(
                 "\"{}\" is no CLAIM=VALUE, as email=alice@example.com",
                 assignment.escape_debug()
-            )));
+            ));
         };
         // A telephone number is a text, though it reads as a number.
         let json = serde_json::from_str(text)
@@ -267,17 +255,14 @@ fn wanted_claims(typed: &[&str]) -> Result<Vec<(String, Option<Value>)>, Failure
     Ok(wanted)
 }
 
-pub(crate) fn role(invocation: &Invocation) -> Result<(), Failure> {
+pub(crate) fn role(invocation: &Invocation) -> Outcome {
     let added = invocation.every("--add");
     let removed = invocation.every("--remove");
     if let Some(role) = added
         .iter()
         .find(|role| role.trim().is_empty() || role.chars().any(char::is_control))
     {
-        return Err(Failure::Usage(format!(
-            "--add \"{}\" is not a role",
-            role.escape_debug()
-        )));
+        return misuse(format!("--add \"{}\" is not a role", role.escape_debug()));
     }
     let roles = change(invocation, |writer, user| {
         change_roles(writer, user, &added, &removed)
@@ -295,14 +280,14 @@ fn change_roles(
     mut user: UserRow,
     added: &[&str],
     removed: &[&str],
-) -> Result<Vec<String>, Failure> {
+) -> Outcome<Vec<String>> {
     let before: Vec<String> = roles_of(&user.claims)
         .into_iter()
         .map(str::to_owned)
         .collect();
     for role in removed {
         if !before.iter().any(|present| present == role) {
-            output::note(&format!("{} has no role {role:?}", user.designation()));
+            note(format!("{} has no role {role:?}", user.designation()));
         }
     }
     let roles = roles_after(&before, added, removed);
@@ -331,7 +316,7 @@ fn roles_after(before: &[String], added: &[&str], removed: &[&str]) -> Vec<Strin
     roles
 }
 
-fn identity(invocation: &Invocation) -> Result<Identity, Failure> {
+fn identity(invocation: &Invocation) -> Outcome<Identity> {
     Ok(Identity {
         issuer: required(invocation, "--issuer")?,
         subject: required(invocation, "--subject")?,
@@ -339,7 +324,7 @@ fn identity(invocation: &Invocation) -> Result<Identity, Failure> {
 }
 
 /// What `commands.txt` says of an option stands in its refusal.
-fn required(invocation: &Invocation, name: &str) -> Result<String, Failure> {
+fn required(invocation: &Invocation, name: &str) -> Outcome<String> {
     if let Some(text) = invocation.option(name)
         && !text.is_empty()
         && is_possible_subject(text)
@@ -349,52 +334,50 @@ fn required(invocation: &Invocation, name: &str) -> Result<String, Failure> {
     let mut options = invocation.command.options.iter();
     let option = options.find(|option| option.name == name);
     let meaning = option.map_or("", |option| option.meaning);
-    Err(Failure::Usage(format!("{name} is required: {meaning}")))
+    misuse(format!("{name} is required: {meaning}"))
 }
 
-pub(crate) fn link(invocation: &Invocation) -> Result<(), Failure> {
+pub(crate) fn link(invocation: &Invocation) -> Outcome {
     let identity = identity(invocation)?;
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     check_issuer(&operator, &identity.issuer)?;
     let user = named(&operator, invocation, invocation.value(0))?;
     let (new, event) = told_link("identity_linked", &identity, &user.sub);
     match linked_identities::link(&operator.store, &new, None, &event)? {
-        Linked::Added => output::line(&format!(
+        Linked::Added => say(format!(
             "{} is {} at {}",
             user.designation(),
             identity.subject.escape_debug(),
             identity.issuer
         )),
-        Linked::Taken(owner) if owner == user.sub => output::line("that is so already"),
-        Linked::Taken(owner) => Err(Failure::Refused(format!(
+        Linked::Taken(owner) if owner == user.sub => say("that is so already"),
+        Linked::Taken(owner) => refuse(format!(
             "that identity is linked to the user with sub {owner}"
-        ))),
-        Linked::Nothing => Err(Failure::refused(
-            "that identity was unlinked meanwhile: try again",
         )),
+        Linked::Nothing => refuse("that identity was unlinked meanwhile: try again"),
     }
 }
 
-pub(crate) fn unlink(invocation: &Invocation) -> Result<(), Failure> {
+pub(crate) fn unlink(invocation: &Invocation) -> Outcome {
     let identity = identity(invocation)?;
-    let (operator, _) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
     let (link, event) = told_link("identity_unlinked", &identity, &user.sub);
     match linked_identities::unlink(&operator.store, &link, None, &event)? {
-        Unlinked::Done => output::line(&format!(
+        Unlinked::Done => say(format!(
             "{} is not {} at {} any longer",
             user.designation(),
             identity.subject.escape_debug(),
             identity.issuer
         )),
         Unlinked::NotTheirs | Unlinked::LastWayIn => {
-            Err(Failure::refused("that identity is not linked to this user"))
+            refuse("that identity is not linked to this user")
         }
     }
 }
 
 /// Links to an issuer that nobody is registered with would only wait for a mistake.
-fn check_issuer(operator: &Operator, issuer: &str) -> Result<(), Failure> {
+fn check_issuer(operator: &Operator, issuer: &str) -> Outcome {
     let entries = catalogue::load(&operator.store)?.value.entries;
     let vouching = entries.iter().filter(|entry| {
         matches!(
@@ -408,7 +391,7 @@ fn check_issuer(operator: &Operator, issuer: &str) -> Result<(), Failure> {
     }
     let nearest = hint(issuer, known);
     let rule = "no identity provider and no assertion issuer is registered with that issuer";
-    Err(Failure::Refused(format!("{rule}{nearest}")))
+    refuse(format!("{rule}{nearest}"))
 }
 
 /// The issuer, or what stands for it where there is none.

@@ -13,8 +13,9 @@ use super::named;
 use crate::arguments::Invocation;
 use crate::mail;
 use crate::operator::Operator;
-use crate::output::{self, Failure};
+use crate::output::{self, Failure, Outcome, misuse, refuse, say};
 use crate::registry;
+use gatepost_protocol::login::mail_link::{self, MailLink, MailLinkOrigin, address_hash};
 use gatepost_protocol::login::passkey;
 use gatepost_protocol::login::password_link::{
     PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
@@ -26,73 +27,88 @@ use gatepost_server::config::cause;
 use gatepost_server::keys::master::Purpose;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_store::audit_events;
-use gatepost_store::installation::{self, Installation};
+use gatepost_store::installation;
 use gatepost_store::users::UserRow;
 
 const MOST_OF_NAMES: u64 = 64 * 1_048_576;
 
 /// What all links of one command have in common.
-struct LinkMaker<'o> {
-    operator: &'o Operator,
+pub(crate) struct LinkMaker<'o> {
+    pub(crate) operator: &'o Operator,
     sealer: Sealer,
     installation_epoch: i64,
     /// They make a passkey, and set no password.
-    is_passkey: bool,
+    pub(crate) is_passkey: bool,
+    /// They go to addresses that count here, and count themselves as long as those do.
+    is_mailed: bool,
     enrols: bool,
-    expires_at: Instant,
+    pub(crate) expires_at: Instant,
 }
 
 impl LinkMaker<'_> {
-    fn new<'o>(
-        operator: &'o Operator,
-        installation: &Installation,
-        invocation: &Invocation,
-    ) -> Result<LinkMaker<'o>, Failure> {
+    fn new<'o>(operator: &'o Operator, invocation: &Invocation) -> Outcome<LinkMaker<'o>> {
         let lifetime = lifetime(invocation)?;
         let is_passkey = invocation.has("--passkey");
-        let purpose = if is_passkey {
-            Purpose::PasskeyLink
-        } else {
-            Purpose::PasswordLink
-        };
+        let is_mailed = invocation.has("--mail");
         // Another master secret than the server's would make links that nobody can open.
-        operator.sealers(installation)?;
-        let derived = operator
-            .master_secret()?
-            .derive(&installation.id, &installation.issuer);
+        operator.sealers()?;
+        let derived = operator.derived()?;
+        let sealer = if is_passkey {
+            Sealer::new(&derived, Purpose::PasskeyLink)
+        } else if is_mailed {
+            Sealer::of_kinds(&derived, Purpose::MailLink)
+        } else {
+            Sealer::new(&derived, Purpose::PasswordLink)
+        };
         Ok(LinkMaker {
             operator,
-            sealer: Sealer::new(&derived, purpose),
+            sealer,
             installation_epoch: installation::epoch(&operator.store)?,
             is_passkey,
+            is_mailed,
             enrols: invocation.has("--enrol"),
             expires_at: operator.now()?.plus(lifetime),
         })
     }
 
-    fn link(&self, user: &UserRow) -> Result<String, Failure> {
+    pub(crate) fn link(&self, user: &UserRow) -> Outcome<String> {
         let link = PasswordLink {
             subject: user.sub.clone(),
             epoch: user.epoch,
             installation_epoch: self.installation_epoch,
             factors: user.factors,
-            origin: match self.enrols {
-                true => PasswordLinkOrigin::Enrolling,
-                false => PasswordLinkOrigin::Plain,
+            origin: if self.enrols {
+                PasswordLinkOrigin::Enrolling
+            } else {
+                PasswordLinkOrigin::Plain
             },
             expires_at: self.expires_at,
         };
-        let sealed = if self.is_passkey {
-            let link = PasskeyLink {
-                link,
-                address_hash: None,
-            };
-            self.sealer.seal_text(PASSKEY_PREFIX, &link)
-        } else {
-            self.sealer.seal_text(PREFIX, &link)
+        let address_hash = self.is_mailed.then(|| address_hash(&user.claims));
+        let sealed = match address_hash {
+            _ if self.is_passkey => {
+                let link = PasskeyLink { link, address_hash };
+                self.sealer.seal_text(PASSKEY_PREFIX, &link)
+            }
+            None => self.sealer.seal_text(PREFIX, &link),
+            Some(address_hash) => {
+                let link = MailLink {
+                    subject: link.subject,
+                    epoch: link.epoch,
+                    installation_epoch: link.installation_epoch,
+                    factors: link.factors,
+                    address_hash,
+                    expires_at: link.expires_at,
+                    origin: MailLinkOrigin::Plain,
+                };
+                self.sealer.seal_text(mail_link::PREFIX, &link)
+            }
         };
         let end = output::time(self.expires_at);
-        let detail = json!({"by": "operator", "expires_at": end});
+        let mut detail = json!({"by": "operator", "expires_at": end});
+        if self.is_mailed {
+            detail["mail"] = json!(true);
+        }
         let event = user_event("link_made", &user.sub, detail);
         audit_events::insert(&self.operator.store, &event)?;
         let base_url = self.operator.config.base_url.as_str();
@@ -101,32 +117,32 @@ impl LinkMaker<'_> {
 }
 
 /// For somebody who has no way of their own to sign in.
-pub(crate) fn invite(invocation: &Invocation) -> Result<(), Failure> {
+pub(crate) fn invite(invocation: &Invocation) -> Outcome {
     for_one(invocation, false)
 }
 
 /// For those who have one: one of them, or all whom a file names.
-pub(crate) fn reset(invocation: &Invocation) -> Result<(), Failure> {
+pub(crate) fn reset(invocation: &Invocation) -> Outcome {
     let names = invocation.option("--from");
     let file = invocation.option("--links");
     match (names, file, invocation.value(0)) {
         (Some(names), Some(file), "") => for_many(invocation, names, file),
         (None, None, username) if !username.is_empty() => for_one(invocation, true),
-        _ => Err(Failure::usage(
+        _ => misuse(
             "`gatepost user reset` needs USERNAME, or --from NAMES and --links FILE; try --help",
-        )),
+        ),
     }
 }
 
-fn for_one(invocation: &Invocation, is_reset: bool) -> Result<(), Failure> {
-    let (operator, installation) = Operator::open_installed(invocation)?;
+fn for_one(invocation: &Invocation, is_reset: bool) -> Outcome {
+    let operator = Operator::open(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
     check(invocation, &user, is_reset)?;
-    print_link(&operator, &installation, invocation, &user)
+    print_link(&operator, invocation, &user)
 }
 
 /// Whether such a link is for somebody like this.
-fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> Result<(), Failure> {
+fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> Outcome {
     let has_a_way = if invocation.has("--passkey") {
         user.has_own_way_in()
     } else {
@@ -137,57 +153,46 @@ fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> Result<(), 
         (false, true) => "that user has a way to sign in: use `gatepost user reset`",
         (true, true) | (false, false) => return check_can_sign_in(user),
     };
-    Err(Failure::refused(rule))
+    refuse(rule)
 }
 
-fn check_can_sign_in(user: &UserRow) -> Result<(), Failure> {
+fn check_can_sign_in(user: &UserRow) -> Outcome {
     if user.enabled && user.username.is_some() {
         return Ok(());
     }
-    Err(Failure::refused(
-        "that user cannot sign in with a password: no user name, or disabled",
-    ))
+    refuse("that user cannot sign in with a password: no user name, or disabled")
 }
 
-pub(super) fn print_link(
-    operator: &Operator,
-    installation: &Installation,
-    invocation: &Invocation,
-    user: &UserRow,
-) -> Result<(), Failure> {
+pub(super) fn print_link(operator: &Operator, invocation: &Invocation, user: &UserRow) -> Outcome {
     check_can_sign_in(user)?;
     check_options(operator, invocation)?;
+    let maker = LinkMaker::new(operator, invocation)?;
     if invocation.has("--mail") {
-        // Another master secret than the server's would make a link that nobody can open.
-        operator.sealers(installation)?;
-        let lifetime = lifetime(invocation)?;
-        return mail::send_link(operator, installation, invocation, user, lifetime);
+        return mail::send_link(&maker, invocation, user);
     }
-    let maker = LinkMaker::new(operator, installation, invocation)?;
     let address = maker.link(user)?;
     let end = output::time(maker.expires_at);
-    match invocation.has("--json") {
-        true => output::line(&json!({"link": address, "expires_at": end}).to_string()),
-        false => output::line(&address),
+    if invocation.has("--json") {
+        say(&json!({"link": address, "expires_at": end}).to_string())
+    } else {
+        say(&address)
     }
 }
 
 /// Everybody is looked up first, and all who cannot have a link are told at once. The links stand
 /// in the file alone.
-fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Failure> {
+fn for_many(invocation: &Invocation, names: &str, file: &str) -> Outcome {
     if invocation.has("--mail") {
-        let rule = "--mail does not go with --from: the links stand in a file";
-        return Err(Failure::usage(rule));
+        return misuse("--mail does not go with --from: the links stand in a file");
     }
     if file == "-" {
-        let rule = "--links needs the name of a new file: links for many are not printed";
-        return Err(Failure::usage(rule));
+        return misuse("--links needs the name of a new file: links for many are not printed");
     }
     let names = registry::text_of(names, MOST_OF_NAMES)?;
     let names: BTreeSet<&str> = names.lines().map(str::trim).collect();
-    let (operator, installation) = Operator::open_installed(invocation)?;
+    let operator = Operator::open(invocation)?;
     check_options(&operator, invocation)?;
-    let maker = LinkMaker::new(&operator, &installation, invocation)?;
+    let maker = LinkMaker::new(&operator, invocation)?;
     let people = all_named(&operator, invocation, names)?;
     let mut out = new_file(file)?;
     for user in &people {
@@ -197,14 +202,14 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> Result<(), Fail
     let count = people.len();
     let shown = file.escape_debug();
     let end = output::time(maker.expires_at);
-    output::line(&format!("{count} links are in {shown}, good until {end}"))
+    say(format!("{count} links are in {shown}, good until {end}"))
 }
 
 fn all_named(
     operator: &Operator,
     invocation: &Invocation,
     names: BTreeSet<&str>,
-) -> Result<Vec<UserRow>, Failure> {
+) -> Outcome<Vec<UserRow>> {
     let mut people = Vec::new();
     let mut seen = BTreeSet::new();
     let mut refusals = String::new();
@@ -218,13 +223,13 @@ fn all_named(
         }
     }
     if people.is_empty() || !refusals.is_empty() {
-        return Err(Failure::Refused(format!("{refusals}no link was made")));
+        return refuse(format!("{refusals}no link was made"));
     }
     Ok(people)
 }
 
 /// Made for its owner alone, and never written over another.
-fn new_file(name: &str) -> Result<File, Failure> {
+fn new_file(name: &str) -> Outcome<File> {
     let mut options = OpenOptions::new();
     let made = options.write(true).create_new(true).mode(0o600).open(name);
     made.map_err(|error| {
@@ -234,20 +239,18 @@ fn new_file(name: &str) -> Result<File, Failure> {
     })
 }
 
-fn check_options(operator: &Operator, invocation: &Invocation) -> Result<(), Failure> {
+fn check_options(operator: &Operator, invocation: &Invocation) -> Outcome {
     let is_passkey = invocation.has("--passkey");
     if is_passkey && invocation.has("--enrol") {
-        let rule = "--passkey does not go with --enrol";
-        return Err(Failure::usage(rule));
+        return misuse("--passkey does not go with --enrol");
     }
     if is_passkey && passkey::host(operator.config.base_url.as_str()).is_none() {
-        let rule = "browsers have no passkeys for the host of GATEPOST_BASE_URL";
-        return Err(Failure::refused(rule));
+        return refuse("browsers have no passkeys for the host of GATEPOST_BASE_URL");
     }
     Ok(())
 }
 
-pub(super) fn lifetime(invocation: &Invocation) -> Result<Duration, Failure> {
+pub(super) fn lifetime(invocation: &Invocation) -> Outcome<Duration> {
     let text = invocation.option("--for").unwrap_or("72h");
     let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
     let fits = timestamp::seconds(text).filter(|seconds| (1..=30 * 86_400).contains(seconds));

@@ -19,7 +19,7 @@ pub fn explain_page(
     let texts = around.chrome.texts;
     let card = html! {
         (session_changed(texts, drawn_again))
-        @if let Some((findings, about)) = explained {
+        @if let Some(Explained { findings, about }) = explained {
             (told(findings))
             @for (name, member) in about { (compared(around, name, member)) }
         }

@@ -17,7 +17,7 @@ use crate::endpoints::token::assertions::{KeySource, Unverified};
 use crate::http::Request;
 use crate::registry::RegisteredClient;
 use gatepost_protocol::keys::jwt::UnverifiedJws;
-use gatepost_protocol::token::assertion::{self, ExpectedAssertion};
+use gatepost_protocol::token::assertion::{self, AssertionProblem, ExpectedAssertion};
 use gatepost_protocol::token::client_authentication::{
     AuthenticationFailure, ClientVerdict, PresentedClient,
 };
@@ -37,7 +37,7 @@ pub enum Introspector {
 }
 
 /// Why nothing was proven.
-enum Unproven {
+pub enum Unproven {
     /// Authentication failed.
     Refused(AuthenticationFailure),
     /// Nothing can be judged now.
@@ -236,6 +236,32 @@ fn client(
     presented: &PresentedClient,
     now: Instant,
 ) -> Result<Arc<RegisteredClient>, Unproven> {
+    let recognised = recognise(app, presented, now)?;
+    if let Some(OwnAssertion { described, jws }) = &recognised.by_assertion {
+        by_assertion(app, presented, &described.client, jws, now)?;
+    }
+    Ok(recognised.client)
+}
+
+/// A client that is who it says, if the assertion proves it that it may have brought.
+pub struct RecognisedClient {
+    pub client: Arc<RegisteredClient>,
+    pub by_assertion: Option<OwnAssertion>,
+}
+
+/// An assertion that came as a client's authentication.
+pub struct OwnAssertion {
+    /// The client, with what its metadata document says.
+    pub described: Arc<RegisteredClient>,
+    pub jws: Box<UnverifiedJws>,
+}
+
+/// Judges all but an assertion, which is good for one use.
+pub fn recognise(
+    app: &App,
+    presented: &PresentedClient,
+    now: Instant,
+) -> Result<RecognisedClient, Unproven> {
     let registered = app
         .registry
         .client(&presented.client_id)
@@ -244,24 +270,53 @@ fn client(
     let secrets = registered
         .as_ref()
         .map_or(&[][..], |registered| &registered.secrets);
-    let verdict = presented.judge(client, secrets, now);
+    let assertion = match presented.judge(client, secrets, now) {
+        ClientVerdict::Authenticated => None,
+        ClientVerdict::ByAssertion(jws) => Some(jws),
+        ClientVerdict::Refused(failure) => return Err(failure.into()),
+    };
     let unknown = || presented.failure(Reason::UnknownClientAtToken);
-    let proven = registered.ok_or_else(unknown);
-    match verdict {
-        ClientVerdict::Authenticated => Ok(proven?),
-        ClientVerdict::ByAssertion(jws) => {
-            let registered = proven?;
-            match app.described(&registered) {
-                Ok(described) => by_assertion(app, presented, &described.client, &jws, now)?,
-                Err(problem) => {
-                    let reason = reason_for(&problem).ok_or(Failure::Busy)?;
-                    return Err(presented.failure(reason).into());
-                }
+    let client = registered.ok_or_else(unknown)?;
+    let by_assertion = match assertion {
+        Some(jws) => match app.described(&client) {
+            Ok(described) => Some(OwnAssertion { described, jws }),
+            Err(problem) => {
+                let reason = reason_for(&problem).ok_or(Failure::Busy)?;
+                return Err(presented.failure(reason).into());
             }
-            Ok(registered)
-        }
-        ClientVerdict::Refused(failure) => Err(failure.into()),
+        },
+        None => None,
+    };
+    Ok(RecognisedClient {
+        client,
+        by_assertion,
+    })
+}
+
+/// Whether an assertion is for a workload of the client: somebody else issued it.
+pub fn is_of_workload(client: &Client, claims: &Map<String, Value>) -> bool {
+    let name = client.client_id.as_str();
+    let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
+    !is_own && !client.federated.is_empty()
+}
+
+/// What an assertion of the client itself must be before its signature is verified. Returns where
+/// the keys for that are.
+pub fn keys_for<'a>(
+    app: &App,
+    client: &'a Client,
+    jws: &UnverifiedJws,
+    claims: &Map<String, Value>,
+    now: Instant,
+) -> Result<KeySource<'a>, AssertionProblem> {
+    if !assertion::is_client_assertion_typ(jws.typ.as_deref()) {
+        return Err(AssertionProblem::Malformed);
     }
+    let keys = KeySource::of(&client.jwks, &client.jwks_uri).ok_or(AssertionProblem::Key)?;
+    if client.profile == Some(Profile::Fapi2) {
+        assertion::judge_for_fapi2(claims, app.issuer(), now)?;
+    }
+    Ok(keys)
 }
 
 /// `private_key_jwt`. An assertion that the client issued is verified by the registered keys, and
@@ -273,28 +328,14 @@ fn by_assertion(
     jws: &UnverifiedJws,
     now: Instant,
 ) -> Result<(), Unproven> {
-    let name = client.client_id.as_str();
     let claims = jws.unverified_claims().unwrap_or_default();
-    let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
-    if !is_own && !client.federated.is_empty() {
+    if is_of_workload(client, &claims) {
         return by_workload(app, presented, client, jws, &claims, now);
     }
     let refused = |problem| presented.failure(assertion::reason_for(problem));
-    let typ = jws.typ.as_deref();
-    if !assertion::is_client_assertion_typ(typ) {
-        return Err(presented.failure(Reason::MalformedClientAssertion).into());
-    }
-    let Some(keys) = KeySource::of(&client.jwks, &client.jwks_uri) else {
-        return Err(presented.failure(Reason::ClientAssertionKey).into());
-    };
-    if client.profile == Some(Profile::Fapi2) {
-        assertion::judge_for_fapi2(&claims, app.issuer(), now).map_err(refused)?;
-    }
-    let expected = ExpectedAssertion {
-        issuer: name,
-        subject: Some(name),
-        audiences: &app.client_assertion_audiences(),
-    };
+    let keys = keys_for(app, client, jws, &claims, now).map_err(refused)?;
+    let audiences = app.client_assertion_audiences();
+    let expected = ExpectedAssertion::of_client(&client.client_id, &audiences);
     match app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now) {
         Ok(_) => Ok(()),
         Err(Unverified::Refused(problem)) => Err(refused(problem).into()),

@@ -4,15 +4,16 @@
 //! how a second use of a code shows.
 
 use super::{GrantContext, invalid_grant, issue};
+use crate::app::App;
 use crate::app::failure::Failure;
 use crate::keys::random;
 use gatepost_protocol::authorize::authorization_code::{
     AuthorizationCode, CodeVerdict, PREFIX, redeem,
 };
-use gatepost_protocol::token::audience::narrow_granted;
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::AuthorizationCodeRequest;
 use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::grants;
 
@@ -28,11 +29,8 @@ pub fn handle(
         now,
         ..
     } = context;
-    let sealer = &app.vault.authorization_codes;
-    let opened = sealer.open_bound(PREFIX, request.code.expose());
-    let opened = opened.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
-    let mut code: AuthorizationCode = opened.value;
-    code.confirmation = opened.bound_to;
+    let code = opened(app, &request.code);
+    let mut code = code.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
     code.grant.confirmation = context.refresh_key();
     let grant = &code.grant;
     let attempt = random::bytes();
@@ -61,14 +59,7 @@ pub fn handle(
         CodeVerdict::Reject(reason) => return Err(invalid_grant(reason)),
     }
     // Before the code is used up: a request for a resource that it cannot get leaves the code good.
-    let narrowed = narrow_granted(
-        &grant.scope,
-        &request.resources,
-        &grant.resources,
-        &snapshot.catalogue,
-        app.issuer(),
-    );
-    let narrowed = match narrowed {
+    let narrowed = match grant.narrowed(&request.resources, &snapshot.catalogue, app.issuer()) {
         Ok(narrowed) => narrowed,
         Err(error) => {
             // A code that was used before is a replay, whatever else is wrong with the request.
@@ -88,4 +79,14 @@ pub fn handle(
         }
         grants::CodeRedemption::NoLongerStands => Err(invalid_grant(Reason::GrantNoLongerStands)),
     }
+}
+
+/// Reads a code, with the key that it is bound to. `None`: it is none of this installation's.
+pub fn opened(app: &App, code: &SecretText) -> Option<AuthorizationCode> {
+    let sealer = &app.vault.authorization_codes;
+    let opened = sealer.open_bound(PREFIX, code.expose())?;
+    Some(AuthorizationCode {
+        confirmation: opened.bound_to,
+        ..opened.value
+    })
 }

@@ -3,10 +3,13 @@
 use super::GrantContext;
 use super::issue::{Additions, Issue};
 use crate::app::failure::Failure;
-use gatepost_protocol::token::audience::{granted_scope, narrow};
+use gatepost_protocol::token::audience::{Narrowed, granted_scope, narrow};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::ClientCredentialsRequest;
+use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::scope::ScopeSet;
 
 /// Issues an access token without user, ID token or refresh token.
 pub fn handle(
@@ -19,26 +22,35 @@ pub fn handle(
         snapshot,
         ..
     } = context;
-    if !client.client.is_confidential() {
-        return Err(TokenError::new(
-            TokenErrorCode::UnauthorizedClient,
-            Reason::PublicClientCredentials,
-        )
-        .into());
-    }
-    let scope = granted_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
-    let narrowed = narrow(
-        &scope,
-        &request.resources,
-        &[],
-        &snapshot.catalogue,
-        app.issuer(),
-    )?;
-    let issue = Issue::of_client(context, &scope);
-    let lasting = client.client.lifetimes.client_credentials_token;
+    let client = &client.client;
+    let given = judge(request, client, &snapshot.catalogue, app.issuer())?;
+    let issue = Issue::of_client(context, &given.scope);
+    let lasting = client.lifetimes.client_credentials_token;
     let issue = Issue {
         lifetime: lasting.unwrap_or(issue.lifetime),
         ..issue
     };
-    issue.tokens(narrowed, Additions::default())
+    issue.tokens(given.narrowed, Additions::default())
+}
+
+/// What a client gets for itself: the scope, and what a token for the resources has of it.
+pub struct GivenToClient {
+    pub scope: ScopeSet,
+    pub narrowed: Narrowed,
+}
+
+/// Whether it gets anything.
+pub fn judge(
+    request: &ClientCredentialsRequest,
+    client: &Client,
+    catalogue: &Catalogue,
+    issuer: &str,
+) -> Result<GivenToClient, TokenError> {
+    if !client.is_confidential() {
+        let code = TokenErrorCode::UnauthorizedClient;
+        return Err(TokenError::new(code, Reason::PublicClientCredentials));
+    }
+    let scope = granted_scope(request.scope.as_ref(), client, catalogue)?;
+    let narrowed = narrow(&scope, &request.resources, &[], catalogue, issuer)?;
+    Ok(GivenToClient { scope, narrowed })
 }

@@ -27,10 +27,12 @@ use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::refresh_token;
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::acr_values::settle_tenant;
-use gatepost_protocol::words::catalogue::SqlGrant;
+use gatepost_protocol::words::catalogue::{Catalogue, SqlGrant};
+use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::epochs::Epochs;
-use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::session::{SignIn, User};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{Objection, catalogue, grants, users};
@@ -62,13 +64,7 @@ pub fn handle(
         return id_jag::handle(context, request);
     }
     // Judged before the handler is called, because the handler may use up an assertion or a token.
-    let asked = requested_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
-    let words = request
-        .parameter("acr_values")
-        .unwrap_or_default()
-        .split(' ');
-    let tenants = words.filter_map(|word| word.strip_prefix("tenant:"));
-    let tenant = settle_tenant(tenants, &client.client, &snapshot.catalogue)?;
+    let asked = asked(request, &client.client, &snapshot.catalogue)?;
     let proposal = match handler(context, request)(context, request)? {
         GrantAnswer::Refuse(refusal) => return Err(refused(context, refusal)),
         GrantAnswer::Exchange(exchanged) => {
@@ -85,8 +81,8 @@ pub fn handle(
         client: &client.client,
         catalogue: &snapshot.catalogue,
         requested: request.scope.as_ref(),
-        asked: &asked,
-        tenant: tenant.as_ref(),
+        asked: &asked.scope,
+        tenant: asked.tenant.as_ref(),
         user: user.as_ref(),
     };
     let granted = match judge(&proposal, &circumstances) {
@@ -119,6 +115,28 @@ pub fn handle(
         .or_else(|| found.map(|found| found.epochs(client.epoch)));
     let user = user.as_ref().zip(epochs);
     issue_granted(context, granted, narrowed, request, user, &proposal)
+}
+
+/// What a request asks for, whatever the grant.
+pub struct Asked {
+    pub scope: ScopeSet,
+    pub tenant: Option<TenantName>,
+}
+
+/// Whether the client may ask for that.
+pub fn asked(
+    request: &ExtensionRequest,
+    client: &Client,
+    catalogue: &Catalogue,
+) -> Result<Asked, Failure> {
+    let scope = requested_scope(request.scope.as_ref(), client, catalogue)?;
+    let words = request
+        .parameter("acr_values")
+        .unwrap_or_default()
+        .split(' ');
+    let tenants = words.filter_map(|word| word.strip_prefix("tenant:"));
+    let tenant = settle_tenant(tenants, client, catalogue)?;
+    Ok(Asked { scope, tenant })
 }
 
 /// Grants in the tables come first. `apply` refuses to register a function under one of their

@@ -14,6 +14,7 @@ use gatepost_protocol::token::id_jag::{
 };
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::ExtensionRequest;
+use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost_store::audit_events::{self, AuditEvent};
 use gatepost_store::tokens;
@@ -36,9 +37,7 @@ pub fn handle(
     }
     let client = &client.client;
     let unfit = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
-    let token = id_token(app, read(request, client)?);
-    let token = token.filter(|token| token.client_id == client.client_id);
-    let token = token.ok_or_else(unfit)?;
+    let token = id_token(app, client, read(request, client)?).ok_or_else(unfit)?;
     let found = tokens::find(&app.store, &token)?;
     let user = found.user.as_ref();
     let catalogue = &snapshot.catalogue;
@@ -70,13 +69,19 @@ pub fn handle(
     })
 }
 
-/// An ID token of ours that a grant can be found by.
-pub fn id_token(app: &App, shown: &str) -> Option<AccessToken> {
+/// Whether ID-JAGs are given out here, and this client is registered to get them.
+pub fn is_given_to(app: &App, client: &Client) -> bool {
+    app.config.id_jag && client.gets_id_jags()
+}
+
+/// An ID token that this client got here, and that a grant can be found by.
+pub fn id_token(app: &App, client: &Client, shown: &str) -> Option<AccessToken> {
     let jws = UnverifiedJws::parse(shown).filter(|jws| jws.typ.as_deref() == Some(ID_TOKEN_TYP))?;
     if !app.registry.snapshot().keys.verifies(&jws) {
         return None;
     }
     // The signature was verified just above, so we wrote these claims.
     let claims = jws.unverified_claims()?;
-    as_access_token(claims, app.issuer())
+    let token = as_access_token(claims, app.issuer())?;
+    (token.client_id == client.client_id).then_some(token)
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::{GrantContext, invalid_grant};
 use crate::app::App;
 use crate::app::failure::Failure;
+use crate::endpoints::token::grants::id_jag::is_given_to;
 use crate::keys::random;
 use crate::registry::Snapshot;
 use gatepost_protocol::authorize::authorization_code::AuthorizationCode;
@@ -348,8 +349,7 @@ impl<'a> Issue<'a> {
     /// on no grant, and has none: somebody may have seen it.
     fn id_token_jti(&self) -> Option<String> {
         let has_grant = matches!(self.stands_on, StandsOn::Grant(_));
-        let is_used = self.app.config.id_jag && !self.client.id_jag.is_empty();
-        (has_grant && is_used).then(|| self.jti().to_text())
+        (has_grant && is_given_to(self.app, self.client)).then(|| self.jti().to_text())
     }
 }
 

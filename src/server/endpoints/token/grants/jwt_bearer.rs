@@ -8,9 +8,8 @@ use crate::endpoints::token::assertions::{KeySource, Unverified};
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::token::assertion::{AssertionProblem, ExpectedAssertion};
 use gatepost_protocol::token::extension_grant::{GrantAnswer, GrantRefusal, Proposal};
-use gatepost_protocol::token::id_jag;
 use gatepost_protocol::token::jwt_bearer::{
-    invalid_grant, is_possible_subject, reach, read, refused,
+    ShownAssertion, invalid_grant, is_possible_subject, refused, shown,
 };
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::catalogue::{AssertionIssuer, AssertionSubject};
@@ -31,22 +30,20 @@ pub fn handle(
         now,
         ..
     } = context;
-    let catalogue = &snapshot.catalogue;
-    let client_id = &client.client.client_id;
-    let (jws, issuer) = match read(request, client_id, catalogue, app.config.id_jag) {
-        Ok(shown) => shown,
-        Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),
-    };
     // Before the assertion is used up: it is good for one use.
-    let proposal = match issuer.id_jag {
-        true => id_jag::propose(&jws, issuer, &client.client, catalogue, context.key()),
-        false => reach(issuer, &client.client, request.scope.as_ref()).map(|scope| Proposal {
-            scope: Some(scope),
-            ..Proposal::default()
-        }),
-    };
-    let proposal = match proposal {
-        Ok(proposal) => proposal,
+    let shown = shown(
+        request,
+        &client.client,
+        &snapshot.catalogue,
+        app.config.id_jag,
+        context.key(),
+    );
+    let ShownAssertion {
+        jws,
+        issuer,
+        proposal,
+    } = match shown {
+        Ok(shown) => shown,
         Err(error) => return Ok(GrantAnswer::Refuse(GrantRefusal::of(error))),
     };
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();

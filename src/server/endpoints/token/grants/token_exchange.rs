@@ -4,6 +4,7 @@ use serde_json::{Map, json};
 
 use super::GrantContext;
 use super::issue::{Additions, Issue, IssueUser};
+use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::token::introspection::{access_token, standing};
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
@@ -58,13 +59,17 @@ fn live(
     reason: Reason,
 ) -> Result<AccessToken, Failure> {
     let unfit = || TokenError::new(TokenErrorCode::InvalidRequest, reason);
-    let is_jwt = shown.token.expose().contains('.');
-    let token = access_token(context.app, &shown.token).filter(|_| is_jwt || !shown.must_be_jwt);
-    let token = token.ok_or_else(unfit)?;
+    let token = opened(context.app, shown).ok_or_else(unfit)?;
     match standing(context.app, &token)? {
         (true, _) => Ok(token),
         (false, _) => Err(unfit().into()),
     }
+}
+
+/// An access token of ours, of the form that the request calls it by.
+pub fn opened(app: &App, shown: &ShownToken) -> Option<AccessToken> {
+    let is_jwt = shown.token.expose().contains('.');
+    access_token(app, &shown.token).filter(|_| is_jwt || !shown.must_be_jwt)
 }
 
 /// Issues an access token, and nothing else, for what was judged.
