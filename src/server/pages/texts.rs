@@ -535,6 +535,11 @@ impl Texts {
         form.fill(&count.to_string())
     }
 
+    /// That there were too many attempts, and the whole minutes to wait.
+    pub fn wait(&self, minutes: u32) -> String {
+        self.too_many_attempts.fill(&self.minutes(minutes))
+    }
+
     /// Name and description of a standard scope; `None` for any other.
     pub fn standard_scope(&self, scope: &str) -> Option<&ScopeText> {
         let mut known = self.standard_scopes.iter();
