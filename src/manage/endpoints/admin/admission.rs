@@ -2,7 +2,6 @@
 
 use super::{Administrator, applications, audit, explanation, not_found, people, person, way_back};
 use gatepost_protocol::sealed_request::SealedPurpose;
-use gatepost_protocol::words::parameters::Parameters;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::present_session::PresentSession;
@@ -34,7 +33,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
 
 fn purpose(request: &Request, page: &str) -> Result<SealedPurpose, Failure> {
     Ok(SealedPurpose::Admin {
-        page: way_back(page, &Parameters::parse(request.query.as_bytes())?),
+        page: way_back(page, &request.query_parameters()?),
         tenant: own_page::asked(request, "tenant")?,
         ui_locales: own_page::asked(request, "ui_locales")?,
         anew: false,
@@ -51,7 +50,7 @@ fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
         page => match page.split_once('/') {
             Some(("people", id)) => person::handle(administrator, id),
             Some(("applications", name)) => applications::show(administrator, name),
-            Some(_) | None => Err(not_found()),
+            _ => Err(not_found()),
         },
     }
 }

@@ -3,15 +3,14 @@
 use percent_encoding::percent_decode_str;
 
 use super::{Administrator, not_found};
-use crate::pages;
 use crate::pages::admin::AdminSection;
+use crate::pages::admin::applications::{application_page, list_page};
 use gatepost_protocol::words::identifiers::{ClientId, in_text};
 use gatepost_protocol::words::parameters;
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::{self, UsedClient};
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::endpoints::answers;
 use gatepost_server::http::Response;
 
 /// Applications of one page.
@@ -32,9 +31,9 @@ pub(super) fn list(administrator: &Administrator<'_>) -> Result<Response, Failur
         .iter()
         .filter_map(|used| within(app, used, reach))
         .collect();
-    let around = administrator.chrome(AdminSection::Applications);
-    let page = pages::admin::applications::list_page(around, &shown, next, reach);
-    Ok(answers::scripted_page(200, page))
+    Ok(administrator.shown(AdminSection::Applications, |around| {
+        list_page(around, &shown, next, reach)
+    }))
 }
 
 /// `name` is the client's, as it stands in the path.
@@ -57,9 +56,9 @@ pub(super) fn show(administrator: &Administrator<'_>, name: &str) -> Result<Resp
             log::info!("grants of {name} were not counted: {error}");
         })
         .ok();
-    let around = administrator.chrome(AdminSection::Applications);
-    let page = pages::admin::applications::application_page(around, &found, grants, reach);
-    Ok(answers::scripted_page(200, page))
+    Ok(administrator.shown(AdminSection::Applications, |around| {
+        application_page(around, &found, grants, reach)
+    }))
 }
 
 /// `None` where it is not served, or not within reach.

@@ -8,7 +8,6 @@ use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::endpoints::answers;
 use gatepost_server::http::Response;
 use gatepost_store::audit_events::{self, DayFilter, EventPlace};
 
@@ -56,8 +55,7 @@ pub(super) fn show(administrator: &Administrator<'_>) -> Result<Response, Failur
         found: &found,
         has_more,
     };
-    let around = administrator.chrome(AdminSection::Audit);
-    Ok(answers::scripted_page(200, audit_page(around, asked)))
+    Ok(administrator.shown(AdminSection::Audit, |around| audit_page(around, asked)))
 }
 
 /// Reads what [`DayOfAudit`] writes.

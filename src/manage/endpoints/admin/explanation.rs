@@ -5,7 +5,7 @@ use crate::pages::admin::AdminSection;
 use crate::pages::admin::explanation::explain_page;
 use gatepost_registrar::explanation::explain;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::endpoints::{answers, forms};
+use gatepost_server::endpoints::forms;
 use gatepost_server::http::{Method, Response};
 
 pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Failure> {
@@ -22,8 +22,9 @@ pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Fail
         Some(what) => Some(explain(turn.app, what, administrator.reach)?),
         None => None,
     };
-    let around = administrator.chrome(AdminSection::Applications);
-    let page =
-        administrator.with_form(|form| explain_page(around, form, drawn_again, explained.as_ref()));
-    Ok(answers::scripted_page(200, page))
+    Ok(
+        administrator.shown_with_form(AdminSection::Applications, |around, form| {
+            explain_page(around, form, drawn_again, explained.as_ref())
+        }),
+    )
 }

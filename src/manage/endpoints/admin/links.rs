@@ -3,21 +3,19 @@
 
 use super::Administrator;
 use super::person::draw;
+use crate::endpoints::link_to_pass_on::link_to_pass_on;
 use crate::pages::admin::person::PersonOutcome;
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::{
     INVITATION_LIFETIME, MailLinkOrigin, address_and_roles_hash,
 };
-use gatepost_protocol::login::password_link::{
-    PREFIX, PasswordLink, PasswordLinkOrigin, factors_and_roles,
-};
+use gatepost_protocol::login::password_link::{PasswordLinkOrigin, factors_and_roles};
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::letters;
 use gatepost_server::endpoints::notices;
-use gatepost_server::endpoints::visit::InSession;
 use gatepost_server::http::Response;
 
 /// How a link gets to a person.
@@ -93,18 +91,11 @@ fn send(
     })
 }
 
-/// A link to pass on.
 fn link(administrator: &Administrator<'_>, person: &Person) -> String {
-    let InSession { app, .. } = administrator.turn;
+    let app = administrator.turn.app;
     let user = &person.found.user;
-    let link = PasswordLink {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        installation_epoch: person.found.installation_epoch,
-        factors: factors_and_roles(user.factors, &user.claims),
-        origin: PasswordLinkOrigin::ByAdministrator(administrator.sub().clone()),
-        expires_at: app.now().plus(INVITATION_LIFETIME),
-    };
-    let sealed = app.vault.password_links.seal_text(PREFIX, &link);
-    format!("{}/account/link?l={sealed}", app.issuer())
+    let factors = factors_and_roles(user.factors, &user.claims);
+    let origin = PasswordLinkOrigin::ByAdministrator(administrator.sub().clone());
+    let expires_at = app.now().plus(INVITATION_LIFETIME);
+    link_to_pass_on(app, &person.found, factors, origin, expires_at)
 }

@@ -3,18 +3,17 @@
 use serde_json::{Map, Value, json};
 
 use super::{Administrator, links, person, tidy};
-use crate::pages;
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::people::{Invitation, Invited, Search, page_of};
+use crate::pages::admin::people::{Invitation, Invited, Search, invite_page, page_of, search_page};
 use crate::scim::resource::ScimProfile;
-use crate::statements::{admin_people, scim_users};
+use crate::statements::admin_people;
+use crate::statements::scim_users::{self, NewUser};
 use gatepost_protocol::registration::administration::set_roles;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::forms;
 use gatepost_server::endpoints::visit::InSession;
 use gatepost_server::http::{Method, Response};
@@ -31,16 +30,13 @@ pub(super) fn find(administrator: &Administrator<'_>) -> Result<Response, Failur
     let query = administrator.query()?;
     let typed = query.bounded("q", parameters::USERNAME)?;
     let typed = typed.unwrap_or_default().trim();
-    let store = &administrator.turn.app.store;
-    let found = admin_people::search(store, administrator.reach, typed, MOST)?;
+    let found = admin_people::search(administrator.store(), administrator.reach, typed, MOST)?;
     let search = Search {
         typed,
         found: &found,
         most: MOST,
     };
-    let around = administrator.chrome(AdminSection::People);
-    let page = pages::admin::people::search_page(around, search);
-    Ok(answers::scripted_page(200, page))
+    Ok(administrator.shown(AdminSection::People, |around| search_page(around, search)))
 }
 
 /// `/admin/invite`: a new person, and the link by which they choose their password.
@@ -67,11 +63,9 @@ fn draw(
         given_roles: &administrator.administration.given_roles,
         by_letter: app.letters.from().is_some(),
     };
-    let around = administrator.chrome(AdminSection::People);
-    let page = administrator.with_form(|form| {
-        pages::admin::people::invite_page(around, form, invitation, typed, problem)
-    });
-    answers::scripted_page(200, page)
+    administrator.shown_with_form(AdminSection::People, |around, form| {
+        invite_page(around, form, invitation, typed, problem)
+    })
 }
 
 fn take_invitation(administrator: &Administrator<'_>) -> Result<Response, Failure> {
@@ -129,7 +123,7 @@ fn add(
     by_letter: bool,
 ) -> Result<Subject, Failure> {
     let tenant = tenant_of(administrator.reach, invited)?;
-    let store = &administrator.turn.app.store;
+    let store = administrator.store();
     // People also sign in by address: that of somebody else is as good as taken.
     if sign_up_links::holds(store, tenant.as_ref(), invited.username)? {
         return Err(StoreError::Taken(String::from("email")).into());
@@ -143,7 +137,13 @@ fn add(
     let subject = Subject::of_random(random::bytes());
     let detail = json!({"link": true, "mail": by_letter, "new": {"role": invited.roles}});
     let event = administrator.event("user_added", &subject, detail);
-    scim_users::insert(store, &subject, &profile, None, None, &[event])?;
+    let new = NewUser {
+        sub: &subject,
+        profile: &profile,
+        external_id: None,
+        password_hash: None,
+    };
+    scim_users::insert(store, &new, &[event])?;
     Ok(subject)
 }
 

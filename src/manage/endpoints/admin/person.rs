@@ -68,8 +68,7 @@ pub(super) fn found(
     administrator: &Administrator<'_>,
     subject: &Subject,
 ) -> Result<Person, Failure> {
-    let store = &administrator.turn.app.store;
-    let person = admin_people::find(store, administrator.reach, subject)?;
+    let person = admin_people::find(administrator.store(), administrator.reach, subject)?;
     person.ok_or_else(not_found)
 }
 
@@ -105,10 +104,11 @@ pub(super) fn draw(
         given_roles: &administrator.administration.given_roles,
         tells_old_address: app.letters.from().is_some() && person.address_counts,
     };
-    let around = administrator.chrome(AdminSection::People);
-    let page =
-        administrator.with_form(|form| pages::admin::person::page(around, form, view, outcome));
-    Ok(answers::scripted_page(200, page))
+    Ok(
+        administrator.shown_with_form(AdminSection::People, |around, form| {
+            pages::admin::person::page(around, form, view, outcome)
+        }),
+    )
 }
 
 impl Deed<'_> {
@@ -138,7 +138,7 @@ impl Deed<'_> {
             }
             Some("end_session") => self.end_session(),
             Some("remove_factors") => self.remove_factors(),
-            Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+            _ => Err(Failure::bad_request(Reason::UnknownPageAction)),
         }
     }
 
@@ -158,7 +158,7 @@ impl Deed<'_> {
         let administrator = self.administrator;
         let sub = &self.person.found.user.sub;
         if !done {
-            administrator.turn.app.store.confirm()?;
+            administrator.store().confirm()?;
         }
         let person = found(administrator, sub)?;
         if done || self.was_done(&person)? {
@@ -176,11 +176,11 @@ impl Deed<'_> {
             Some("enable") => user.enabled,
             Some("disable") => !user.enabled,
             Some("end_session") => {
-                let store = &self.administrator.turn.app.store;
+                let store = self.administrator.store();
                 let found = sessions::find_of_user(store, &self.sid()?, &user.sub)?;
                 found.is_some_and(|session| session.ended_at.is_some())
             }
-            Some(_) | None => false,
+            _ => false,
         })
     }
 
@@ -209,12 +209,12 @@ impl Deed<'_> {
         user: &UserRow,
         event: &AuditEvent<'_>,
     ) -> Result<Response, Failure> {
-        let store = &self.administrator.turn.app.store;
         let change = PersonChange {
             user,
             ends_all,
             drops_factors,
         };
+        let store = self.administrator.store();
         let done = admin_people::change(store, self.acting(), change, event)?;
         self.after(done)
     }
@@ -270,7 +270,7 @@ impl Deed<'_> {
             sid: Some(&sid),
             ..administrator.event("session_ended", sub, json!({}))
         };
-        let store = &administrator.turn.app.store;
+        let store = administrator.store();
         let done = admin_people::end_session(store, self.acting(), sub, day, &sid, &event)?;
         self.after(done)
     }
@@ -286,7 +286,7 @@ impl Deed<'_> {
         let sub = &self.person.found.user.sub;
         let detail = json!({"mail": matches!(way, LinkWay::Letter(_))});
         let event = administrator.event("link_made", sub, detail);
-        let store = &administrator.turn.app.store;
+        let store = administrator.store();
         let noted = admin_people::note_link(store, self.acting(), sub, &event)?;
         if noted {
             links::pass_on(administrator, self.person, &way)
@@ -332,9 +332,10 @@ impl Deed<'_> {
         if changed.is_empty() {
             return self.answer(PersonOutcome::Changed);
         }
-        let detail = match had == roles {
-            true => json!({"changed": changed}),
-            false => json!({"changed": changed, "old": {"role": had}, "new": {"role": roles}}),
+        let detail = if had == roles {
+            json!({"changed": changed})
+        } else {
+            json!({"changed": changed, "old": {"role": had}, "new": {"role": roles}})
         };
         let event = administrator.event("user_changed", &before.sub, detail);
         let response = self.change(false, false, &user, &event)?;
