@@ -8,23 +8,25 @@ use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::forms;
 use gatepost_server::http::{Method, Response};
 
-pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Failure> {
-    let turn = administrator.turn;
-    let is_post = turn.request.method == Method::Post;
-    let sent = if is_post {
-        forms::read_post(turn.app, turn.request)?
-    } else {
-        administrator.query()?
-    };
-    let drawn_again = is_post && !administrator.matches(&sent);
-    let what = sent.single("what")?.filter(|_| !drawn_again);
-    let explained = match what {
-        Some(what) => Some(explain(turn.app, what, administrator.reach)?),
-        None => None,
-    };
-    Ok(
-        administrator.shown_with_form(AdminSection::Applications, |around, form| {
-            explain_page(around, form, drawn_again, explained.as_ref())
-        }),
-    )
+impl Administrator<'_> {
+    pub(super) fn explain_refusal(&self) -> Result<Response, Failure> {
+        let turn = self.turn;
+        let is_post = turn.request.method == Method::Post;
+        let sent = if is_post {
+            forms::read_post(turn.app, turn.request)?
+        } else {
+            self.query()?
+        };
+        let drawn_again = is_post && !self.matches(&sent);
+        let what = sent.single("what")?.filter(|_| !drawn_again);
+        let explained = match what {
+            Some(what) => Some(explain(turn.app, what, self.reach)?),
+            None => None,
+        };
+        Ok(
+            self.shown_with_form(AdminSection::Applications, |around, form| {
+                explain_page(around, form, drawn_again, explained.as_ref())
+            }),
+        )
+    }
 }
