@@ -110,17 +110,8 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         brand: brand(reader),
         language: language(reader),
         mail: mail(reader),
-        key_days: KeyDays {
-            announce: reader.number(&KEY_ANNOUNCE_DAYS),
-            sign: reader.number(&KEY_USE_DAYS),
-            publish: reader.number(&KEY_PUBLISH_DAYS),
-            hint: reader.number(&KEY_HINT_DAYS),
-        },
-        argon2: Argon2Parameters {
-            memory_kib: reader.number(&ARGON2_MEMORY_KIB),
-            passes: reader.number(&ARGON2_PASSES),
-            lanes: reader.number(&ARGON2_LANES),
-        },
+        key_days: key_days(reader),
+        argon2: argon2(reader),
         passwords: NewPasswords {
             least: reader.number(&PASSWORD_MIN_LENGTH),
             blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
@@ -217,6 +208,23 @@ fn mail(reader: &mut Reader<'_>) -> Option<Mail> {
         password,
         from: from?,
     })
+}
+
+fn key_days(reader: &mut Reader<'_>) -> KeyDays {
+    KeyDays {
+        announce: reader.number(&KEY_ANNOUNCE_DAYS),
+        sign: reader.number(&KEY_USE_DAYS),
+        publish: reader.number(&KEY_PUBLISH_DAYS),
+        hint: reader.number(&KEY_HINT_DAYS),
+    }
+}
+
+fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
+    Argon2Parameters {
+        memory_kib: reader.number(&ARGON2_MEMORY_KIB),
+        passes: reader.number(&ARGON2_PASSES),
+        lanes: reader.number(&ARGON2_LANES),
+    }
 }
 
 fn administration(reader: &mut Reader<'_>) -> Option<Administration> {

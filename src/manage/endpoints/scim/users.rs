@@ -191,8 +191,8 @@ impl ScimRequest<'_> {
                 let asks_for_password = attributes.contains_key(&UserAttribute::Password)
                     && self.scope.contains(SET_PASSWORD);
                 if asks_for_password && !takes_password && !self.disables_by_put(&attributes) {
-                    let rule = "The password of an administrator, or of somebody with a second factor \
-                            or without a user name, is not set here.";
+                    let rule = "The password of an administrator, or of somebody with a second \
+                                factor or without a user name, is not set here.";
                     return Err(ScimError::plain(403, rule).into());
                 }
                 // Whoever repeats a change is told so only where the first one holds for good.
