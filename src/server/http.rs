@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 
 pub mod incoming;
@@ -124,6 +125,15 @@ impl Request {
             body: Vec::new(),
             source: self.source,
         }
+    }
+
+    pub fn query_parameters(&self) -> Result<Parameters, Reason> {
+        Parameters::parse(self.query.as_bytes())
+    }
+
+    /// Those of a body that is a form.
+    pub fn form_parameters(&self) -> Result<Parameters, Reason> {
+        Parameters::parse(&self.body)
     }
 
     /// RFC 9110 §8.3.1, without parameters.

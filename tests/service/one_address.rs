@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gatepost::keys::random;
 use gatepost::manage::scim::resource::ScimProfile;
-use gatepost::manage::statements::scim_users;
+use gatepost::manage::statements::scim_users::{self, NewUser};
 use gatepost::protocol::login::password::SignInWith;
 use gatepost::protocol::words::epochs::SessionEpochs;
 use gatepost::protocol::words::identifiers::{Sid, Subject};
@@ -163,7 +163,13 @@ impl House {
                     enabled: true,
                     claims: Map::new(),
                 };
-                match scim_users::insert(store, &user.sub, &profile, None, None, &[event()]) {
+                let new = NewUser {
+                    sub: &user.sub,
+                    profile: &profile,
+                    external_id: None,
+                    password_hash: None,
+                };
+                match scim_users::insert(store, &new, &[event()]) {
                     Err(StoreError::Taken(_)) => Ok(()),
                     answer => answer.map(drop),
                 }

@@ -15,6 +15,7 @@ mod person;
 
 use std::time::Duration;
 
+use maud::Markup;
 use serde_json::{Value, json};
 
 use crate::pages::admin::{AdminChrome, AdminSection};
@@ -29,6 +30,7 @@ use gatepost_server::endpoints::forms::{self, Form};
 use gatepost_server::endpoints::visit::{InSession, own_page};
 use gatepost_server::http::Response;
 use gatepost_server::pages::frame::PageForm;
+use gatepost_store::Store;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::worker::Permit;
 
@@ -75,7 +77,7 @@ impl<'a> Administrator<'a> {
     }
 
     pub fn query(&self) -> Result<Parameters, Failure> {
-        Ok(Parameters::parse(self.turn.request.query.as_bytes())?)
+        Ok(self.turn.request.query_parameters()?)
     }
 
     /// Whether they come back from signing in anew, and what they had sent was not done.
@@ -86,24 +88,38 @@ impl<'a> Administrator<'a> {
             .is_some())
     }
 
-    /// What is around a page of this section.
-    pub fn chrome(&self, section: AdminSection) -> AdminChrome<'a> {
-        AdminChrome {
+    /// Answers with a page of this section.
+    pub fn shown(
+        &self,
+        section: AdminSection,
+        page: impl FnOnce(AdminChrome<'_>) -> Markup,
+    ) -> Response {
+        let around = AdminChrome {
             chrome: self.turn.chrome(),
             section,
             ui_locales: self.turn.visit.ui_locales(),
-        }
+        };
+        answers::scripted_page(200, page(around))
     }
 
-    /// Draws something with a form that goes to this page.
-    pub fn with_form<T>(&self, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+    pub fn store(&self) -> &'a Store {
+        &self.turn.app.store
+    }
+
+    /// The same with a form that goes to this page.
+    pub fn shown_with_form(
+        &self,
+        section: AdminSection,
+        page: impl FnOnce(AdminChrome<'_>, PageForm<'_>) -> Markup,
+    ) -> Response {
         let InSession { app, present, .. } = self.turn;
         let path = app.config.base_url.path();
         let address = format!("{path}/admin/{}", self.page);
-        draw(PageForm {
+        let form = PageForm {
             action: &answers::speaking(address, self.turn.visit.ui_locales()),
             token: &forms::issue(app, Form::Admin, self.page, &present.handle.random),
-        })
+        };
+        self.shown(section, |around| page(around, form))
     }
 
     /// Whether the form was drawn for this page, whose address names the person, in this session.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use gatepost_protocol::token::introspection::{Caller, seen_by};
 use gatepost_protocol::token::userinfo::{self, BearerFailure, SentToken, TokenScheme};
-use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
@@ -35,7 +34,7 @@ pub fn seems_for(app: &App, request: &Request, resource: &str) -> bool {
 }
 
 fn sent(request: &Request) -> Result<SentToken, BearerFailure> {
-    let query = Parameters::parse(request.query.as_bytes());
+    let query = request.query_parameters();
     let query = query.map_err(BearerFailure::InvalidRequest)?;
     let headers: Vec<&str> = request.headers.all("authorization").collect();
     userinfo::access_token(&headers, &query, None)

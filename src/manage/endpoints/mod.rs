@@ -2,5 +2,6 @@
 
 pub mod admin;
 pub mod client_token;
+mod link_to_pass_on;
 pub mod registration;
 pub mod scim;

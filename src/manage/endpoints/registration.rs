@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 use crate::endpoints::client_token::{self, ClientToken};
 use gatepost_protocol::registration::names;
 use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind};
-use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
 use gatepost_registration::document;
@@ -77,7 +76,7 @@ pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
 /// at any version.
 pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
     answer(app, request, &[WRITE], |token| {
-        let query = Parameters::parse(request.query.as_bytes())?;
+        let query = request.query_parameters()?;
         let version: Option<i64> = query.single("version")?.and_then(|text| text.parse().ok());
         let version = version.ok_or(Reason::RegistrationVersion)?;
         let seen = query.single("changes")?;
@@ -118,9 +117,10 @@ fn registrar<'a>(app: &'a App, request: &Request, token: &ClientToken) -> Regist
         store: &app.store,
         sealers: app.registry.sealers(),
         compiled_in_grants: app.extensions.table,
-        origin: match token.scope.contains(WRITE) {
-            true => DocumentOrigin::Client(author),
-            false => DocumentOrigin::Reader,
+        origin: if token.scope.contains(WRITE) {
+            DocumentOrigin::Client(author)
+        } else {
+            DocumentOrigin::Reader
         },
     }
 }

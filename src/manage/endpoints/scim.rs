@@ -52,20 +52,16 @@ impl From<StoreError> for ScimRefusal {
     }
 }
 
-/// Who asks: a client, and whom it reaches.
-struct Admission {
+/// A request of a client that is let in, and whom the client reaches.
+struct ScimRequest<'a> {
+    app: &'a App,
+    request: &'a Request,
     client_id: ClientId,
     scope: ScopeSet,
     /// Tenants whose users it reaches. An empty name stands for no tenant.
     reach: Vec<String>,
     /// The only tenant that new users can be of, where there is only one.
     only_tenant: Option<String>,
-}
-
-impl Admission {
-    fn reach(&self) -> Vec<&str> {
-        self.reach.iter().map(String::as_str).collect()
-    }
 }
 
 /// Answers below `/scim/v2/`. `path` is what follows that.
@@ -75,12 +71,7 @@ pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Fail
     }
     let wanted_scope = match request.method {
         Method::Get | Method::Head => SCIM_READ,
-        Method::Post
-        | Method::Put
-        | Method::Patch
-        | Method::Delete
-        | Method::Options
-        | Method::Other => SCIM_WRITE,
+        _ => SCIM_WRITE,
     };
     match answer(app, request, path, wanted_scope) {
         Ok(response) => Ok(response),
@@ -98,150 +89,164 @@ fn answer(
     wanted_scope: &'static str,
 ) -> Result<Response, ScimRefusal> {
     let token = client_token::admitted(app, request, RESOURCE, &[wanted_scope])?;
-    let admission = admission(app, token);
+    let asked = ScimRequest::new(app, request, token);
     let is_read = matches!(request.method, Method::Get | Method::Head);
     let mut response = match path.split_once('/').unwrap_or((path, "")) {
-        ("Users", "") => users::handle_all(app, request, &admission)?,
+        ("Users", "") => asked.handle_all()?,
         ("Users", ".search") | (".search" | "Bulk" | "Me", _) => {
-            return Err(ScimRefusal::Scim(ScimError::plain(
-                501,
-                "/ServiceProviderConfig says what is there.",
-            )));
+            let rule = "/ServiceProviderConfig says what is there.";
+            return Err(ScimError::plain(501, rule).into());
         }
-        ("Users", id) => users::handle_one(app, request, &admission, id)?,
-        (kind, name) if is_read => described(app, &admission, kind, name)?,
+        ("Users", id) => asked.handle_one(id)?,
+        (kind, name) if is_read => asked.described(kind, name)?,
         ("ServiceProviderConfig" | "ResourceTypes" | "Schemas", _) => {
-            return Err(ScimRefusal::Scim(ScimError::plain(
-                405,
-                "This is only read.",
-            )));
+            return Err(ScimError::plain(405, "This is only read.").into());
         }
-        (_, _) => return Err(ScimRefusal::Failed(not_found())),
+        (_, _) => return Err(not_found().into()),
     };
-    response.note.client_id = Some(admission.client_id.to_string());
+    response.note.client_id = Some(asked.client_id.to_string());
     Ok(response)
 }
 
-/// A client with `tenants` reaches the users of these; any other one everybody.
-fn admission(app: &App, token: ClientToken) -> Admission {
-    let client = &token.client.client;
-    let reach = match &client.tenants {
-        Some(tenants) => tenants.iter().map(ToString::to_string).collect(),
-        None => {
-            let snapshot = app.registry.snapshot();
-            let registered = snapshot.catalogue.tenants.keys().map(String::as_str);
-            registered.chain([""]).map(str::to_owned).collect()
+impl<'a> ScimRequest<'a> {
+    /// A client with `tenants` reaches the users of these; any other one everybody.
+    fn new(app: &'a App, request: &'a Request, token: ClientToken) -> ScimRequest<'a> {
+        let client = &token.client.client;
+        let reach = match &client.tenants {
+            Some(tenants) => tenants.iter().map(ToString::to_string).collect(),
+            None => {
+                let snapshot = app.registry.snapshot();
+                let registered = snapshot.catalogue.tenants.keys().map(String::as_str);
+                registered.chain([""]).map(str::to_owned).collect()
+            }
+        };
+        ScimRequest {
+            app,
+            request,
+            client_id: client.client_id.clone(),
+            scope: token.scope,
+            reach,
+            only_tenant: client.only_tenant().map(ToString::to_string),
         }
-    };
-    Admission {
-        client_id: client.client_id.clone(),
-        scope: token.scope,
-        reach,
-        only_tenant: client.only_tenant().map(ToString::to_string),
     }
-}
 
-/// What there is, for programs that ask before they begin (RFC 7644 §4).
-fn described(
-    app: &App,
-    admission: &Admission,
-    kind: &str,
-    name: &str,
-) -> Result<Response, ScimRefusal> {
-    let documents: &[&str] = match kind {
-        "ServiceProviderConfig" if name.is_empty() => {
-            let config = include_str!("../../../static/scim/service_provider_config.json");
-            let config = located(app, config, kind, kind);
-            return Ok(json_answer(200, &config));
-        }
-        "ResourceTypes" => &[include_str!("../../../static/scim/user_resource_type.json")],
-        "Schemas" => &[
-            include_str!("../../../static/scim/user.json"),
-            include_str!("../../../static/scim/enterprise.json"),
-            include_str!("../../../static/scim/gatepost.json"),
-        ],
-        _ => return Err(ScimRefusal::Failed(not_found())),
-    };
-    let resource_type = kind.trim_end_matches('s');
-    let mut all = Vec::new();
-    for document in documents {
-        let mut document = located(app, document, resource_type, kind);
-        name_tenants(&mut document, admission);
-        all.push(document);
+    fn reach(&self) -> Vec<&str> {
+        self.reach.iter().map(String::as_str).collect()
     }
-    if name.is_empty() {
-        let list = json!({
-            "schemas": [LIST_RESPONSE], "totalResults": all.len(), "startIndex": 1,
-            "itemsPerPage": all.len(), "Resources": all,
+
+    /// What there is, for programs that ask before they begin (RFC 7644 §4).
+    fn described(&self, kind: &str, name: &str) -> Result<Response, ScimRefusal> {
+        let documents: &[&str] = match kind {
+            "ServiceProviderConfig" if name.is_empty() => {
+                let config = include_str!("../../../static/scim/service_provider_config.json");
+                let config = self.located(config, kind, kind);
+                return Ok(json_answer(200, &config));
+            }
+            "ResourceTypes" => &[include_str!("../../../static/scim/user_resource_type.json")],
+            "Schemas" => &[
+                include_str!("../../../static/scim/user.json"),
+                include_str!("../../../static/scim/enterprise.json"),
+                include_str!("../../../static/scim/gatepost.json"),
+            ],
+            _ => return Err(not_found().into()),
+        };
+        let resource_type = kind.trim_end_matches('s');
+        let mut all = Vec::new();
+        for document in documents {
+            let mut document = self.located(document, resource_type, kind);
+            self.name_tenants(&mut document);
+            all.push(document);
+        }
+        if name.is_empty() {
+            let list = json!({
+                "schemas": [LIST_RESPONSE], "totalResults": all.len(), "startIndex": 1,
+                "itemsPerPage": all.len(), "Resources": all,
+            });
+            return Ok(json_answer(200, &list));
+        }
+        let has_that_id = |document: &&Map<String, Value>| id_of(document) == Some(name);
+        match all.iter().find(has_that_id) {
+            Some(document) => Ok(json_answer(200, document)),
+            None => Err(not_found().into()),
+        }
+    }
+
+    /// Of an attribute `tenant` the schema lists what the client may write there. Where that is
+    /// nothing, there is no such attribute.
+    fn name_tenants(&self, schema: &mut Map<String, Value>) {
+        let mut tenants = self.reach();
+        tenants.retain(|name| !name.is_empty());
+        let Some(attributes) = schema.get_mut("attributes").and_then(Value::as_array_mut) else {
+            return;
+        };
+        attributes.retain_mut(|attribute| match attribute.as_object_mut() {
+            Some(attribute) if attribute.get("name") == Some(&json!("tenant")) => {
+                attribute.insert(String::from("canonicalValues"), json!(tenants));
+                !tenants.is_empty()
+            }
+            _ => true,
         });
-        return Ok(json_answer(200, &list));
     }
-    let has_that_id = |document: &&Map<String, Value>| id_of(document) == Some(name);
-    match all.iter().find(has_that_id) {
-        Some(document) => Ok(json_answer(200, document)),
-        None => Err(ScimRefusal::Failed(not_found())),
-    }
-}
 
-/// Of an attribute `tenant` the schema lists what the client may write there. Where that is
-/// nothing, there is no such attribute.
-fn name_tenants(schema: &mut Map<String, Value>, admission: &Admission) {
-    let mut tenants = admission.reach();
-    tenants.retain(|name| !name.is_empty());
-    let Some(attributes) = schema.get_mut("attributes").and_then(Value::as_array_mut) else {
-        return;
-    };
-    attributes.retain_mut(|attribute| match attribute.as_object_mut() {
-        Some(attribute) if attribute.get("name") == Some(&json!("tenant")) => {
-            attribute.insert(String::from("canonicalValues"), json!(tenants));
-            !tenants.is_empty()
+    /// A document that is part of the program, with where it lies in this installation.
+    fn located(&self, document: &str, resource_type: &str, kind: &str) -> Map<String, Value> {
+        let mut document: Map<String, Value> = serde_json::from_str(document).unwrap_or_default();
+        let path = match id_of(&document) {
+            Some(id) => format!("{kind}/{id}"),
+            None => kind.to_owned(),
+        };
+        let meta = json!({"resourceType": resource_type, "location": self.address(&path)});
+        document.insert(String::from("meta"), meta);
+        document
+    }
+
+    fn address(&self, path: &str) -> String {
+        format!("{}/scim/v2/{path}", self.app.config.base_url.as_str())
+    }
+
+    fn body(&self) -> Result<Value, ScimError> {
+        let media_type = self.request.media_type();
+        let is_json = ["application/scim+json", "application/json"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(media_type));
+        if !is_json {
+            return Err(ScimError::plain(
+                415,
+                "The content type must be application/scim+json.",
+            ));
         }
-        Some(_) | None => true,
-    });
-}
+        match serde_json::from_slice(&self.request.body) {
+            Ok(value) if is_shallow(&value, DEEPEST) => Ok(value),
+            _ => {
+                let rule = "the body must be JSON, at most 8 levels deep";
+                Err(ScimError::bad_request(ScimType::InvalidSyntax, rule))
+            }
+        }
+    }
 
-/// A document that is part of the program, with where it lies in this installation.
-fn located(app: &App, document: &str, resource_type: &str, kind: &str) -> Map<String, Value> {
-    let mut document: Map<String, Value> = serde_json::from_str(document).unwrap_or_default();
-    let path = match id_of(&document) {
-        Some(id) => format!("{kind}/{id}"),
-        None => kind.to_owned(),
-    };
-    let meta = json!({"resourceType": resource_type, "location": address(app, &path)});
-    document.insert(String::from("meta"), meta);
-    document
+    /// Whoever sends it again after a 503 may be who has the name: that is told only where it holds
+    /// for good.
+    fn taken(&self, error: StoreError) -> ScimRefusal {
+        if !matches!(error, StoreError::Taken(_)) {
+            return error.into();
+        }
+        if let Err(unconfirmed) = self.app.store.confirm() {
+            return unconfirmed.into();
+        }
+        ScimRefusal::Scim(ScimError {
+            status: 409,
+            scim_type: Some(ScimType::Uniqueness),
+            detail: String::from("Somebody of this tenant has this user name, or this address."),
+        })
+    }
 }
 
 fn id_of(document: &Map<String, Value>) -> Option<&str> {
     document.get("id").and_then(Value::as_str)
 }
 
-fn address(app: &App, path: &str) -> String {
-    format!("{}/scim/v2/{path}", app.config.base_url.as_str())
-}
-
 fn not_found() -> Failure {
     Failure::refused(404, TokenErrorCode::InvalidRequest, Reason::NotFound)
-}
-
-fn body(request: &Request) -> Result<Value, ScimError> {
-    let media_type = request.media_type();
-    let is_json = ["application/scim+json", "application/json"]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(media_type));
-    if !is_json {
-        return Err(ScimError::plain(
-            415,
-            "The content type must be application/scim+json.",
-        ));
-    }
-    match serde_json::from_slice(&request.body) {
-        Ok(value) if is_shallow(&value, DEEPEST) => Ok(value),
-        Ok(_) | Err(_) => {
-            let rule = "the body must be JSON, at most 8 levels deep";
-            Err(ScimError::bad_request(ScimType::InvalidSyntax, rule))
-        }
-    }
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {
@@ -251,24 +256,8 @@ fn is_shallow(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(elements) => elements.iter().all(|element| is_shallow(element, below)),
         Value::Object(members) => members.values().all(|member| is_shallow(member, below)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        _ => true,
     }
-}
-
-/// Whoever sends it again after a 503 may be who has the name: that is told only where it holds for
-/// good.
-fn taken(app: &App, error: StoreError) -> ScimRefusal {
-    if !matches!(error, StoreError::Taken(_)) {
-        return ScimRefusal::from(error);
-    }
-    if let Err(unconfirmed) = app.store.confirm() {
-        return ScimRefusal::from(unconfirmed);
-    }
-    ScimRefusal::Scim(ScimError {
-        status: 409,
-        scim_type: Some(ScimType::Uniqueness),
-        detail: String::from("Somebody of this tenant has this user name, or this address."),
-    })
 }
 
 /// An answer to a SCIM client (RFC 7644 §3.1).

@@ -19,7 +19,8 @@ use gatepost_server::config::Brand;
 use gatepost_server::pages::frame::{Chrome, PageForm};
 use gatepost_server::pages::language::Language;
 use gatepost_server::pages::names_from_outside::{
-    Page, assert_names_are_isolated, assert_names_keep_the_structure, escaped,
+    Page, assert_forms_post_with_one_token, assert_names_are_isolated,
+    assert_names_keep_the_structure,
 };
 use gatepost_store::audit_events::SeenEvent;
 
@@ -131,17 +132,6 @@ fn names_in_sentences_are_isolated_from_their_direction() {
 #[test]
 fn the_form_posts_and_carries_the_form_token() {
     for page in pages(Language::English, "x") {
-        let posts = page.html.split("<form").skip(1);
-        for form in posts.filter(|form| !form.contains("role=\"search\"")) {
-            let form = form.split_once("</form>").expect("a form closes").0;
-            let token = r#"<input type="hidden" name="form_token" value="TOKEN">"#;
-            assert_eq!(form.matches(token).count(), 1, "{}", page.name);
-            let [action, _] = escaped(FORM.action);
-            assert!(
-                form.contains(&format!(r#"method="post" action="{action}""#)),
-                "{}",
-                page.name
-            );
-        }
+        assert_forms_post_with_one_token(&page, |_| FORM.action);
     }
 }

@@ -90,17 +90,11 @@ fn has_elements(attribute: UserAttribute) -> bool {
 /// The attribute of that path, in any case: with its part, or without the part `value`.
 pub fn attribute_at(path: &str) -> Option<UserAttribute> {
     let path = below_core(path);
-    let whole = UserAttribute::ALL
-        .into_iter()
-        .find(|one| one.as_str().eq_ignore_ascii_case(path));
-    whole.or_else(|| element_attribute(path))
-}
-
-fn element_attribute(path: &str) -> Option<UserAttribute> {
-    let path = below_core(path);
-    UserAttribute::ALL
-        .into_iter()
-        .find(|one| has_elements(*one) && one.name().attribute.eq_ignore_ascii_case(path))
+    let mut all = UserAttribute::ALL.into_iter();
+    all.find(|one| {
+        let is_element = has_elements(*one) && one.name().attribute.eq_ignore_ascii_case(path);
+        is_element || one.as_str().eq_ignore_ascii_case(path)
+    })
 }
 
 /// The same path without the URN of the core schema, which need not be there.
@@ -110,7 +104,7 @@ fn below_core(path: &str) -> &str {
             .get(USER_SCHEMA.len()..)
             .and_then(|rest| rest.strip_prefix(':'))
             .unwrap_or(path),
-        Some(_) | None => path,
+        _ => path,
     }
 }
 

@@ -32,20 +32,14 @@ fn add(filter: &mut UserFilter, comparison: AttributeComparison) -> Result<(), S
     if path.eq_ignore_ascii_case("id") {
         return set(&mut filter.id, value.into_text()?);
     }
-    let Some(attribute) = attribute_at(&path) else {
-        return Err(refused());
+    let place = match attribute_at(&path) {
+        Some(UserAttribute::Active) => return set(&mut filter.active, value.into_flag()?),
+        Some(UserAttribute::UserName) => &mut filter.user_name,
+        Some(UserAttribute::ExternalId) => &mut filter.external_id,
+        Some(UserAttribute::Email) => &mut filter.email,
+        _ => return Err(refused()),
     };
-    if attribute == UserAttribute::UserName {
-        set(&mut filter.user_name, value.into_text()?)
-    } else if attribute == UserAttribute::ExternalId {
-        set(&mut filter.external_id, value.into_text()?)
-    } else if attribute == UserAttribute::Email {
-        set(&mut filter.email, value.into_text()?)
-    } else if attribute == UserAttribute::Active {
-        set(&mut filter.active, value.into_flag()?)
-    } else {
-        Err(refused())
-    }
+    set(place, value.into_text()?)
 }
 
 /// An attribute that is named twice would need a third answer beside "this" and "any".
@@ -203,9 +197,7 @@ impl<'a> FilterReader<'a> {
         match value {
             Some(Value::String(text)) => Ok(Literal::Text(text)),
             Some(Value::Bool(flag)) => Ok(Literal::Flag(flag)),
-            Some(Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_)) | None => {
-                Err(refused())
-            }
+            _ => Err(refused()),
         }
     }
 }

@@ -48,6 +48,12 @@ pub fn patched(before: &UserAttributes, body: &Value) -> Result<UserAttributes, 
     Ok(attributes)
 }
 
+/// One operation on the attributes that a user has.
+struct Change<'a> {
+    attributes: &'a mut UserAttributes,
+    operation: Operation,
+}
+
 fn apply(attributes: &mut UserAttributes, described: &Value) -> Result<(), ScimError> {
     let name = member(described, "op").and_then(Value::as_str);
     let operation = match name.unwrap_or_default().to_ascii_lowercase().as_str() {
@@ -57,125 +63,106 @@ fn apply(attributes: &mut UserAttributes, described: &Value) -> Result<(), ScimE
         _ => return Err(invalid_syntax("op must be add, replace or remove")),
     };
     let value = member(described, "value").unwrap_or(&Value::Null);
+    let mut change = Change {
+        attributes,
+        operation,
+    };
     match member(described, "path") {
-        None | Some(Value::Null) => apply_members(attributes, operation, "", value),
-        Some(Value::String(path)) => apply_at(attributes, operation, target(path)?, value),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Err(invalid_syntax("path must be a string"))
-        }
+        None | Some(Value::Null) => change.members("", value),
+        Some(Value::String(path)) => change.at(target(path)?, value),
+        Some(_) => Err(invalid_syntax("path must be a string")),
     }
 }
 
-/// Without a path the value is an object. Its keys are names of attributes, or paths: Entra sends
-/// these. What is not kept is ignored.
-fn apply_members(
-    attributes: &mut UserAttributes,
-    operation: Operation,
-    below: &str,
-    value: &Value,
-) -> Result<(), ScimError> {
-    if operation == Operation::Remove {
-        let rule = "remove needs a path";
-        return Err(ScimError::bad_request(ScimType::NoTarget, rule));
-    }
-    let Some(members) = value.as_object() else {
-        return Err(ScimError::invalid_value("value must be an object there"));
-    };
-    for (name, value) in members {
-        if let Ok(found) = target(&format!("{below}{name}")) {
-            apply_at(attributes, operation, found, value)?;
+impl Change<'_> {
+    /// Without a path the value is an object. Its keys are names of attributes, or paths: Entra
+    /// sends these. What is not kept is ignored.
+    fn members(&mut self, below: &str, value: &Value) -> Result<(), ScimError> {
+        if self.operation == Operation::Remove {
+            let rule = "remove needs a path";
+            return Err(ScimError::bad_request(ScimType::NoTarget, rule));
         }
+        let Some(members) = value.as_object() else {
+            return Err(ScimError::invalid_value("value must be an object there"));
+        };
+        for (name, value) in members {
+            if let Ok(found) = target(&format!("{below}{name}")) {
+                self.at(found, value)?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-fn apply_at(
-    attributes: &mut UserAttributes,
-    operation: Operation,
-    found: Target,
-    value: &Value,
-) -> Result<(), ScimError> {
-    match found {
-        Target::NotKept => Ok(()),
-        Target::Attribute(attribute) => change(attributes, operation, attribute, value),
-        Target::Element(attribute, element) => {
-            change_element(attributes, operation, attribute, &element, value)
-        }
-        Target::Attributes(below) if operation == Operation::Remove => {
-            remove_below(attributes, below)
-        }
-        Target::Attributes(below) => {
-            let joint = if below.starts_with("urn:") { ':' } else { '.' };
-            apply_members(attributes, operation, &format!("{below}{joint}"), value)
+    fn at(&mut self, found: Target, value: &Value) -> Result<(), ScimError> {
+        match found {
+            Target::NotKept => Ok(()),
+            Target::Attribute(attribute) => self.attribute(attribute, value),
+            Target::Element(attribute, element) => self.element(attribute, &element, value),
+            Target::Attributes(below) if self.operation == Operation::Remove => {
+                self.attributes.retain(|attribute, _| {
+                    let rest = attribute.as_str().strip_prefix(below);
+                    !rest.is_some_and(|rest| rest.starts_with(['.', ':']))
+                });
+                Ok(())
+            }
+            Target::Attributes(below) => {
+                let joint = if below.starts_with("urn:") { ':' } else { '.' };
+                self.members(&format!("{below}{joint}"), value)
+            }
         }
     }
-}
 
-fn remove_below(attributes: &mut UserAttributes, below: &str) -> Result<(), ScimError> {
-    for attribute in UserAttribute::ALL {
-        let rest = attribute.as_str().strip_prefix(below);
-        let is_below = rest.is_some_and(|rest| rest.starts_with(['.', ':']));
-        if is_below && attributes.contains_key(&attribute) {
-            put(attributes, attribute, None)?;
+    fn attribute(&mut self, attribute: UserAttribute, value: &Value) -> Result<(), ScimError> {
+        let sent = attribute.read(value)?;
+        let before = self.attributes.get(&attribute);
+        let after = match (self.operation, attribute.shape()) {
+            (Operation::Add, Shape::Elements) => joined(before, sent),
+            // Entra names the values that go.
+            (Operation::Remove, Shape::Elements) if sent.is_some() => {
+                without(before, sent.as_ref())
+            }
+            // One that is not there stays away.
+            (Operation::Remove, Shape::OneElement) if sent.is_some() && !names(value, before) => {
+                before.cloned()
+            }
+            (Operation::Add | Operation::Replace, _) => sent,
+            (Operation::Remove, _) => None,
+        };
+        if after.is_none() && [UserAttribute::Active, UserAttribute::Tenant].contains(&attribute) {
+            let rule = format!("{} cannot be removed", attribute.as_str());
+            return Err(ScimError::bad_request(ScimType::Mutability, rule));
         }
+        put(self.attributes, attribute, after)
     }
-    Ok(())
-}
 
-fn change(
-    attributes: &mut UserAttributes,
-    operation: Operation,
-    attribute: UserAttribute,
-    value: &Value,
-) -> Result<(), ScimError> {
-    let sent = attribute.read(value)?;
-    let before = attributes.get(&attribute);
-    let after = match (operation, attribute.shape()) {
-        (Operation::Add, Shape::Elements) => joined(before, sent),
-        // Entra names the values that go.
-        (Operation::Remove, Shape::Elements) if sent.is_some() => without(before, sent.as_ref()),
-        // One that is not there stays away.
-        (Operation::Remove, Shape::OneElement) if sent.is_some() && !names(value, before) => {
-            before.cloned()
+    /// The element with that value becomes another, or goes.
+    fn element(
+        &mut self,
+        attribute: UserAttribute,
+        element: &str,
+        value: &Value,
+    ) -> Result<(), ScimError> {
+        let wanted = attribute.read_element(&Value::from(element))?;
+        let wanted = wanted.unwrap_or_default();
+        let before = self.attributes.get(&attribute);
+        let is_there = before.is_some_and(|before| elements(before).contains(&wanted));
+        if !is_there {
+            if self.operation == Operation::Remove {
+                return Ok(());
+            }
+            let rule = "no value of the attribute is what the filter asks for";
+            return Err(ScimError::bad_request(ScimType::NoTarget, rule));
         }
-        (Operation::Add | Operation::Replace, _) => sent,
-        (Operation::Remove, _) => None,
-    };
-    if after.is_none() && [UserAttribute::Active, UserAttribute::Tenant].contains(&attribute) {
-        let rule = format!("{} cannot be removed", attribute.as_str());
-        return Err(ScimError::bad_request(ScimType::Mutability, rule));
+        let sent = match self.operation {
+            Operation::Remove => None,
+            Operation::Add | Operation::Replace => attribute.read(value)?,
+        };
+        let after = match attribute.shape() {
+            Shape::Elements => joined(without(before, Some(&wanted)).as_ref(), sent),
+            Shape::Text | Shape::Flag | Shape::OneElement => sent,
+        };
+        put(self.attributes, attribute, after)
     }
-    put(attributes, attribute, after)
-}
-
-/// The element with that value becomes another, or goes.
-fn change_element(
-    attributes: &mut UserAttributes,
-    operation: Operation,
-    attribute: UserAttribute,
-    element: &str,
-    value: &Value,
-) -> Result<(), ScimError> {
-    let wanted = attribute.read_element(&Value::from(element))?;
-    let wanted = wanted.unwrap_or_default();
-    let before = attributes.get(&attribute);
-    let is_there = before.is_some_and(|before| elements(before).contains(&wanted));
-    if !is_there {
-        if operation == Operation::Remove {
-            return Ok(());
-        }
-        let rule = "no value of the attribute is what the filter asks for";
-        return Err(ScimError::bad_request(ScimType::NoTarget, rule));
-    }
-    let sent = match operation {
-        Operation::Remove => None,
-        Operation::Add | Operation::Replace => attribute.read(value)?,
-    };
-    let after = match attribute.shape() {
-        Shape::Elements => joined(without(before, Some(&wanted)).as_ref(), sent),
-        Shape::Text | Shape::Flag | Shape::OneElement => sent,
-    };
-    put(attributes, attribute, after)
 }
 
 fn put(

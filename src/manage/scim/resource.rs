@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::attribute::{Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member};
+use super::attribute::{
+    CLAIMS, Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member,
+};
 use super::error::{ScimError, ScimType};
 use super::projection::Projection;
 pub use crate::statements::scim_users::{ScimProfile, ScimUser};
@@ -24,25 +26,20 @@ pub fn read(body: &Value) -> Result<UserAttributes, ScimError> {
         let rule = format!("schemas must name {USER_SCHEMA}");
         return Err(ScimError::invalid_value(rule));
     }
-    read_members(body, UserAttribute::ALL.as_slice())
+    let mut found = UserAttributes::new();
+    for attribute in UserAttribute::ALL {
+        if let Some(sent) = sent_value(attribute, body)?
+            && let Some(value) = attribute.read(sent)?
+        {
+            found.insert(attribute, value);
+        }
+    }
+    Ok(found)
 }
 
 fn names_user(schema: &Value) -> bool {
     let text = schema.as_str().unwrap_or_default();
     text.eq_ignore_ascii_case(USER_SCHEMA)
-}
-
-/// Reads those of the attributes that an object has, which holds a whole resource.
-fn read_members(body: &Value, wanted: &[UserAttribute]) -> Result<UserAttributes, ScimError> {
-    let mut found = UserAttributes::new();
-    for attribute in wanted {
-        if let Some(sent) = sent_value(*attribute, body)?
-            && let Some(value) = attribute.read(sent)?
-        {
-            found.insert(*attribute, value);
-        }
-    }
-    Ok(found)
 }
 
 /// What a resource has for an attribute.
@@ -81,24 +78,23 @@ pub fn entity_tag(user: &ScimUser) -> String {
 pub fn attributes(user: &ScimUser) -> UserAttributes {
     let profile = &user.profile;
     let mut attributes = UserAttributes::new();
-    for attribute in UserAttribute::ALL {
-        let value = match attribute.claim() {
-            Some(claim) => claim_shown(attribute, profile.claims.get(claim)),
-            None => None,
-        };
-        if let Some(value) = value {
+    for (attribute, claim) in CLAIMS {
+        if let Some(value) = claim_shown(attribute, profile.claims.get(claim)) {
             attributes.insert(attribute, value);
         }
     }
-    let username = shown_username(user);
-    attributes.insert(UserAttribute::UserName, Value::from(username));
+    let texts = [
+        (UserAttribute::UserName, Some(shown_username(user))),
+        (UserAttribute::ExternalId, user.external_id.as_deref()),
+        (
+            UserAttribute::Tenant,
+            profile.tenant.as_ref().map(TenantName::as_str),
+        ),
+    ];
+    for (attribute, text) in texts {
+        attributes.extend(text.map(|text| (attribute, Value::from(text))));
+    }
     attributes.insert(UserAttribute::Active, Value::from(profile.enabled));
-    if let Some(external_id) = &user.external_id {
-        attributes.insert(UserAttribute::ExternalId, Value::from(external_id.as_str()));
-    }
-    if let Some(tenant) = &profile.tenant {
-        attributes.insert(UserAttribute::Tenant, Value::from(tenant.as_str()));
-    }
     attributes
 }
 
@@ -266,10 +262,7 @@ fn claims(
     if !wanted.contains_key(&UserAttribute::EmailVerified) {
         claims.remove("email_verified");
     }
-    for attribute in UserAttribute::ALL {
-        let Some(claim) = attribute.claim() else {
-            continue;
-        };
+    for (attribute, claim) in CLAIMS {
         let value = wanted.get(&attribute);
         if value == attributes.get(&attribute) {
             continue;

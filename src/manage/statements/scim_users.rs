@@ -178,25 +178,30 @@ WITH keys AS (
 ), {audited added}, added.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM added CROSS JOIN installation i";
 
+/// A user who is to be added.
+pub struct NewUser<'a> {
+    pub sub: &'a Subject,
+    pub profile: &'a ScimProfile,
+    pub external_id: Option<&'a str>,
+    pub password_hash: Option<&'a SecretText>,
+}
+
 /// Adds a user. Answers them as stored, and what a link for them stands on: a read that followed
 /// could fail when they are there already. `Taken` when the user name is somebody's, or the address
 /// of somebody that counts.
 pub fn insert(
     store: &Store,
-    sub: &Subject,
-    profile: &ScimProfile,
-    external_id: Option<&str>,
-    password_hash: Option<&SecretText>,
+    new: &NewUser<'_>,
     events: &[AuditEvent<'_>],
 ) -> Result<(ScimUser, CurrentUser), StoreError> {
+    let profile = new.profile;
     let bound = bind!(
         INSERT_SCIM,
         ..profile { username, enabled },
-        sub,
+        ..new { sub, external_id },
         tenant = tenant_text(profile.tenant.as_ref()),
-        password_hash = password_hash.map(SecretText::expose),
+        password_hash = new.password_hash.map(SecretText::expose),
         claims = Json(&profile.claims),
-        external_id,
         address = verified_address(&profile.claims),
     );
     let added = store.write_all_audited(bound, events)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::words::instant::Instant;
+use crate::words::named::named;
 
 /// In bytes.
 pub const LONGEST_PASSWORD: usize = 1_024;
@@ -64,11 +65,12 @@ pub fn check_new(text: &str, least: u32) -> Result<(), PasswordFlaw> {
     Ok(())
 }
 
-/// What people can type to say who they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignInWith {
-    Username,
-    UsernameOrAddress,
+named! {
+    /// What people can type to say who they are.
+    pub enum SignInWith {
+        Username = "username",
+        UsernameOrAddress = "username,email",
+    }
 }
 
 /// The verified e-mail address of a user, as failures are counted by it. `None` where it has other

@@ -19,6 +19,7 @@ use super::delegation::Delegation;
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::Instant;
+use crate::words::named::named;
 use crate::words::scope::ScopeSet;
 use crate::words::session::SignIn;
 
@@ -68,14 +69,15 @@ pub struct AccessToken {
     pub confirmation: Option<KeyThumbprint>,
 }
 
-/// `GATEPOST_SCOPE_CLAIM`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScopeClaim {
-    /// Space-separated (RFC 9068 §2.2.3).
-    Text,
-    /// An array with one element for each scope, as resource servers of the IdentityServer family
-    /// read it.
-    Array,
+named! {
+    /// `GATEPOST_SCOPE_CLAIM`
+    pub enum ScopeClaim {
+        /// Space-separated (RFC 9068 §2.2.3).
+        Text = "string",
+        /// An array with one element for each scope, as resource servers of the IdentityServer
+        /// family read it.
+        Array = "array",
+    }
 }
 
 /// What the JWT form of a token has beside the token's own values.

@@ -10,6 +10,7 @@ use crate::token::client_secret::{self, BasicCredentials};
 use crate::words::client::{Client, ClientAuthenticationMethod};
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
+use crate::words::named::named;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::words::secret::SecretText;
@@ -28,13 +29,14 @@ pub struct PresentedClient {
     raw: Option<BasicCredentials>,
 }
 
-/// `GATEPOST_INVALID_CLIENT_STATUS`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidClientStatus {
-    /// 401 when the Authorization header was used, else 400 (RFC 6749 §5.2).
-    Standard,
-    /// Always 400. Older clients take a 401 for a transport error.
-    Always400,
+named! {
+    /// `GATEPOST_INVALID_CLIENT_STATUS`
+    pub enum InvalidClientStatus {
+        /// 401 when the Authorization header was used, else 400 (RFC 6749 §5.2).
+        Standard = "standard",
+        /// Always 400. Older clients take a 401 for a transport error.
+        Always400 = "400",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -76,13 +76,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         .parsed(&BASE_URL, BaseUrl::parse)
         .unwrap_or_else(BaseUrl::placeholder);
     let remember = reader.seconds(&REMEMBER_SESSION_LIFETIME);
-    let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
-    let statuses = [
-        ("standard", InvalidClientStatus::Standard),
-        ("400", InvalidClientStatus::Always400),
-    ];
     let switch = [("on", true), ("off", false)];
-    let same_site = [("lax", SameSite::Lax), ("none", SameSite::None)];
     let workers = reader.number_or(&WORKERS, cores.saturating_mul(4).clamp(16, 1_024));
     Config {
         database_url: database_url.unwrap_or_else(|| SecretText::new("")),
@@ -99,35 +93,34 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
             .parsed(&TRUSTED_PROXIES, reader::cidr_list)
             .unwrap_or_default(),
         log_level: log_level(reader),
-        log_format: reader.choice(&LOG_FORMAT, &formats, LogFormat::Text),
+        log_format: reader.choice(&LOG_FORMAT, &LogFormat::NAMED, LogFormat::Text),
         error_details: reader.choice(&ERROR_DETAILS, &[("off", false), ("on", true)], false),
         outbound_allow: reader
             .parsed(&OUTBOUND_ALLOW, reader::cidr_list)
             .unwrap_or_default(),
         ca_file: reader.parsed(&CA_FILE, reader::absolute_path),
-        cookie_same_site: reader.choice(&COOKIE_SAMESITE, &same_site, SameSite::Lax),
+        cookie_same_site: reader.choice(&COOKIE_SAMESITE, &SameSite::NAMED, SameSite::Lax),
         invalid_client_status: reader.choice(
             &INVALID_CLIENT_STATUS,
-            &statuses,
+            &InvalidClientStatus::NAMED,
             InvalidClientStatus::Standard,
         ),
-        scope_claim: reader.choice(
-            &SCOPE_CLAIM,
-            &[("string", ScopeClaim::Text), ("array", ScopeClaim::Array)],
-            ScopeClaim::Text,
-        ),
+        scope_claim: reader.choice(&SCOPE_CLAIM, &ScopeClaim::NAMED, ScopeClaim::Text),
         audit_days: reader.number(&AUDIT_DAYS),
         brand: brand(reader),
         language: language(reader),
         mail: mail(reader),
         key_days: key_days(reader),
         argon2: argon2(reader),
-        passwords: new_passwords(reader),
+        passwords: NewPasswords {
+            least: reader.number(&PASSWORD_MIN_LENGTH),
+            blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
+        },
         limits: limits(reader),
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
-        sign_in_with: sign_in_with(reader),
+        sign_in_with: reader.choice(&SIGN_IN_WITH, &SignInWith::NAMED, SignInWith::Username),
         pushed_requests: reader.choice(&PUSHED_REQUESTS, &switch, true),
         id_jag: reader.choice(&ID_JAG, &switch, false),
         client_assertions_name_issuer: reader.choice(
@@ -179,8 +172,7 @@ fn brand(reader: &mut Reader<'_>) -> Brand {
 }
 
 fn language(reader: &mut Reader<'_>) -> &'static str {
-    let tags = LANGUAGES.map(|tag| (tag, tag));
-    reader.choice(&LANGUAGE, &tags, "en")
+    reader.choice(&LANGUAGE, &LANGUAGES.map(|tag| (tag, tag)), "en")
 }
 
 /// `None` where no server is named: then there is no e-mail at all.
@@ -227,19 +219,12 @@ fn key_days(reader: &mut Reader<'_>) -> KeyDays {
     }
 }
 
-fn new_passwords(reader: &mut Reader<'_>) -> NewPasswords {
-    NewPasswords {
-        least: reader.number(&PASSWORD_MIN_LENGTH),
-        blocklist: reader.parsed(&PASSWORD_BLOCKLIST_FILE, reader::absolute_path),
+fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
+    Argon2Parameters {
+        memory_kib: reader.number(&ARGON2_MEMORY_KIB),
+        passes: reader.number(&ARGON2_PASSES),
+        lanes: reader.number(&ARGON2_LANES),
     }
-}
-
-fn sign_in_with(reader: &mut Reader<'_>) -> SignInWith {
-    let known = [
-        ("username", SignInWith::Username),
-        ("username,email", SignInWith::UsernameOrAddress),
-    ];
-    reader.choice(&SIGN_IN_WITH, &known, SignInWith::Username)
 }
 
 fn administration(reader: &mut Reader<'_>) -> Option<Administration> {
@@ -261,14 +246,6 @@ fn administration(reader: &mut Reader<'_>) -> Option<Administration> {
         reader.problem(ADMIN_ROLES.name, rule);
     }
     Some(administration)
-}
-
-fn argon2(reader: &mut Reader<'_>) -> Argon2Parameters {
-    Argon2Parameters {
-        memory_kib: reader.number(&ARGON2_MEMORY_KIB),
-        passes: reader.number(&ARGON2_PASSES),
-        lanes: reader.number(&ARGON2_LANES),
-    }
 }
 
 fn limits(reader: &mut Reader<'_>) -> Limits {
@@ -307,11 +284,7 @@ fn client_defaults(reader: &mut Reader<'_>, base_url: &BaseUrl) -> ClientDefault
             &AccessTokenTyp::NAMED,
             AccessTokenTyp::AtJwt,
         ),
-        minimum_acr: reader.choice(
-            &MINIMUM_ACR,
-            &Strength::ALL.map(|one| (one.as_str(), one)),
-            Strength::SignedIn,
-        ),
+        minimum_acr: reader.choice(&MINIMUM_ACR, &Strength::NAMED, Strength::SignedIn),
         issuer: base_url.as_str().to_owned(),
     }
 }

@@ -51,7 +51,7 @@ impl SmtpServer {
             Some((host, port)) if !port.ends_with(']') => {
                 (host, Some(port.parse().map_err(|_| rule)?))
             }
-            Some(_) | None => (place, None),
+            _ => (place, None),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);

@@ -23,6 +23,7 @@ use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::token::access_token::ScopeClaim;
 use gatepost_protocol::token::client_authentication::InvalidClientStatus;
 use gatepost_protocol::words::forwarded::Cidr;
+use gatepost_protocol::words::named::named;
 use gatepost_protocol::words::secret::SecretText;
 
 /// The languages of pages and letters, by their BCP 47 tags.
@@ -104,18 +105,20 @@ pub enum ListenAddress {
     Unix(PathBuf),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    Text,
-    Json,
+named! {
+    pub enum LogFormat {
+        Text = "text",
+        Json = "json",
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SameSite {
-    /// Sent with top-level navigation only.
-    Lax,
-    /// Sent inside frames of other sites, too.
-    None,
+named! {
+    pub enum SameSite {
+        /// Sent with top-level navigation only.
+        Lax = "lax",
+        /// Sent inside frames of other sites, too.
+        None = "none",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,20 +132,14 @@ pub struct Brand {
     pub help_url: Option<String>,
 }
 
+/// Red, green and blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Color {
-    pub red: u8,
-    pub green: u8,
-    pub blue: u8,
-}
+pub struct Color(pub [u8; 3]);
 
 impl fmt::Display for Color {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "#{:02x}{:02x}{:02x}",
-            self.red, self.green, self.blue
-        )
+        let Color([red, green, blue]) = self;
+        write!(formatter, "#{red:02x}{green:02x}{blue:02x}")
     }
 }
 

@@ -32,12 +32,8 @@ impl<'a> Reader<'a> {
     /// The given text, or the default's. Empty means absent, where empty is no value of its own.
     fn text(&self, setting: &'static Setting) -> Option<&'a str> {
         let counts = |text: &&str| !text.is_empty() || matches!(setting.kind, Kind::TextOrEmpty);
-        let default = if let Default::Is(text) = setting.default {
-            Some(text)
-        } else {
-            None
-        };
-        self.source.given(setting.name).filter(counts).or(default)
+        let given = self.source.given(setting.name).filter(counts);
+        given.or(setting.usual())
     }
 
     /// The typed value; `None` when absent, or when refused (then a problem is noted).
@@ -79,12 +75,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn number(&mut self, setting: &'static Setting) -> u32 {
-        let default = if let Default::Is(text) = setting.default {
-            text.parse().unwrap_or_default()
-        } else {
-            0
-        };
-        self.number_or(setting, default)
+        self.number_or(setting, setting.usual_number())
     }
 
     /// The same, where the default is computed.
@@ -99,12 +90,10 @@ impl<'a> Reader<'a> {
         read: impl Fn(&str) -> Option<u32>,
         otherwise: &str,
     ) -> u32 {
-        let (min, max) = if let Kind::Number(min, max) = setting.kind {
-            (min, max)
-        } else {
-            (0, u32::MAX)
-        };
         let Some(text) = self.text(setting) else {
+            return default;
+        };
+        let Kind::Number(min, max) = setting.kind else {
             return default;
         };
         if let Some(number) = read(text)
@@ -119,18 +108,10 @@ impl<'a> Reader<'a> {
 
     /// None where there is no default.
     pub(super) fn seconds(&mut self, setting: &'static Setting) -> Duration {
-        let default = if let Default::Is(text) = setting.default {
-            text.parse().unwrap_or_default()
-        } else {
-            0
-        };
         let read = |text: &str| digits(text).or_else(|| timestamp::seconds(text)?.try_into().ok());
-        Duration::from_secs(u64::from(self.within(
-            setting,
-            default,
-            read,
-            ", or a time as 90s, 15m, 12h or 30d",
-        )))
+        let otherwise = ", or a time as 90s, 15m, 12h or 30d";
+        let seconds = self.within(setting, setting.usual_number(), read, otherwise);
+        Duration::from_secs(u64::from(seconds))
     }
 
     /// A secret from its variable, or from the file another variable names, or else from a systemd
@@ -144,10 +125,8 @@ impl<'a> Reader<'a> {
         let file = self.parsed(file_setting, path);
         match (self.text(setting), file) {
             (Some(_), Some(_)) => {
-                self.problem(
-                    setting.name,
-                    format!("must not stand beside {}", file_setting.name),
-                );
+                let rule = format!("must not stand beside {}", file_setting.name);
+                self.problem(setting.name, rule);
                 None
             }
             (Some(text), None) => Some(SecretText::new(text)),
@@ -339,7 +318,7 @@ pub(super) fn color(text: &str) -> Parsed<Color> {
         .and_then(|digits| u32::from_str_radix(digits, 16).ok())
         .ok_or("must be a colour such as #1a2b3c")?;
     let [_, red, green, blue] = number.to_be_bytes();
-    Ok(Color { red, green, blue })
+    Ok(Color([red, green, blue]))
 }
 
 /// What stands on the pages: short, one line.

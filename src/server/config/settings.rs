@@ -242,6 +242,20 @@ impl Setting {
         (!matches!(self.kind, Kind::Secret)).then_some(flag)
     }
 
+    /// The text that stands for it where none is given.
+    pub(super) fn usual(&self) -> Option<&'static str> {
+        match self.default {
+            Default::Is(text) => Some(text),
+            Default::Required | Default::Described(_) => None,
+        }
+    }
+
+    /// The same as a number; 0 where there is none.
+    pub(super) fn usual_number(&self) -> u32 {
+        let number = self.usual().and_then(|text| text.parse().ok());
+        number.unwrap_or_default()
+    }
+
     pub fn default_text(&self) -> String {
         match self.default {
             Default::Required => String::from("required"),

@@ -197,23 +197,25 @@ pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
         if line.is_empty() || is_comment && !is_odd {
             continue;
         }
-        let parsed = match is_comment {
-            true => Err(
+        let parsed = if is_comment {
+            Err(
                 "must have no backslash at the end of a comment, and no carriage return in it: \
                  systemd, which reads this file for the service, goes on otherwise there",
-            ),
-            false => parse_line(line),
+            )
+        } else {
+            parse_line(line)
         };
-        match parsed {
+        let rule = match parsed {
             Ok((name, _)) if pairs.iter().any(|(seen, _)| *seen == name) => {
-                problems.push(Problem::new(
-                    format!("line {}", index + 1),
-                    "sets a variable that an earlier line has set",
-                ));
+                "sets a variable that an earlier line has set"
             }
-            Ok(pair) => pairs.push(pair),
-            Err(rule) => problems.push(Problem::new(format!("line {}", index + 1), rule)),
-        }
+            Ok(pair) => {
+                pairs.push(pair);
+                continue;
+            }
+            Err(rule) => rule,
+        };
+        problems.push(Problem::new(format!("line {}", index + 1), rule));
     }
     (pairs, problems)
 }

@@ -66,7 +66,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         |signed_in| match request.method {
             Method::Post => take(signed_in),
             _ => {
-                let query = Parameters::parse(request.query.as_bytes())?;
+                let query = request.query_parameters()?;
                 let outcome = linked::signed_in_anew(signed_in, &query);
                 draw(signed_in, 200, outcome)
             }

@@ -435,24 +435,22 @@ impl Granted<'_> {
             userinfo: request.claims.userinfo.iter().cloned().collect(),
             id_token: request.claims.id_token.iter().cloned().collect(),
         };
-        let code = match request.response_type.code {
-            true => {
-                let code = self.authorization_code(&sign_in, &claims);
-                Some(issue::authorization_code(app, &code).ok_or_else(|| visit.too_long())?)
-            }
-            false => None,
+        let code = if request.response_type.code {
+            let code = self.authorization_code(&sign_in, &claims);
+            Some(issue::authorization_code(app, &code).ok_or_else(|| visit.too_long())?)
+        } else {
+            None
         };
         // Whom an access token through the browser is for. A resource whose scopes the user
         // unticked is not to be had.
-        let narrowed = match request.response_type.token {
-            true => {
-                let catalogue = &visit.snapshot.catalogue;
-                let resources = &request.resources;
-                let narrowed = narrow(self.scope, &[], resources, catalogue, app.issuer());
-                let code = AuthorizeErrorCode::InvalidTarget;
-                Some(narrowed.map_err(|error| visit.refuse_with(code, error.reason))?)
-            }
-            false => None,
+        let narrowed = if request.response_type.token {
+            let catalogue = &visit.snapshot.catalogue;
+            let resources = &request.resources;
+            let narrowed = narrow(self.scope, &[], resources, catalogue, app.issuer());
+            let code = AuthorizeErrorCode::InvalidTarget;
+            Some(narrowed.map_err(|error| visit.refuse_with(code, error.reason))?)
+        } else {
+            None
         };
         let issue = Issue {
             app,

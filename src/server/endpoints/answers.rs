@@ -12,7 +12,7 @@ use super::static_files;
 use crate::app::App;
 use crate::config::Config;
 use crate::http::{Body, Note, Request, Response};
-use crate::pages::error::{self, Problem};
+use crate::pages::error::{self, Besides, Problem};
 use crate::pages::frame::{self, Chrome};
 use crate::pages::language::Language;
 use gatepost_protocol::authorize::authorize_request::{
@@ -246,14 +246,13 @@ pub fn error_page_with(
         .client_id
         .and_then(|client_id| presentation.app?.known_client(client_id));
     let sentence = explained(presentation.config, reason.description(), (reason, detail));
-    let markup = error::page(
-        presentation.chrome(ui_locales),
-        problem,
-        Some(reason.code()),
-        &sentence,
-        sign_in.or(own.as_deref()),
-        client.as_ref().map(|known| &known.client),
-    );
+    let besides = Besides {
+        code: Some(reason.code()),
+        description: &sentence,
+        way_on: sign_in.or(own.as_deref()),
+        client: client.as_ref().map(|known| &known.client),
+    };
+    let markup = error::page(presentation.chrome(ui_locales), problem, besides);
     noted(plain_page(problem.status(), markup), reason)
 }
 
@@ -263,11 +262,12 @@ pub fn refusal_page(
     status: u16,
     description: &'static str,
 ) -> Response {
-    let chrome = presentation.chrome("");
-    plain_page(
-        status,
-        error::page(chrome, problem_of(status), None, description, None, None),
-    )
+    let besides = Besides {
+        description,
+        ..Besides::default()
+    };
+    let markup = error::page(presentation.chrome(""), problem_of(status), besides);
+    plain_page(status, markup)
 }
 
 /// The kind of error page that goes with a status.
@@ -387,6 +387,13 @@ pub fn noted(mut response: Response, reason: Reason) -> Response {
 /// To somebody who shall come back later: seconds, at least one.
 pub fn retry_after(response: Response, wait: Duration) -> Response {
     response.header("Retry-After", wait.as_secs().max(1).to_string())
+}
+
+/// The same for a page that says that there were too many tries.
+pub fn turned_away(page: Response, reason: Reason, wait: Duration) -> Response {
+    let mut page = retry_after(noted(page, reason), wait);
+    page.status = 429;
+    page
 }
 
 pub fn no_store(response: Response) -> Response {

@@ -35,7 +35,7 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
             someone_else: true,
             provider: None,
         }),
-        Some(_) | None => Err(unknown_action()),
+        _ => Err(unknown_action()),
     }
 }
 
@@ -114,9 +114,9 @@ pub fn draw(
                 request: &visit.request,
                 client,
                 catalogue: &visit.snapshot.catalogue,
+                account: turn.present.account(),
+                may_remember,
             },
-            turn.present.account(),
-            may_remember,
             drawn_again,
         )
     });

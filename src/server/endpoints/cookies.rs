@@ -114,7 +114,7 @@ pub fn set_sealed_pre_session(
     seal: &str,
     max_age: u32,
 ) -> Response {
-    let value = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
+    let value = random::text::<16>();
     set(
         config,
         response,
@@ -161,7 +161,7 @@ pub fn browser_state(config: &Config, request: &Request) -> Option<SecretText> {
 
 /// A fresh browser state. A frame that compares states sees that something changed.
 pub fn new_browser_state() -> SecretText {
-    SecretText::new(URL_SAFE_NO_PAD.encode(random::bytes::<16>()))
+    SecretText::new(random::text::<16>())
 }
 
 /// Gives this browser a state. A script in a frame of any site reads it, so it is never `HttpOnly`,

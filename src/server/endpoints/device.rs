@@ -4,8 +4,6 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -42,7 +40,7 @@ pub fn open(app: &App, request: &Request) -> Result<Opening, Failure> {
         };
         Some(code)
     } else {
-        let query = Parameters::parse(request.query.as_bytes())?;
+        let query = request.query_parameters()?;
         let code = query.bounded("user_code", parameters::OTHER)?;
         // Anything but a code is left out: an address must not put words into our page.
         code.and_then(UserCode::parse)
@@ -52,18 +50,17 @@ pub fn open(app: &App, request: &Request) -> Result<Opening, Failure> {
 
 /// Whether the address has a sealed request: a post to it answers the question about the device.
 pub fn has_request(request: &Request) -> Result<bool, Failure> {
-    Ok(Parameters::parse(request.query.as_bytes())?.was_sent("r"))
+    Ok(request.query_parameters()?.was_sent("r"))
 }
 
 /// Asks for the code. One that is known already is to be held against the device.
 pub fn ask(app: &App, request: &Request, code: Option<&UserCode>) -> Response {
-    draw(app, request, 200, code, None)
+    draw(app, request, code, None)
 }
 
 fn draw(
     app: &App,
     request: &Request,
-    status: u16,
     code: Option<&UserCode>,
     problem: Option<UserCodeProblem>,
 ) -> Response {
@@ -76,7 +73,7 @@ fn draw(
     };
     let code = code.map(|code| code.to_string()).unwrap_or_default();
     let page = pages::consent::user_code_page(presentation.chrome(""), form, &code, problem);
-    browser.carried_by(&app.config, answers::form_page(status, page))
+    browser.carried_by(&app.config, answers::form_page(200, page))
 }
 
 fn take_code(app: &App, request: &Request) -> Result<Opening, Failure> {
@@ -84,7 +81,7 @@ fn take_code(app: &App, request: &Request) -> Result<Opening, Failure> {
     let typed = form.bounded("user_code", parameters::OTHER)?;
     let code = typed.and_then(UserCode::parse);
     let again = |problem, reason| {
-        let page = draw(app, request, 200, code.as_ref(), Some(problem));
+        let page = draw(app, request, code.as_ref(), Some(problem));
         Ok(Opening::Answer(answers::noted(page, reason)))
     };
     let browser = cookies::pre_session(&app.config, request);
@@ -100,9 +97,9 @@ fn take_code(app: &App, request: &Request) -> Result<Opening, Failure> {
         let problem = UserCodeProblem::TooMany {
             minutes: answers::minutes(wait),
         };
-        let page = draw(app, request, 429, code.as_ref(), Some(problem));
-        let page = answers::noted(page, Reason::TooManyUserCodes);
-        return Ok(Opening::Answer(answers::retry_after(page, wait)));
+        let page = draw(app, request, code.as_ref(), Some(problem));
+        let page = answers::turned_away(page, Reason::TooManyUserCodes, wait);
+        return Ok(Opening::Answer(page));
     }
     let found = code
         .clone()
@@ -132,7 +129,7 @@ const CROWDED: Duration = Duration::from_secs(60);
 /// Answers a device authorization request.
 pub fn authorize(app: &App, request: &Request) -> Result<Response, Failure> {
     require_form(request, 400)?;
-    let parameters = Parameters::parse(&request.body)?;
+    let parameters = request.form_parameters()?;
     refuse_parameters_in_query(request, &PARAMETERS)?;
     parameters.refuse_repeated(&SINGLE_PARAMETERS)?;
     app.require_fresh_registry()?;
@@ -167,10 +164,7 @@ fn answer(
     let asking = (client.client_id.clone(), Source::of(request.source));
     let counted = app.device_authorizations.count(asking, app.now());
     counted.map_err(|wait| throttled(Reason::TooManyDeviceAuthorizations, wait))?;
-    let device_code = SecretText::new(format!(
-        "{PREFIX}{}",
-        URL_SAFE_NO_PAD.encode(random::bytes::<32>())
-    ));
+    let device_code = SecretText::new(format!("{PREFIX}{}", random::text::<32>()));
     for _ in 0..DRAWINGS {
         let Some(user_code) = UserCode::draw(&random::bytes::<32>()) else {
             continue;

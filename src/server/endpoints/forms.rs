@@ -29,7 +29,7 @@ pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
 
 /// Parameters in the URL end up in logs: refused even where the body has them too.
 pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(), Failure> {
-    let query = Parameters::parse(request.query.as_bytes())?;
+    let query = request.query_parameters()?;
     if known_parameter_in_query(&query, known) {
         Err(Failure::bad_request(Reason::ParameterInQuery))
     } else {
@@ -132,7 +132,7 @@ pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {
     );
     sender.map_err(|reason| Failure::refused(403, TokenErrorCode::InvalidRequest, reason))?;
     require_form(request, 415)?;
-    let form = Parameters::parse(&request.body)?;
+    let form = request.form_parameters()?;
     form.single("form_token")?;
     Ok(form)
 }

@@ -59,7 +59,7 @@ pub fn says_someone_else(request: &Request) -> bool {
 }
 
 fn says(request: &Request, parameter: &str) -> bool {
-    let query = Parameters::parse(request.query.as_bytes()).unwrap_or_default();
+    let query = request.query_parameters().unwrap_or_default();
     query.single(parameter).is_ok_and(|said| said.is_some())
 }
 
@@ -88,7 +88,7 @@ pub fn after_mail_link(app: &App, address: String, username: &str, sealed: &str)
 
 /// Who has just set their password, for this request.
 fn password_set(turn: Turn<'_>) -> Option<PasswordSetNote> {
-    let query = Parameters::parse(turn.request.query.as_bytes()).ok()?;
+    let query = turn.request.query_parameters().ok()?;
     let text = query.bounded(PASSWORD_SET, parameters::HANDLE).ok()??;
     let note: PasswordSetNote = turn.app.vault.mail_links.open_text(NOTE_PREFIX, text)?;
     note.is_for(&turn.visit.sealed).then_some(note)
@@ -117,8 +117,8 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
             provider: None,
         }),
         None if of_login => sign_in(turn, &form),
-        Some(_) | None if of_login => Err(unknown_action()),
-        Some(_) | None => take_stale(turn, &form, decision),
+        _ if of_login => Err(unknown_action()),
+        _ => take_stale(turn, &form, decision),
     }
 }
 
@@ -136,7 +136,7 @@ fn take_stale(turn: Turn<'_>, form: &Parameters, decision: Option<&str>) -> Resu
             }
             // The account that they chose may be another one than is signed in now.
             Some("continue") => return Ok(Taken::Answer(offer(signed_in, 200, true))),
-            Some(_) | None => {}
+            _ => {}
         }
     }
     let drawn = Drawn {
@@ -170,18 +170,13 @@ fn names_no_other(
 }
 
 fn sign_in(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
-    if let Some(provider) = form.single("identity_provider")? {
-        return match turn.visit.choices().offers(provider) {
-            true => Ok(Taken::OtherWay {
-                someone_else: turn.someone_else,
-                provider: Some(provider.to_owned()),
-            }),
-            false => Err(unknown_action()),
-        };
-    }
-    match turn.visit.ways_in()?.password {
-        true => by_password(turn, form),
-        false => Err(unknown_action()),
+    match form.single("identity_provider")? {
+        Some(provider) if turn.visit.choices().offers(provider) => Ok(Taken::OtherWay {
+            someone_else: turn.someone_else,
+            provider: Some(provider.to_owned()),
+        }),
+        None if turn.visit.ways_in()?.password => by_password(turn, form),
+        _ => Err(unknown_action()),
     }
 }
 
@@ -337,9 +332,10 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     } = turn;
     let browser = Browser::of(&app.config, turn.request);
     let choices = visit.choices();
-    let options = match choices.password {
-        true => webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[]),
-        false => None,
+    let options = if choices.password {
+        webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[])
+    } else {
+        None
     };
     let has_letters = app.letters.from().is_some() && choices.password;
     let forgotten = has_letters.then(|| turn.action(FORGOTTEN));
@@ -359,7 +355,7 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
         passkey_is_set: visit.client_id().is_none() && says(turn.request, PASSKEY_SET),
         username: match &note {
             Some(note) if drawn.username.is_empty() => &note.username,
-            Some(_) | None => drawn.username,
+            _ => drawn.username,
         },
         remember: app.config.remember_session_lifetime.map(|_| is_ticked),
         passkey: options.as_deref().map(|options| AskPasskey {
@@ -376,7 +372,7 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
     let problem = drawn
         .problem
         .or(is_expired.then_some(LoginProblem::PageExpired));
-    let page = pages::login::page(turn.chrome(), form, purpose, &choices, shown, problem);
+    let page = pages::login::page(form, purpose, &choices, shown, problem);
     browser.carried_by(&app.config, answers::scripted_page(200, page))
 }
 
@@ -395,14 +391,7 @@ fn offer(turn: InSession<'_>, status: u16, drawn_again: bool) -> Response {
     let page = turn.with_form(PAGE, Form::SelectAccount, |form| {
         let account = turn.present.account();
         let is_open = status == 200;
-        pages::login::chooser_page(
-            turn.chrome(),
-            form,
-            turn.purpose(),
-            account,
-            is_open,
-            drawn_again,
-        )
+        pages::login::chooser_page(form, turn.purpose(), account, is_open, drawn_again)
     });
     answers::scripted_page(status, page)
 }

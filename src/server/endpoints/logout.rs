@@ -24,31 +24,22 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let sign_out = SignOut::reopen(app, request)?;
     let present = PresentSession::find(app, request)?;
     match (request.method, &present, sign_out.next(present.as_ref())) {
-        (Method::Post, Some(present), _) => take(app, request, &sign_out, present),
-        (_, Some(present), SignOutStep::Ask) => Ok(draw(app, request, &sign_out, present, false)),
+        (Method::Post, Some(present), _) => take(&sign_out, present),
+        (_, Some(present), SignOutStep::Ask) => Ok(draw(&sign_out, present, false)),
         (Method::Head, _, _) => Ok(answers::nothing_to_show()),
-        (_, present, _) => sign_out.finish(app, request, present.as_ref()),
+        (_, present, _) => sign_out.finish(present.as_ref()),
     }
 }
 
-fn take(
-    app: &App,
-    request: &Request,
-    sign_out: &SignOut,
-    present: &PresentSession,
-) -> Result<Response, Failure> {
+fn take(sign_out: &SignOut<'_>, present: &PresentSession) -> Result<Response, Failure> {
+    let SignOut { app, request, .. } = *sign_out;
     let form = forms::read_post(app, request)?;
-    if !forms::matches(
-        app,
-        Form::Logout,
-        &sign_out.sealed,
-        Some(&present.handle.random),
-        &form,
-    ) {
-        return Ok(draw(app, request, sign_out, present, true));
+    let browser = Some(&present.handle.random);
+    if !forms::matches(app, Form::Logout, &sign_out.sealed, browser, &form) {
+        return Ok(draw(sign_out, present, true));
     }
     match form.single("decision")? {
-        Some("sign_out") => sign_out.finish(app, request, Some(present)),
+        Some("sign_out") => sign_out.finish(Some(present)),
         Some("stay") => {
             let home = format!("{}/", app.config.base_url.path());
             let presentation = Presentation::of(app, request);
@@ -56,20 +47,15 @@ fn take(
                 presentation.in_language_of(home, sign_out.ui_locales()),
             ))
         }
-        Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+        _ => Err(Failure::bad_request(Reason::UnknownPageAction)),
     }
 }
 
-fn draw(
-    app: &App,
-    request: &Request,
-    sign_out: &SignOut,
-    present: &PresentSession,
-    drawn_again: bool,
-) -> Response {
+fn draw(sign_out: &SignOut<'_>, present: &PresentSession, drawn_again: bool) -> Response {
+    let SignOut { app, request, .. } = *sign_out;
     let token = forms::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
     let presentation = Presentation::of(app, request);
-    let action = presentation.in_its_language(sign_out.page(app));
+    let action = presentation.in_its_language(sign_out.page());
     let chrome = presentation.chrome(sign_out.ui_locales());
     let form = PageForm {
         action: &action,

@@ -32,7 +32,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         return Err(Failure::refused(404, code, Reason::NotFound));
     }
     require_form(request, 400)?;
-    let parameters = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    let parameters = request.form_parameters().map_err(Failure::bad_request)?;
     refuse_parameters_in_query(request, &CREDENTIALS)?;
     app.require_fresh_registry()?;
     let now = app.now();

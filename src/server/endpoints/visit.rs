@@ -71,9 +71,9 @@ impl Visit {
     pub fn begin(app: &App, request: &Request) -> Result<Visit, Failure> {
         let parameters = &if request.method == Method::Post {
             require_form(request, 415)?;
-            Parameters::parse(&request.body)?
+            request.form_parameters()?
         } else {
-            Parameters::parse(request.query.as_bytes())?
+            request.query_parameters()?
         };
         let visit = Visit::from_parameters(app, parameters)?;
         let must_push = visit
@@ -395,9 +395,10 @@ fn unknown(client_id: &ClientId) -> AuthorizeError {
     }
     AuthorizeError::Page {
         client_id: None,
-        reason: match is_document {
-            true => Reason::UnregisteredDocument,
-            false => Reason::UnknownClient,
+        reason: if is_document {
+            Reason::UnregisteredDocument
+        } else {
+            Reason::UnknownClient
         },
         detail: None,
     }
@@ -561,6 +562,7 @@ impl<'a, S> Turn<'a, S> {
     /// What the sign-in pages say about the request.
     pub fn purpose(&self) -> SignInFor<'a> {
         SignInFor {
+            chrome: self.chrome(),
             request: &self.visit.request,
             client: self.visit.registration(),
             catalogue: &self.visit.snapshot.catalogue,

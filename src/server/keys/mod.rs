@@ -8,6 +8,8 @@ pub mod signing;
 
 /// Randomness from the operating system.
 pub mod random {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use rand::TryRng;
     use rand::rngs::SysRng;
 
@@ -19,5 +21,10 @@ pub mod random {
             std::process::abort();
         }
         bytes
+    }
+
+    /// As many, in base64url.
+    pub fn text<const N: usize>() -> String {
+        URL_SAFE_NO_PAD.encode(bytes::<N>())
     }
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, client_logo, document, document_with, done,
-    field_problem, hidden, link_button, script,
+    Account, Chrome, PageForm, about, about_account, button, client_logo, done, field_problem,
+    headed, hidden, link_button, primary_button, script,
 };
 use crate::pages::login::tenant_notice;
 use crate::pages::moment::at;
@@ -117,7 +117,7 @@ impl AccountProblem {
     pub(super) fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
         let (field, sentence) = match self {
             AccountProblem::TooManyAttempts { minutes } => {
-                return (None, texts.too_many_attempts.fill(&texts.minutes(minutes)));
+                return (None, texts.wait(minutes));
             }
             AccountProblem::NewPasswordUnfit(flaw) => {
                 return (Some("new-password"), unfit(texts, flaw));
@@ -197,7 +197,6 @@ pub fn page(
         sessions: holdings.sessions,
     };
     let card = html! {
-        h1 { (texts.account_title) }
         p .lead { (about_account(texts.signed_in_as, account)) }
         (tenant_notice(texts, catalogue, present.tenant.as_ref()))
         p { a href=(sign_out) { (texts.sign_out) } }
@@ -221,26 +220,25 @@ pub fn page(
         (script(chrome, "times.js"))
         @if holdings.has_passkeys { (script(chrome, "passkey.js")) }
     };
-    document_with(chrome, problem.is_some(), texts.account_title, card)
+    headed(chrome, problem.is_some(), texts.account_title, &card)
 }
 
 pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
-    let done = |sentence: Markup| done(&sentence);
     match outcome {
-        Outcome::SessionEnded => done(html! { (texts.session_ended) }),
-        Outcome::OtherSessionsEnded => done(html! { (texts.other_sessions_ended) }),
+        Outcome::SessionEnded => done(texts.session_ended),
+        Outcome::OtherSessionsEnded => done(texts.other_sessions_ended),
         Outcome::AccessWithdrawn(name) => done(about(texts.access_withdrawn, name)),
-        Outcome::PasswordChanged => done(html! { (texts.password_changed) }),
-        Outcome::SignedInAnew => done(html! { (texts.signed_in_anew) }),
+        Outcome::PasswordChanged => done(texts.password_changed),
+        Outcome::SignedInAnew => done(texts.signed_in_anew),
         Outcome::IdentityLinked(provider) => done(about(texts.identity_linked, provider)),
         Outcome::IdentityLinkedAlready(provider) => {
             done(about(texts.identity_linked_already, provider))
         }
         Outcome::IdentityUnlinked(provider) => done(about(texts.identity_unlinked, provider)),
-        Outcome::FactorAdded => done(html! { (texts.factor_added) }),
-        Outcome::FactorRemoved => done(html! { (texts.factor_removed) }),
+        Outcome::FactorAdded => done(texts.factor_added),
+        Outcome::FactorRemoved => done(texts.factor_removed),
         Outcome::AddressLetterSent(address) => done(about(texts.address_letter_sent, address)),
-        Outcome::AddressChanged => done(html! { (texts.address_changed) }),
+        Outcome::AddressChanged => done(texts.address_changed),
         Outcome::Problem(problem) => {
             let (field, sentence) = problem.told(texts);
             field_problem(texts, field, &sentence)
@@ -354,9 +352,7 @@ fn linked_identity(texts: &Texts, catalogue: &Catalogue, identity: &LinkedIdenti
 fn linking(texts: &Texts, form: PageForm<'_>, provider: &IdentityProvider) -> Markup {
     form.of(&html! {
         (hidden("provider", &provider.name))
-        button type="submit" name="decision" value="link" {
-            (about(texts.link_account_at, &provider.display_name))
-        }
+        (button("link", about(texts.link_account_at, &provider.display_name)))
     })
 }
 
@@ -387,9 +383,7 @@ fn password(
                     readonly;
                 (present.draw(wrong)) (new.draw(wrong)) (again.draw(wrong))
                 div .actions {
-                    button .primary type="submit" name="decision" value="change_password" {
-                        (texts.change_password)
-                    }
+                    (primary_button("change_password", texts.change_password))
                 }
             }))
         }
@@ -414,11 +408,7 @@ fn address(
                         autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
                         aria-describedby=[is_wrong.then_some("problem")];
                 }
-                div .actions {
-                    button type="submit" name="decision" value="change_address" {
-                        (texts.change_address)
-                    }
-                }
+                div .actions { (button("change_address", texts.change_address)) }
             }))
         }
     }
@@ -438,6 +428,16 @@ fn present_address(texts: &Texts, claims: &Map<String, Value>) -> Markup {
     }
 }
 
+/// An account elsewhere that may become a way in.
+#[derive(Clone, Copy, Debug)]
+pub struct OfferedLink<'a> {
+    pub provider: &'a IdentityProvider,
+    pub subject: &'a str,
+    /// What they are called there.
+    pub label: Option<&'a str>,
+    pub sealed: &'a str,
+}
+
 /// Asks whether to link an account elsewhere. The form posts `form_token`, `offer` (the account
 /// elsewhere, sealed) and `decision` as `confirm_link`; saying no is a link back to where the form
 /// goes.
@@ -445,45 +445,30 @@ pub fn link_page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     account: Account<'_>,
-    provider: &IdentityProvider,
-    subject: &str,
-    label: Option<&str>,
-    offer: &str,
+    offered: OfferedLink<'_>,
 ) -> Markup {
     let texts = chrome.texts;
-    document(
-        chrome,
-        texts.link_title,
-        html! {
-            h1 { (texts.link_title) }
-            p .lead { (about(texts.your_account_at, &provider.display_name)) }
-            (account_elsewhere(texts, subject, label))
-            p { (about_account(texts.link_to_account, account)) }
-            p .hint { (texts.link_warning) }
-            (form.of(&html! {
-                (hidden("offer", offer))
-                div .actions {
-                    button .primary type="submit" name="decision" value="confirm_link" {
-                        (texts.link)
-                    }
-                    a .button href=(form.action) { (texts.cancel) }
-                }
-            }))
-        },
-    )
-}
-
-fn account_elsewhere(texts: &Texts, subject: &str, label: Option<&str>) -> Markup {
-    html! {
+    let card = html! {
+        p .lead { (about(texts.your_account_at, &offered.provider.display_name)) }
         div .details {
             dl {
-                @if let Some(label) = label {
+                @if let Some(label) = offered.label {
                     dt { (texts.known_there_as) }
                     dd { bdi { (label) } }
                 }
                 dt { (texts.identifier_there) }
-                dd { bdi { (readable(subject)) } }
+                dd { bdi { (readable(offered.subject)) } }
             }
         }
-    }
+        p { (about_account(texts.link_to_account, account)) }
+        p .hint { (texts.link_warning) }
+        (form.of(&html! {
+            (hidden("offer", offered.sealed))
+            div .actions {
+                (primary_button("confirm_link", texts.link))
+                a .button href=(form.action) { (texts.cancel) }
+            }
+        }))
+    };
+    headed(chrome, false, texts.link_title, &card)
 }

@@ -1,6 +1,6 @@
 //! The operator's colour as a stylesheet: the content security policy allows no inline style.
 
-use crate::config;
+use crate::config::Color;
 
 /// The least contrast of text with what it stands on (WCAG 2.2 §1.4.3, level AA).
 const LEAST_CONTRAST: f64 = 4.5;
@@ -14,32 +14,19 @@ const BLACK: Color = Color([0; 3]);
 const HOVER_SHIFT: u16 = 26;
 
 /// The stylesheet served at `/static/brand.css`.
-pub fn brand_css(color: config::Color) -> String {
-    let accent = Color([color.red, color.green, color.blue]);
+pub fn brand_css(accent: Color) -> String {
     let (on_accent, away) = accent.legible();
-    let buttons = format!(
-        "--accent:{};--on-accent:{};--accent-hover:{};",
-        accent.css(),
-        on_accent.css(),
-        accent.towards(away, HOVER_SHIFT).css()
-    );
-    let light = accent.until_legible_on(LIGHT_GROUND, BLACK).css();
-    let dark = accent.until_legible_on(DARK_GROUND, WHITE).css();
+    let hover = accent.towards(away, HOVER_SHIFT);
+    let buttons = format!("--accent:{accent};--on-accent:{on_accent};--accent-hover:{hover};");
+    let light = accent.until_legible_on(LIGHT_GROUND, BLACK);
+    let dark = accent.until_legible_on(DARK_GROUND, WHITE);
     format!(
         ":root{{{buttons}--link:{light}}}\n\
          @media (prefers-color-scheme:dark){{:root{{{buttons}--link:{dark}}}}}\n"
     )
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Color([u8; 3]);
-
 impl Color {
-    fn css(self) -> String {
-        let Color([red, green, blue]) = self;
-        format!("#{red:02x}{green:02x}{blue:02x}")
-    }
-
     /// Relative luminance (WCAG 2.2), 0 to 1.
     fn luminance(self) -> f64 {
         let [red, green, blue] = self.0.map(|channel| {
@@ -97,10 +84,6 @@ mod tests {
     use super::*;
 
     const STYLESHEET: &str = include_str!("../../../static/app.css");
-
-    fn branded(Color([red, green, blue]): Color) -> String {
-        brand_css(config::Color { red, green, blue })
-    }
 
     fn parse(text: &str) -> Option<Color> {
         let [_, red, green, blue] = u32::from_str_radix(text.strip_prefix('#')?, 16)
@@ -181,7 +164,7 @@ mod tests {
             .map(|red| steps.map(|green| steps.map(|blue| Color([red, green, blue]))))
             .into_iter();
         for color in colors.flatten().flatten() {
-            let css = branded(color);
+            let css = brand_css(color);
             for (brand, fixed) in palettes(&css).iter().zip(palettes(STYLESHEET)) {
                 assert!(
                     contrast(brand, "accent", "on-accent") >= LEAST_CONTRAST,
@@ -211,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_legible_brand_colour_stays_as_it_is() {
-        let css = branded(Color([0x1f, 0x5f, 0x8b]));
+        let css = brand_css(Color([0x1f, 0x5f, 0x8b]));
         assert!(
             css.starts_with(":root{--accent:#1f5f8b;--on-accent:#ffffff;")
                 && css.contains("--link:#1f5f8b}")

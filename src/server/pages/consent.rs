@@ -4,8 +4,8 @@
 use maud::{Markup, html};
 
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, client_links, client_logo, document,
-    document_with, problem_notice, session_changed, submit,
+    Account, Chrome, PageForm, about, about_account, button, client_links, client_logo,
+    document_with, field_problem, headed, primary_button, session_changed, submit,
 };
 use crate::pages::texts::Texts;
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
@@ -17,29 +17,27 @@ use gatepost_protocol::words::redirect_uri::RedirectTarget;
 use gatepost_protocol::words::scope::ScopeKind;
 use gatepost_protocol::words::web_url::WebUrl;
 
-/// What is asked of the person: the request, who made it, and the scopes that there are.
+/// What is asked of a person: the request, who made it, and the scopes that there are.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     pub request: &'a AuthorizeRequest,
     pub client: &'a Client,
     pub catalogue: &'a Catalogue,
+    pub account: Account<'a>,
+    /// Whether they may have their answer remembered.
+    pub may_remember: bool,
 }
 
 /// The consent page. The main form posts `form_token`, `scope` for each ticked scope (never the
 /// required ones), `remember=true` and `decision` as `allow` or `deny`; the small one `form_token`
 /// and `decision=another`.
-pub fn page(
-    chrome: Chrome<'_>,
-    form: PageForm<'_>,
-    asked: Asked<'_>,
-    account: Account<'_>,
-    may_remember: bool,
-    drawn_again: bool,
-) -> Markup {
+pub fn page(chrome: Chrome<'_>, form: PageForm<'_>, asked: Asked<'_>, drawn_again: bool) -> Markup {
     let Asked {
         request,
         client,
         catalogue,
+        account,
+        may_remember,
     } = asked;
     let texts = chrome.texts;
     let name = chrome.name_of(client);
@@ -108,8 +106,8 @@ pub fn page(
                 }
             }
             div .actions {
-                button .primary type="submit" name="decision" value="allow" { (texts.allow) }
-                button type="submit" name="decision" value="deny" { (texts.deny) }
+                (primary_button("allow", texts.allow))
+                (button("deny", texts.deny))
             }
         }))
         (client_links(chrome, client))
@@ -196,15 +194,15 @@ pub enum UserCodeProblem {
 
 impl UserCodeProblem {
     fn told(self, texts: &Texts) -> Markup {
-        let of_code = |sentence| html! { p { a href="#user-code" { (sentence) } } };
-        match self {
-            UserCodeProblem::Missing => of_code(texts.device_code_missing),
-            UserCodeProblem::Wrong => of_code(texts.device_code_wrong),
+        let (field, sentence) = match self {
+            UserCodeProblem::Missing => (Some("user-code"), texts.device_code_missing),
+            UserCodeProblem::Wrong => (Some("user-code"), texts.device_code_wrong),
             UserCodeProblem::TooMany { minutes } => {
-                html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
+                return field_problem(texts, None, &texts.wait(minutes));
             }
-            UserCodeProblem::PageExpired => html! { p { (texts.device_page_expired) } },
-        }
+            UserCodeProblem::PageExpired => (None, texts.device_page_expired),
+        };
+        field_problem(texts, field, sentence)
     }
 }
 
@@ -219,15 +217,14 @@ pub fn user_code_page(
     let texts = chrome.texts;
     let to_be_compared = !user_code.is_empty() && problem.is_none();
     let card = html! {
-        h1 { (texts.device_title) }
         p .lead { @if to_be_compared { (texts.device_compare) } @else { (texts.device_hint) } }
-        @if let Some(problem) = problem { (problem_notice(texts, &problem.told(texts))) }
+        @if let Some(problem) = problem { (problem.told(texts)) }
         (form.of(&html! {
             (user_code_field(texts, user_code, problem))
             (submit(texts.device_continue))
         }))
     };
-    document_with(chrome, problem.is_some(), texts.device_title, card)
+    headed(chrome, problem.is_some(), texts.device_title, &card)
 }
 
 fn user_code_field(texts: &Texts, typed: &str, problem: Option<UserCodeProblem>) -> Markup {
@@ -251,13 +248,11 @@ fn user_code_field(texts: &Texts, typed: &str, problem: Option<UserCodeProblem>)
 /// What became of a device.
 pub fn decided_page(chrome: Chrome<'_>, client: &Client, allowed: bool) -> Markup {
     let texts = chrome.texts;
-    let (title, hint) = match allowed {
-        true => (texts.device_connected_title, texts.device_connected_hint),
-        false => (texts.device_denied_title, texts.device_denied_hint),
+    let (title, hint) = if allowed {
+        (texts.device_connected_title, texts.device_connected_hint)
+    } else {
+        (texts.device_denied_title, texts.device_denied_hint)
     };
-    document(
-        chrome,
-        title,
-        html! { h1 { (title) } p .lead { (about(hint, chrome.name_of(client))) } },
-    )
+    let card = html! { p .lead { (about(hint, chrome.name_of(client))) } };
+    headed(chrome, false, title, &card)
 }

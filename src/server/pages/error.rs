@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, back_to, button_to, document, help, web_link};
+use crate::pages::frame::{Chrome, back_to, button_to, headed, help, web_link};
 use crate::pages::texts::{Text, Texts};
 use gatepost_protocol::words::client::Client;
 
@@ -47,16 +47,6 @@ pub enum Problem {
 impl Problem {
     pub const fn status(self) -> u16 {
         match self {
-            Problem::BadRequest
-            | Problem::NotRegistered
-            | Problem::RequestExpired
-            | Problem::RequestUsed
-            | Problem::PageExpired
-            | Problem::DevicePageExpired
-            | Problem::LogoutPageExpired
-            | Problem::RoundTripOver
-            | Problem::LinkOver
-            | Problem::NotBelieved => 400,
             Problem::Forbidden
             | Problem::NotProvisioned
             | Problem::AccountDisabled
@@ -67,6 +57,7 @@ impl Problem {
             Problem::TooManyRequests { .. } => 429,
             Problem::Internal => 500,
             Problem::Unavailable => 503,
+            _ => 400,
         }
     }
 
@@ -126,52 +117,44 @@ impl Problem {
     }
 }
 
-/// `code` is the reason's stable one, as `GP1207`; `description` its fixed public sentence, in
-/// English, for the application's developers. `way_on` is a page of ours. The page leads to
-/// `client`, too, where that says its address (`client_uri`).
-pub fn page(
-    chrome: Chrome<'_>,
-    problem: Problem,
-    code: Option<&str>,
-    description: &str,
-    way_on: Option<&str>,
-    client: Option<&Client>,
-) -> Markup {
-    let texts = chrome.texts;
-    let (heading, advice) = problem.told(texts);
-    document(
-        chrome,
-        &texts.error_in_title.fill(heading),
-        html! {
-            h1 { (heading) }
-            p { (advice) }
-            @if let Some(address) = way_on { (button_to(address, problem.way_on(texts))) }
-            @if let Some(client) = client
-                && let Some(uri) = client.links.client_uri.as_deref().and_then(web_link) {
-                (back_to(chrome, client, uri))
-            }
-            (help(chrome))
-            (details(chrome, code, description))
-        },
-    )
+/// What the page says besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Besides<'a> {
+    /// The reason's stable one, as `GP1207`.
+    pub code: Option<&'a str>,
+    /// The reason's fixed public sentence, in English, for the application's developers.
+    pub description: &'a str,
+    /// A page of ours that leads on.
+    pub way_on: Option<&'a str>,
+    /// The page leads there, too, where it says its address (`client_uri`).
+    pub client: Option<&'a Client>,
 }
 
-/// What to tell whoever helps.
-fn details(chrome: Chrome<'_>, code: Option<&str>, description: &str) -> Markup {
+pub fn page(chrome: Chrome<'_>, problem: Problem, besides: Besides<'_>) -> Markup {
     let texts = chrome.texts;
-    html! {
+    let (heading, advice) = problem.told(texts);
+    let card = html! {
+        p { (advice) }
+        @if let Some(address) = besides.way_on { (button_to(address, problem.way_on(texts))) }
+        @if let Some(client) = besides.client
+            && let Some(uri) = client.links.client_uri.as_deref().and_then(web_link) {
+            (back_to(chrome, client, uri))
+        }
+        (help(chrome))
+        // What to tell whoever helps.
         div .details {
             p { (texts.support_hint) }
             dl {
                 dt { (texts.reference) }
                 dd { code { (chrome.request_id) } }
-                @if let Some(code) = code {
+                @if let Some(code) = besides.code {
                     dt { (texts.reason_code) }
                     dd { code { (code) } }
                 }
                 dt { (texts.for_developers) }
-                dd lang="en" { (description) }
+                dd lang="en" { (besides.description) }
             }
         }
-    }
+    };
+    headed(chrome, true, heading, &card)
 }

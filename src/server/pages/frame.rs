@@ -2,7 +2,7 @@
 //! outside are shown; and the two pages that are nothing more, the start page and the one that
 //! carries a response back.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::config::Brand;
@@ -45,6 +45,11 @@ impl PageForm<'_> {
         html! { form method="post" action=(self.action) { (self.token()) (fields) } }
     }
 
+    /// A form of nothing but buttons.
+    pub fn of_buttons(&self, buttons: &Markup) -> Markup {
+        self.of(&html! { div .actions { (buttons) } })
+    }
+
     pub(crate) fn token(&self) -> Markup {
         hidden("form_token", self.token)
     }
@@ -54,7 +59,17 @@ pub fn hidden(name: &str, value: &str) -> Markup {
     html! { input type="hidden" name=(name) value=(value); }
 }
 
-/// The button of a form that has only one.
+/// A button that posts `decision`.
+pub fn button(decision: &str, label: impl Render) -> Markup {
+    html! { button type="submit" name="decision" value=(decision) { (label) } }
+}
+
+/// The same for what most people want.
+pub fn primary_button(decision: &str, label: impl Render) -> Markup {
+    html! { button .primary type="submit" name="decision" value=(decision) { (label) } }
+}
+
+/// The button of a form that has only one, and posts no decision.
 pub fn submit(label: &str) -> Markup {
     html! { div .actions { button .primary type="submit" { (label) } } }
 }
@@ -95,6 +110,11 @@ pub(crate) fn document(chrome: Chrome<'_>, title: &str, card: Markup) -> Markup 
     }
 }
 
+/// The same with the title as the heading of the card.
+pub fn headed(chrome: Chrome<'_>, is_error: bool, title: &str, card: &Markup) -> Markup {
+    document_with(chrome, is_error, title, html! { h1 { (title) } (card) })
+}
+
 /// The same for a page that tells of an error, in its title, too.
 pub fn document_with(chrome: Chrome<'_>, is_error: bool, title: &str, card: Markup) -> Markup {
     if is_error {
@@ -133,16 +153,12 @@ pub fn script(chrome: Chrome<'_>, file: &str) -> Markup {
 /// The page at the base URL: says what this is, and links to the account page.
 pub fn home_page(chrome: Chrome<'_>, account: &str) -> Markup {
     let texts = chrome.texts;
-    document(
-        chrome,
-        texts.home_title,
-        html! {
-            h1 { (texts.home_title) }
-            p .lead { (about(texts.home_hint, &chrome.brand.name)) }
-            p { (texts.home_advice) }
-            p { a href=(account) { (texts.account_title) } }
-        },
-    )
+    let card = html! {
+        p .lead { (about(texts.home_hint, &chrome.brand.name)) }
+        p { (texts.home_advice) }
+        p { a href=(account) { (texts.account_title) } }
+    };
+    headed(chrome, false, texts.home_title, &card)
 }
 
 /// Carries an authorization response back (OAuth 2.0 Form Post Response Mode §2): one form and
@@ -162,9 +178,7 @@ pub fn form_post_page(chrome: Chrome<'_>, action: &str, fields: &[(&str, String)
                         @for (name, value) in fields {
                             (hidden(name, value))
                         }
-                        div .actions {
-                            button .primary type="submit" { (texts.form_post_continue) }
-                        }
+                        (submit(texts.form_post_continue))
                     }
                 }
                 (script(chrome, "form-post.js"))
@@ -272,7 +286,7 @@ pub(super) fn described_by(ids: [Option<&str>; 2]) -> Option<String> {
 }
 
 /// What was done.
-pub fn done(sentence: &Markup) -> Markup {
+pub fn done(sentence: impl Render) -> Markup {
     html! { div .notice .done role="status" { p { (sentence) } } }
 }
 

@@ -4,8 +4,9 @@
 use maud::{Markup, html};
 
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, client_links, client_logo, document_with,
-    done, help, hidden, problem_notice, session_changed,
+    Account, Chrome, PageForm, about, about_account, button, client_links, client_logo,
+    document_with, done, field_problem, help, hidden, primary_button, problem_notice,
+    session_changed, submit,
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::{Text, Texts};
@@ -16,9 +17,10 @@ use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::TenantName;
 
-/// For what somebody signs in.
+/// For what somebody signs in, and what is around the page.
 #[derive(Clone, Copy, Debug)]
 pub struct SignInFor<'a> {
+    pub chrome: Chrome<'a>,
     pub request: &'a AuthorizeRequest,
     /// Who asked for the sign-in; none where the person came for their own account.
     pub client: Option<&'a Client>,
@@ -83,7 +85,6 @@ pub struct AskPasskey<'a> {
 /// posts the answer to `passkey`, as `passkey_form` says, to its own address. `decision` is absent,
 /// or `cancel`.
 pub fn page(
-    chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
     choices: &Choices,
@@ -100,8 +101,9 @@ pub fn page(
         remember,
         passkey,
     } = shown;
-    let asked = Asked::of(chrome.texts, with);
+    let chrome = purpose.chrome;
     let texts = chrome.texts;
+    let asked = Asked::of(texts, with);
     let known = &purpose.catalogue.identity_providers;
     let providers: Vec<_> = choices
         .providers
@@ -120,9 +122,9 @@ pub fn page(
         @if let Some(problem) = problem {
             (summary(texts, asked, problem))
         } @else if password_is_set {
-            (done(&html! { (texts.password_is_set) }))
+            (done(texts.password_is_set))
         } @else if passkey_is_set {
-            (done(&html! { (texts.passkey_is_set) }))
+            (done(texts.passkey_is_set))
         }
         @if choices.password {
             (form(html! {
@@ -134,10 +136,8 @@ pub fn page(
                         label for="remember" { (texts.remember_device) }
                     }
                 }
-                div .actions {
-                    // First, because Enter in a field presses the first button of a form.
-                    button .primary type="submit" { (texts.sign_in) }
-                }
+                // First, because Enter in a field presses the first button of a form.
+                (submit(texts.sign_in))
             }))
             @if let Some(forgotten) = forgotten {
                 p .forgotten { a href=(forgotten) { (texts.forgotten_title) } }
@@ -162,27 +162,20 @@ pub fn page(
             (form(html! { div .actions .more { (cancel(texts)) } }))
         }
     };
-    card(
-        chrome,
-        purpose,
-        texts.sign_in_title,
-        problem.is_some(),
-        &ways,
-    )
+    card(purpose, texts.sign_in_title, problem.is_some(), &ways)
 }
 
 /// `prompt=select_account` with a session: offers this account or another one, no fields. The form
 /// posts `form_token` and `decision` as `continue`, `another` or `cancel`; the first only where the
 /// application is open to the account.
 pub fn chooser_page(
-    chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
     account: Account<'_>,
     is_open: bool,
     drawn_again: bool,
 ) -> Markup {
-    let texts = chrome.texts;
+    let texts = purpose.chrome.texts;
     let title = if is_open {
         texts.choose_account_title
     } else {
@@ -194,27 +187,19 @@ pub fn chooser_page(
         @if !is_open { p { (texts.not_open) } }
         div .actions {
             @if is_open {
-                button .primary type="submit" name="decision" value="continue" {
-                    (about(texts.continue_as, account.name))
-                }
+                (primary_button("continue", about(texts.continue_as, account.name)))
             }
-            button type="submit" name="decision" value="another" { (texts.use_another_account) }
+            (button("another", texts.use_another_account))
             (cancel(texts))
         }
     };
     let is_error = !is_open || drawn_again;
-    card(chrome, purpose, title, is_error, &form.of(&chooser))
+    card(purpose, title, is_error, &form.of(&chooser))
 }
 
-pub(super) fn card(
-    chrome: Chrome<'_>,
-    purpose: SignInFor<'_>,
-    heading: &str,
-    is_error: bool,
-    ways: &Markup,
-) -> Markup {
-    let texts = chrome.texts;
+pub(super) fn card(purpose: SignInFor<'_>, heading: &str, is_error: bool, ways: &Markup) -> Markup {
     let SignInFor {
+        chrome,
         request,
         client,
         catalogue,
@@ -226,7 +211,7 @@ pub(super) fn card(
         }
         h1 { (heading) }
         p .lead { (lead(chrome, purpose, heading)) }
-        (tenant_notice(texts, catalogue, tenant))
+        (tenant_notice(chrome.texts, catalogue, tenant))
         (ways)
         (help(chrome))
         @if let Some(client) = client { (client_links(chrome, client)) }
@@ -292,27 +277,31 @@ impl Asked {
 }
 
 fn summary(texts: &Texts, asked: Asked, problem: LoginProblem) -> Markup {
-    let username = html! { a href="#username" { (asked.missing) } };
-    let password = html! { a href="#password" { (texts.password_missing) } };
-    let sentence = match problem {
-        LoginProblem::WrongCredentials => {
-            html! { p { a href="#username" { (asked.wrong_credentials) } } }
-        }
+    let (field, sentence) = match problem {
         LoginProblem::TooManyAttempts { minutes } => {
-            html! { p { (texts.too_many_attempts.fill(&texts.minutes(minutes))) } }
+            return field_problem(texts, None, &texts.wait(minutes));
         }
-        LoginProblem::Busy => html! { p { (texts.sign_in_busy) } },
-        LoginProblem::PageExpired => html! { p { (texts.page_expired) } },
-        LoginProblem::UsernameMissing => html! { p { (username) } },
-        LoginProblem::PasswordMissing => html! { p { (password) } },
-        LoginProblem::BothMissing => html! { ul { li { (username) } li { (password) } } },
-        LoginProblem::UpstreamCancelled => html! { p { (texts.upstream_cancelled) } },
-        LoginProblem::UpstreamUnavailable => html! { p { (texts.upstream_unavailable) } },
-        LoginProblem::UpstreamUnusable => html! { p { (texts.upstream_unusable) } },
-        LoginProblem::UpstreamLoginRequired => html! { p { (texts.upstream_login_required) } },
-        LoginProblem::PasskeyRefused => html! { p { (texts.passkey_refused) } },
+        LoginProblem::BothMissing => {
+            let both = html! {
+                ul {
+                    li { a href="#username" { (asked.missing) } }
+                    li { a href="#password" { (texts.password_missing) } }
+                }
+            };
+            return problem_notice(texts, &both);
+        }
+        LoginProblem::WrongCredentials => (Some("username"), asked.wrong_credentials),
+        LoginProblem::UsernameMissing => (Some("username"), asked.missing),
+        LoginProblem::PasswordMissing => (Some("password"), texts.password_missing),
+        LoginProblem::Busy => (None, texts.sign_in_busy),
+        LoginProblem::PageExpired => (None, texts.page_expired),
+        LoginProblem::UpstreamCancelled => (None, texts.upstream_cancelled),
+        LoginProblem::UpstreamUnavailable => (None, texts.upstream_unavailable),
+        LoginProblem::UpstreamUnusable => (None, texts.upstream_unusable),
+        LoginProblem::UpstreamLoginRequired => (None, texts.upstream_login_required),
+        LoginProblem::PasskeyRefused => (None, texts.passkey_refused),
     };
-    problem_notice(texts, &sentence)
+    field_problem(texts, field, sentence)
 }
 
 fn fields(

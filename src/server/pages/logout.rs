@@ -5,7 +5,7 @@ use std::sync::Arc;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::pages::frame::{
-    Account, Chrome, PageForm, about, about_account, back_to, document, document_with,
+    Account, Chrome, PageForm, about, about_account, back_to, button, headed, primary_button,
     session_changed,
 };
 use crate::registry::RegisteredClient;
@@ -21,21 +21,18 @@ pub fn page(
 ) -> Markup {
     let texts = chrome.texts;
     let card = html! {
-        h1 { (texts.sign_out_title) }
         @if let Some(client) = client {
             p .lead { (about(texts.client_asks_to_sign_out, chrome.name_of(client))) }
         }
         (session_changed(texts, drawn_again))
         p { (about_account(texts.signed_in_as, account)) }
         p .hint { (texts.sign_out_hint) }
-        (form.of(&html! {
-            div .actions {
-                button .primary type="submit" name="decision" value="sign_out" { (texts.sign_out) }
-                button type="submit" name="decision" value="stay" { (texts.stay_signed_in) }
-            }
+        (form.of_buttons(&html! {
+            (primary_button("sign_out", texts.sign_out))
+            (button("stay", texts.stay_signed_in))
         }))
     };
-    document_with(chrome, drawn_again, texts.sign_out_title, card)
+    headed(chrome, drawn_again, texts.sign_out_title, &card)
 }
 
 /// How a sign-out ends for the browser.
@@ -60,21 +57,17 @@ pub fn signed_out_page(
     unknown_way_back: bool,
 ) -> Markup {
     let texts = chrome.texts;
-    document(
-        chrome,
-        texts.signed_out_title,
-        html! {
-            h1 { (texts.signed_out_title) }
-            @if !ended.frames.is_empty() { p { (texts.applications_sign_out) } }
-            @if unknown_way_back { p { (texts.unknown_way_back) } }
-            p { (texts.signed_out_hint) }
-            @for (client, address) in &ended.frames {
-                iframe src=(address)
-                    title=(texts.signing_out_of.fill(chrome.name_of(&client.client))) hidden {}
-            }
-            (way_on(chrome, ended, back))
-        },
-    )
+    let card = html! {
+        @if !ended.frames.is_empty() { p { (texts.applications_sign_out) } }
+        @if unknown_way_back { p { (texts.unknown_way_back) } }
+        p { (texts.signed_out_hint) }
+        @for (client, address) in &ended.frames {
+            iframe src=(address)
+                title=(texts.signing_out_of.fill(chrome.name_of(&client.client))) hidden {}
+        }
+        (way_on(chrome, ended, back))
+    };
+    headed(chrome, false, texts.signed_out_title, &card)
 }
 
 /// To the provider first, else back to the client.

@@ -3,6 +3,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::string_slice,
     reason = "a panic is how a test fails"
 )]
@@ -76,5 +77,23 @@ pub fn assert_names_are_isolated(pages: Vec<Page>, name: &str) {
                 &before[before.len().saturating_sub(60)..]
             );
         }
+    }
+}
+
+/// But for those that search, which change nothing. `action_of` says where a form goes; the token
+/// is `TOKEN`.
+pub fn assert_forms_post_with_one_token(page: &Page, action_of: impl Fn(&str) -> &'static str) {
+    let name = &page.name;
+    for form in page.html.split("<form").skip(1) {
+        let form = form.split_once("</form>").expect("a form closes").0;
+        if form.contains("role=\"search\"") {
+            continue;
+        }
+        let token = r#"<input type="hidden" name="form_token" value="TOKEN">"#;
+        let counts = [token, "form_token"].map(|text| form.matches(text).count());
+        assert_eq!(counts, [1, 1], "{name}");
+        let [action, _] = escaped(action_of(form));
+        let posts = format!(r#"method="post" action="{action}""#);
+        assert!(form.contains(&posts), "{name}");
     }
 }

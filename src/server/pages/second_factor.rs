@@ -9,8 +9,8 @@ use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::pages::account::Holdings;
 use crate::pages::frame::{
-    Chrome, PageForm, about, described_by, document_with, hidden, link_button, problem_notice,
-    script, submit,
+    Chrome, PageForm, about, button, described_by, field_problem, headed, hidden, link_button,
+    primary_button, script, submit,
 };
 use crate::pages::login::{SignInFor, cancel, card};
 use crate::pages::moment::at;
@@ -34,32 +34,50 @@ pub enum FactorProblem {
 
 /// Nothing where there is none.
 pub(super) fn factor_problem(texts: &Texts, problem: Option<FactorProblem>) -> Markup {
-    let of_code = |sentence| html! { a href="#code" { (sentence) } };
-    let sentence = match problem {
-        None => return html! {},
-        Some(FactorProblem::CodeMissing) => of_code(texts.second_factor_missing),
-        Some(FactorProblem::CodeWrong) => of_code(texts.second_factor_wrong),
-        Some(FactorProblem::TooManyAttempts { minutes }) => {
-            html! { (texts.too_many_attempts.fill(&texts.minutes(minutes))) }
-        }
-        Some(FactorProblem::PasskeyRefused) => html! { (texts.passkey_refused) },
-        Some(FactorProblem::Impossible) => html! { (texts.factor_impossible) },
+    let Some(problem) = problem else {
+        return html! {};
     };
-    problem_notice(texts, &html! { p { (sentence) } })
+    let (field, sentence) = match problem {
+        FactorProblem::CodeMissing => (Some("code"), texts.second_factor_missing),
+        FactorProblem::CodeWrong => (Some("code"), texts.second_factor_wrong),
+        FactorProblem::TooManyAttempts { minutes } => {
+            return field_problem(texts, None, &texts.wait(minutes));
+        }
+        FactorProblem::PasskeyRefused => (None, texts.passkey_refused),
+        FactorProblem::Impossible => (None, texts.factor_impossible),
+    };
+    field_problem(texts, field, sentence)
+}
+
+/// What the page that asks for another factor takes.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedFactor<'a> {
+    pub takes_codes: bool,
+    /// What the browser is asked for a passkey by, where one will do.
+    pub passkey: Option<&'a str>,
+    pub may_skip: bool,
 }
 
 /// Asks for another factor. The form posts `form_token` and `code`, or `decision` as `not_now` or
-/// `cancel`; another one an answer to `passkey`, which says what the browser is asked for.
+/// `cancel`; another one an answer to `passkey`.
 pub fn page(
-    chrome: Chrome<'_>,
     form: PageForm<'_>,
     purpose: SignInFor<'_>,
-    takes_codes: bool,
-    passkey: Option<&str>,
-    may_skip: bool,
+    wanted: WantedFactor<'_>,
     problem: Option<FactorProblem>,
 ) -> Markup {
+    let chrome = purpose.chrome;
     let texts = chrome.texts;
+    let WantedFactor {
+        takes_codes,
+        passkey,
+        may_skip,
+    } = wanted;
+    let (decision, label) = if may_skip {
+        ("not_now", texts.not_now)
+    } else {
+        ("cancel", texts.cancel)
+    };
     let ways = html! {
         (factor_problem(texts, problem))
         @if takes_codes {
@@ -72,28 +90,20 @@ pub fn page(
             @if !takes_codes { (without_passkey(texts)) }
             (passkey_form(chrome, form, options, !takes_codes))
         }
-        (declining(texts, form, may_skip))
+        (form.of(&html! { div .actions .more { (quiet_button(decision, label)) } }))
     };
-    card(
-        chrome,
-        purpose,
-        texts.second_factor_title,
-        problem.is_some(),
-        &ways,
-    )
+    card(purpose, texts.second_factor_title, problem.is_some(), &ways)
 }
 
-fn declining(texts: &Texts, form: PageForm<'_>, may_skip: bool) -> Markup {
-    let (decision, label) = if may_skip {
-        ("not_now", texts.not_now)
-    } else {
-        ("cancel", texts.cancel)
-    };
-    form.of(&html! {
-        div .actions .more {
-            button .quiet type="submit" name="decision" value=(decision) { (label) }
-        }
-    })
+fn quiet_button(decision: &str, label: &str) -> Markup {
+    html! { button .quiet type="submit" name="decision" value=(decision) { (label) } }
+}
+
+/// The script shows it where the browser knows passkeys.
+fn passkey_button(decision: &str, label: &str) -> Markup {
+    html! {
+        button type="submit" name="decision" value=(decision) hidden data-needs-passkey { (label) }
+    }
 }
 
 /// Asks the browser for a passkey by `options` (WebAuthn §5.1.8,
@@ -159,7 +169,6 @@ pub fn add_passkey_page(
 ) -> Markup {
     let texts = chrome.texts;
     let card = html! {
-        h1 { (texts.add_passkey) }
         @if new.is_required { p .lead { (texts.factor_required) } }
         (factor_problem(texts, problem))
         (without_passkey(texts))
@@ -170,17 +179,13 @@ pub fn add_passkey_page(
             (submit(texts.add_passkey))
         }))
         @if new.is_required {
-            (form.of(&html! {
-                div .actions {
-                    button .quiet type="submit" name="decision" value="cancel" { (texts.cancel) }
-                }
-            }))
+            (form.of_buttons(&quiet_button("cancel", texts.cancel)))
         } @else {
             p { a href=(form.action) { (texts.cancel) } }
         }
         (script(chrome, "passkey.js"))
     };
-    document_with(chrome, problem.is_some(), texts.add_passkey, card)
+    headed(chrome, problem.is_some(), texts.add_passkey, &card)
 }
 
 /// Makes the passkey that somebody's link is for. The form posts `form_token`, `name`,
@@ -194,7 +199,6 @@ pub fn passkey_link_page(
 ) -> Markup {
     let texts = chrome.texts;
     let card = html! {
-        h1 { (texts.set_passkey_title) }
         p .lead { (about(texts.set_password_for, username)) }
         (factor_problem(texts, problem))
         (without_passkey(texts))
@@ -204,7 +208,7 @@ pub fn passkey_link_page(
         }))
         (script(chrome, "passkey.js"))
     };
-    document_with(chrome, problem.is_some(), texts.set_passkey_title, card)
+    headed(chrome, problem.is_some(), texts.set_passkey_title, &card)
 }
 
 fn new_passkey_fields(texts: &Texts) -> Markup {
@@ -244,7 +248,6 @@ pub fn add_app_page(
 ) -> Markup {
     let texts = chrome.texts;
     let card = html! {
-        h1 { (texts.add_app_title) }
         @if new.is_required { p .lead { (texts.factor_required) } }
         (factor_problem(texts, problem))
         (form.of(&html! {
@@ -254,12 +257,12 @@ pub fn add_app_page(
         }))
         @if new.offers_passkey { (script(chrome, "passkey.js")) }
     };
-    document_with(chrome, problem.is_some(), texts.add_app_title, card)
+    headed(chrome, problem.is_some(), texts.add_app_title, &card)
 }
 
 fn add_app_buttons(texts: &Texts, form: PageForm<'_>, new: NewApp<'_>) -> Markup {
     html! {
-        button .primary type="submit" name="decision" value="add_app" { (texts.add_app) }
+        (primary_button("add_app", texts.add_app))
         @if new.offers_passkey {
             button type="submit" name="decision" value="add_passkey" formnovalidate hidden
                 data-needs-passkey {
@@ -297,23 +300,16 @@ pub fn recovery_page(
 ) -> Markup {
     let texts = chrome.texts;
     let card = html! {
-        h1 { (texts.recovery_title) }
         p { (texts.recovery_hint) }
         ul .codes { @for one in codes { li { code { (one) } } } }
         @match on {
-            Ok(form) => (form.of(&html! {
-                div .actions {
-                    button .primary type="submit" name="decision" value="continue" {
-                        (texts.recovery_kept)
-                    }
-                }
-            })),
+            Ok(form) => (form.of_buttons(&primary_button("continue", texts.recovery_kept))),
             Err(address) => div .actions {
                 a .button .primary href=(address) { (texts.recovery_kept) }
             },
         }
     };
-    document_with(chrome, false, texts.recovery_title, card)
+    headed(chrome, false, texts.recovery_title, &card)
 }
 
 fn code(label: &str, hint: Option<&str>, problem: Option<FactorProblem>) -> Markup {
@@ -367,6 +363,12 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
     let (codes, factors): (Vec<_>, Vec<_>) = all
         .iter()
         .partition(|one| one.kind == FactorKind::RecoveryCode);
+    // A new app takes the place of the one there is.
+    let add_app = if factors.iter().any(|one| is_app(one)) {
+        texts.replace_app
+    } else {
+        texts.add_app_title
+    };
     html! {
         section aria-labelledby="factors" {
             h2 #factors { (texts.factors_heading) }
@@ -392,41 +394,17 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                 }
             }
             @if needs_passkey { p .hint { (texts.passkey_needed) } }
-            (form.of(&html! {
-                div .actions {
-                    @if needs_passkey {
-                        button type="submit" name="decision" value="sign_in_anew" hidden
-                            data-needs-passkey {
-                            (texts.use_passkey)
-                        }
-                    } @else {
-                        @if has_password {
-                            button type="submit" name="decision" value="add_app" {
-                                // A new app takes the place of the one there is.
-                                @if factors.iter().any(|one| is_app(one)) {
-                                    (texts.replace_app)
-                                } @else {
-                                    (texts.add_app_title)
-                                }
-                            }
-                        }
-                        @if has_passkeys {
-                            button type="submit" name="decision" value="add_passkey" hidden
-                                data-needs-passkey {
-                                (texts.add_passkey)
-                            }
-                        }
-                    }
+            (form.of_buttons(&html! {
+                @if needs_passkey {
+                    (passkey_button("sign_in_anew", texts.use_passkey))
+                } @else {
+                    @if has_password { (button("add_app", add_app)) }
+                    @if has_passkeys { (passkey_button("add_passkey", texts.add_passkey)) }
                 }
             }))
             @if has_password && !factors.is_empty() && !needs_passkey {
-                (PageForm { token, ..form }.of(&html! {
-                    div .actions {
-                        button type="submit" name="decision" value="make_recovery_codes" {
-                            (texts.make_recovery_codes)
-                        }
-                    }
-                }))
+                (PageForm { token, ..form }
+                    .of_buttons(&button("make_recovery_codes", texts.make_recovery_codes)))
             }
         }
     }

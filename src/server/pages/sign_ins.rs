@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{PageForm, about, hidden, link_button};
+use crate::pages::frame::{PageForm, about, button, hidden, link_button};
 use crate::pages::moment::at;
 use crate::pages::texts::Texts;
 use crate::pages::user_agent::browser;
@@ -44,11 +44,7 @@ impl SignIns<'_> {
                     }
                 }
                 @if self.sessions.iter().any(|session| session.sid != self.present.sid) {
-                    (form.of(&html! {
-                        button type="submit" name="decision" value="end_others" {
-                            (texts.end_other_sessions)
-                        }
-                    }))
+                    (form.of(&button("end_others", texts.end_other_sessions)))
                 }
             }
         }

@@ -76,29 +76,27 @@ const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
     one.is_empty() && other.is_empty()
 }
 
-macro_rules! sentence {
-    (Text $line:expr) => {
+/// A row is the name of a sentence; `{}` stands behind it where it does in the sentence.
+macro_rules! texts {
+    (@kind) => {
+        Text
+    };
+    (@kind $place:block) => {
+        Template
+    };
+    (@read $line:expr) => {
         $line
     };
-    (Template $line:expr) => {
+    (@read $line:expr, $place:block) => {
         Template($line)
     };
-}
-
-macro_rules! texts {
-    (
-        $($name:ident: $kind:ident,)*
-        @scopes $($scope:literal)*
-        @claims $($claim:literal)*
-        @then $($later:ident: $later_kind:ident,)*
-    ) => {
+    ($($name:ident $($place:block)?)* @scopes $($scope:literal)* @claims $($claim:literal)*) => {
         #[derive(Debug)]
         pub struct Texts {
             pub language: Language,
-            $(pub $name: $kind,)*
+            $(pub $name: texts!(@kind $($place)?),)*
             standard_scopes: [(&'static str, ScopeText); [$($scope),*].len()],
             standard_claims: [(&'static str, Text); [$($claim),*].len()],
-            $(pub $later: $later_kind,)*
         }
 
         impl Texts {
@@ -106,13 +104,12 @@ macro_rules! texts {
                 let mut lines = Lines(file);
                 let texts = Texts {
                     language,
-                    $($name: sentence!($kind lines.next(stringify!($name))),)*
+                    $($name: texts!(@read lines.next(stringify!($name)) $(, $place)?),)*
                     standard_scopes: [$(($scope, ScopeText {
                         name: lines.next(concat!("scope_", $scope)),
                         description: lines.next(concat!("scope_", $scope, "_description")),
                     }),)*],
                     standard_claims: [$(($claim, lines.next(concat!("claim_", $claim))),)*],
-                    $($later: sentence!($later_kind lines.next(stringify!($later))),)*
                 };
                 lines.end();
                 texts
@@ -123,409 +120,408 @@ macro_rules! texts {
 
 texts! {
     // Every page
-    error_in_title: Template,
-    about_this_service: Text,
-    privacy_policy: Text,
-    terms_of_service: Text,
-    website: Text,
-    about_client: Template,
-    opens_in_new_tab: Text,
-    there_is_a_problem: Text,
-    cancel: Text,
-    one_minute: Template, few_minutes: Template, many_minutes: Template,
+    error_in_title {}
+    about_this_service
+    privacy_policy
+    terms_of_service
+    website
+    about_client {}
+    opens_in_new_tab
+    there_is_a_problem
+    cancel
+    one_minute {} few_minutes {} many_minutes {}
 
-    moment: Text,
-    months: Text,
+    moment
+    months
 
     // Sign-in
-    sign_in_title: Text,
-    to_continue_to: Template,
-    with_account_of_tenant: Template,
-    username: Text,
-    username_or_email: Text,
-    password: Text,
-    remember_device: Text,
-    sign_in: Text,
-    wrong_credentials: Text,
-    wrong_credentials_or_email: Text,
-    too_many_attempts: Template,
-    sign_in_busy: Text,
-    page_expired: Text,
-    username_missing: Text,
-    username_or_email_missing: Text,
-    password_missing: Text,
-    choose_account_title: Text,
-    signed_in_here_as: Template,
-    continue_as: Template,
-    use_another_account: Text,
-    not_open_title: Text,
-    not_open: Text,
+    sign_in_title
+    to_continue_to {}
+    with_account_of_tenant {}
+    username
+    username_or_email
+    password
+    remember_device
+    sign_in
+    wrong_credentials
+    wrong_credentials_or_email
+    too_many_attempts {}
+    sign_in_busy
+    page_expired
+    username_missing
+    username_or_email_missing
+    password_missing
+    choose_account_title
+    signed_in_here_as {}
+    continue_as {}
+    use_another_account
+    not_open_title
+    not_open
 
     // Signing in with another service
-    sign_in_with: Template,
-    or: Text,
-    upstream_cancelled: Text,
-    upstream_unavailable: Text,
-    upstream_unusable: Text,
-    upstream_login_required: Text,
+    sign_in_with {}
+    or
+    upstream_cancelled
+    upstream_unavailable
+    upstream_unusable
+    upstream_login_required
 
     // Consent
-    consent_title: Text,
-    client_asks_for_access: Template,
-    signed_in_as: Template,
-    not_you: Text,
-    scopes_legend: Text,
-    scope_required: Text,
-    scope_required_hint: Text,
-    scope_emphasized: Text,
-    claims_heading: Text,
-    remember: Text,
-    remember_hint: Text,
-    consent_hint: Template,
-    client_belongs_to: Template,
-    answer_goes_to: Template,
-    answer_goes_to_program: Text,
-    allow: Text,
-    deny: Text,
-    session_changed: Text,
+    consent_title
+    client_asks_for_access {}
+    signed_in_as {}
+    not_you
+    scopes_legend
+    scope_required
+    scope_required_hint
+    scope_emphasized
+    claims_heading
+    remember
+    remember_hint
+    consent_hint {}
+    client_belongs_to {}
+    answer_goes_to {}
+    answer_goes_to_program
+    allow
+    deny
+    session_changed
 
+    // Connecting a device
+    device_title
+    device_hint
+    device_compare
+    device_code
+    device_continue
+    device_code_missing
+    device_code_wrong
+    device_page_expired
+    device_asks_for_access {}
+    device_warning_title
+    device_must_show {}
+    device_warning
+    device_connected_title
+    device_connected_hint {}
+    device_denied_title
+    device_denied_hint {}
+
+    // Sign-out
+    sign_out_title
+    client_asks_to_sign_out {}
+    sign_out_hint
+    sign_out
+    stay_signed_in
+    signed_out_title
+    signed_out_hint
+    unknown_way_back
+    back_to_client {}
+
+    // Signing out of the applications as well
+    applications_sign_out
+    signing_out_of {}
+    going_back_to {}
+
+    // The account
+    to_see_your_account
+    account_title
+    sessions_heading
+    sessions_hint
+    sessions_hint_without_password
+    this_browser
+    signed_in_on {}
+    last_used_on {}
+    address {}
+    unknown_browser
+    signed_in_until {}
+    signed_in_with_password
+    signed_in_through {}
+    end_session
+    end_other_sessions
+    applications_heading
+    no_applications
+    allowed_since {}
+    withdraw
+    withdraw_hint
+    change_password_heading
+    ends_all_else
+    present_password
+    new_password
+    new_password_hint {}
+    new_password_again
+    change_password
+    session_ended
+    other_sessions_ended
+    access_withdrawn {}
+    password_changed
+    nothing_there
+    present_password_missing
+    present_password_wrong
+    new_password_short {}
+    new_password_long
+    new_password_common
+    new_passwords_differ
+    new_password_is_present
+    set_password_title
+    set_password_for {}
+    set_password
+    password_is_set
+
+    // Accounts elsewhere
+    identities_heading
+    no_identities
+    linked_since {}
+    unlink
+    link_hint
+    link_account_at {}
+    link_title
+    your_account_at {}
+    known_there_as
+    identifier_there
+    link_to_account {}
+    link_warning
+    link
+    signed_in_anew
+    identity_linked {}
+    identity_linked_already {}
+    identity_unlinked {}
+    last_way_in
+    linked_elsewhere
+    link_expired
+    sign_in_too_old
+    link_cancelled
+    provider_unavailable
+
+    // Second factors
+    second_factor_title
+    second_factor_code
+    second_factor_hint
+    second_factor_confirm
+    second_factor_missing
+    second_factor_wrong
+    not_now
+    use_passkey
+    passkey_refused
+    add_app_title
+    factor_required
+    scan_code
+    qr_code
+    key_by_hand
+    code_now
+    add_app
+    recovery_title
+    recovery_hint
+    recovery_kept
+    factors_heading
+    no_factors
+    app_factor
+    replace_app
+    passkey_factor
+    added_on {}
+    remove_factor
+    add_passkey
+    passkey_name
+    recovery_codes_left {}
+    make_recovery_codes
+    factor_added
+    factor_removed
+    last_factor
+    last_passkey
+    set_passkey_title
+    passkey_needs_script
+    passkey_needs_browser
+    passkey_is_set
+    factor_impossible
+    factors_changed
+    passkey_needed
+
+    // Signing out elsewhere as well
+    going_on_to_provider {}
+    sign_out_at_provider {}
+
+    // What went wrong, and what one can do
+    bad_request
+    bad_request_advice
+    ask_operator
+    request_expired
+    request_used
+    page_had_expired
+    page_had_expired_advice
+    page_had_expired_here
+    forbidden
+    forbidden_advice
+    not_found
+    not_found_advice
+    method_not_allowed
+    method_not_allowed_advice
+    too_large
+    too_large_advice
+    too_many_requests
+    too_many_requests_advice {}
+    internal
+    internal_advice
+    unavailable
+    unavailable_advice
+
+    // A sign-in with another service that led nowhere
+    round_trip_over
+    round_trip_over_advice
+    link_over
+    link_over_advice
+    not_believed
+    not_believed_advice
+    not_provisioned
+    not_provisioned_advice
+    account_disabled
+    account_disabled_advice
+    account_elsewhere
+    account_elsewhere_advice
+    to_sign_in_page
+
+    // What helps whoever helps
+    support_hint
+    reference
+    reason_code
+    for_developers
+    to_start_page
+
+    // Back to the application by form_post
+    form_post_title
+    form_post_hint
+    form_post_continue
+
+    // Start page
+    home_title
+    home_hint {}
+    home_advice
+
+    // Forgotten passwords, letters, and the address that they go to
+    cannot_sign_in
+    forgotten_title
+    forgotten_hint
+    name_or_address
+    name_or_address_missing
+    send_letter
+    letter_sent_title
+    letter_sent
+    letter_sent_advice
+    letter_reset_subject {}
+    letter_account {}
+    letter_reset
+    letter_until {}
+    letter_no_password
+    letter_goes_on {}
+    letter_source {}
+    letter_not_you
+    letter_help {}
+    letter_invitation_subject {}
+    letter_invitation
+    letter_passkey
+    letter_address_subject {}
+    letter_address
+    letter_notice_subject {}
+    notice_password
+    notice_password_removed
+    notice_address
+    notice_factor_added
+    notice_factor_removed
+    notice_linked
+    notice_unlinked
+    letter_notice_not_you
+    no_address
+    address_not_confirmed
+    new_address
+    change_address
+    address_letter_sent {}
+    address_unfit
+    confirm_address_title
+    confirm_address {}
+    confirm_address_now
+    sign_in_to_confirm
+    address_changed
+
+    // Making an account by a sign-up link
+    join_title
+    join_hint
+    email_address
+    join_letter_sent
+    join_address {}
+    your_name
+    create_account
+    username_unfit
+    username_of_others
+    username_taken
+    letter_join_subject {}
+    letter_join
+    letter_join_held
+    letter_join_not_you
+
+    // Applications, their refusals, and the audit log
+    no_known_use
+    access_grants
+    more_than {}
+    scopes
+    who_may_use
+    everybody
+    check_findings
+    why_refused
+    address_or_code
+    never_tokens
+    explain
+    nothing_found
+    next_page
+    person
+    event
+    day_in_utc
+    sent
+    registered
+
+    // Looking after people and applications
+    to_administer
+    admin_title
+    people
+    applications
+    audit_log
+    search_people
+    search
+    nobody_found
+    most_shown {}
+    invite
+    roles
+    organisation
+    invite_by_letter
+    invite_by_link
+    letter_under_way {}
+    link_shown_once {}
+    account_state
+    enabled
+    disabled
+    is_set
+    none
+    address_confirmed
+    last_sign_in
+    wrong_tries
+    their_sign_ins
+    end_everything
+    end_everything_hint
+    change_made
+    new_password_link
+    new_password_link_hint
+    disable
+    enable
+    remove_factors
+    remove_factors_hint
+    save
+    name_address_roles
+    new_address_hint
+    old_address_hint
+    changed_meanwhile
+    not_yours
+    no_confirmed_address
+
+    // Standard scopes, and standard claims (OpenID Connect Core §5.1), in words.
     @scopes "openid" "profile" "email" "address" "phone" "offline_access" "roles" "groups"
-    // Standard claims (OpenID Connect Core §5.1), in words.
     @claims "name" "given_name" "family_name" "middle_name" "nickname" "preferred_username"
         "profile" "picture" "website" "email" "email_verified" "gender" "birthdate" "zoneinfo"
         "locale" "phone_number" "phone_number_verified" "address" "updated_at"
-    @then
-
-    // Connecting a device
-    device_title: Text,
-    device_hint: Text,
-    device_compare: Text,
-    device_code: Text,
-    device_continue: Text,
-    device_code_missing: Text,
-    device_code_wrong: Text,
-    device_page_expired: Text,
-    device_asks_for_access: Template,
-    device_warning_title: Text,
-    device_must_show: Template,
-    device_warning: Text,
-    device_connected_title: Text,
-    device_connected_hint: Template,
-    device_denied_title: Text,
-    device_denied_hint: Template,
-
-    // Sign-out
-    sign_out_title: Text,
-    client_asks_to_sign_out: Template,
-    sign_out_hint: Text,
-    sign_out: Text,
-    stay_signed_in: Text,
-    signed_out_title: Text,
-    signed_out_hint: Text,
-    unknown_way_back: Text,
-    back_to_client: Template,
-
-    // Signing out of the applications as well
-    applications_sign_out: Text,
-    signing_out_of: Template,
-    going_back_to: Template,
-
-    // The account
-    to_see_your_account: Text,
-    account_title: Text,
-    sessions_heading: Text,
-    sessions_hint: Text,
-    sessions_hint_without_password: Text,
-    this_browser: Text,
-    signed_in_on: Template,
-    last_used_on: Template,
-    address: Template,
-    unknown_browser: Text,
-    signed_in_until: Template,
-    signed_in_with_password: Text,
-    signed_in_through: Template,
-    end_session: Text,
-    end_other_sessions: Text,
-    applications_heading: Text,
-    no_applications: Text,
-    allowed_since: Template,
-    withdraw: Text,
-    withdraw_hint: Text,
-    change_password_heading: Text,
-    ends_all_else: Text,
-    present_password: Text,
-    new_password: Text,
-    new_password_hint: Template,
-    new_password_again: Text,
-    change_password: Text,
-    session_ended: Text,
-    other_sessions_ended: Text,
-    access_withdrawn: Template,
-    password_changed: Text,
-    nothing_there: Text,
-    present_password_missing: Text,
-    present_password_wrong: Text,
-    new_password_short: Template,
-    new_password_long: Text,
-    new_password_common: Text,
-    new_passwords_differ: Text,
-    new_password_is_present: Text,
-    set_password_title: Text,
-    set_password_for: Template,
-    set_password: Text,
-    password_is_set: Text,
-
-    // Accounts elsewhere
-    identities_heading: Text,
-    no_identities: Text,
-    linked_since: Template,
-    unlink: Text,
-    link_hint: Text,
-    link_account_at: Template,
-    link_title: Text,
-    your_account_at: Template,
-    known_there_as: Text,
-    identifier_there: Text,
-    link_to_account: Template,
-    link_warning: Text,
-    link: Text,
-    signed_in_anew: Text,
-    identity_linked: Template,
-    identity_linked_already: Template,
-    identity_unlinked: Template,
-    last_way_in: Text,
-    linked_elsewhere: Text,
-    link_expired: Text,
-    sign_in_too_old: Text,
-    link_cancelled: Text,
-    provider_unavailable: Text,
-
-    // Second factors
-    second_factor_title: Text,
-    second_factor_code: Text,
-    second_factor_hint: Text,
-    second_factor_confirm: Text,
-    second_factor_missing: Text,
-    second_factor_wrong: Text,
-    not_now: Text,
-    use_passkey: Text,
-    passkey_refused: Text,
-    add_app_title: Text,
-    factor_required: Text,
-    scan_code: Text,
-    qr_code: Text,
-    key_by_hand: Text,
-    code_now: Text,
-    add_app: Text,
-    recovery_title: Text,
-    recovery_hint: Text,
-    recovery_kept: Text,
-    factors_heading: Text,
-    no_factors: Text,
-    app_factor: Text,
-    replace_app: Text,
-    passkey_factor: Text,
-    added_on: Template,
-    remove_factor: Text,
-    add_passkey: Text,
-    passkey_name: Text,
-    recovery_codes_left: Template,
-    make_recovery_codes: Text,
-    factor_added: Text,
-    factor_removed: Text,
-    last_factor: Text,
-    last_passkey: Text,
-    set_passkey_title: Text,
-    passkey_needs_script: Text,
-    passkey_needs_browser: Text,
-    passkey_is_set: Text,
-    factor_impossible: Text,
-    factors_changed: Text,
-    passkey_needed: Text,
-
-    // Signing out elsewhere as well
-    going_on_to_provider: Template,
-    sign_out_at_provider: Template,
-
-    // What went wrong, and what one can do
-    bad_request: Text,
-    bad_request_advice: Text,
-    ask_operator: Text,
-    request_expired: Text,
-    request_used: Text,
-    page_had_expired: Text,
-    page_had_expired_advice: Text,
-    page_had_expired_here: Text,
-    forbidden: Text,
-    forbidden_advice: Text,
-    not_found: Text,
-    not_found_advice: Text,
-    method_not_allowed: Text,
-    method_not_allowed_advice: Text,
-    too_large: Text,
-    too_large_advice: Text,
-    too_many_requests: Text,
-    too_many_requests_advice: Template,
-    internal: Text,
-    internal_advice: Text,
-    unavailable: Text,
-    unavailable_advice: Text,
-
-    // A sign-in with another service that led nowhere
-    round_trip_over: Text,
-    round_trip_over_advice: Text,
-    link_over: Text,
-    link_over_advice: Text,
-    not_believed: Text,
-    not_believed_advice: Text,
-    not_provisioned: Text,
-    not_provisioned_advice: Text,
-    account_disabled: Text,
-    account_disabled_advice: Text,
-    account_elsewhere: Text,
-    account_elsewhere_advice: Text,
-    to_sign_in_page: Text,
-
-    // What helps whoever helps
-    support_hint: Text,
-    reference: Text,
-    reason_code: Text,
-    for_developers: Text,
-    to_start_page: Text,
-
-    // Back to the application by form_post
-    form_post_title: Text,
-    form_post_hint: Text,
-    form_post_continue: Text,
-
-    // Start page
-    home_title: Text,
-    home_hint: Template,
-    home_advice: Text,
-
-    // Forgotten passwords, letters, and the address that they go to
-    cannot_sign_in: Text,
-    forgotten_title: Text,
-    forgotten_hint: Text,
-    name_or_address: Text,
-    name_or_address_missing: Text,
-    send_letter: Text,
-    letter_sent_title: Text,
-    letter_sent: Text,
-    letter_sent_advice: Text,
-    letter_reset_subject: Template,
-    letter_account: Template,
-    letter_reset: Text,
-    letter_until: Template,
-    letter_no_password: Text,
-    letter_goes_on: Template,
-    letter_source: Template,
-    letter_not_you: Text,
-    letter_help: Template,
-    letter_invitation_subject: Template,
-    letter_invitation: Text,
-    letter_passkey: Text,
-    letter_address_subject: Template,
-    letter_address: Text,
-    letter_notice_subject: Template,
-    notice_password: Text,
-    notice_password_removed: Text,
-    notice_address: Text,
-    notice_factor_added: Text,
-    notice_factor_removed: Text,
-    notice_linked: Text,
-    notice_unlinked: Text,
-    letter_notice_not_you: Text,
-    no_address: Text,
-    address_not_confirmed: Text,
-    new_address: Text,
-    change_address: Text,
-    address_letter_sent: Template,
-    address_unfit: Text,
-    confirm_address_title: Text,
-    confirm_address: Template,
-    confirm_address_now: Text,
-    sign_in_to_confirm: Text,
-    address_changed: Text,
-
-    // Making an account by a sign-up link
-    join_title: Text,
-    join_hint: Text,
-    email_address: Text,
-    join_letter_sent: Text,
-    join_address: Template,
-    your_name: Text,
-    create_account: Text,
-    username_unfit: Text,
-    username_of_others: Text,
-    username_taken: Text,
-    letter_join_subject: Template,
-    letter_join: Text,
-    letter_join_held: Text,
-    letter_join_not_you: Text,
-
-    // Applications, their refusals, and the audit log
-    no_known_use: Text,
-    access_grants: Text,
-    more_than: Template,
-    scopes: Text,
-    who_may_use: Text,
-    everybody: Text,
-    check_findings: Text,
-    why_refused: Text,
-    address_or_code: Text,
-    never_tokens: Text,
-    explain: Text,
-    nothing_found: Text,
-    next_page: Text,
-    person: Text,
-    event: Text,
-    day_in_utc: Text,
-    sent: Text,
-    registered: Text,
-
-    // Looking after people and applications
-    to_administer: Text,
-    admin_title: Text,
-    people: Text,
-    applications: Text,
-    audit_log: Text,
-    search_people: Text,
-    search: Text,
-    nobody_found: Text,
-    most_shown: Template,
-    invite: Text,
-    roles: Text,
-    organisation: Text,
-    invite_by_letter: Text,
-    invite_by_link: Text,
-    letter_under_way: Template,
-    link_shown_once: Template,
-    account_state: Text,
-    enabled: Text,
-    disabled: Text,
-    is_set: Text,
-    none: Text,
-    address_confirmed: Text,
-    last_sign_in: Text,
-    wrong_tries: Text,
-    their_sign_ins: Text,
-    end_everything: Text,
-    end_everything_hint: Text,
-    change_made: Text,
-    new_password_link: Text,
-    new_password_link_hint: Text,
-    disable: Text,
-    enable: Text,
-    remove_factors: Text,
-    remove_factors_hint: Text,
-    save: Text,
-    name_address_roles: Text,
-    new_address_hint: Text,
-    old_address_hint: Text,
-    changed_meanwhile: Text,
-    not_yours: Text,
-    no_confirmed_address: Text,
 }
 
 impl Texts {
@@ -537,6 +533,11 @@ impl Texts {
             (_, _, _) => self.many_minutes,
         };
         form.fill(&count.to_string())
+    }
+
+    /// That there were too many attempts, and the whole minutes to wait.
+    pub fn wait(&self, minutes: u32) -> String {
+        self.too_many_attempts.fill(&self.minutes(minutes))
     }
 
     /// Name and description of a standard scope; `None` for any other.

@@ -1,8 +1,7 @@
 //! Who is let in at `/admin`, and which page answers.
 
-use super::{Administrator, applications, audit, explanation, not_found, people, person, way_back};
+use super::{Administrator, not_found, way_back};
 use gatepost_protocol::sealed_request::SealedPurpose;
-use gatepost_protocol::words::parameters::Parameters;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::present_session::PresentSession;
@@ -34,7 +33,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
 
 fn purpose(request: &Request, page: &str) -> Result<SealedPurpose, Failure> {
     Ok(SealedPurpose::Admin {
-        page: way_back(page, &Parameters::parse(request.query.as_bytes())?),
+        page: way_back(page, &request.query_parameters()?),
         tenant: own_page::asked(request, "tenant")?,
         ui_locales: own_page::asked(request, "ui_locales")?,
         anew: false,
@@ -43,15 +42,15 @@ fn purpose(request: &Request, page: &str) -> Result<SealedPurpose, Failure> {
 
 fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     match administrator.page {
-        "" | "people" => people::find(administrator),
-        "invite" => people::invite(administrator),
-        "applications" => applications::list(administrator),
-        "explain" => explanation::handle(administrator),
-        "audit" => audit::show(administrator),
+        "" | "people" => administrator.find_people(),
+        "invite" => administrator.invite(),
+        "applications" => administrator.list_applications(),
+        "explain" => administrator.explain_refusal(),
+        "audit" => administrator.show_audit_log(),
         page => match page.split_once('/') {
-            Some(("people", id)) => person::handle(administrator, id),
-            Some(("applications", name)) => applications::show(administrator, name),
-            Some(_) | None => Err(not_found()),
+            Some(("people", id)) => administrator.handle_person(id),
+            Some(("applications", name)) => administrator.show_application(name),
+            _ => Err(not_found()),
         },
     }
 }

@@ -5,25 +5,28 @@ use crate::pages::admin::AdminSection;
 use crate::pages::admin::explanation::explain_page;
 use gatepost_registrar::explanation::explain;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::endpoints::{answers, forms};
+use gatepost_server::endpoints::forms;
 use gatepost_server::http::{Method, Response};
 
-pub(super) fn handle(administrator: &Administrator<'_>) -> Result<Response, Failure> {
-    let turn = administrator.turn;
-    let is_post = turn.request.method == Method::Post;
-    let sent = if is_post {
-        forms::read_post(turn.app, turn.request)?
-    } else {
-        administrator.query()?
-    };
-    let drawn_again = is_post && !administrator.matches(&sent);
-    let what = sent.single("what")?.filter(|_| !drawn_again);
-    let explained = match what {
-        Some(what) => Some(explain(turn.app, what, administrator.reach)?),
-        None => None,
-    };
-    let around = administrator.chrome(AdminSection::Applications);
-    let page =
-        administrator.with_form(|form| explain_page(around, form, drawn_again, explained.as_ref()));
-    Ok(answers::scripted_page(200, page))
+impl Administrator<'_> {
+    pub(super) fn explain_refusal(&self) -> Result<Response, Failure> {
+        let turn = self.turn;
+        let is_post = turn.request.method == Method::Post;
+        let sent = if is_post {
+            forms::read_post(turn.app, turn.request)?
+        } else {
+            self.query()?
+        };
+        let drawn_again = is_post && !self.matches(&sent);
+        let what = sent.single("what")?.filter(|_| !drawn_again);
+        let explained = match what {
+            Some(what) => Some(explain(turn.app, what, self.reach)?),
+            None => None,
+        };
+        Ok(
+            self.shown_with_form(AdminSection::Applications, |around, form| {
+                explain_page(around, form, drawn_again, explained.as_ref())
+            }),
+        )
+    }
 }

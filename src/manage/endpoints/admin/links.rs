@@ -2,22 +2,19 @@
 //! the person's. Where there is no e-mail, the administrator passes them on.
 
 use super::Administrator;
-use super::person::draw;
+use crate::endpoints::link_to_pass_on::link_to_pass_on;
 use crate::pages::admin::person::PersonOutcome;
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::{
     INVITATION_LIFETIME, MailLinkOrigin, address_and_roles_hash,
 };
-use gatepost_protocol::login::password_link::{
-    PREFIX, PasswordLink, PasswordLinkOrigin, factors_and_roles,
-};
+use gatepost_protocol::login::password_link::{PasswordLinkOrigin, factors_and_roles};
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::letters;
 use gatepost_server::endpoints::notices;
-use gatepost_server::endpoints::visit::InSession;
 use gatepost_server::http::Response;
 
 /// How a link gets to a person.
@@ -31,80 +28,67 @@ pub(super) enum LinkWay {
     None,
 }
 
-/// Whoever was only just invited gets letters at the address that the invitation named. Everybody
-/// else gets them where the address is verified: an administrator could write another one, and what
-/// they write has `email_verified` beside it.
-pub(super) fn way(administrator: &Administrator<'_>, person: &Person) -> LinkWay {
-    let user = &person.found.user;
-    if !user.enabled || user.username.is_none() {
-        return LinkWay::None;
-    }
-    if administrator.turn.app.letters.from().is_none() {
-        return LinkWay::Shown;
-    }
-    let is_of_invitation = person.is_new() && !user.claims.contains_key("email_verified");
-    let address = stored_address(&user.claims);
-    let address = address.filter(|_| person.address_counts || is_of_invitation);
-    match address.map(MailAddress::parse) {
-        Some(Ok(to)) => LinkWay::Letter(to),
-        Some(Err(_)) | None => LinkWay::NoConfirmedAddress,
-    }
-}
-
-/// Passes a link on, and shows the page of the person, which says how.
-pub(super) fn pass_on(
-    administrator: &Administrator<'_>,
-    person: &Person,
-    way: &LinkWay,
-) -> Result<Response, Failure> {
-    match way {
-        LinkWay::Letter(to) => {
-            send(administrator, person, to)?;
-            let outcome = PersonOutcome::LetterSent(to.as_str());
-            draw(administrator, person, Some(outcome))
+impl Administrator<'_> {
+    /// Whoever was only just invited gets letters at the address that the invitation named.
+    /// Everybody else gets them where the address is verified: an administrator could write another
+    /// one, and what they write has `email_verified` beside it.
+    pub(super) fn link_way(&self, person: &Person) -> LinkWay {
+        let user = &person.found.user;
+        if !user.enabled || user.username.is_none() {
+            return LinkWay::None;
         }
-        LinkWay::Shown => {
-            let link = link(administrator, person);
-            draw(administrator, person, Some(PersonOutcome::Link(&link)))
+        if self.turn.app.letters.from().is_none() {
+            return LinkWay::Shown;
         }
-        LinkWay::NoConfirmedAddress | LinkWay::None => draw(administrator, person, None),
+        let is_of_invitation = person.is_new() && !user.claims.contains_key("email_verified");
+        let address = stored_address(&user.claims);
+        let address = address.filter(|_| person.address_counts || is_of_invitation);
+        match address.map(MailAddress::parse) {
+            Some(Ok(to)) => LinkWay::Letter(to),
+            Some(Err(_)) | None => LinkWay::NoConfirmedAddress,
+        }
     }
-}
 
-/// Leaves the letter to the lane. Where there were too many, the administrator is told to wait.
-fn send(
-    administrator: &Administrator<'_>,
-    person: &Person,
-    to: &MailAddress,
-) -> Result<(), Failure> {
-    let turn = administrator.turn;
-    let hash = address_and_roles_hash(&person.found.user.claims);
-    let language = turn.chrome().texts.language;
-    let origin = MailLinkOrigin::ByAdministrator(administrator.sub().clone());
-    let letter = letters::of_link(turn.app, &person.found, to, language, hash, origin);
-    let asked = notices::asked_by(&turn.presentation());
-    let sub = &person.found.user.sub;
-    if letters::write_about(turn.app, &asked, b"links", sub, letter)? {
-        return Ok(());
+    /// Passes a link on, and shows the page of the person, which says how.
+    pub(super) fn pass_link_on(&self, person: &Person, way: &LinkWay) -> Result<Response, Failure> {
+        match way {
+            LinkWay::Letter(to) => {
+                self.send_link(person, to)?;
+                let outcome = PersonOutcome::LetterSent(to.as_str());
+                self.draw_person(person, Some(outcome))
+            }
+            LinkWay::Shown => {
+                let link = self.link_to_show(person);
+                self.draw_person(person, Some(PersonOutcome::Link(&link)))
+            }
+            LinkWay::NoConfirmedAddress | LinkWay::None => self.draw_person(person, None),
+        }
     }
-    Err(Failure::Throttled {
-        reason: Reason::TooManySignInFailures,
-        retry_after: letters::HOUR,
-    })
-}
 
-/// A link to pass on.
-fn link(administrator: &Administrator<'_>, person: &Person) -> String {
-    let InSession { app, .. } = administrator.turn;
-    let user = &person.found.user;
-    let link = PasswordLink {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        installation_epoch: person.found.installation_epoch,
-        factors: factors_and_roles(user.factors, &user.claims),
-        origin: PasswordLinkOrigin::ByAdministrator(administrator.sub().clone()),
-        expires_at: app.now().plus(INVITATION_LIFETIME),
-    };
-    let sealed = app.vault.password_links.seal_text(PREFIX, &link);
-    format!("{}/account/link?l={sealed}", app.issuer())
+    /// Leaves the letter to the lane. Where there were too many, the administrator is told to wait.
+    fn send_link(&self, person: &Person, to: &MailAddress) -> Result<(), Failure> {
+        let turn = self.turn;
+        let hash = address_and_roles_hash(&person.found.user.claims);
+        let language = turn.chrome().texts.language;
+        let origin = MailLinkOrigin::ByAdministrator(self.sub().clone());
+        let letter = letters::of_link(turn.app, &person.found, to, language, hash, origin);
+        let asked = notices::asked_by(&turn.presentation());
+        let sub = &person.found.user.sub;
+        if letters::write_about(turn.app, &asked, b"links", sub, letter)? {
+            return Ok(());
+        }
+        Err(Failure::Throttled {
+            reason: Reason::TooManySignInFailures,
+            retry_after: letters::HOUR,
+        })
+    }
+
+    fn link_to_show(&self, person: &Person) -> String {
+        let app = self.turn.app;
+        let user = &person.found.user;
+        let factors = factors_and_roles(user.factors, &user.claims);
+        let origin = PasswordLinkOrigin::ByAdministrator(self.sub().clone());
+        let expires_at = app.now().plus(INVITATION_LIFETIME);
+        link_to_pass_on(app, &person.found, factors, origin, expires_at)
+    }
 }

@@ -4,7 +4,7 @@
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use super::links::{self, LinkWay};
+use super::links::LinkWay;
 use super::{Administrator, not_found, tidy};
 use crate::pages;
 use crate::pages::admin::AdminSection;
@@ -39,76 +39,73 @@ struct Deed<'a> {
     form: &'a Parameters,
 }
 
-/// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
-pub(super) fn handle(administrator: &Administrator<'_>, id: &str) -> Result<Response, Failure> {
-    let decoded = percent_decode_str(id).decode_utf8().ok();
-    let subject = decoded.filter(|id| !id.contains('\0'));
-    let subject = Subject::new(subject.ok_or_else(not_found)?);
-    let person = &found(administrator, &subject)?;
-    let InSession { app, request, .. } = administrator.turn;
-    if request.method != Method::Post {
-        let undone = PersonOutcome::Problem(PersonProblem::SessionChanged);
-        let outcome = administrator.left_undone()?.then_some(undone);
-        return draw(administrator, person, outcome);
+impl Administrator<'_> {
+    /// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
+    pub(super) fn handle_person(&self, id: &str) -> Result<Response, Failure> {
+        let decoded = percent_decode_str(id).decode_utf8().ok();
+        let subject = decoded.filter(|id| !id.contains('\0'));
+        let subject = Subject::new(subject.ok_or_else(not_found)?);
+        let person = &self.found_person(&subject)?;
+        let InSession { app, request, .. } = self.turn;
+        if request.method != Method::Post {
+            let undone = PersonOutcome::Problem(PersonProblem::SessionChanged);
+            let outcome = self.left_undone()?.then_some(undone);
+            return self.draw_person(person, outcome);
+        }
+        let form = &forms::read_post(app, request)?;
+        if !self.may_act() {
+            return self.sign_in_anew();
+        }
+        let deed = Deed {
+            administrator: self,
+            person,
+            form,
+        };
+        deed.take()
     }
-    let form = &forms::read_post(app, request)?;
-    if !administrator.may_act() {
-        return administrator.sign_in_anew();
+
+    /// Whoever is out of reach is not there.
+    pub(super) fn found_person(&self, subject: &Subject) -> Result<Person, Failure> {
+        let person = admin_people::find(self.store(), self.reach, subject)?;
+        person.ok_or_else(not_found)
     }
-    let deed = Deed {
-        administrator,
-        person,
-        form,
-    };
-    deed.take()
-}
 
-/// Whoever is out of reach is not there.
-pub(super) fn found(
-    administrator: &Administrator<'_>,
-    subject: &Subject,
-) -> Result<Person, Failure> {
-    let store = &administrator.turn.app.store;
-    let person = admin_people::find(store, administrator.reach, subject)?;
-    person.ok_or_else(not_found)
-}
+    fn may_change(&self, person: &Person) -> bool {
+        let user = &person.found.user;
+        &user.sub != self.sub() && self.administration.may_change(&user.claims)
+    }
 
-fn may_change(administrator: &Administrator<'_>, person: &Person) -> bool {
-    let user = &person.found.user;
-    &user.sub != administrator.sub() && administrator.administration.may_change(&user.claims)
-}
-
-pub(super) fn draw(
-    administrator: &Administrator<'_>,
-    person: &Person,
-    outcome: Option<PersonOutcome<'_>>,
-) -> Result<Response, Failure> {
-    let InSession {
-        app,
-        request,
-        visit,
-        present,
-        ..
-    } = administrator.turn;
-    let sub = &person.found.user.sub;
-    let factors = authenticators::list(&app.store, sub, true)?;
-    let sessions = sessions::list_of_user(&app.store, sub, MOST_SESSIONS)?;
-    let view = PersonView {
-        person,
-        catalogue: &visit.snapshot.catalogue,
-        factors: &factors,
-        sessions: &sessions,
-        present: &present.row,
-        wrong_tries: count_wrong(app, &person.found, request.source)?,
-        may_change: may_change(administrator, person),
-        takes_link: !matches!(links::way(administrator, person), LinkWay::None),
-        given_roles: &administrator.administration.given_roles,
-        tells_old_address: app.letters.from().is_some() && person.address_counts,
-    };
-    let around = administrator.chrome(AdminSection::People);
-    let page =
-        administrator.with_form(|form| pages::admin::person::page(around, form, view, outcome));
-    Ok(answers::scripted_page(200, page))
+    pub(super) fn draw_person(
+        &self,
+        person: &Person,
+        outcome: Option<PersonOutcome<'_>>,
+    ) -> Result<Response, Failure> {
+        let InSession {
+            app,
+            request,
+            visit,
+            present,
+            ..
+        } = self.turn;
+        let sub = &person.found.user.sub;
+        let factors = authenticators::list(&app.store, sub, true)?;
+        let sessions = sessions::list_of_user(&app.store, sub, MOST_SESSIONS)?;
+        let view = PersonView {
+            person,
+            catalogue: &visit.snapshot.catalogue,
+            factors: &factors,
+            sessions: &sessions,
+            present: &present.row,
+            wrong_tries: count_wrong(app, &person.found, request.source)?,
+            may_change: self.may_change(person),
+            takes_link: !matches!(self.link_way(person), LinkWay::None),
+            given_roles: &self.administration.given_roles,
+            tells_old_address: app.letters.from().is_some() && person.address_counts,
+        };
+        Ok(self.shown_with_form(AdminSection::People, |around, form| {
+            pages::admin::person::page(around, form, view, outcome)
+        }))
+    }
 }
 
 impl Deed<'_> {
@@ -117,7 +114,7 @@ impl Deed<'_> {
         if !administrator.matches(self.form) {
             return self.answer(PersonOutcome::Problem(PersonProblem::SessionChanged));
         }
-        if !may_change(administrator, self.person) {
+        if !administrator.may_change(self.person) {
             return self.refuse(PersonProblem::NotYours, Reason::PersonOfOthers);
         }
         // What is written is made from the row that was just read: it must be the one that was
@@ -138,12 +135,12 @@ impl Deed<'_> {
             }
             Some("end_session") => self.end_session(),
             Some("remove_factors") => self.remove_factors(),
-            Some(_) | None => Err(Failure::bad_request(Reason::UnknownPageAction)),
+            _ => Err(Failure::bad_request(Reason::UnknownPageAction)),
         }
     }
 
     fn answer(&self, outcome: PersonOutcome<'_>) -> Result<Response, Failure> {
-        draw(self.administrator, self.person, Some(outcome))
+        self.administrator.draw_person(self.person, Some(outcome))
     }
 
     /// Says what was not done, and why to the log.
@@ -158,14 +155,14 @@ impl Deed<'_> {
         let administrator = self.administrator;
         let sub = &self.person.found.user.sub;
         if !done {
-            administrator.turn.app.store.confirm()?;
+            administrator.store().confirm()?;
         }
-        let person = found(administrator, sub)?;
+        let person = administrator.found_person(sub)?;
         if done || self.was_done(&person)? {
-            return draw(administrator, &person, Some(PersonOutcome::Changed));
+            return administrator.draw_person(&person, Some(PersonOutcome::Changed));
         }
         let problem = PersonOutcome::Problem(PersonProblem::ChangedMeanwhile);
-        let page = draw(administrator, &person, Some(problem))?;
+        let page = administrator.draw_person(&person, Some(problem))?;
         Ok(answers::noted(page, Reason::PersonChanged))
     }
 
@@ -176,11 +173,11 @@ impl Deed<'_> {
             Some("enable") => user.enabled,
             Some("disable") => !user.enabled,
             Some("end_session") => {
-                let store = &self.administrator.turn.app.store;
+                let store = self.administrator.store();
                 let found = sessions::find_of_user(store, &self.sid()?, &user.sub)?;
                 found.is_some_and(|session| session.ended_at.is_some())
             }
-            Some(_) | None => false,
+            _ => false,
         })
     }
 
@@ -209,12 +206,12 @@ impl Deed<'_> {
         user: &UserRow,
         event: &AuditEvent<'_>,
     ) -> Result<Response, Failure> {
-        let store = &self.administrator.turn.app.store;
         let change = PersonChange {
             user,
             ends_all,
             drops_factors,
         };
+        let store = self.administrator.store();
         let done = admin_people::change(store, self.acting(), change, event)?;
         self.after(done)
     }
@@ -270,7 +267,7 @@ impl Deed<'_> {
             sid: Some(&sid),
             ..administrator.event("session_ended", sub, json!({}))
         };
-        let store = &administrator.turn.app.store;
+        let store = administrator.store();
         let done = admin_people::end_session(store, self.acting(), sub, day, &sid, &event)?;
         self.after(done)
     }
@@ -278,7 +275,7 @@ impl Deed<'_> {
     /// A link for a new password. The second factors stay.
     fn reset(&self) -> Result<Response, Failure> {
         let administrator = self.administrator;
-        let way = links::way(administrator, self.person);
+        let way = administrator.link_way(self.person);
         if matches!(way, LinkWay::NoConfirmedAddress | LinkWay::None) {
             let reason = Reason::NoConfirmedAddress;
             return self.refuse(PersonProblem::NoConfirmedAddress, reason);
@@ -286,10 +283,10 @@ impl Deed<'_> {
         let sub = &self.person.found.user.sub;
         let detail = json!({"mail": matches!(way, LinkWay::Letter(_))});
         let event = administrator.event("link_made", sub, detail);
-        let store = &administrator.turn.app.store;
+        let store = administrator.store();
         let noted = admin_people::note_link(store, self.acting(), sub, &event)?;
         if noted {
-            links::pass_on(administrator, self.person, &way)
+            administrator.pass_link_on(self.person, &way)
         } else {
             self.after(false)
         }
@@ -332,9 +329,10 @@ impl Deed<'_> {
         if changed.is_empty() {
             return self.answer(PersonOutcome::Changed);
         }
-        let detail = match had == roles {
-            true => json!({"changed": changed}),
-            false => json!({"changed": changed, "old": {"role": had}, "new": {"role": roles}}),
+        let detail = if had == roles {
+            json!({"changed": changed})
+        } else {
+            json!({"changed": changed, "old": {"role": had}, "new": {"role": roles}})
         };
         let event = administrator.event("user_changed", &before.sub, detail);
         let response = self.change(false, false, &user, &event)?;

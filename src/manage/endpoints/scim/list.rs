@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::users::{location, projection, query, single};
-use super::{Admission, LIST_RESPONSE, ScimRefusal};
+use super::users::single;
+use super::{LIST_RESPONSE, ScimRefusal, ScimRequest};
 use crate::scim::error::{ScimError, ScimType};
 use crate::scim::filter;
 use crate::scim::projection::Projection;
@@ -15,9 +15,8 @@ use crate::scim::resource;
 use crate::statements::scim_users::{self, PageStart, ScimUser, UserFilter};
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::parameters::Parameters;
-use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::http::{Request, Response};
+use gatepost_server::http::Response;
 
 /// Of a page.
 const MOST_USERS: i64 = 200;
@@ -27,8 +26,7 @@ const MOST_LOOKED_AT: i64 = 2_000;
 const CURSOR: &str = "gps_";
 
 pub(super) struct ListRequest<'a> {
-    app: &'a App,
-    admission: &'a Admission,
+    asked: &'a ScimRequest<'a>,
     filter: UserFilter,
     /// From 1.
     first: i64,
@@ -48,12 +46,8 @@ struct Cursor {
 }
 
 impl<'a> ListRequest<'a> {
-    pub(super) fn read(
-        app: &'a App,
-        request: &Request,
-        admission: &'a Admission,
-    ) -> Result<ListRequest<'a>, ScimRefusal> {
-        let query = query(request)?;
+    pub(super) fn read(asked: &'a ScimRequest<'a>) -> Result<ListRequest<'a>, ScimRefusal> {
+        let query = asked.query()?;
         let filter = match single(&query, "filter")? {
             Some(text) => filter::parse(text)?,
             None => UserFilter::default(),
@@ -61,13 +55,12 @@ impl<'a> ListRequest<'a> {
         let count = number(&query, "count")?.unwrap_or(USUAL_USERS);
         let first = number(&query, "startIndex")?.unwrap_or(1);
         let mut list = ListRequest {
-            app,
-            admission,
+            asked,
             filter,
             first: first.max(1),
             count: count.clamp(0, MOST_USERS),
             after: None,
-            projection: projection(request)?,
+            projection: asked.projection()?,
         };
         list.after = match single(&query, "cursor")? {
             Some(cursor) => Some(list.opened(cursor)?),
@@ -78,11 +71,11 @@ impl<'a> ListRequest<'a> {
     }
 
     fn opened(&self, cursor: &str) -> Result<PageStart, ScimError> {
-        let opened: Option<Cursor> = self.app.vault.scim_cursors.open_text(CURSOR, cursor);
+        let opened: Option<Cursor> = self.asked.app.vault.scim_cursors.open_text(CURSOR, cursor);
         match opened {
             Some(cursor)
                 if cursor.active == self.filter.active
-                    && cursor.client_id == self.admission.client_id =>
+                    && cursor.client_id == self.asked.client_id =>
             {
                 Ok(PageStart {
                     tenant: cursor.tenant,
@@ -90,7 +83,7 @@ impl<'a> ListRequest<'a> {
                     skipped: 0,
                 })
             }
-            Some(_) | None => {
+            _ => {
                 let rule = "cursor must come from nextCursor, with the same filter";
                 Err(ScimError::bad_request(ScimType::InvalidCursor, rule))
             }
@@ -99,7 +92,7 @@ impl<'a> ListRequest<'a> {
 
     pub(super) fn answer(&self) -> Result<Response, ScimRefusal> {
         // Lists are long reads, and sign-ins need the connections.
-        let permit = self.app.scim_lists.take(Duration::ZERO);
+        let permit = self.asked.app.scim_lists.take(Duration::ZERO);
         let _permit = permit.ok_or(Failure::Busy)?;
         if filter::names_somebody(&self.filter) {
             return self.named();
@@ -116,8 +109,8 @@ impl<'a> ListRequest<'a> {
 
     /// A few users: one, mostly.
     fn named(&self) -> Result<Response, ScimRefusal> {
-        let reach = self.admission.reach();
-        let all = scim_users::look_up(&self.app.store, &reach, &self.filter, MOST_USERS)?;
+        let reach = self.asked.reach();
+        let all = scim_users::look_up(&self.asked.app.store, &reach, &self.filter, MOST_USERS)?;
         let members = self.numbered(json!(all.len()));
         let skipped = usize::try_from(self.first - 1).unwrap_or(usize::MAX);
         let page: Vec<ScimUser> = all
@@ -129,13 +122,14 @@ impl<'a> ListRequest<'a> {
     }
 
     fn page_by_number(&self) -> Result<Response, ScimRefusal> {
-        let reach = self.admission.reach();
+        let store = &self.asked.app.store;
+        let reach = self.asked.reach();
         let start = PageStart {
             skipped: self.first - 1,
             ..PageStart::default()
         };
-        let total = scim_users::count(&self.app.store, &reach)?;
-        let page = scim_users::page(&self.app.store, &reach, &start, self.count)?;
+        let total = scim_users::count(store, &reach)?;
+        let page = scim_users::page(store, &reach, &start, self.count)?;
         let members = self.numbered(json!(total));
         Ok(self.listed(&page, members))
     }
@@ -147,7 +141,8 @@ impl<'a> ListRequest<'a> {
         } else {
             self.count
         };
-        let users = scim_users::page(&self.app.store, &self.admission.reach(), start, most)?;
+        let ScimRequest { app, .. } = self.asked;
+        let users = scim_users::page(&app.store, &self.asked.reach(), start, most)?;
         let mut has_more = number_of(&users) == most;
         let mut page = Vec::new();
         let mut last = None;
@@ -163,7 +158,7 @@ impl<'a> ListRequest<'a> {
         }
         let mut members = Map::new();
         if let Some(last) = last.filter(|_| has_more) {
-            let next = self.app.vault.scim_cursors.seal_text(CURSOR, &last);
+            let next = app.vault.scim_cursors.seal_text(CURSOR, &last);
             members.insert(String::from("nextCursor"), Value::from(next));
         }
         Ok(self.listed(&page, members))
@@ -175,7 +170,7 @@ impl<'a> ListRequest<'a> {
             tenant: tenant.map(ToString::to_string).unwrap_or_default(),
             sub: user.subject.to_string(),
             active: self.filter.active,
-            client_id: self.admission.client_id.clone(),
+            client_id: self.asked.client_id.clone(),
         }
     }
 
@@ -190,7 +185,10 @@ impl<'a> ListRequest<'a> {
     fn listed(&self, page: &[ScimUser], members: Map<String, Value>) -> Response {
         let resources: Vec<Map<String, Value>> = page
             .iter()
-            .map(|user| resource::show(user, &location(self.app, &user.subject), &self.projection))
+            .map(|user| {
+                let location = self.asked.location(&user.subject);
+                resource::show(user, &location, &self.projection)
+            })
             .collect();
         let mut list = members;
         list.insert(String::from("schemas"), json!([LIST_RESPONSE]));

@@ -38,7 +38,7 @@ pub fn list_page(
         } @else {
             ul .items {
                 @for one in applications {
-                    li { p { (headline(around, one)) } (facts(around, one, None, reach)) }
+                    li { p { (headline(around, one)) } (facts(texts, one, None, reach)) }
                 }
             }
         }
@@ -73,7 +73,7 @@ pub fn application_page(
     } = application;
     let card = html! {
         p .lead { strong { bdi { (around.chrome.name_of(client)) } } " " (grade(findings)) }
-        (facts(around, application, grants, reach))
+        (facts(texts, application, grants, reach))
         section aria-labelledby="findings" {
             h2 #findings { (texts.check_findings) }
             (told(findings))
@@ -107,12 +107,11 @@ fn grade(findings: &[Finding]) -> Markup {
 }
 
 fn facts(
-    around: AdminChrome<'_>,
+    texts: &Texts,
     application: &ExaminedClient,
     grants: Option<i64>,
     reach: &[&str],
 ) -> Markup {
-    let texts = around.chrome.texts;
     let client = &application.client;
     html! {
         p .hint { bdi { (client.client_id) } }

@@ -103,6 +103,16 @@ pub(super) fn role_choices(texts: &Texts, given: &[String], had: &[&str]) -> Mar
     }
 }
 
+pub(super) fn name_field(texts: &Texts, name: &str) -> Markup {
+    html! {
+        div .field {
+            label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
+            input #name type="text" name="name" value=(name) maxlength="200" autocomplete="off"
+                dir="auto";
+        }
+    }
+}
+
 /// Somebody who is to be invited.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Invited<'a> {
@@ -152,11 +162,7 @@ pub fn invite_page(
                     dir="auto" aria-invalid=[is_wrong("username")]
                     aria-describedby=[described("username")];
             }
-            div .field {
-                label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
-                input #name type="text" name="name" value=(typed.name) maxlength="200"
-                    autocomplete="off" dir="auto";
-            }
+            (name_field(texts, typed.name))
             div .field {
                 label for="new-address" { (texts.email_address) }
                 input #new-address type="email" name="address" value=(typed.address) maxlength="254"

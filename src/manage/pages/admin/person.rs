@@ -3,14 +3,16 @@
 use maud::{Markup, html};
 
 use crate::pages::admin::AdminChrome;
-use crate::pages::admin::people::{name_of, role_choices, tenant_name};
+use crate::pages::admin::people::{name_field, name_of, role_choices, tenant_name};
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::session::Session;
-use gatepost_server::pages::frame::{PageForm, about, done, hidden, problem_notice};
+use gatepost_server::pages::frame::{
+    PageForm, about, button, done, field_problem, hidden, primary_button,
+};
 use gatepost_server::pages::moment::at;
 use gatepost_server::pages::second_factor::called;
 use gatepost_server::pages::sign_ins::{SignIns, ending};
@@ -107,15 +109,13 @@ pub fn page(
 
 fn said(texts: &Texts, name: &str, outcome: PersonOutcome<'_>) -> Markup {
     match outcome {
-        PersonOutcome::Changed => done(&html! { (texts.change_made) }),
+        PersonOutcome::Changed => done(texts.change_made),
         PersonOutcome::LetterSent(address) => done(&about(texts.letter_under_way, address)),
         PersonOutcome::Link(link) => html! {
             (done(&about(texts.link_shown_once, name)))
             p { code .link-shown { (link) } }
         },
-        PersonOutcome::Problem(problem) => {
-            problem_notice(texts, &html! { p { (problem.told(texts)) } })
-        }
+        PersonOutcome::Problem(problem) => field_problem(texts, None, problem.told(texts)),
     }
 }
 
@@ -215,9 +215,7 @@ fn deeds(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
         } @else {
             (form.of(&html! {
                 (hidden("version", version))
-                div .actions {
-                    button type="submit" name="decision" value="enable" { (texts.enable) }
-                }
+                div .actions { (button("enable", texts.enable)) }
             }))
         }
     }
@@ -231,16 +229,10 @@ fn details(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
             h2 #details { (texts.name_address_roles) }
             (form.of(&html! {
                 (hidden("version", &view.person.version))
-                div .field {
-                    label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
-                    input #name type="text" name="name" value=(name.unwrap_or_default())
-                        maxlength="200" autocomplete="off" dir="auto";
-                }
+                (name_field(texts, name.unwrap_or_default()))
                 (address_field(texts, stored_address(claims), view.tells_old_address))
                 (role_choices(texts, view.given_roles, &roles_of(claims)))
-                div .actions {
-                    button .primary type="submit" name="decision" value="save" { (texts.save) }
-                }
+                div .actions { (primary_button("save", texts.save)) }
             }))
         }
     }

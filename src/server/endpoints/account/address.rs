@@ -24,7 +24,7 @@ use gatepost_protocol::login::mail_link::{
 };
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::mail_address::MailAddress;
-use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users;
@@ -76,7 +76,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     if app.letters.from().is_none() {
         return Ok(answers::no_such_page(&presentation));
     }
-    let query = Parameters::parse(request.query.as_bytes())?;
+    let query = request.query_parameters()?;
     if let Ok(Some(text)) = query.bounded("l", parameters::HANDLE) {
         return Ok(enter(app, presentation, text));
     }

@@ -19,7 +19,7 @@ use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
 use crate::endpoints::visit::{self, InSession, Turn, Visit};
 use crate::http::Response;
 use crate::pages;
-use crate::pages::account::{AccountProblem, Outcome, provider_name};
+use crate::pages::account::{AccountProblem, OfferedLink, Outcome, provider_name};
 use crate::pages::frame::PageForm;
 use crate::registry::Snapshot;
 use gatepost_protocol::login::letters::verified_address;
@@ -235,10 +235,12 @@ fn draw_question(
             token: &forms::issue(app, Form::Link, &sealed, &present.handle.random),
         },
         present.account(),
-        provider,
-        subject,
-        identity.label.as_deref(),
-        &sealed,
+        OfferedLink {
+            provider,
+            subject,
+            label: identity.label.as_deref(),
+            sealed: &sealed,
+        },
     );
     answers::form_page(200, page)
 }

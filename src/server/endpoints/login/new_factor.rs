@@ -238,12 +238,13 @@ fn add(
     }
     let presentation = turn.presentation();
     notices::send(app, &presentation, user, AccountChange::FactorAdded);
-    Ok(match is_first {
-        true => Added::First {
+    Ok(if is_first {
+        Added::First {
             handle,
             recovery_codes: codes.texts,
-        },
-        false => Added::Another,
+        }
+    } else {
+        Added::Another
     })
 }
 

@@ -137,10 +137,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
             }
             Ok(PasswordOutcome::Accepted(Box::new(found)))
         }
-        (
-            PasswordVerdict::Right | PasswordVerdict::RightButOutdated | PasswordVerdict::Wrong,
-            _,
-        ) => {
+        _ => {
             let account = FailureBucket {
                 bucket: buckets.account,
                 window: HOUR,

@@ -21,7 +21,7 @@ use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::PageForm;
 use crate::pages::login::LoginProblem;
-use crate::pages::second_factor::FactorProblem;
+use crate::pages::second_factor::{FactorProblem, WantedFactor};
 use gatepost_protocol::authorize::interaction::{Step, Stronger};
 use gatepost_protocol::login::second_factor::{
     CodeLimit, FactorKind, MOST_CODES_OF_A_SOURCE, MOST_CODES_OF_AN_APP, TICKET_LIFETIME, Ticket,
@@ -128,23 +128,21 @@ pub fn ask_at(
     let passkeys = passkey_ids(&factors);
     // A code that was given already makes the sign-in no stronger.
     let takes_codes = !has_code(ticket) && passkeys.len() < factors.len();
-    let options = match passkeys.is_empty() {
-        true => None,
-        false => webauthn::request_options(app, ticket.tie, &passkeys),
+    let options = if passkeys.is_empty() {
+        None
+    } else {
+        webauthn::request_options(app, ticket.tie, &passkeys)
     };
     let form = PageForm {
         action,
         token: &app.vault.second_factors.seal_text(TICKET, ticket),
     };
-    let page = pages::second_factor::page(
-        turn.chrome(),
-        form,
-        turn.purpose(),
+    let wanted = WantedFactor {
         takes_codes,
-        options.as_deref(),
-        ticket.may_skip,
-        problem,
-    );
+        passkey: options.as_deref(),
+        may_skip: ticket.may_skip,
+    };
+    let page = pages::second_factor::page(form, turn.purpose(), wanted, problem);
     Ok(answers::scripted_page(200, page))
 }
 
@@ -233,7 +231,7 @@ fn is_stale_form_of(
             let found = authenticators::find_passkey(&app.store, &id)?;
             found.map(|(sub, _)| sub)
         }
-        Some(_) | None => sealed_ticket(app, form)?.map(|ticket| ticket.subject),
+        _ => sealed_ticket(app, form)?.map(|ticket| ticket.subject),
     };
     // A form that names nobody may be of whoever was signed in before.
     Ok(named.is_some_and(|sub| sub == turn.present.user.sub))
@@ -279,7 +277,7 @@ fn take_new_factor(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Fail
             return again(Strength::PhishingResistant, None);
         }
         Some("add_passkey") => Strength::PhishingResistant,
-        Some(_) | None => return Err(unknown_action()),
+        _ => return Err(unknown_action()),
     };
     let added = match wanted {
         Strength::PhishingResistant => new_factor::add_passkey(turn, turn.tie(), form)?,
@@ -342,7 +340,6 @@ fn with_code(ticket: &Ticket) -> Proof {
 /// A code that was not accepted.
 pub struct CodeRefusal {
     pub problem: FactorProblem,
-    reason: Option<Reason>,
     /// How long nothing more is looked at.
     wait: Option<Duration>,
 }
@@ -350,16 +347,10 @@ pub struct CodeRefusal {
 impl CodeRefusal {
     /// The page that says so, with its status and its line in the log.
     pub fn answer(&self, page: Response) -> Response {
-        let mut page = match self.reason {
-            Some(reason) => answers::noted(page, reason),
-            None => page,
-        };
         match self.wait {
-            Some(wait) => {
-                page.status = 429;
-                answers::retry_after(page, wait)
-            }
-            None => page,
+            Some(wait) => answers::turned_away(page, Reason::TooManyCodes, wait),
+            None if self.problem == FactorProblem::CodeMissing => page,
+            None => answers::noted(page, Reason::SecondFactorWrong),
         }
     }
 }
@@ -370,43 +361,31 @@ pub fn show_code(
     found: &CurrentUser,
     form: &Parameters,
 ) -> Result<Result<(), CodeRefusal>, Failure> {
-    let refusal = |problem, reason, wait| {
-        Ok(Err(CodeRefusal {
-            problem,
-            reason,
-            wait,
-        }))
-    };
+    let refusal = |problem, wait| Ok(Err(CodeRefusal { problem, wait }));
     let Some(code) = form.bounded("code", parameters::OTHER)? else {
-        return refusal(FactorProblem::CodeMissing, None, None);
+        return refusal(FactorProblem::CodeMissing, None);
     };
     match try_code(turn, found, code)? {
         CodeVerdict::Right => Ok(Ok(())),
         CodeVerdict::Wrong => {
-            note_wrong(turn, &found.user);
-            refusal(
-                FactorProblem::CodeWrong,
-                Some(Reason::SecondFactorWrong),
-                None,
-            )
+            let concerned = Concerned::User(&found.user.sub);
+            let reason = Reason::SecondFactorWrong;
+            let client_id = turn.visit.client_id();
+            turn.app.note_failure(
+                SECOND_FACTOR_FAILED,
+                turn.request,
+                client_id,
+                concerned,
+                reason,
+            );
+            refusal(FactorProblem::CodeWrong, None)
         }
         CodeVerdict::TurnedAway(wait) => {
             turn.app.note_turned_away(turn.request);
             let minutes = answers::minutes(wait);
-            let problem = FactorProblem::TooManyAttempts { minutes };
-            refusal(problem, Some(Reason::TooManyCodes), Some(wait))
+            refusal(FactorProblem::TooManyAttempts { minutes }, Some(wait))
         }
     }
-}
-
-fn note_wrong(turn: Turn<'_>, user: &UserRow) {
-    turn.app.note_failure(
-        SECOND_FACTOR_FAILED,
-        turn.request,
-        turn.visit.client_id(),
-        Concerned::User(&user.sub),
-        Reason::SecondFactorWrong,
-    );
 }
 
 /// Whether the user is still as they were when the ticket was made.
@@ -506,29 +485,25 @@ fn spend(turn: Turn<'_>, user: &UserRow, kind: FactorKind, code: Typed) -> Resul
     let factors = authenticators::list(store, &user.sub, true)?;
     let mut factors = factors.iter().filter(|one| one.kind == kind);
     let opened = |one: &Authenticator| new_factor::opened(app, &user.sub, one.secret.as_ref()?);
-    match code {
+    Ok(match code {
         Typed::Totp(code) => {
-            let Some(factor) = factors.next() else {
-                return Ok(false);
-            };
-            let step = opened(factor)
-                .and_then(|secret| step_of(code, &secret, factor.last_step, app.now()));
+            let step = factors
+                .next()
+                .and_then(|factor| step_of(code, &opened(factor)?, factor.last_step, app.now()));
             match step {
-                Some(step) => Ok(authenticators::use_step(store, &user.sub, step, &event)?),
-                None => Ok(false),
+                Some(step) => authenticators::use_step(store, &user.sub, step, &event)?,
+                None => false,
             }
         }
         Typed::RecoveryCode(digest) => {
             let digest = SecretBytes::new(digest);
             match factors.find(|one| opened(one).is_some_and(|stored| stored == digest)) {
                 Some(code) => {
-                    let used =
-                        authenticators::use_recovery_code(store, &user.sub, &code.id, &event)?;
-                    Ok(used)
+                    authenticators::use_recovery_code(store, &user.sub, &code.id, &event)?
                 }
-                None => Ok(false),
+                None => false,
             }
         }
-        Typed::Neither => Ok(false),
-    }
+        Typed::Neither => false,
+    })
 }

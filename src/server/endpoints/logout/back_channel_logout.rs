@@ -32,7 +32,7 @@ pub fn keep_calling(app: &App) -> ! {
             Err(error) if answered => {
                 log::warn!("back-channel logouts that are due cannot be read: {error}")
             }
-            Ok(_) | Err(_) => {}
+            _ => {}
         }
         answered = made.is_ok();
         // A full hand means that there may be more.

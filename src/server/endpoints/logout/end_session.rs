@@ -15,7 +15,7 @@ use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::forms::require_form;
 use crate::endpoints::present_session::PresentSession;
 use crate::endpoints::upstream::logout::UpstreamSignOut;
-use crate::endpoints::visit::{self, Opened};
+use crate::endpoints::visit;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::logout::SignedOut;
@@ -33,7 +33,7 @@ use gatepost_protocol::words::redirect_uri::origin_of;
 use gatepost_protocol::words::session::Session;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::session_clients;
-use gatepost_store::sessions::{self, FoundSession};
+use gatepost_store::sessions;
 
 /// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or
 /// disabled.
@@ -42,93 +42,98 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         // A post from another site carries no Lax cookie: the session is looked at one GET later,
         // on a page of ours.
         require_form(request, 415)?;
-        let parameters = Parameters::parse(&request.body)?;
-        return Ok(answers::see_other(
-            SignOut::begin(app, &parameters)?.page(app),
-        ));
+        let parameters = request.form_parameters()?;
+        let sign_out = SignOut::begin(app, request, &parameters)?;
+        return Ok(answers::see_other(sign_out.page()));
     }
-    let parameters = Parameters::parse(request.query.as_bytes())?;
-    let sign_out = SignOut::begin(app, &parameters)?;
+    let parameters = request.query_parameters()?;
+    let sign_out = SignOut::begin(app, request, &parameters)?;
     let present = PresentSession::find(app, request)?;
     match sign_out.next(present.as_ref()) {
-        SignOutStep::Ask => Ok(answers::see_other(sign_out.page(app))),
-        SignOutStep::End | SignOutStep::NobodySignedIn => {
-            sign_out.finish(app, request, present.as_ref())
-        }
+        SignOutStep::Ask => Ok(answers::see_other(sign_out.page())),
+        SignOutStep::End | SignOutStep::NobodySignedIn => sign_out.finish(present.as_ref()),
     }
 }
 
 /// A wish to sign out on its way through our pages, and who has it.
-pub struct SignOut {
-    /// The request, sealed; empty when no client sent the person here.
+pub struct SignOut<'a> {
+    pub(super) app: &'a App,
+    pub(super) request: &'a Request,
+    /// What was asked for, sealed; empty when no client sent the person here.
     pub sealed: String,
-    request: EndSessionRequest,
+    asked: EndSessionRequest,
     client: Option<Arc<RegisteredClient>>,
 }
 
-impl SignOut {
-    fn begin(app: &App, parameters: &Parameters) -> Result<SignOut, Failure> {
+impl<'a> SignOut<'a> {
+    fn begin(
+        app: &'a App,
+        request: &'a Request,
+        parameters: &Parameters,
+    ) -> Result<SignOut<'a>, Failure> {
         let snapshot = app.registry.snapshot();
-        let request =
+        let asked =
             EndSessionRequest::read(parameters, |hint| id_tokens::claims(app, &snapshot, hint))?;
-        let sealed = visit::seal(app, SealedPurpose::Logout(request.clone())).sealed;
+        let sealed = visit::seal(app, SealedPurpose::Logout(asked.clone())).sealed;
         if sealed.len() > parameters::SEALED_REQUEST {
             return Err(Failure::bad_request(Reason::RequestTooLong));
         }
-        SignOut::of(app, request, sealed)
+        SignOut::of(app, request, asked, sealed)
     }
 
     /// Opens the request in the address of the logout page; a plain one when the person came there
     /// alone.
-    pub fn reopen(app: &App, request: &Request) -> Result<SignOut, Failure> {
-        let query = Parameters::parse(request.query.as_bytes())?;
+    pub fn reopen(app: &'a App, request: &'a Request) -> Result<SignOut<'a>, Failure> {
+        let query = request.query_parameters()?;
         if query.single("r")?.is_none() {
-            return SignOut::of(app, EndSessionRequest::default(), String::new());
+            return SignOut::of(app, request, EndSessionRequest::default(), String::new());
         }
-        let Opened { request, sealed } = visit::open(app, request)?;
-        let SealedPurpose::Logout(request) = request.purpose else {
+        let opened = visit::open(app, request)?;
+        let SealedPurpose::Logout(asked) = opened.request.purpose else {
             return Err(visit::invalid());
         };
-        SignOut::of(app, request, sealed)
+        SignOut::of(app, request, asked, opened.sealed)
     }
 
     /// A client that is named must be registered; it is looked up at each step. What was done here
     /// and goes on upstream comes back without a seal.
-    pub fn of(app: &App, request: EndSessionRequest, sealed: String) -> Result<SignOut, Failure> {
-        let Some(client_id) = &request.client_id else {
-            return Ok(SignOut {
-                sealed,
-                request,
-                client: None,
-            });
-        };
-        let client = app
-            .registry
-            .client(client_id)?
-            .ok_or_else(|| refused(None, Reason::UnknownClient))?;
-        if !client.client.enabled {
-            return Err(refused(Some(client_id.clone()), Reason::DisabledClient));
+    fn of(
+        app: &'a App,
+        request: &'a Request,
+        asked: EndSessionRequest,
+        sealed: String,
+    ) -> Result<SignOut<'a>, Failure> {
+        let mut client = None;
+        if let Some(client_id) = &asked.client_id {
+            let found = app.registry.client(client_id)?;
+            let found = found.ok_or_else(|| refused(None, Reason::UnknownClient))?;
+            if !found.client.enabled {
+                return Err(refused(Some(client_id.clone()), Reason::DisabledClient));
+            }
+            client = Some(found);
         }
         Ok(SignOut {
-            sealed,
+            app,
             request,
-            client: Some(client),
+            sealed,
+            asked,
+            client,
         })
     }
 
     pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
-        self.request.decide(present.map(|present| &present.row))
+        self.asked.decide(present.map(|present| &present.row))
     }
 
-    pub fn page(&self, app: &App) -> String {
+    pub fn page(&self) -> String {
         if self.sealed.is_empty() {
-            return format!("{}/logout", app.config.base_url.path());
+            return format!("{}/logout", self.app.config.base_url.path());
         }
-        visit::page_address(app, "/logout", &self.sealed)
+        visit::page_address(self.app, "/logout", &self.sealed)
     }
 
     pub fn ui_locales(&self) -> &str {
-        self.request.ui_locales.as_deref().unwrap_or_default()
+        self.asked.ui_locales.as_deref().unwrap_or_default()
     }
 
     pub fn client(&self) -> Option<&Client> {
@@ -137,143 +142,108 @@ impl SignOut {
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to
     /// be signed out there as well, back to the client, or to a page that says that it is done.
-    pub fn finish(
-        &self,
-        app: &App,
-        request: &Request,
-        present: Option<&PresentSession>,
-    ) -> Result<Response, Failure> {
+    pub fn finish(&self, present: Option<&PresentSession>) -> Result<Response, Failure> {
+        let app = self.app;
         let Some(present) = present else {
-            self.end_what_is_dead(app, request)?;
-            self.end_hinted(app, request)?;
+            self.end_what_is_dead()?;
+            self.end_hinted()?;
             let ended = SignedOut {
-                at_once: self.request.hinted.is_some(),
+                at_once: self.asked.hinted.is_some(),
                 ..SignedOut::default()
             };
-            return Ok(self.leave(app, request, &ended));
+            return Ok(self.leave(&ended));
         };
         let frames = frames(app, &present.row)?;
         // With its end the session's row forgets the ID token that upstream is shown.
         let upstream = UpstreamSignOut::of(app, present)?;
-        self.end(app, request, &present.row, Value::Null)?;
-        let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.request));
+        self.end(&present.row, Value::Null)?;
+        let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.asked));
         let ended = SignedOut {
             frames,
             upstream,
             at_once: true,
         };
-        Ok(cookies::remove_session(
-            &app.config,
-            self.leave(app, request, &ended),
-        ))
+        Ok(cookies::remove_session(&app.config, self.leave(&ended)))
     }
 
-    fn end(
-        &self,
-        app: &App,
-        request: &Request,
-        session: &Session,
-        detail: Value,
-    ) -> Result<(), Failure> {
+    fn end(&self, session: &Session, detail: Value) -> Result<(), Failure> {
         let event = AuditEvent {
             event: "signed_out",
-            client_id: self.request.client_id.as_ref(),
+            client_id: self.asked.client_id.as_ref(),
             sub: Some(&session.subject),
             sid: Some(&session.sid),
-            source: Some(request.source),
-            request_id: Some(&request.id),
             detail,
+            ..AuditEvent::default().by(self.request.source, &self.request.id)
         };
-        Ok(sessions::end(&app.store, session.day, &session.sid, &event).map(drop)?)
+        Ok(sessions::end(&self.app.store, session.day, &session.sid, &event).map(drop)?)
     }
 
     /// Ends the session that the ID token names. This is for clients that send no browser but ask
     /// themselves, server to server. Nothing ends by the token's `sub` alone: its user may have
     /// other sessions, which the client has no token of. An end that is found is confirmed, as in
     /// [`SignOut::end_what_is_dead`].
-    fn end_hinted(&self, app: &App, request: &Request) -> Result<(), Failure> {
-        let Some(hinted) = &self.request.hinted else {
-            return Ok(());
-        };
-        let Some(sid) = &hinted.sid else {
-            return Ok(());
-        };
-        let found = sessions::find_of_user(&app.store, sid, &hinted.subject)?;
-        match found {
-            Some(session) if app.now() < session.expires_at => {
-                self.end(app, request, &session, json!({"by": "id_token_hint"}))
-            }
-            Some(_) | None => Ok(()),
+    fn end_hinted(&self) -> Result<(), Failure> {
+        if let Some(hinted) = &self.asked.hinted
+            && let Some(sid) = &hinted.sid
+            && let Some(session) = sessions::find_of_user(&self.app.store, sid, &hinted.subject)?
+            && self.app.now() < session.expires_at
+        {
+            self.end(&session, json!({"by": "id_token_hint"}))?;
         }
+        Ok(())
     }
 
     /// The end of this browser's session may have reached no standby, and after a failover the
     /// session could live again. So it is ended anew, or its end confirmed, before the page says
     /// so.
-    fn end_what_is_dead(&self, app: &App, request: &Request) -> Result<(), Failure> {
-        let Some(handle) = SessionHandle::of(&app.config, request) else {
-            return Ok(());
-        };
-        let found = sessions::find(&app.store, handle.day, &handle.hash(), None)?;
-        match found {
-            Some(FoundSession { session, .. }) if app.now() < session.expires_at => {
-                self.end(app, request, &session, Value::Null)
-            }
-            Some(_) | None => Ok(()),
+    fn end_what_is_dead(&self) -> Result<(), Failure> {
+        let app = self.app;
+        if let Some(handle) = SessionHandle::of(&app.config, self.request)
+            && let Some(found) = sessions::find(&app.store, handle.day, &handle.hash(), None)?
+            && app.now() < found.session.expires_at
+        {
+            self.end(&found.session, Value::Null)?;
         }
+        Ok(())
     }
 
     /// The end of a sign-out, for a browser that is back from upstream. One that has a session
     /// again is asked.
-    pub fn after_upstream(
-        &self,
-        app: &App,
-        request: &Request,
-        present: Option<&PresentSession>,
-    ) -> Result<Response, Failure> {
+    fn after_upstream(&self, present: Option<&PresentSession>) -> Result<Response, Failure> {
         match (self.way_back(), present) {
-            (None, Some(_)) => return Ok(answers::see_other(self.page(app))),
+            (None, Some(_)) => return Ok(answers::see_other(self.page())),
             (Some(_), Some(_)) => {}
-            (Some(_) | None, None) => self.end_what_is_dead(app, request)?,
+            (_, None) => self.end_what_is_dead()?,
         }
-        Ok(self.leave(
-            app,
-            request,
-            &SignedOut {
-                at_once: true,
-                ..SignedOut::default()
-            },
-        ))
+        let ended = SignedOut {
+            at_once: true,
+            ..SignedOut::default()
+        };
+        Ok(self.leave(&ended))
     }
 
     fn way_back(&self) -> Option<String> {
-        self.request.way_back(self.client()?)
+        self.asked.way_back(self.client()?)
     }
 
-    fn leave(&self, app: &App, request: &Request, ended: &SignedOut) -> Response {
+    fn leave(&self, ended: &SignedOut) -> Response {
         let upstream = ended.upstream.as_ref().map(|(_, address)| address.clone());
         let next = upstream.or_else(|| self.way_back());
         let mut response = match next.filter(|_| ended.at_once) {
             Some(location) if ended.frames.is_empty() => answers::see_other(location),
-            next => self.farewell(app, request, ended, next.as_deref()),
+            next => self.farewell(ended, next.as_deref()),
         };
-        response.note.client_id = self.request.client_id.as_ref().map(ClientId::to_string);
+        response.note.client_id = self.asked.client_id.as_ref().map(ClientId::to_string);
         response
     }
 
     /// The page that says that it is done. It loads the clients' frames, and goes on to `next`.
-    fn farewell(
-        &self,
-        app: &App,
-        request: &Request,
-        ended: &SignedOut,
-        next: Option<&str>,
-    ) -> Response {
-        let presentation = Presentation::of(app, request);
+    fn farewell(&self, ended: &SignedOut, next: Option<&str>) -> Response {
+        let presentation = Presentation::of(self.app, self.request);
         let chrome = presentation.chrome(self.ui_locales());
         let way_back = self.way_back();
         let back = self.client().zip(way_back.as_deref());
-        let is_unknown = back.is_none() && self.request.unmatched_redirect_uri.is_some();
+        let is_unknown = back.is_none() && self.asked.unmatched_redirect_uri.is_some();
         let page = pages::logout::signed_out_page(chrome, ended, back, is_unknown);
         let frames = ended.frames.iter();
         let origins: BTreeSet<String> = frames
@@ -285,7 +255,7 @@ impl SignOut {
 
     /// Says to the log why the way back that was asked for is none.
     fn noted(&self, page: Response, has_way_back: bool) -> Response {
-        let (Some(sent), false) = (&self.request.unmatched_redirect_uri, has_way_back) else {
+        let (Some(sent), false) = (&self.asked.unmatched_redirect_uri, has_way_back) else {
             return page;
         };
         let (reason, detail) = match self.client() {
@@ -333,7 +303,7 @@ fn frames(app: &App, session: &Session) -> Result<Vec<(Arc<RegisteredClient>, St
 /// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to
 /// `/logout`, which says that nobody is signed in or asks whether to sign out.
 pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
-    let query = Parameters::parse(request.query.as_bytes()).map_err(Failure::bad_request)?;
+    let query = request.query_parameters().map_err(Failure::bad_request)?;
     let state = query
         .bounded("state", parameters::HANDLE)
         .map_err(Failure::bad_request)?;
@@ -346,7 +316,8 @@ pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Respon
         return Ok(answers::nothing_to_show());
     }
     let present = PresentSession::find(app, request)?;
-    SignOut::of(app, returns.request, String::new())?.after_upstream(app, request, present.as_ref())
+    let sign_out = SignOut::of(app, request, returns.request, String::new())?;
+    sign_out.after_upstream(present.as_ref())
 }
 
 fn begun_here(app: &App, state: &str, provider: &str) -> Option<UpstreamReturn> {

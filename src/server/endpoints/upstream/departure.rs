@@ -2,8 +2,6 @@
 //! back counts only with its cookie. Their names tell when each way began, so that the oldest can
 //! make room; SameSite is always Lax, as the way back is a navigation and nothing else.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use super::provider::{self, Connection};
@@ -117,13 +115,13 @@ pub fn depart(
         issuer: provider.authority().to_owned(),
         flow: random::bytes(),
         cookie_hash: [0; 32],
-        nonce: URL_SAFE_NO_PAD.encode(random::bytes::<16>()),
-        code_verifier: SecretText::new(URL_SAFE_NO_PAD.encode(random::bytes::<32>())),
+        nonce: random::text::<16>(),
+        code_verifier: SecretText::new(random::text::<32>()),
         begun_at: app.now(),
         max_age: ask.max_age,
         request: sealed,
     };
-    let mut cookie = URL_SAFE_NO_PAD.encode(random::bytes::<32>());
+    let mut cookie = random::text::<32>();
     let seal = |trip: &RoundTrip| app.vault.upstream_states.seal_text("", trip);
     // A request that is too long for `state` goes into the cookie.
     if seal(&trip).len() > STATE {

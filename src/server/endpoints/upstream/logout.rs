@@ -24,7 +24,7 @@ use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::upstream::id_token::{LogoutNotice, TokenProblem, check_typ, judge_logout};
 use gatepost_protocol::upstream::{UpstreamProblem, external_url};
 use gatepost_protocol::words::identity_provider::{IdentityProvider, ProviderKind};
-use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::audit_events::AuditEvent;
@@ -38,7 +38,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
     require_form(request, 400)?;
     refuse_too_many(app, request)?;
     // First, so that a body that is no form gets the same answer at every provider's address.
-    let form = Parameters::parse(&request.body).map_err(Failure::bad_request)?;
+    let form = request.form_parameters().map_err(Failure::bad_request)?;
     let token = form
         .bounded("logout_token", parameters::ASSERTION)
         .map_err(Failure::bad_request)?
@@ -102,10 +102,8 @@ fn end_sessions(
     let store = &app.store;
     let event = AuditEvent {
         event: "session_ended",
-        source: Some(request.source),
-        request_id: Some(&request.id),
         detail: json!({"by": "identity_provider", "identity_provider": provider.name}),
-        ..AuditEvent::default()
+        ..AuditEvent::default().by(request.source, &request.id)
     };
     let sessions = upstream_sessions::sessions_of(store, provider, notice)?;
     if !upstream_sessions::end(store, provider, notice, &sessions, &event)? {
@@ -169,18 +167,11 @@ fn refused(
     cause: &str,
 ) -> Failure {
     count(app, request);
-    let event = "upstream_logout_refused";
     let reason = Reason::LogoutTokenRefused;
-    match provider {
-        Some(provider) => app.note_failure(
-            event,
-            request,
-            None,
-            Concerned::Provider(&provider.name),
-            reason,
-        ),
-        None => app.note_failure(event, request, None, Concerned::Nobody, reason),
-    }
+    let concerned = provider.map_or(Concerned::Nobody, |provider| {
+        Concerned::Provider(&provider.name)
+    });
+    app.note_failure("upstream_logout_refused", request, None, concerned, reason);
     Failure::Refused(Refusal {
         status: 400,
         error: TokenErrorCode::InvalidRequest,

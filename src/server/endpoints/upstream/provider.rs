@@ -28,7 +28,6 @@ use gatepost_protocol::words::secret::SecretText;
 
 const ID_TOKEN: &str = "the ID token";
 const TOKEN_ENDPOINT: &str = "the token endpoint";
-const USERINFO_ENDPOINT: &str = "the userinfo endpoint";
 
 pub(crate) struct Connection<'a> {
     app: &'a App,
@@ -80,9 +79,13 @@ pub(crate) fn identity(
         .outbound
         .take_place(&metadata.token_endpoint)
         .map_err(|error| unanswered(TOKEN_ENDPOINT, error))?;
-    let tokens = connection.exchange(&place, &code, trip, secret)?;
+    let exchange = Exchange {
+        connection: &connection,
+        place: &place,
+        tokens: connection.exchange(&place, &code, trip, secret)?,
+    };
     let told = match &provider.kind {
-        ProviderKind::OpenId { .. } => connection.by_id_token(&place, &tokens, trip)?,
+        ProviderKind::OpenId { .. } => exchange.by_id_token(trip)?,
         ProviderKind::OAuth {
             userinfo_endpoint,
             emails_endpoint,
@@ -90,7 +93,7 @@ pub(crate) fn identity(
             ..
         } => {
             let emails = emails_endpoint.as_deref();
-            connection.by_userinfo(&place, &tokens, userinfo_endpoint, emails, subject_claim)?
+            exchange.by_userinfo(userinfo_endpoint, emails, subject_claim)?
         }
     };
     let (claims, left_out) = mapped(provider, &told.claims);
@@ -192,133 +195,6 @@ impl<'a> Connection<'a> {
         )
     }
 
-    /// Asks a provider with an issuer: the ID token says who the user is.
-    fn by_id_token(
-        &self,
-        place: &Place<'_>,
-        tokens: &UpstreamTokens,
-        trip: &RoundTrip,
-    ) -> Result<Told, UpstreamProblem> {
-        let Some(token) = &tokens.id_token else {
-            let cause = "the token endpoint's answer has no id_token";
-            return Err(UpstreamProblem::not_believed(cause));
-        };
-        let refused = |problem| not_believed(ID_TOKEN, problem);
-        let jws =
-            UnverifiedJws::parse(token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
-        id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
-        let asker = Asker::Seated(place);
-        let claims = self.verified_claims(asker, ID_TOKEN, &jws, Provenance::Answered)?;
-        let expected = ExpectedIdToken {
-            issuer: self.provider.authority(),
-            client_id: &self.provider.client_id,
-            nonce: &trip.nonce,
-            access_token: &tokens.access_token,
-            alg: jws.alg,
-            needs_auth_time: trip.max_age.is_some(),
-        };
-        let facts = match id_token::judge(&claims, &expected, self.app.now()) {
-            Ok(facts) => facts,
-            Err(TokenProblem::NoAuthTime) => return Err(UpstreamProblem::LoginRequired),
-            Err(problem) => return Err(refused(problem)),
-        };
-        let further = self.further_claims(place, tokens, &claims, &facts.subject)?;
-        Ok(Told {
-            facts,
-            claims: merged(&with_booleans(claims), further.as_ref()),
-            id_token: Some(token.clone()),
-        })
-    }
-
-    /// What the userinfo endpoint says of `subject`, where the ID token lacks a claim that is
-    /// mapped.
-    fn further_claims(
-        &self,
-        place: &Place<'_>,
-        tokens: &UpstreamTokens,
-        claims: &Map<String, Value>,
-        subject: &str,
-    ) -> Result<Option<Map<String, Value>>, UpstreamProblem> {
-        let endpoint = self.metadata.userinfo_endpoint.as_deref();
-        let Some(endpoint) = endpoint.filter(|_| are_wanting(self.provider, claims)) else {
-            return Ok(None);
-        };
-        let said = self.user_info(place, endpoint, tokens)?;
-        // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
-        if said.get("sub").and_then(Value::as_str) != Some(subject) {
-            let cause = "the userinfo endpoint's answer is about another sub than the ID token";
-            return Err(UpstreamProblem::not_believed(cause));
-        }
-        Ok(Some(said))
-    }
-
-    /// Asks a provider without an issuer: its userinfo endpoint says who the user is.
-    fn by_userinfo(
-        &self,
-        place: &Place<'_>,
-        tokens: &UpstreamTokens,
-        endpoint: &str,
-        emails_endpoint: Option<&str>,
-        subject_claim: &str,
-    ) -> Result<Told, UpstreamProblem> {
-        let user_info = self.user_info(place, endpoint, tokens)?;
-        let unusable = "the userinfo endpoint's answer has no usable subject: \
-                        the member that subject_claim names must be a text or a whole number";
-        let subject = oauth_subject(&user_info, subject_claim)
-            .ok_or_else(|| UpstreamProblem::not_believed(unusable))?;
-        let wanted = emails_endpoint.filter(|_| answers::wants_emails(self.provider, &user_info));
-        let claims = match wanted {
-            Some(endpoint) => {
-                let what = "the emails endpoint";
-                let kind = "array of objects";
-                let addresses: Vec<_> =
-                    self.ask(place, what, kind, endpoint, &tokens.access_token)?;
-                answers::with_primary_email(user_info, &addresses)
-            }
-            None => user_info,
-        };
-        Ok(Told {
-            facts: IdTokenFacts {
-                subject,
-                ..IdTokenFacts::default()
-            },
-            claims,
-            id_token: None,
-        })
-    }
-
-    fn user_info(
-        &self,
-        place: &Place<'_>,
-        endpoint: &str,
-        tokens: &UpstreamTokens,
-    ) -> Result<Map<String, Value>, UpstreamProblem> {
-        let claims = self.ask(
-            place,
-            USERINFO_ENDPOINT,
-            "object",
-            endpoint,
-            &tokens.access_token,
-        )?;
-        Ok(with_booleans(claims))
-    }
-
-    /// The answer of an endpoint to an access token. `what` names the endpoint in the cause of a
-    /// failure, `kind` the answer that was expected.
-    fn ask<T: DeserializeOwned>(
-        &self,
-        place: &Place<'_>,
-        what: &str,
-        kind: &str,
-        endpoint: &str,
-        access_token: &SecretText,
-    ) -> Result<T, UpstreamProblem> {
-        let bearer = SecretText::new(format!("Bearer {}", access_token.expose()));
-        let request = OutboundRequest::get(endpoint).header("Authorization", bearer.expose());
-        let answer = self.send(place, what, request)?;
-        answers::json(what, kind, answer.status, &answer.body)
-    }
-
     fn send(
         &self,
         place: &Place<'_>,
@@ -368,6 +244,123 @@ impl<'a> Connection<'a> {
             Unverified::Unjudged(Failure::Busy) => UpstreamProblem::Busy,
             Unverified::Unjudged(failure) => UpstreamProblem::Unavailable(format!("{failure:?}")),
         })
+    }
+}
+
+/// A code that was redeemed: what the provider's endpoints are asked with.
+struct Exchange<'a> {
+    connection: &'a Connection<'a>,
+    place: &'a Place<'a>,
+    tokens: UpstreamTokens,
+}
+
+impl Exchange<'_> {
+    /// Asks a provider with an issuer: the ID token says who the user is.
+    fn by_id_token(&self, trip: &RoundTrip) -> Result<Told, UpstreamProblem> {
+        let connection = self.connection;
+        let Some(token) = &self.tokens.id_token else {
+            let cause = "the token endpoint's answer has no id_token";
+            return Err(UpstreamProblem::not_believed(cause));
+        };
+        let refused = |problem| not_believed(ID_TOKEN, problem);
+        let jws =
+            UnverifiedJws::parse(token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
+        id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
+        let asker = Asker::Seated(self.place);
+        let claims = connection.verified_claims(asker, ID_TOKEN, &jws, Provenance::Answered)?;
+        let expected = ExpectedIdToken {
+            issuer: connection.provider.authority(),
+            client_id: &connection.provider.client_id,
+            nonce: &trip.nonce,
+            access_token: &self.tokens.access_token,
+            alg: jws.alg,
+            needs_auth_time: trip.max_age.is_some(),
+        };
+        let facts = match id_token::judge(&claims, &expected, connection.app.now()) {
+            Ok(facts) => facts,
+            Err(TokenProblem::NoAuthTime) => return Err(UpstreamProblem::LoginRequired),
+            Err(problem) => return Err(refused(problem)),
+        };
+        let further = self.further_claims(&claims, &facts.subject)?;
+        Ok(Told {
+            facts,
+            claims: merged(&with_booleans(claims), further.as_ref()),
+            id_token: Some(token.clone()),
+        })
+    }
+
+    /// What the userinfo endpoint says of `subject`, where the ID token lacks a claim that is
+    /// mapped.
+    fn further_claims(
+        &self,
+        claims: &Map<String, Value>,
+        subject: &str,
+    ) -> Result<Option<Map<String, Value>>, UpstreamProblem> {
+        let Connection {
+            provider, metadata, ..
+        } = self.connection;
+        let endpoint = metadata.userinfo_endpoint.as_deref();
+        let Some(endpoint) = endpoint.filter(|_| are_wanting(provider, claims)) else {
+            return Ok(None);
+        };
+        let said = self.user_info(endpoint)?;
+        // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
+        if said.get("sub").and_then(Value::as_str) != Some(subject) {
+            let cause = "the userinfo endpoint's answer is about another sub than the ID token";
+            return Err(UpstreamProblem::not_believed(cause));
+        }
+        Ok(Some(said))
+    }
+
+    /// Asks a provider without an issuer: its userinfo endpoint says who the user is.
+    fn by_userinfo(
+        &self,
+        endpoint: &str,
+        emails_endpoint: Option<&str>,
+        subject_claim: &str,
+    ) -> Result<Told, UpstreamProblem> {
+        let user_info = self.user_info(endpoint)?;
+        let unusable = "the userinfo endpoint's answer has no usable subject: \
+                        the member that subject_claim names must be a text or a whole number";
+        let subject = oauth_subject(&user_info, subject_claim)
+            .ok_or_else(|| UpstreamProblem::not_believed(unusable))?;
+        let wanted =
+            emails_endpoint.filter(|_| answers::wants_emails(self.connection.provider, &user_info));
+        let claims = match wanted {
+            Some(endpoint) => {
+                let addresses: Vec<_> =
+                    self.ask("the emails endpoint", "array of objects", endpoint)?;
+                answers::with_primary_email(user_info, &addresses)
+            }
+            None => user_info,
+        };
+        Ok(Told {
+            facts: IdTokenFacts {
+                subject,
+                ..IdTokenFacts::default()
+            },
+            claims,
+            id_token: None,
+        })
+    }
+
+    fn user_info(&self, endpoint: &str) -> Result<Map<String, Value>, UpstreamProblem> {
+        let claims = self.ask("the userinfo endpoint", "object", endpoint)?;
+        Ok(with_booleans(claims))
+    }
+
+    /// The answer of an endpoint to the access token. `what` names the endpoint in the cause of a
+    /// failure, `kind` the answer that was expected.
+    fn ask<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        kind: &str,
+        endpoint: &str,
+    ) -> Result<T, UpstreamProblem> {
+        let bearer = SecretText::new(format!("Bearer {}", self.tokens.access_token.expose()));
+        let request = OutboundRequest::get(endpoint).header("Authorization", bearer.expose());
+        let answer = self.connection.send(self.place, what, request)?;
+        answers::json(what, kind, answer.status, &answer.body)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::http::{Method, Request};
 use gatepost_protocol::sealed_request::{SealedPurpose, SealedRequest};
-use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 
 /// A request that was sealed, and the seal it came under.
@@ -30,7 +30,7 @@ pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
 /// Opens the request in the address of one of our pages. Refuses a request that we did not seal.
 /// Whoever comes with one that has expired, or with none, is led to where they can begin.
 pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
-    let query = Parameters::parse(request.query.as_bytes())?;
+    let query = request.query_parameters()?;
     match query.bounded("r", parameters::HANDLE)? {
         None if request.method != Method::Post => Err(without_request(app, request)),
         sealed => open_text(app, sealed.unwrap_or_default())

@@ -12,12 +12,12 @@ use gatepost_protocol::authorize::interaction::{Interaction, Step};
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::acr_values::{AcrValues, named_tenant};
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::strength::Strength;
 
 /// What the address of a page of ours asks for; unknown parameters are left alone.
 pub fn asked(request: &Request, name: &str) -> Result<Option<String>, Failure> {
-    let query = Parameters::parse(request.query.as_bytes())?;
+    let query = request.query_parameters()?;
     Ok(query.bounded(name, parameters::OTHER)?.map(str::to_owned))
 }
 
