@@ -9,9 +9,9 @@ use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, Failure};
 use gatepost_protocol::login::letters::{stored_address, verified_address};
-use gatepost_protocol::login::mail_link::{MailLink, MailLinkOrigin, PREFIX, address_hash};
+use gatepost_protocol::login::mail_link::{MailLink, PREFIX, address_hash};
 use gatepost_protocol::login::password_link::{
-    PASSKEY_PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
+    LinkOrigin, PASSKEY_PREFIX, PasskeyLink, PasswordLink,
 };
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::mail_address::MailAddress;
@@ -80,11 +80,9 @@ pub(super) fn send_link(
     let is_passkey = invocation.has("--passkey");
     let sealed = if is_passkey {
         let link = PasswordLink {
-            subject: user.sub.clone(),
-            epoch: user.epoch,
-            installation_epoch,
+            user: user.of_link(installation_epoch),
             factors: user.factors,
-            origin: PasswordLinkOrigin::Plain,
+            origin: LinkOrigin::Plain,
             expires_at,
         };
         let link = PasskeyLink {
@@ -94,13 +92,11 @@ pub(super) fn send_link(
         Sealer::new(&derived, Purpose::PasskeyLink).seal_text(PASSKEY_PREFIX, &link)
     } else {
         let link = MailLink {
-            subject: user.sub.clone(),
-            epoch: user.epoch,
-            installation_epoch,
+            user: user.of_link(installation_epoch),
             factors: user.factors,
             address_hash: address_hash(&user.claims),
             expires_at,
-            origin: MailLinkOrigin::Plain,
+            origin: LinkOrigin::Plain,
         };
         Sealer::of_kinds(&derived, Purpose::MailLink).seal_text(PREFIX, &link)
     };
@@ -114,7 +110,7 @@ pub(super) fn send_link(
         Some(_) => {
             let account = ResetAccount {
                 name: user.designation(),
-                link: Some(&address),
+                link: Some(address),
             };
             frame.reset(&[account], None, expires_at)
         }

@@ -17,7 +17,7 @@ use crate::output::{self, Failure};
 use crate::registry;
 use gatepost_protocol::login::passkey;
 use gatepost_protocol::login::password_link::{
-    PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
+    Enrolling, LinkOrigin, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink,
 };
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::Instant;
@@ -72,13 +72,11 @@ impl LinkMaker<'_> {
 
     fn link(&self, user: &UserRow) -> Result<String, Failure> {
         let link = PasswordLink {
-            subject: user.sub.clone(),
-            epoch: user.epoch,
-            installation_epoch: self.installation_epoch,
+            user: user.of_link(self.installation_epoch),
             factors: user.factors,
             origin: match self.enrols {
-                true => PasswordLinkOrigin::Enrolling,
-                false => PasswordLinkOrigin::Plain,
+                true => LinkOrigin::With(Enrolling),
+                false => LinkOrigin::Plain,
             },
             expires_at: self.expires_at,
         };

@@ -6,18 +6,14 @@ use super::person::draw;
 use crate::pages::admin::person::PersonOutcome;
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
-use gatepost_protocol::login::mail_link::{
-    INVITATION_LIFETIME, MailLinkOrigin, address_and_roles_hash,
-};
-use gatepost_protocol::login::password_link::{
-    PREFIX, PasswordLink, PasswordLinkOrigin, factors_and_roles,
-};
+use gatepost_protocol::login::mail_link::INVITATION_LIFETIME;
+use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::letters;
+use gatepost_server::endpoints::links::to_pass_on;
 use gatepost_server::endpoints::notices;
-use gatepost_server::endpoints::visit::InSession;
 use gatepost_server::http::Response;
 
 /// How a link gets to a person.
@@ -64,7 +60,9 @@ pub(super) fn pass_on(
             draw(administrator, person, Some(outcome))
         }
         LinkWay::Shown => {
-            let link = link(administrator, person);
+            let by = LinkOrigin::ByAdministrator(administrator.sub().clone());
+            let app = administrator.turn.app;
+            let link = to_pass_on(app, &person.found, by, app.now().plus(INVITATION_LIFETIME));
             draw(administrator, person, Some(PersonOutcome::Link(&link)))
         }
         LinkWay::NoConfirmedAddress | LinkWay::None => draw(administrator, person, None),
@@ -78,10 +76,9 @@ fn send(
     to: &MailAddress,
 ) -> Result<(), Failure> {
     let turn = administrator.turn;
-    let hash = address_and_roles_hash(&person.found.user.claims);
     let language = turn.chrome().texts.language;
-    let origin = MailLinkOrigin::ByAdministrator(administrator.sub().clone());
-    let letter = letters::of_link(turn.app, &person.found, to, language, hash, origin);
+    let origin = LinkOrigin::ByAdministrator(administrator.sub().clone());
+    let letter = letters::of_link(turn.app, &person.found, to, language, origin);
     let asked = notices::asked_by(&turn.presentation());
     let sub = &person.found.user.sub;
     if letters::write_about(turn.app, &asked, b"links", sub, letter)? {
@@ -91,20 +88,4 @@ fn send(
         reason: Reason::TooManySignInFailures,
         retry_after: letters::HOUR,
     })
-}
-
-/// A link to pass on.
-fn link(administrator: &Administrator<'_>, person: &Person) -> String {
-    let InSession { app, .. } = administrator.turn;
-    let user = &person.found.user;
-    let link = PasswordLink {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        installation_epoch: person.found.installation_epoch,
-        factors: factors_and_roles(user.factors, &user.claims),
-        origin: PasswordLinkOrigin::ByAdministrator(administrator.sub().clone()),
-        expires_at: app.now().plus(INVITATION_LIFETIME),
-    };
-    let sealed = app.vault.password_links.seal_text(PREFIX, &link);
-    format!("{}/account/link?l={sealed}", app.issuer())
 }

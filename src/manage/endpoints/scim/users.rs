@@ -12,12 +12,11 @@ use crate::scim::projection::Projection;
 use crate::scim::resource::{self, text};
 use crate::statements::scim_users::{self, ScimProfile, ScimUser};
 use gatepost_protocol::login::letters::stored_address;
-use gatepost_protocol::login::mail_link::{INVITATION_LIFETIME, MailLinkOrigin, address_hash};
+use gatepost_protocol::login::mail_link::INVITATION_LIFETIME;
 use gatepost_protocol::login::password::PasswordFlaw;
-use gatepost_protocol::login::password_link::{PREFIX, PasswordLink, PasswordLinkOrigin};
+use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
-use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::secret::SecretText;
@@ -25,13 +24,13 @@ use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::app::letters::{AccountChange, AskedBy, Errand};
 use gatepost_server::endpoints::letters;
+use gatepost_server::endpoints::links::to_pass_on;
 use gatepost_server::endpoints::notices::{self, Noticed};
 use gatepost_server::http::{Method, Request, Response};
 use gatepost_server::keys::random;
 use gatepost_server::pages::language::Language;
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::users::CurrentUser;
 
 const SET_PASSWORD: &str = "scim.password";
 /// How often a change is tried again that another one came before.
@@ -115,20 +114,18 @@ fn create(app: &App, request: &Request, admission: &Admission) -> Result<Respons
     let (user, found) = added.map_err(|error| taken(app, error))?;
     let mut resource = resource::show(&user, &location(app, &subject), &projection);
     if let Some(to) = &to {
-        let hash = address_hash(&found.user.claims);
         let letter = letters::of_link(
             app,
             &found,
             to,
             Language::of_house(&app.config),
-            hash,
-            MailLinkOrigin::ByProgram,
+            LinkOrigin::ByProgram,
         );
         let errand = Errand::Written(letter);
         notices::hand_over(app, &asked_by(app, request), Some(&subject), errand);
     }
     if gets_link {
-        let link = invitation(app, &found, expires_at);
+        let link = to_pass_on(app, &found, LinkOrigin::ByProgram, expires_at);
         resource::put_below(&mut resource, GATEPOST_SCHEMA, |ours| {
             ours.insert(String::from("inviteLink"), Value::from(link));
         });
@@ -163,21 +160,6 @@ fn asked_by(app: &App, request: &Request) -> AskedBy {
         request_id: request.id.clone(),
         language: app.config.language,
     }
-}
-
-/// A link by which somebody new sets a password, for whoever made them to hand out.
-fn invitation(app: &App, found: &CurrentUser, expires_at: Instant) -> String {
-    let user = &found.user;
-    let link = PasswordLink {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        installation_epoch: found.installation_epoch,
-        factors: user.factors,
-        origin: PasswordLinkOrigin::ByProgram,
-        expires_at,
-    };
-    let sealed = app.vault.password_links.seal_text(PREFIX, &link);
-    format!("{}/account/link?l={sealed}", app.issuer())
 }
 
 /// The client's only tenant, else the one that was named, else none.
