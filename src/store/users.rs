@@ -15,6 +15,7 @@ use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::values::{column, read, tenant, tenant_text};
 use gatepost_protocol::login::password::SignInWith;
+use gatepost_protocol::login::password_link::LinkUser;
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
@@ -50,6 +51,15 @@ impl UserRow {
     /// Whether they sign in with something of ours: a password, or a passkey alone.
     pub fn has_own_way_in(&self) -> bool {
         self.password_hash.is_some() || self.strongest_acr == Strength::PhishingResistant
+    }
+
+    /// Whom a link is for that is made now.
+    pub fn of_link(&self, installation_epoch: i64) -> LinkUser {
+        LinkUser {
+            subject: self.sub.clone(),
+            epoch: self.epoch,
+            installation_epoch,
+        }
     }
 
     /// As the core sees a user: without the password.

@@ -64,7 +64,7 @@ pub(super) fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &U
         Some(_) => {
             let account = ResetAccount {
                 name: user.designation(),
-                link: Some(&link),
+                link: Some(link),
             };
             frame.reset(&[account], None, expires_at)
         }

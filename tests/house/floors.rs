@@ -50,7 +50,7 @@ const FLOORS: &[Floors] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &["join"],
+            &["links"],
             &["account", "answer", "device", "letters", "logout"],
             &["pushed_request", "upstream"],
             &["forgotten", "token"],

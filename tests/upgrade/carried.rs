@@ -29,7 +29,7 @@ pub(crate) type Carried = Box<dyn FnOnce(&World)>;
 /// Begins it, for the user of that name.
 pub(crate) type Begin = fn(&World, &str) -> Carried;
 
-pub(crate) const ALL: [(&str, Begin); 30] = [
+pub(crate) const ALL: [(&str, Begin); 28] = [
     ("session", session),
     ("remembered session", remembered_session),
     ("ΣΑΣ İsmail", sign_in_by_a_name_with_capitals),
@@ -48,8 +48,6 @@ pub(crate) const ALL: [(&str, Begin); 30] = [
     ("account page", account_page),
     ("sign-out page", sign_out_page),
     ("sign-out by a hint", sign_out_by_a_hint),
-    ("link", link),
-    ("opened link", opened_link),
     ("code", code),
     ("tokens", tokens),
     (
@@ -80,13 +78,14 @@ pub(crate) const BOUND: [(&str, Begin); 3] = [
 
 /// What the build before cannot go on with: it takes no page of second factors from this one, and
 /// does not know DPoP. Whoever is at such a page while an upgrade is taken back begins again.
-pub(crate) const ONWARD_ALONE: [&str; 8] = [
+pub(crate) const ONWARD_ALONE: [&str; 9] = [
     "second-factor page",
     "second-factor page and recovery code",
     "app on the account page",
     "app in a sign-in",
     "new passkey",
     "sign-in by passkey",
+    "opened enrolling link",
     "code for a first proof",
     "refresh token for a first proof",
 ];
@@ -94,17 +93,17 @@ pub(crate) const ONWARD_ALONE: [&str; 8] = [
 const OFFLINE: &str = "openid profile offline_access";
 const NEW_PASSWORD: &str = "a password of her own choosing";
 
-fn request() -> String {
+pub(crate) fn request() -> String {
     authorize_path("conf1", RP1, &[])
 }
 
 /// The page after a right password.
-fn password_at(browser: &mut Browser, user: &str, path: &str) -> Answer {
+pub(crate) fn password_at(browser: &mut Browser, user: &str, path: &str) -> Answer {
     let page = browser.visit(path);
     sign_in(browser, &page, user, ALICE_PASSWORD)
 }
 
-fn signed_in(world: &World, user: &str) -> Browser {
+pub(crate) fn signed_in(world: &World, user: &str) -> Browser {
     let mut browser = world.gatepost.browser();
     let answer = password_at(&mut browser, user, &request());
     claims(world, &answer);
@@ -138,7 +137,7 @@ fn is_signed_in(browser: &mut Browser) -> bool {
     answer.contains_key("code")
 }
 
-fn signs_in(world: &World, user: &str, password: &str) -> bool {
+pub(crate) fn signs_in(world: &World, user: &str, password: &str) -> bool {
     let mut browser = world.gatepost.browser();
     let page = browser.visit(&request());
     sign_in(&mut browser, &page, user, password).status == 303
@@ -317,7 +316,7 @@ fn page_of_recovery_codes(world: &World, user: &str) -> Carried {
     })
 }
 
-fn encoded(bytes: &[u8]) -> String {
+pub(crate) fn encoded(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
@@ -327,7 +326,7 @@ fn options(page: &Answer) -> Value {
         .unwrap()
 }
 
-fn client_data(world: &World, page: &Answer, kind: &str) -> Vec<u8> {
+pub(crate) fn client_data(world: &World, page: &Answer, kind: &str) -> Vec<u8> {
     let challenge = options(page)["challenge"].clone();
     json!({"type": kind, "challenge": challenge, "origin": world.gatepost.origin()})
         .to_string()
@@ -453,54 +452,6 @@ fn sign_out_by_a_hint(world: &World, user: &str) -> Carried {
             false
         );
     })
-}
-
-fn link_for(world: &World, user: &str) -> String {
-    world
-        .gatepost
-        .run_well(&["user", "reset", user], "")
-        .trim()
-        .to_owned()
-}
-
-/// The page of a link goes on: the password is the new one, and the link is used.
-fn set_password(world: &World, browser: &mut Browser, page: &Answer, link: &str, user: &str) {
-    assert!(
-        page.text().contains("Choose your password"),
-        "{}",
-        page.text()
-    );
-    let answer = send(
-        browser,
-        page,
-        &[
-            ("new_password", NEW_PASSWORD),
-            ("new_password_again", NEW_PASSWORD),
-        ],
-    );
-    assert_eq!(answer.status, 303, "{}", answer.text());
-    assert!(signs_in(world, user, NEW_PASSWORD));
-    world
-        .gatepost
-        .browser()
-        .get(link)
-        .assert_error_page(400, "GP1810", "used");
-}
-
-fn link(world: &World, user: &str) -> Carried {
-    let (link, user) = (link_for(world, user), user.to_owned());
-    Box::new(move |world| {
-        let mut browser = world.gatepost.browser();
-        let page = browser.visit(&link);
-        set_password(world, &mut browser, &page, &link, &user);
-    })
-}
-
-fn opened_link(world: &World, user: &str) -> Carried {
-    let (link, user) = (link_for(world, user), user.to_owned());
-    let mut browser = world.gatepost.browser();
-    let page = browser.visit(&link);
-    Box::new(move |world| set_password(world, &mut browser, &page, &link, &user))
 }
 
 fn code(world: &World, user: &str) -> Carried {

@@ -26,10 +26,12 @@ use gatepost::store::migrate::MIGRATIONS;
 use serde_json::{Value, json};
 
 use carried::{ALL, BOUND, Begin, Carried, ONWARD_ALONE};
+use links::{PRINTED, SENT, address};
 use support::device::{DEVICE_CODE, SCOPE, TV};
 use support::flow::with_clients;
 use support::gatepost::{ALICE_PASSWORD, Gatepost};
 use support::http::Connection;
+use support::mailbox::Mailbox;
 use support::offline;
 use support::postgres::TestDatabase;
 use support::signer::Signer;
@@ -37,6 +39,7 @@ use support::upstream::Upstream;
 use support::waiting::{SOON, await_that};
 
 mod carried;
+mod links;
 
 #[allow(dead_code, reason = "the authenticator is needed here")]
 #[path = "../service/passkeys.rs"]
@@ -50,6 +53,9 @@ mod support;
 struct World {
     gatepost: Gatepost,
     upstream: Upstream,
+    mailbox: Mailbox,
+    /// Whether the build before sends letters.
+    sent_letters: bool,
     /// Where the build before lies, one program that has the server in it, and is replaced by
     /// `gatepost`.
     installed: PathBuf,
@@ -85,10 +91,17 @@ fn document(upstream: &Upstream) -> Value {
     offline::client(&mut document, "conf1")["refresh_token_retry_window"] = json!(600);
     document["identity_providers"] = json!([upstream.registration("up", json!({}))]);
     for round in ROUNDS.into_iter().chain([RELOADED, BACK]) {
-        let users = ALL.iter().chain(&BOUND).map(
+        let users = ALL.iter().chain(&PRINTED).chain(&BOUND).map(
             |(name, _)| json!({"username": user(name, round), "password": ALICE_PASSWORD, "claims": {"name": name}}),
         );
-        document["users"].as_array_mut().unwrap().extend(users);
+        let with_address = SENT.map(|(name, _)| {
+            let user = user(name, round);
+            let claims = json!({"name": name, "email": address(&user), "email_verified": true});
+            json!({"username": user, "password": ALICE_PASSWORD, "claims": claims})
+        });
+        let all = document["users"].as_array_mut().unwrap();
+        all.extend(users);
+        all.extend(with_address);
     }
     document
 }
@@ -108,12 +121,20 @@ impl World {
         let server = installed.with_file_name("gatepostd");
         install(Path::new(&before), &installed);
         gatepost.binary.clone_from(&installed);
+        // A build that knows no letters refuses their settings.
+        let mailbox = Mailbox::open();
+        let sent_letters = gatepost.run(&["mail", "--help"], "").status.success();
+        if sent_letters {
+            set_letters(&mut gatepost, &mailbox);
+        }
         gatepost.run_well(&["migrate"], "");
         gatepost.apply(&document(&upstream));
         gatepost.serve();
         World {
             gatepost,
             upstream,
+            mailbox,
+            sent_letters,
             installed,
             server,
         }
@@ -122,6 +143,10 @@ impl World {
     /// Begins all that the build which serves can begin, each for a user of its own.
     fn begin(&self, round: &'static str) -> Vec<(String, Carried)> {
         let mut begun = self.begin_of(&ALL, round);
+        begun.extend(self.begin_of(&PRINTED, round));
+        if self.sent_letters {
+            begun.extend(self.begin_of(&SENT, round));
+        }
         if self.knows_dpop() {
             begun.extend(self.begin_of(&BOUND, round));
         }
@@ -262,6 +287,13 @@ impl World {
     }
 }
 
+/// Has it send letters, once it is started again.
+fn set_letters(gatepost: &mut Gatepost, mailbox: &Mailbox) {
+    for (name, value) in mailbox.settings() {
+        gatepost.set(name, value);
+    }
+}
+
 /// A service that ends with this value.
 struct Running(Child);
 
@@ -337,20 +369,33 @@ fn an_upgrade_leaves_everything_alive_that_was_on_its_way() {
     let said = String::from_utf8([verified.stdout, verified.stderr].concat()).unwrap();
     assert!(verified.status.success(), "{said}");
     print!("{said}");
-    // A supervisor of the new build, too. While the build before is older than DPoP, nothing of it
-    // can be bound to a key: the new one begins that, and another process of it goes on.
-    let bound = world.begin_of(&BOUND, RELOADED);
+    // A supervisor of the new build, too. While the build before is older than DPoP and letters,
+    // nothing of it can be bound to a key, or sent: the new one begins that, and another process of
+    // it goes on.
+    world.gatepost.stop();
+    set_letters(&mut world.gatepost, &world.mailbox);
+    world.gatepost.serve();
+    let mut newest = world.begin_of(&BOUND, RELOADED);
+    newest.extend(world.begin_of(&SENT, RELOADED));
     world.gatepost.stop();
     world.gatepost.serve();
-    world.go_on(bound);
+    world.go_on(newest);
     carried::access_token(&world, &user(ALL[0].0, ROUNDS[0]));
 
     // And back. What is begun at the two programs goes on at the one.
     world.gatepost.stop();
+    if !world.sent_letters {
+        for (name, _) in world.mailbox.settings() {
+            world.gatepost.unset(name);
+        }
+    }
     let socket = TcpListener::bind(("127.0.0.1", world.gatepost.port)).unwrap();
     let ahead = world.start_over(&socket);
     assert!(ahead.runs(&world.server));
-    let mut both_ways = ALL.to_vec();
+    let mut both_ways = [&ALL[..], &PRINTED].concat();
+    if world.sent_letters {
+        both_ways.extend(SENT);
+    }
     both_ways.retain(|(name, _)| !ONWARD_ALONE.contains(name));
     let begun = world.begin_of(&both_ways, BACK);
     println!("ahead: {} things are on their way", begun.len());

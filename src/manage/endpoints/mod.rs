@@ -2,6 +2,5 @@
 
 pub mod admin;
 pub mod client_token;
-mod link_to_pass_on;
 pub mod registration;
 pub mod scim;

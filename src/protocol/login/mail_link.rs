@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::login::letters::stored_address;
-use crate::words::identifiers::{Sid, Subject};
+use crate::login::password_link::{LinkOrigin, LinkUser};
+use crate::words::identifiers::Sid;
 use crate::words::instant::Instant;
 use crate::words::session::{Session, User};
 
@@ -29,28 +30,17 @@ pub const LONGEST_REQUEST: usize = 1_500;
 /// Sets a password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailLink {
-    pub subject: Subject,
-    pub epoch: i64,
-    pub installation_epoch: i64,
+    pub user: LinkUser,
     pub factors: i64,
-    /// Of the address that it was sent to; with the roles, where an administrator made it.
+    /// What `LinkOrigin::address_hash` says of the address that it was sent to.
     pub address_hash: [u8; 32],
     pub expires_at: Instant,
-    pub origin: MailLinkOrigin,
+    pub origin: LinkOrigin<OnTheWay>,
 }
 
-/// Why a link was sent. Under the seal this stands where an `Option` was: the order counts.
+/// They forgot their password on the way to a client: the sealed request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MailLinkOrigin {
-    /// An operator invited somebody, or they forgot their password.
-    Plain,
-    /// They forgot it on the way to a client: the sealed request.
-    OnTheWay(String),
-    /// This administrator had it sent.
-    ByAdministrator(Subject),
-    /// A program had it sent, to an address that it named: as `PasswordLinkOrigin::ByProgram`.
-    ByProgram,
-}
+pub struct OnTheWay(pub String);
 
 impl MailLink {
     /// Whether the link is good for the user as stored now. The user must have a name to sign in
@@ -58,21 +48,18 @@ impl MailLink {
     pub fn stands(&self, user: &User, factors: i64, installation_epoch: i64, now: Instant) -> bool {
         let claims = &user.claims;
         let hashes = [address_hash(claims), address_and_roles_hash(claims)];
-        let is_as_it_was = user.epoch == self.epoch
-            && installation_epoch == self.installation_epoch
+        now < self.expires_at
+            && self.user.is(user, installation_epoch)
             && factors == self.factors
-            && hashes.contains(&self.address_hash);
-        let is_theirs = user.enabled && is_as_it_was && user.subject == self.subject;
-        now < self.expires_at && is_theirs && user.username.is_some()
+            && hashes.contains(&self.address_hash)
+            && user.username.is_some()
     }
 }
 
 /// Gives a user another address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressLink {
-    pub subject: Subject,
-    pub epoch: i64,
-    pub installation_epoch: i64,
+    pub user: LinkUser,
     /// Of the address that they had when they asked.
     pub old_hash: [u8; 32],
     pub new: String,
@@ -85,10 +72,9 @@ pub struct AddressLink {
 impl AddressLink {
     /// Whether the link is good for the user as stored now.
     pub fn stands(&self, user: &User, installation_epoch: i64, now: Instant) -> bool {
-        let is_as_it_was = user.epoch == self.epoch
-            && installation_epoch == self.installation_epoch
-            && address_hash(&user.claims) == self.old_hash;
-        now < self.expires_at && user.enabled && is_as_it_was && user.subject == self.subject
+        now < self.expires_at
+            && self.user.is(user, installation_epoch)
+            && address_hash(&user.claims) == self.old_hash
     }
 
     /// Whether it counts in this session of the user: in the one that asked, or one that began
@@ -139,6 +125,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::words::identifiers::Subject;
     use crate::words::samples::{self, NOW};
 
     fn alice() -> User {
@@ -148,17 +135,23 @@ mod tests {
         }
     }
 
+    fn of(user: &User) -> LinkUser {
+        LinkUser {
+            subject: user.subject.clone(),
+            epoch: user.epoch,
+            installation_epoch: 7,
+        }
+    }
+
     #[test]
     fn a_link_dies_with_its_time_and_with_what_it_was_made_on() {
         let user = alice();
         let link = MailLink {
-            subject: user.subject.clone(),
-            epoch: user.epoch,
-            installation_epoch: 7,
+            user: of(&user),
             factors: 2,
             address_hash: address_hash(&user.claims),
             expires_at: NOW.plus(Duration::from_secs(1)),
-            origin: MailLinkOrigin::Plain,
+            origin: LinkOrigin::Plain,
         };
         assert!(link.stands(&user, 2, 7, NOW));
         assert!(!link.stands(&user, 2, 8, NOW) && !link.stands(&user, 3, 7, NOW));
@@ -190,10 +183,10 @@ mod tests {
 
     #[test]
     fn an_origin_is_written_as_the_option_before_it() {
-        let text = |origin: &MailLinkOrigin| postcard::to_allocvec(origin).unwrap();
+        let text = |origin: &LinkOrigin<OnTheWay>| postcard::to_allocvec(origin).unwrap();
         let before = |request: Option<&str>| postcard::to_allocvec(&request).unwrap();
-        assert_eq!(text(&MailLinkOrigin::Plain), before(None));
-        let request = MailLinkOrigin::OnTheWay(String::from("a"));
+        assert_eq!(text(&LinkOrigin::Plain), before(None));
+        let request = LinkOrigin::With(OnTheWay(String::from("a")));
         assert_eq!(text(&request), before(Some("a")));
     }
 
@@ -202,9 +195,7 @@ mod tests {
         let user = alice();
         let session = samples::session();
         let link = AddressLink {
-            subject: user.subject.clone(),
-            epoch: user.epoch,
-            installation_epoch: 7,
+            user: of(&user),
             old_hash: address_hash(&user.claims),
             new: String::from("new@example.com"),
             sid: session.sid.clone(),

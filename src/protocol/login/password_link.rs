@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::login::mail_link::address_and_roles_hash;
+use crate::login::mail_link::{address_and_roles_hash, address_hash};
 use crate::words::identifiers::Subject;
 use crate::words::instant::Instant;
 use crate::words::session::User;
@@ -17,46 +17,84 @@ pub const PREFIX: &str = "gpl_";
 /// For how long the address of the form is good, in the browser that opened the link.
 pub const FORM_LIFETIME: Duration = Duration::from_secs(600);
 
+/// Whom a link is for, as they were when it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PasswordLink {
+pub struct LinkUser {
     pub subject: Subject,
     pub epoch: i64,
     pub installation_epoch: i64,
-    /// What `factors_and_roles` says, where an administrator made it.
+}
+
+impl LinkUser {
+    /// Whether this is the user, enabled, and nothing was revoked since.
+    pub fn is(&self, user: &User, installation_epoch: i64) -> bool {
+        user.enabled
+            && user.subject == self.subject
+            && user.epoch == self.epoch
+            && installation_epoch == self.installation_epoch
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PasswordLink {
+    pub user: LinkUser,
+    /// What `LinkOrigin::mark` says.
     pub factors: i64,
-    pub origin: PasswordLinkOrigin,
+    pub origin: LinkOrigin<Enrolling>,
     pub expires_at: Instant,
 }
 
-/// Who made a link, and what for. Under the seal this stands where a `bool` was: the order counts.
+/// Who made a link, and what for. Under the seal this stands where a `bool` was, or an `Option`: the
+/// order counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PasswordLinkOrigin {
-    /// An operator.
+pub enum LinkOrigin<Wish> {
+    /// An operator; or the user, who forgot their password.
     Plain,
-    /// An operator; the user also sets up an app that shows codes.
-    Enrolling,
-    /// This administrator.
+    /// The same, with something that goes with this kind of link.
+    With(Wish),
+    /// This administrator. It is over when they could not make it any more.
     ByAdministrator(Subject),
     /// A program, which makes nobody an administrator: it is over when somebody else did.
     ByProgram,
 }
 
-impl PasswordLink {
-    /// Whether the link is good for the user as stored now. The user must have a name to sign in
-    /// with.
-    pub fn stands(&self, user: &User, installation_epoch: i64, now: Instant) -> bool {
-        let is_as_it_was =
-            user.epoch == self.epoch && installation_epoch == self.installation_epoch;
-        let is_theirs = user.enabled && is_as_it_was && user.subject == self.subject;
-        now < self.expires_at && is_theirs && user.username.is_some()
+/// The user also sets up an app that shows codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enrolling;
+
+impl<Wish> LinkOrigin<Wish> {
+    fn is_by_administrator(&self) -> bool {
+        matches!(self, LinkOrigin::ByAdministrator(_))
+    }
+
+    /// The user's factors; of a link that an administrator made, with a mark of their address and
+    /// roles. As by the hash of a letter's link, it is over when these are others.
+    pub fn mark(&self, factors: i64, claims: &Map<String, Value>) -> i64 {
+        if !self.is_by_administrator() {
+            return factors;
+        }
+        let [a, b, c, d, e, f, g, h, ..] = address_and_roles_hash(claims);
+        factors ^ i64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    /// Of the user's address; with the roles, where an administrator made the link.
+    pub fn address_hash(&self, claims: &Map<String, Value>) -> [u8; 32] {
+        match self.is_by_administrator() {
+            true => address_and_roles_hash(claims),
+            false => address_hash(claims),
+        }
     }
 }
 
-/// The user's factors, with a mark of their address and roles: as by the hash of a letter's link,
-/// an administrator's link is over when these are others.
-pub fn factors_and_roles(factors: i64, claims: &Map<String, Value>) -> i64 {
-    let [a, b, c, d, e, f, g, h, ..] = address_and_roles_hash(claims);
-    factors ^ i64::from_be_bytes([a, b, c, d, e, f, g, h])
+impl PasswordLink {
+    /// Whether the link is good for the user as stored now. The user must have a name to sign in
+    /// with.
+    pub fn stands(&self, user: &User, factors: i64, installation_epoch: i64, now: Instant) -> bool {
+        now < self.expires_at
+            && self.user.is(user, installation_epoch)
+            && self.origin.mark(factors, &user.claims) == self.factors
+            && user.username.is_some()
+    }
 }
 
 /// Links to make a passkey begin with this.
@@ -81,27 +119,29 @@ mod tests {
     fn an_administrators_link_is_over_with_other_factors_roles_or_address() {
         let of = |claims| samples::user(claims).claims;
         let alice = of(serde_json::json!({"email": "a@example.com", "role": ["staff"]}));
-        let made_on = factors_and_roles(3, &alice);
-        assert_eq!(factors_and_roles(3, &alice), made_on);
-        assert_ne!(factors_and_roles(4, &alice), made_on);
+        let origin = LinkOrigin::<Enrolling>::ByAdministrator(Subject::new("admin"));
+        let made_on = origin.mark(3, &alice);
+        assert_eq!(origin.mark(3, &alice), made_on);
+        assert_ne!(origin.mark(4, &alice), made_on);
         // Neither the factors nor the rest alone.
         assert_ne!(made_on, 3);
-        assert_eq!(factors_and_roles(0, &alice) ^ 3, made_on);
+        assert_eq!(origin.mark(0, &alice) ^ 3, made_on);
+        assert_eq!(LinkOrigin::<Enrolling>::ByProgram.mark(3, &alice), 3);
         for others in [
             serde_json::json!({"email": "a@example.com", "role": ["admin"]}),
             serde_json::json!({"email": "b@example.com", "role": ["staff"]}),
             serde_json::json!({}),
         ] {
-            assert_ne!(factors_and_roles(3, &of(others)), made_on);
+            assert_ne!(origin.mark(3, &of(others)), made_on);
         }
     }
 
     #[test]
     fn an_origin_is_written_as_the_bool_before_it() {
-        let text = |origin: &PasswordLinkOrigin| postcard::to_allocvec(origin).unwrap();
+        let text = |origin: &LinkOrigin<Enrolling>| postcard::to_allocvec(origin).unwrap();
         let before = |enrols: bool| postcard::to_allocvec(&enrols).unwrap();
-        assert_eq!(text(&PasswordLinkOrigin::Plain), before(false));
-        assert_eq!(text(&PasswordLinkOrigin::Enrolling), before(true));
+        assert_eq!(text(&LinkOrigin::Plain), before(false));
+        assert_eq!(text(&LinkOrigin::With(Enrolling)), before(true));
     }
 
     #[test]
@@ -111,16 +151,19 @@ mod tests {
             ..samples::user(serde_json::json!({}))
         };
         let (subject, epoch) = (user.subject.clone(), user.epoch);
-        let link = PasswordLink {
+        let made_for = LinkUser {
             subject,
             epoch,
             installation_epoch: 7,
+        };
+        let link = PasswordLink {
+            user: made_for,
             factors: 0,
-            origin: PasswordLinkOrigin::Plain,
+            origin: LinkOrigin::Plain,
             expires_at: NOW.plus(Duration::from_secs(1)),
         };
-        assert!(link.stands(&user, 7, NOW) && !link.stands(&user, 8, NOW));
-        assert!(!link.stands(&user, 7, link.expires_at));
+        assert!(link.stands(&user, 0, 7, NOW) && !link.stands(&user, 0, 8, NOW));
+        assert!(!link.stands(&user, 1, 7, NOW) && !link.stands(&user, 0, 7, link.expires_at));
         for user in [
             User {
                 epoch: epoch + 1,
@@ -139,7 +182,7 @@ mod tests {
                 ..user
             },
         ] {
-            assert!(!link.stands(&user, 7, NOW), "{user:?}");
+            assert!(!link.stands(&user, 0, 7, NOW), "{user:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, answers, device, discovery, join, metrics, pushed_request, static_files, upstream,
+    account, answers, device, discovery, links, metrics, pushed_request, static_files, upstream,
 };
 use gatepost_protocol::discovery as metadata;
 
@@ -132,7 +132,12 @@ pub const ROUTES: &[Route] = &[
         FORM,
         Plain(|app, request| conversation::handle(Page::SecondFactor, app, request)),
     ),
-    Route::page(Exact(join::PAGE), "join", FORM, Plain(join::handle)),
+    Route::page(
+        Exact("/join"),
+        "join",
+        FORM,
+        Plain(|app, request| links::handle("/join", app, request)),
+    ),
     Route::page(
         Exact(forgotten::PAGE),
         "forgotten",
@@ -148,16 +153,16 @@ pub const ROUTES: &[Route] = &[
     Route::page(Exact("/logout"), "logout", FORM, Plain(logout::handle)),
     Route::page(Exact("/account"), "account", FORM, Plain(account::handle)),
     Route::page(
-        Exact("/account/link"),
+        Exact(links::ACCOUNT),
         "password_link",
         FORM,
-        Plain(account::password_link::handle),
+        Plain(|app, request| links::handle(links::ACCOUNT, app, request)),
     ),
     Route::page(
         Exact("/account/address"),
         "new_address",
         FORM,
-        Plain(account::address::handle),
+        Plain(|app, request| links::handle("/account/address", app, request)),
     ),
     Route::page(
         Exact("/device"),

@@ -5,9 +5,6 @@
 pub mod address;
 pub mod factors;
 pub mod linked;
-pub mod mail_link;
-mod passkey_link;
-pub mod password_link;
 
 use serde_json::json;
 
@@ -118,7 +115,7 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
 }
 
 /// The address of a page of ours, in the language of this one.
-fn address(turn: InSession<'_>, page: &str) -> String {
+pub fn address(turn: InSession<'_>, page: &str) -> String {
     let path = turn.app.config.base_url.path();
     turn.presentation().in_its_language(format!("{path}{page}"))
 }
@@ -247,7 +244,7 @@ fn draw(
 }
 
 /// The page, in the session as it is stored now.
-fn draw_again(turn: InSession<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
+pub fn draw_again(turn: InSession<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
     let present = turn.present.read_again(turn.app)?;
     let present = present.as_ref().unwrap_or(turn.present);
     draw(turn.within(present), 200, Some(outcome))
@@ -395,15 +392,14 @@ struct Passwords<'a> {
 
 fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountProblem>, Failure> {
     let form = change.form;
-    let new = form.single("new_password")?.unwrap_or_default();
-    let again = form.single("new_password_again")?.unwrap_or_default();
+    let typed = TypedPassword::of(form)?;
     let Some(present) = password_in(form, "present_password")? else {
         return Ok(Err(AccountProblem::PresentPasswordMissing));
     };
-    if new == present {
+    if typed.new == present {
         return Ok(Err(AccountProblem::NewPasswordIsPresent));
     }
-    if let Some(problem) = password_link::problem_of(change.turn.app, new, Some(again)) {
+    if let Some(problem) = typed.problem(change.turn.app) {
         return Ok(Err(problem));
     }
     let Some(username) = change.turn.present.user.username.as_deref() else {
@@ -412,6 +408,30 @@ fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountPro
     Ok(Ok(Passwords {
         username,
         present: SecretText::new(present),
-        new: SecretText::new(new),
+        new: SecretText::new(typed.new),
     }))
+}
+
+/// A new password, as it is typed twice.
+pub struct TypedPassword<'a> {
+    pub new: &'a str,
+    again: &'a str,
+}
+
+impl<'a> TypedPassword<'a> {
+    pub fn of(form: &'a Parameters) -> Result<TypedPassword<'a>, Failure> {
+        Ok(TypedPassword {
+            new: form.single("new_password")?.unwrap_or_default(),
+            again: form.single("new_password_again")?.unwrap_or_default(),
+        })
+    }
+
+    /// What is wrong with it.
+    pub fn problem(&self, app: &App) -> Option<AccountProblem> {
+        match app.password_rules.check(self.new) {
+            Err(flaw) => Some(AccountProblem::NewPasswordUnfit(flaw)),
+            Ok(()) if self.again != self.new => Some(AccountProblem::NewPasswordsDiffer),
+            Ok(()) => None,
+        }
+    }
 }

@@ -13,6 +13,7 @@ use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::app::letters::{AskedBy, Errand, Letter, LetterOutcome, WaitingLetter};
 use crate::config::Config;
+use crate::endpoints::notices::withhold;
 use crate::endpoints::visit::{self, Visit};
 use crate::keys::random;
 use crate::outbound::Undelivered;
@@ -24,9 +25,10 @@ use gatepost_protocol::login::letters::{
     LetterCounts, MOST_OF_ACCOUNT, MOST_USERS, SignUpCounts, Withheld, verified_address,
 };
 use gatepost_protocol::login::mail_link::{
-    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, MailLinkOrigin, PREFIX,
-    RESET_LIFETIME, address_hash,
+    ADDRESS_LIFETIME, INVITATION_LIFETIME, LONGEST_REQUEST, MailLink, OnTheWay, PREFIX,
+    RESET_LIFETIME,
 };
+use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::login::sign_up::{self, JOIN_LIFETIME, JOIN_PREFIX, JoinLink, SignUpId};
 use gatepost_protocol::words::forwarded;
 use gatepost_protocol::words::identifiers::Subject;
@@ -123,9 +125,15 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
         Errand::NewAddress { sub, to, link } => {
             let until = app.now().plus(ADDRESS_LIFETIME);
             let text = frame(app, asked).new_address(link.expose(), until);
-            let letter = letter(app, asked, to, &text, vec![sub.clone()], "new_address");
-            write_about(app, asked, b"addresses", sub, letter)?;
-            Ok(())
+            let letter = letter(
+                app,
+                asked.language,
+                to,
+                &text,
+                vec![sub.clone()],
+                "new_address",
+            );
+            write_about(app, asked, b"addresses", sub, letter).map(drop)
         }
         Errand::Notice {
             sub,
@@ -138,9 +146,8 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
                 return Ok(());
             }
             let text = frame(app, asked).notice(username, *change);
-            let letter = letter(app, asked, to, &text, vec![sub.clone()], "notice");
-            write_about(app, asked, b"notices", sub, letter)?;
-            Ok(())
+            let letter = letter(app, asked.language, to, &text, vec![sub.clone()], "notice");
+            write_about(app, asked, b"notices", sub, letter).map(drop)
         }
         Errand::Written(letter) => {
             enter(app, asked, letter.clone());
@@ -198,11 +205,6 @@ fn enter(app: &App, asked: &AskedBy, letter: Letter) -> bool {
         withhold(app, asked, sub.as_ref(), Withheld::Queue);
     }
     is_entered
-}
-
-fn withhold(app: &App, asked: &AskedBy, sub: Option<&Subject>, why: Withheld) {
-    app.letters.note_withheld(why);
-    app.note_withheld_letter(asked, sub, why);
 }
 
 /// Letters to whoever is called so, or has this address: one for each address. Nobody, no letter.
@@ -276,11 +278,8 @@ fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Re
         return Ok(());
     }
     let text = join_text(app, asked, &found, to)?;
-    enter(
-        app,
-        asked,
-        letter(app, asked, to, &text, Vec::new(), "join"),
-    );
+    let letter = letter(app, asked.language, to, &text, Vec::new(), "join");
+    enter(app, asked, letter);
     Ok(())
 }
 
@@ -318,25 +317,21 @@ fn count_join(
         hourly_bucket(app, &[b"sign-up letters of link", &link.id]),
         hourly_bucket(app, &[b"sign-up letters"]),
     ];
-    let counts = sign_in_failures::record(&app.store, &all)?;
-    let [site, of_link, sign_ups] = all.each_ref().map(|of| count_in(&counts, of));
-    let counted = SignUpCounts {
-        site,
-        link: of_link,
-        sign_ups,
-    };
     let most_overall = app.config.limits.letters_per_hour;
     let uses_left = u32::try_from(link.uses - link.used).unwrap_or(0);
-    let mut withheld = counted.withheld(most_overall, uses_left);
-    if withheld.is_none() {
+    count_unless_withheld(app, &all, |[site, link, sign_ups]| {
+        let counted = SignUpCounts {
+            site,
+            link,
+            sign_ups,
+        };
         // An address has its own count for sign-ups: a stranger who asks for an account in
         // somebody's name must not use up the letters with which that person comes in again.
-        withheld = count_letter(app, asked, b"sign-up letters to address", to)?;
-    }
-    if withheld.is_some() {
-        sign_in_failures::take_back(&app.store, &all, &[])?;
-    }
-    Ok(withheld)
+        match counted.withheld(most_overall, uses_left) {
+            None => count_letter(app, asked, b"sign-up letters to address", to),
+            withheld => Ok(withheld),
+        }
+    })
 }
 
 /// Counts a letter to that address, unless it is to be withheld: then it says why.
@@ -353,16 +348,26 @@ fn count_letter(
         hourly_bucket(app, &[kind, lowercase.as_bytes()]),
         hourly_bucket(app, &[b"letters"]),
     ];
-    let counts = sign_in_failures::record(&app.store, &all)?;
-    let [source, address, overall] = all.each_ref().map(|of| count_in(&counts, of));
-    let counted = LetterCounts {
-        source,
-        address,
-        overall,
-    };
-    let withheld = counted.withheld(app.config.limits.letters_per_hour);
+    count_unless_withheld(app, &all, |[source, address, overall]| {
+        let counted = LetterCounts {
+            source,
+            address,
+            overall,
+        };
+        Ok(counted.withheld(app.config.limits.letters_per_hour))
+    })
+}
+
+/// Counts one more in each, unless `judge` says of the counts that it is to be withheld.
+fn count_unless_withheld(
+    app: &App,
+    all: &[FailureBucket; 3],
+    judge: impl FnOnce([u32; 3]) -> Result<Option<Withheld>, StoreError>,
+) -> Result<Option<Withheld>, StoreError> {
+    let counts = sign_in_failures::record(&app.store, all)?;
+    let withheld = judge(all.each_ref().map(|of| count_in(&counts, of)))?;
     if withheld.is_some() {
-        sign_in_failures::take_back(&app.store, &all, &[])?;
+        sign_in_failures::take_back(&app.store, all, &[])?;
     }
     Ok(withheld)
 }
@@ -382,40 +387,28 @@ fn write_reset(
     let until = app.now().plus(RESET_LIFETIME);
     // A device would wait behind a genuine letter for whoever has it.
     let is_of_client = matches!(visit.request.ending, Ending::Client(_));
-    let request = Some(&visit.sealed)
-        .filter(|sealed| is_of_client && sealed.len() <= LONGEST_REQUEST)
-        .cloned();
-    let origin = request
-        .clone()
-        .map_or(MailLinkOrigin::Plain, MailLinkOrigin::OnTheWay);
+    let goes_on = is_of_client && visit.sealed.len() <= LONGEST_REQUEST;
+    let origin = match goes_on {
+        true => LinkOrigin::With(OnTheWay(visit.sealed.clone())),
+        false => LinkOrigin::Plain,
+    };
     let users = users.get(..MOST_USERS).unwrap_or(users);
-    let mut links = Vec::new();
+    let mut accounts = Vec::new();
     for found in users {
         let user = &found.user;
         let has_password = user.password_hash.is_some() && user.username.is_some();
-        links.push(has_password.then(|| {
-            let hash = address_hash(&user.claims);
-            reset_link(app, found, hash, until, origin.clone())
-        }));
+        accounts.push(ResetAccount {
+            name: user.designation(),
+            link: has_password.then(|| link(app, found, until, origin.clone())),
+        });
     }
-    let accounts: Vec<ResetAccount<'_>> = users
-        .iter()
-        .zip(&links)
-        .map(|(user, link)| ResetAccount {
-            name: user.user.designation(),
-            link: link.as_deref(),
-        })
-        .collect();
     let frame = frame(app, asked);
-    let client = visit.registration().filter(|_| request.is_some());
+    let client = visit.registration().filter(|_| goes_on);
     let client = client.map(|client| frame.texts.language.of(&client.client_name));
     let text = frame.reset(&accounts, client, until);
     let subs = users.iter().map(|user| user.user.sub.clone()).collect();
-    enter(
-        app,
-        asked,
-        letter(app, asked, address, &text, subs, "reset"),
-    );
+    let letter = letter(app, asked.language, address, &text, subs, "reset");
+    enter(app, asked, letter);
 }
 
 /// A letter with a link by which a user sets a password: another one, or the first. It is in the
@@ -425,14 +418,13 @@ pub fn of_link(
     found: &CurrentUser,
     to: &MailAddress,
     otherwise: Language,
-    address_hash: [u8; 32],
-    origin: MailLinkOrigin,
+    origin: LinkOrigin<OnTheWay>,
 ) -> Letter {
     let user = &found.user;
     let locale = user.claims.get("locale").and_then(Value::as_str);
     let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
     let until = app.now().plus(INVITATION_LIFETIME);
-    let link = reset_link(app, found, address_hash, until, origin);
+    let link = link(app, found, until, origin);
     let frame = LetterFrame {
         texts: language.texts(),
         brand: &app.config.brand,
@@ -443,34 +435,27 @@ pub fn of_link(
         Some(_) => {
             let account = ResetAccount {
                 name,
-                link: Some(&link),
+                link: Some(link),
             };
             ("reset", frame.reset(&[account], None, until))
         }
         None => ("invitation", frame.invitation(name, &link, until)),
     };
-    Letter {
-        to: to.clone(),
-        message: message(&app.config, language.tag(), to, &text, app.now()),
-        subs: vec![user.sub.clone()],
-        kind,
-    }
+    let subs = vec![user.sub.clone()];
+    letter(app, language.tag(), to, &text, subs, kind)
 }
 
-fn reset_link(
+fn link(
     app: &App,
     found: &CurrentUser,
-    address_hash: [u8; 32],
     expires_at: Instant,
-    origin: MailLinkOrigin,
+    origin: LinkOrigin<OnTheWay>,
 ) -> String {
     let user = &found.user;
     let link = MailLink {
-        subject: user.sub.clone(),
-        epoch: user.epoch,
-        installation_epoch: found.installation_epoch,
+        user: user.of_link(found.installation_epoch),
         factors: user.factors,
-        address_hash,
+        address_hash: origin.address_hash(&user.claims),
         expires_at,
         origin,
     };
@@ -480,7 +465,7 @@ fn reset_link(
 
 fn letter(
     app: &App,
-    asked: &AskedBy,
+    language: &str,
     to: &MailAddress,
     text: &LetterText,
     subs: Vec<Subject>,
@@ -488,7 +473,7 @@ fn letter(
 ) -> Letter {
     Letter {
         to: to.clone(),
-        message: message(&app.config, asked.language, to, text, app.now()),
+        message: message(&app.config, language, to, text, app.now()),
         subs,
         kind,
     }

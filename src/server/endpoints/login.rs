@@ -22,7 +22,7 @@ use crate::endpoints::login::password::{
     Attempt, PasswordOutcome, attempt, password_in, record_failure,
 };
 use crate::endpoints::visit::expired::{EXPIRED, SOMEONE_ELSE};
-use crate::endpoints::visit::{InSession, Proof, Taken, Turn, unknown_action};
+use crate::endpoints::visit::{InSession, Proof, Taken, Turn, page_address, unknown_action};
 use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::error::Problem;
@@ -69,21 +69,26 @@ pub fn as_someone_else(address: String) -> String {
     format!("{address}&{SOMEONE_ELSE}=true")
 }
 
-/// The address of this page that says first that the passkey is made.
-pub fn after_passkey_link(address: String) -> String {
-    format!("{address}&{PASSKEY_SET}=true")
+/// What somebody did by a link, before they sign in.
+pub enum DoneByLink<'a> {
+    PasswordSet,
+    /// By a letter: this user name is filled in.
+    PasswordSetBy(&'a str),
+    PasskeySet,
 }
 
-/// The address of this page that says first that the password is set.
-pub fn after_password_link(address: String) -> String {
-    format!("{address}&{PASSWORD_SET}=true")
-}
-
-/// The same for whoever set it by a link that Gatepost sent: with their user name filled in.
-pub fn after_mail_link(app: &App, address: String, username: &str, sealed: &str) -> String {
-    let note = PasswordSetNote::new(username, sealed);
-    let note = app.vault.mail_links.seal_text(NOTE_PREFIX, &note);
-    format!("{address}&{PASSWORD_SET}={note}")
+/// The address of this page, for that sealed request, that says first what was done.
+pub fn after_link(app: &App, sealed: &str, done: DoneByLink<'_>) -> String {
+    let address = page_address(app, PAGE, sealed);
+    match done {
+        DoneByLink::PasswordSet => format!("{address}&{PASSWORD_SET}=true"),
+        DoneByLink::PasswordSetBy(username) => {
+            let note = PasswordSetNote::new(username, sealed);
+            let note = app.vault.mail_links.seal_text(NOTE_PREFIX, &note);
+            format!("{address}&{PASSWORD_SET}={note}")
+        }
+        DoneByLink::PasskeySet => format!("{address}&{PASSKEY_SET}=true"),
+    }
 }
 
 /// Who has just set their password, for this request.

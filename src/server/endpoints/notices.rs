@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::app::App;
+use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
 use crate::endpoints::answers::Presentation;
 use gatepost_protocol::login::letters::{Withheld, verified_address};
@@ -24,9 +25,25 @@ pub fn asked_by(presentation: &Presentation<'_>) -> AskedBy {
 /// Leaves an errand to the lane; says so to the audit log if it is full.
 pub fn hand_over(app: &App, asked: &AskedBy, sub: Option<&Subject>, errand: Errand) {
     if !app.letters.enter(errand, asked.clone()) {
-        app.letters.note_withheld(Withheld::Queue);
-        app.note_withheld_letter(asked, sub, Withheld::Queue);
+        withhold(app, asked, sub, Withheld::Queue);
     }
+}
+
+/// Counts a letter that is not sent, and says so to the audit log.
+pub fn withhold(app: &App, asked: &AskedBy, sub: Option<&Subject>, why: Withheld) {
+    app.letters.note_withheld(why);
+    app.note_withheld_letter(asked, sub, why);
+}
+
+/// Counts an errand that somebody wants who is not signed in. Whether their source had as many
+/// letters as it may.
+pub fn is_withheld(app: &App, asked: &AskedBy) -> bool {
+    let source = Source::of(asked.source);
+    let is_withheld = app.letters.sources.count(source, app.now()).is_err();
+    if is_withheld {
+        withhold(app, asked, None, Withheld::Source);
+    }
+    is_withheld
 }
 
 /// Tells a user what changed, at the address that they had; not where that is not verified. The

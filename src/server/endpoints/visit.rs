@@ -11,6 +11,7 @@ pub mod expired;
 pub mod of_device;
 pub mod opening;
 pub mod own_page;
+pub mod tied_page;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

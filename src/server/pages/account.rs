@@ -14,7 +14,7 @@ use crate::pages::frame::{
 };
 use crate::pages::login::tenant_notice;
 use crate::pages::moment::at;
-use crate::pages::password_link::PasswordField;
+use crate::pages::password_link::{PasswordField, new_password};
 use crate::pages::second_factor::factors;
 use crate::pages::sign_ins::SignIns;
 use crate::pages::texts::Texts;
@@ -369,10 +369,7 @@ fn password(
         autocomplete: "current-password",
         label: texts.present_password,
         hint: None,
-        has_focus: false,
     };
-    let new = PasswordField::new_one(chrome);
-    let again = PasswordField::new_one_again(chrome);
     html! {
         section aria-labelledby="password" {
             h2 #password { (texts.change_password_heading) }
@@ -381,7 +378,7 @@ fn password(
                 // For password managers: whose password it is.
                 input type="text" name="username" value=(username) autocomplete="username" hidden
                     readonly;
-                (present.draw(wrong)) (new.draw(wrong)) (again.draw(wrong))
+                (present.draw(wrong, None)) (new_password(chrome, wrong, None))
                 div .actions {
                     (primary_button("change_password", texts.change_password))
                 }

@@ -6,24 +6,14 @@ use maud::{Markup, html};
 use crate::pages::frame::{
     Chrome, PageForm, about, button_to, document, document_with, help, problem_notice,
 };
-use crate::pages::texts::Texts;
 
+/// Why no letter was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ForgottenProblem {
-    NameMissing,
+pub enum AskingProblem {
+    /// What was typed is missing, or cannot be.
+    Typed,
     /// The form token was of another page or browser.
     PageExpired,
-}
-
-impl ForgottenProblem {
-    fn told(self, texts: &Texts) -> Markup {
-        match self {
-            ForgottenProblem::NameMissing => html! {
-                a href="#name" { (texts.name_or_address_missing) }
-            },
-            ForgottenProblem::PageExpired => html! { (texts.page_expired) },
-        }
-    }
 }
 
 /// The form posts `form_token` and `name`. `back` is the sign-in page.
@@ -32,11 +22,14 @@ pub fn page(
     form: PageForm<'_>,
     back: &str,
     name: &str,
-    problem: Option<ForgottenProblem>,
+    problem: Option<AskingProblem>,
 ) -> Markup {
     let texts = chrome.texts;
-    let is_missing = problem == Some(ForgottenProblem::NameMissing);
-    let problem = problem.map(|problem| problem.told(texts));
+    let is_missing = problem == Some(AskingProblem::Typed);
+    let problem = problem.map(|problem| match problem {
+        AskingProblem::Typed => html! { a href="#name" { (texts.name_or_address_missing) } },
+        AskingProblem::PageExpired => html! { (texts.page_expired) },
+    });
     let fields = html! {
         div .field {
             label for="name" { (texts.name_or_address) }

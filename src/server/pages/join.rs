@@ -4,39 +4,26 @@
 use maud::{Markup, html};
 
 use crate::pages::account::AccountProblem;
-use crate::pages::forgotten::asking_page;
+use crate::pages::forgotten::{AskingProblem, asking_page};
 use crate::pages::frame::{Chrome, PageForm, about, document_with, field_problem, help, submit};
-use crate::pages::password_link::PasswordField;
+use crate::pages::password_link::new_password;
 use crate::pages::texts::Texts;
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::user::check_username;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressProblem {
-    Unfit,
-    /// The form token was of another page or browser.
-    PageExpired,
-}
-
-impl AddressProblem {
-    fn told(self, texts: &Texts) -> Markup {
-        match self {
-            AddressProblem::Unfit => html! { a href="#address" { (texts.address_unfit) } },
-            AddressProblem::PageExpired => html! { (texts.session_changed) },
-        }
-    }
-}
 
 /// Asks for an address. The form posts `form_token` and `address`.
 pub fn address_page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     address: &str,
-    problem: Option<AddressProblem>,
+    problem: Option<AskingProblem>,
 ) -> Markup {
     let texts = chrome.texts;
-    let is_unfit = problem == Some(AddressProblem::Unfit);
-    let problem = problem.map(|problem| problem.told(texts));
+    let is_unfit = problem == Some(AskingProblem::Typed);
+    let problem = problem.map(|problem| match problem {
+        AskingProblem::Typed => html! { a href="#address" { (texts.address_unfit) } },
+        AskingProblem::PageExpired => html! { (texts.session_changed) },
+    });
     let form = form.of(&html! {
         div .field {
             label for="address" { (texts.email_address) }
@@ -120,7 +107,7 @@ pub fn page(
         }
         (form.of(&html! {
             (names(texts, typed, wrong))
-            (passwords(chrome, wrong))
+            (new_password(chrome, wrong, wrong))
             (submit(texts.create_account))
         }))
         (help(chrome))
@@ -146,16 +133,4 @@ fn names(texts: &Texts, typed: Typed<'_>, wrong: Option<&str>) -> Markup {
                 autocomplete="name" dir="auto";
         }
     }
-}
-
-fn passwords(chrome: Chrome<'_>, wrong: Option<&str>) -> Markup {
-    let password = PasswordField {
-        has_focus: wrong == Some("new-password"),
-        ..PasswordField::new_one(chrome)
-    };
-    let again = PasswordField {
-        has_focus: wrong == Some("new-password-again"),
-        ..PasswordField::new_one_again(chrome)
-    };
-    html! { (password.draw(wrong)) (again.draw(wrong)) }
 }

@@ -24,11 +24,11 @@ pub struct LetterFrame<'a> {
 }
 
 /// An account whose password can be set anew.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ResetAccount<'a> {
     pub name: &'a str,
     /// `None`: it has no password.
-    pub link: Option<&'a str>,
+    pub link: Option<String>,
 }
 
 impl LetterFrame<'_> {
@@ -46,7 +46,7 @@ impl LetterFrame<'_> {
             paragraphs.push(texts.letter_reset.to_owned());
         }
         for account in accounts {
-            let told = account.link.unwrap_or(texts.letter_no_password);
+            let told = account.link.as_deref().unwrap_or(texts.letter_no_password);
             let name = texts.letter_account.fill(account.name);
             paragraphs.push(format!("{name}\n{told}"));
         }

@@ -6,45 +6,69 @@ use crate::pages::account::{AccountProblem, Outcome, said};
 use crate::pages::frame::{Chrome, PageForm, about, described_by, document_with, submit};
 use crate::pages::second_factor::{FactorProblem, NewApp, factor_problem, setup};
 
+/// What was wrong with what the form brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkProblem {
+    /// With the password, or with the form.
+    Password(AccountProblem),
+    /// With the app that is set up.
+    App(FactorProblem),
+}
+
 /// The form posts `form_token`, `new_password` and `new_password_again`; where an app is set up,
 /// too, `app` and `code`.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
     username: &str,
-    problem: Option<AccountProblem>,
+    problem: Option<LinkProblem>,
     new: Option<NewApp<'_>>,
-    app_problem: Option<FactorProblem>,
 ) -> Markup {
     let texts = chrome.texts;
-    let wrong = problem.and_then(|problem| problem.told(texts).0);
-    let password = PasswordField {
-        // Where the code of the app was wrong, the page begins there.
-        has_focus: app_problem.is_none(),
-        ..PasswordField::new_one(chrome)
+    let (of_password, of_app) = match problem {
+        Some(LinkProblem::Password(problem)) => (Some(problem), None),
+        Some(LinkProblem::App(problem)) => (None, Some(problem)),
+        None => (None, None),
     };
-    let again = PasswordField::new_one_again(chrome);
+    let wrong = of_password.and_then(|problem| problem.told(texts).0);
+    // Where the code of the app was wrong, the page begins there.
+    let first = of_app.is_none().then_some("new-password");
     let card = html! {
         h1 { (texts.set_password_title) }
         p .lead { (about(texts.set_password_for, username)) }
-        @if let Some(problem) = problem { (said(texts, Outcome::Problem(problem))) }
-        (factor_problem(texts, app_problem))
+        @if let Some(problem) = of_password { (said(texts, Outcome::Problem(problem))) }
+        (factor_problem(texts, of_app))
         (form.of(&html! {
             input type="text" name="username" value=(username) autocomplete="username" hidden
                 readonly;
-            (password.draw(wrong)) (again.draw(wrong))
+            (new_password(chrome, wrong, first))
             @if let Some(app) = new {
-                h2 { (texts.add_app_title) } (setup(texts, app, app_problem))
+                h2 { (texts.add_app_title) } (setup(texts, app, of_app))
             }
             (submit(texts.set_password))
         }))
     };
-    document_with(
-        chrome,
-        problem.is_some() || app_problem.is_some(),
-        texts.set_password_title,
-        card,
-    )
+    document_with(chrome, problem.is_some(), texts.set_password_title, card)
+}
+
+/// The fields of a new password, which is typed twice. `wrong` is the id of the field that a problem
+/// concerns, `first` of the one where the page begins.
+pub(super) fn new_password(chrome: Chrome<'_>, wrong: Option<&str>, first: Option<&str>) -> Markup {
+    let texts = chrome.texts;
+    let least = chrome.least_password.to_string();
+    let once = PasswordField {
+        name: "new_password",
+        autocomplete: "new-password",
+        label: texts.new_password,
+        hint: Some(texts.new_password_hint.fill(&least)),
+    };
+    let again = PasswordField {
+        name: "new_password_again",
+        autocomplete: "new-password",
+        label: texts.new_password_again,
+        hint: None,
+    };
+    html! { (once.draw(wrong, first)) (again.draw(wrong, first)) }
 }
 
 /// A field for a password.
@@ -54,37 +78,10 @@ pub(super) struct PasswordField<'a> {
     pub(super) autocomplete: &'a str,
     pub(super) label: &'a str,
     pub(super) hint: Option<String>,
-    /// Whether the page begins there.
-    pub(super) has_focus: bool,
 }
 
 impl PasswordField<'_> {
-    pub(super) fn new_one(chrome: Chrome<'_>) -> PasswordField<'static> {
-        let texts = chrome.texts;
-        PasswordField {
-            name: "new_password",
-            autocomplete: "new-password",
-            label: texts.new_password,
-            hint: Some(
-                texts
-                    .new_password_hint
-                    .fill(&chrome.least_password.to_string()),
-            ),
-            has_focus: false,
-        }
-    }
-
-    pub(super) fn new_one_again(chrome: Chrome<'_>) -> PasswordField<'static> {
-        PasswordField {
-            name: "new_password_again",
-            label: chrome.texts.new_password_again,
-            hint: None,
-            ..PasswordField::new_one(chrome)
-        }
-    }
-
-    /// `wrong` is the id of the field that a problem concerns.
-    pub(super) fn draw(&self, wrong: Option<&str>) -> Markup {
+    pub(super) fn draw(&self, wrong: Option<&str>, first: Option<&str>) -> Markup {
         let id = self.name.replace('_', "-");
         let is_wrong = wrong == Some(&id);
         let hint_id = format!("{id}-hint");
@@ -96,7 +93,7 @@ impl PasswordField<'_> {
             div .field {
                 label for=(id) { (self.label) }
                 input id=(id) type="password" name=(self.name) required
-                    autocomplete=(self.autocomplete) autofocus[self.has_focus]
+                    autocomplete=(self.autocomplete) autofocus[first == Some(&id)]
                     aria-invalid=[is_wrong.then_some("true")]
                     aria-describedby=[described_by(descriptions)];
                 @if let Some(hint) = &self.hint { p .hint id=(hint_id) { (hint) } }

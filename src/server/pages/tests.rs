@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use super::account::{self, AccountProblem, Holdings, OfferedLink, Outcome};
 use super::consent::{self, UserCodeProblem};
 use super::error::{self, Besides, Problem};
-use super::forgotten::{self, ForgottenProblem};
+use super::forgotten::{self, AskingProblem};
 use super::frame::{Account, Chrome, PageForm, form_post_page, home_page};
 use super::language::Language;
 use super::login::{self, AskPasskey, LoginProblem, SignInFor, SignInForm};
@@ -21,7 +21,7 @@ use super::names_from_outside::{
     Page, assert_forms_post_with_one_token, assert_names_are_isolated,
     assert_names_keep_the_structure, escaped,
 };
-use super::password_link;
+use super::password_link::{self, LinkProblem};
 use super::second_factor::{self, FactorProblem, NewApp, NewPasskeyPage, WantedFactor};
 use crate::config::{Brand, Color};
 use crate::registry::RegisteredClient;
@@ -200,15 +200,16 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             );
         }
         let corp = &catalogue.identity_providers["corp"];
-        let unfit = Some(AccountProblem::NewPasswordUnfit(PasswordFlaw::TooCommon));
+        let unfit = AccountProblem::NewPasswordUnfit(PasswordFlaw::TooCommon);
+        let unfit = Some(LinkProblem::Password(unfit));
         add(
             "password link",
-            password_link::page(chrome, FORM, name, unfit, None, None),
+            password_link::page(chrome, FORM, name, unfit, None),
         );
         for problem in [
             None,
-            Some(ForgottenProblem::NameMissing),
-            Some(ForgottenProblem::PageExpired),
+            Some(AskingProblem::Typed),
+            Some(AskingProblem::PageExpired),
         ] {
             add(
                 "forgotten",
@@ -456,7 +457,7 @@ fn factor_pages(
     };
     add(
         "password link with an app",
-        password_link::page(chrome, FORM, name, None, Some(new), None),
+        password_link::page(chrome, FORM, name, None, Some(new)),
     );
     let passkey = NewPasskeyPage {
         options: "{}",

@@ -15,10 +15,10 @@ use crate::mail;
 use crate::operator::Operator;
 use crate::output::{self, Failure, Outcome, misuse, refuse, say};
 use crate::registry;
-use gatepost_protocol::login::mail_link::{self, MailLink, MailLinkOrigin, address_hash};
+use gatepost_protocol::login::mail_link::{self, MailLink, address_hash};
 use gatepost_protocol::login::passkey;
 use gatepost_protocol::login::password_link::{
-    PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink, PasswordLinkOrigin,
+    Enrolling, LinkOrigin, PASSKEY_PREFIX, PREFIX, PasskeyLink, PasswordLink,
 };
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::Instant;
@@ -73,14 +73,12 @@ impl LinkMaker<'_> {
 
     pub(crate) fn link(&self, user: &UserRow) -> Outcome<String> {
         let link = PasswordLink {
-            subject: user.sub.clone(),
-            epoch: user.epoch,
-            installation_epoch: self.installation_epoch,
+            user: user.of_link(self.installation_epoch),
             factors: user.factors,
             origin: if self.enrols {
-                PasswordLinkOrigin::Enrolling
+                LinkOrigin::With(Enrolling)
             } else {
-                PasswordLinkOrigin::Plain
+                LinkOrigin::Plain
             },
             expires_at: self.expires_at,
         };
@@ -93,13 +91,11 @@ impl LinkMaker<'_> {
             None => self.sealer.seal_text(PREFIX, &link),
             Some(address_hash) => {
                 let link = MailLink {
-                    subject: link.subject,
-                    epoch: link.epoch,
-                    installation_epoch: link.installation_epoch,
+                    user: link.user,
                     factors: link.factors,
                     address_hash,
                     expires_at: link.expires_at,
-                    origin: MailLinkOrigin::Plain,
+                    origin: LinkOrigin::Plain,
                 };
                 self.sealer.seal_text(mail_link::PREFIX, &link)
             }

@@ -2,18 +2,16 @@
 //! the person's. Where there is no e-mail, the administrator passes them on.
 
 use super::Administrator;
-use crate::endpoints::link_to_pass_on::link_to_pass_on;
 use crate::pages::admin::person::PersonOutcome;
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
-use gatepost_protocol::login::mail_link::{
-    INVITATION_LIFETIME, MailLinkOrigin, address_and_roles_hash,
-};
-use gatepost_protocol::login::password_link::{PasswordLinkOrigin, factors_and_roles};
+use gatepost_protocol::login::mail_link::INVITATION_LIFETIME;
+use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::letters;
+use gatepost_server::endpoints::links::to_pass_on;
 use gatepost_server::endpoints::notices;
 use gatepost_server::http::Response;
 
@@ -68,10 +66,9 @@ impl Administrator<'_> {
     /// Leaves the letter to the lane. Where there were too many, the administrator is told to wait.
     fn send_link(&self, person: &Person, to: &MailAddress) -> Result<(), Failure> {
         let turn = self.turn;
-        let hash = address_and_roles_hash(&person.found.user.claims);
         let language = turn.chrome().texts.language;
-        let origin = MailLinkOrigin::ByAdministrator(self.sub().clone());
-        let letter = letters::of_link(turn.app, &person.found, to, language, hash, origin);
+        let origin = LinkOrigin::ByAdministrator(self.sub().clone());
+        let letter = letters::of_link(turn.app, &person.found, to, language, origin);
         let asked = notices::asked_by(&turn.presentation());
         let sub = &person.found.user.sub;
         if letters::write_about(turn.app, &asked, b"links", sub, letter)? {
@@ -85,10 +82,12 @@ impl Administrator<'_> {
 
     fn link_to_show(&self, person: &Person) -> String {
         let app = self.turn.app;
-        let user = &person.found.user;
-        let factors = factors_and_roles(user.factors, &user.claims);
-        let origin = PasswordLinkOrigin::ByAdministrator(self.sub().clone());
-        let expires_at = app.now().plus(INVITATION_LIFETIME);
-        link_to_pass_on(app, &person.found, factors, origin, expires_at)
+        let origin = LinkOrigin::ByAdministrator(self.sub().clone());
+        to_pass_on(
+            app,
+            &person.found,
+            origin,
+            app.now().plus(INVITATION_LIFETIME),
+        )
     }
 }

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 
 use super::list::ListRequest;
 use super::{ScimRefusal, ScimRequest};
-use crate::endpoints::link_to_pass_on::link_to_pass_on;
 use crate::scim::attribute::{GATEPOST_SCHEMA, UserAttribute, UserAttributes};
 use crate::scim::error::ScimError;
 use crate::scim::patch::patched;
@@ -13,9 +12,9 @@ use crate::scim::projection::Projection;
 use crate::scim::resource::{self, text};
 use crate::statements::scim_users::{self, NewUser, ScimProfile, ScimUser};
 use gatepost_protocol::login::letters::stored_address;
-use gatepost_protocol::login::mail_link::{INVITATION_LIFETIME, MailLinkOrigin, address_hash};
+use gatepost_protocol::login::mail_link::INVITATION_LIFETIME;
 use gatepost_protocol::login::password::PasswordFlaw;
-use gatepost_protocol::login::password_link::PasswordLinkOrigin;
+use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::mail_address::MailAddress;
@@ -24,6 +23,7 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::app::letters::{AccountChange, AskedBy, Errand};
 use gatepost_server::endpoints::letters;
+use gatepost_server::endpoints::links::to_pass_on;
 use gatepost_server::endpoints::notices::{self, Noticed};
 use gatepost_server::http::{Method, Response};
 use gatepost_server::keys::random;
@@ -99,22 +99,18 @@ impl ScimRequest<'_> {
         let (user, found) = added.map_err(|error| self.taken(error))?;
         let mut resource = resource::show(&user, &self.location(&subject), &projection);
         if let Some(to) = &to {
-            let hash = address_hash(&found.user.claims);
             let letter = letters::of_link(
                 self.app,
                 &found,
                 to,
                 Language::of_house(&self.app.config),
-                hash,
-                MailLinkOrigin::ByProgram,
+                LinkOrigin::ByProgram,
             );
             let errand = Errand::Written(letter);
             notices::hand_over(self.app, &self.asked_by(), Some(&subject), errand);
         }
         if gets_link {
-            let factors = found.user.factors;
-            let origin = PasswordLinkOrigin::ByProgram;
-            let link = link_to_pass_on(self.app, &found, factors, origin, expires_at);
+            let link = to_pass_on(self.app, &found, LinkOrigin::ByProgram, expires_at);
             resource::put_below(&mut resource, GATEPOST_SCHEMA, |ours| {
                 ours.insert(String::from("inviteLink"), Value::from(link));
             });

@@ -1,0 +1,122 @@
+//! Links from letters by which somebody sets their password: they forgot it, or are invited.
+//! Whoever has a second factor shows it before the form: the mailbox alone sets no password of
+//! theirs.
+
+use super::flow::{Link, name_of, on_to_form};
+use super::password::{PasswordForm, user_of};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::endpoints::answers;
+use crate::endpoints::forms;
+use crate::endpoints::login::passkey;
+use crate::endpoints::login::second_factor::{self, ask_at, posted_ticket, show_code};
+use crate::endpoints::visit::tied_page::TiedPage;
+use crate::endpoints::visit::{Turn, Visit};
+use crate::http::Response;
+use crate::pages::second_factor::FactorProblem;
+use gatepost_protocol::login::mail_link::MailLink;
+use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::users::CurrentUser;
+
+pub(super) struct LetterLink {
+    pub(super) link: MailLink,
+    /// Whether a second factor was shown in this browser.
+    pub(super) factor_shown: bool,
+}
+
+impl Link for LetterLink {
+    type Target = CurrentUser;
+
+    fn judge(&self, app: &App) -> Result<Option<CurrentUser>, Failure> {
+        let link = &self.link;
+        let found = user_of(app, &link.user, &link.origin)?;
+        Ok(found.filter(|found| {
+            let (user, epoch) = (found.user.clone().into_core(), found.installation_epoch);
+            link.stands(&user, found.user.factors, epoch, app.now())
+        }))
+    }
+
+    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response, Failure> {
+        if found.user.strongest_acr > Strength::SignedIn && !self.factor_shown {
+            let link = &self.link;
+            return FactorForm { page, found, link }.answer();
+        }
+        let form = PasswordForm {
+            page,
+            found,
+            enrols: false,
+            letter: Some(&self.link.origin),
+        };
+        form.answer()
+    }
+}
+
+/// The form that asks for the second factor.
+struct FactorForm<'a> {
+    page: &'a TiedPage<'a>,
+    found: CurrentUser,
+    link: &'a MailLink,
+}
+
+impl FactorForm<'_> {
+    fn answer(&self) -> Result<Response, Failure> {
+        let visit = &Visit::to_account(self.page.app)?;
+        let turn = Turn {
+            app: self.page.app,
+            request: self.page.presentation.request,
+            visit,
+            present: None,
+            someone_else: false,
+        };
+        match self.page.is_post() {
+            true => self.take(turn),
+            false => self.draw(turn, None),
+        }
+    }
+
+    fn draw(&self, turn: Turn<'_>, problem: Option<FactorProblem>) -> Result<Response, Failure> {
+        let ticket = second_factor::ticket(turn.app, &self.found.user, self.page.tie());
+        ask_at(turn, &self.page.address(self.page.path), &ticket, problem)
+    }
+
+    fn take(&self, turn: Turn<'_>) -> Result<Response, Failure> {
+        let app = turn.app;
+        let form = forms::read_post(app, turn.request)?;
+        let ties = [self.page.tie()];
+        let ticket = posted_ticket(app, &form, &ties)?;
+        let Some(ticket) = ticket.filter(|one| second_factor::stands(one, &self.found.user)) else {
+            return self.draw(turn, None);
+        };
+        match form.single("decision")? {
+            Some("passkey") => match passkey::show(turn, Some(&ticket), &ties, &form)? {
+                Ok(_) => Ok(self.go_on()),
+                Err(reason) => {
+                    let page = self.draw(turn, Some(FactorProblem::PasskeyRefused))?;
+                    Ok(answers::noted(page, reason))
+                }
+            },
+            Some(_) => {
+                let path = app.config.base_url.path();
+                Ok(answers::see_other(format!("{path}/")))
+            }
+            None => match show_code(turn, &self.found, &form)? {
+                Ok(()) => Ok(self.go_on()),
+                Err(refusal) => {
+                    let page = self.draw(turn, Some(refusal.problem))?;
+                    Ok(refusal.answer(page))
+                }
+            },
+        }
+    }
+
+    /// On to the form that sets the password.
+    fn go_on(&self) -> Response {
+        let purpose = SealedPurpose::MailLink {
+            link: self.link.clone(),
+            browser: name_of(&self.page.browser.value),
+            factor_shown: true,
+        };
+        on_to_form(self.page, purpose)
+    }
+}

@@ -1,0 +1,234 @@
+//! Links by which somebody sets their password: from an operator, an administrator or a program,
+//! who pass them on. And the form, which those have in common with links from letters.
+
+use serde_json::json;
+
+use super::flow::{Link, is_over};
+use crate::app::App;
+use crate::app::failure::Failure;
+use crate::app::letters::AccountChange;
+use crate::endpoints::account::TypedPassword;
+use crate::endpoints::answers;
+use crate::endpoints::forms::{self, Form};
+use crate::endpoints::login::new_factor::{self, RecoveryCodes};
+use crate::endpoints::login::{DoneByLink, after_link};
+use crate::endpoints::notices;
+use crate::endpoints::visit;
+use crate::endpoints::visit::tied_page::TiedPage;
+use crate::http::Response;
+use crate::keys::password::PasswordVerdict;
+use crate::pages;
+use crate::pages::account::AccountProblem;
+use crate::pages::password_link::LinkProblem;
+use crate::pages::second_factor::NewApp;
+use gatepost_protocol::login::letters::stored_address;
+use gatepost_protocol::login::mail_link::OnTheWay;
+use gatepost_protocol::login::password_link::{Enrolling, LinkOrigin, LinkUser, PasswordLink};
+use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::words::identifiers::TenantName;
+use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::authenticators::{self, Authenticator, NewFactors};
+use gatepost_store::users::{self, CurrentUser};
+
+impl Link for PasswordLink {
+    type Target = CurrentUser;
+
+    fn judge(&self, app: &App) -> Result<Option<CurrentUser>, Failure> {
+        let found = user_of(app, &self.user, &self.origin)?;
+        Ok(found.filter(|found| {
+            let (user, epoch) = (found.user.clone().into_core(), found.installation_epoch);
+            self.stands(&user, found.user.factors, epoch, app.now())
+        }))
+    }
+
+    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response, Failure> {
+        let form = PasswordForm {
+            page,
+            found,
+            enrols: self.origin == LinkOrigin::With(Enrolling),
+            letter: None,
+        };
+        form.answer()
+    }
+}
+
+/// The user of a link, if whoever made it could make it now.
+pub(super) fn user_of<Wish>(
+    app: &App,
+    user: &LinkUser,
+    origin: &LinkOrigin<Wish>,
+) -> Result<Option<CurrentUser>, Failure> {
+    let Some(found) = users::find_for_client(&app.store, &user.subject, None)? else {
+        return Ok(None);
+    };
+    let is_over = match origin {
+        LinkOrigin::Plain | LinkOrigin::With(_) => false,
+        LinkOrigin::ByAdministrator(maker) => !app.may_look_after(maker, &found.user)?,
+        LinkOrigin::ByProgram => app.is_administrator(&found.user.claims),
+    };
+    Ok((!is_over).then_some(found))
+}
+
+/// The form that sets a password.
+pub(super) struct PasswordForm<'a> {
+    pub(super) page: &'a TiedPage<'a>,
+    pub(super) found: CurrentUser,
+    /// Whether the user also sets up an app that shows codes.
+    pub(super) enrols: bool,
+    /// Whose link a letter brought, as the address is theirs: what it was sent for.
+    pub(super) letter: Option<&'a LinkOrigin<OnTheWay>>,
+}
+
+impl PasswordForm<'_> {
+    pub(super) fn answer(&self) -> Result<Response, Failure> {
+        match self.page.is_post() {
+            true => self.take(),
+            false => Ok(self.draw(None, None)),
+        }
+    }
+
+    /// Draws it; with the app that it was drawn with before, where one is set up.
+    fn draw(&self, problem: Option<LinkProblem>, app_before: Option<&str>) -> Response {
+        let page = self.page;
+        let user = &self.found.user;
+        let username = user.username.as_deref().unwrap_or_default();
+        let draw = |new: Option<NewApp<'_>>| {
+            page.with_form(Form::Password, |form| {
+                pages::password_link::page(page.chrome(), form, username, problem, new)
+            })
+        };
+        let markup = match self.enrols {
+            true => new_factor::with_offer(page.app, user, app_before, |new| draw(Some(new))),
+            false => draw(None),
+        };
+        answers::form_page(200, markup)
+    }
+
+    fn take(&self) -> Result<Response, Failure> {
+        let page = self.page;
+        let app = page.app;
+        let user = &self.found.user;
+        let form = forms::read_post(app, page.presentation.request)?;
+        let app_before = form.single("app")?;
+        let again = |problem| Ok(self.draw(Some(problem), app_before));
+        let typed = TypedPassword::of(&form)?;
+        if !page.matches(Form::Password, &form) {
+            return again(LinkProblem::Password(AccountProblem::SessionChanged));
+        }
+        if let Some(problem) = typed.problem(app) {
+            return again(LinkProblem::Password(problem));
+        }
+        let mut added = None;
+        if self.enrols {
+            match new_factor::shown_right(app, user, &form)? {
+                Ok(authenticator) => added = Some(authenticator),
+                Err(problem) => return again(LinkProblem::App(problem)),
+            }
+        }
+        let Some(hash) = self.hash(&SecretText::new(typed.new))? else {
+            return again(LinkProblem::Password(AccountProblem::NewPasswordIsPresent));
+        };
+        match added {
+            Some(authenticator) => self.enrol(authenticator, &hash),
+            None => self.set_password(&hash),
+        }
+    }
+
+    /// `None` where the new password is the present one. Whoever enrols may keep theirs.
+    fn hash(&self, new: &SecretText) -> Result<Option<SecretText>, Failure> {
+        let request = self.page.presentation.request;
+        let hashing = self.page.app.take_hashing_turn(request, None, None)?;
+        let present = self.found.user.password_hash.as_ref();
+        let present = present.filter(|_| !self.enrols);
+        if present.is_some() && hashing.verify(present, new) != PasswordVerdict::Wrong {
+            return Ok(None);
+        }
+        Ok(Some(hashing.hash(new)?))
+    }
+
+    fn event(&self) -> AuditEvent<'_> {
+        let detail = match self.letter {
+            None => json!({"by": "user"}),
+            Some(_) => json!({"by": "user", "link": "mail"}),
+        };
+        let sub = &self.found.user.sub;
+        self.page.event("password_set_by_link", sub, detail)
+    }
+
+    fn set_password(&self, hash: &SecretText) -> Result<Response, Failure> {
+        let user = &self.found.user;
+        let epochs = Some(self.found.session_epochs());
+        let verified = self.letter.and_then(|_| stored_address(&user.claims));
+        let store = &self.page.app.store;
+        if !users::set_password(store, &user.sub, epochs, hash, verified, &self.event())? {
+            return is_over(self.page);
+        }
+        Ok(answers::see_other(self.on_to_sign_in()))
+    }
+
+    /// Sets the password together with an app and recovery codes, which it shows.
+    fn enrol(&self, added: Authenticator, hash: &SecretText) -> Result<Response, Failure> {
+        let page = self.page;
+        let app = page.app;
+        let user = &self.found.user;
+        let codes = RecoveryCodes::new(app, &user.sub);
+        let mut all = vec![added];
+        all.extend(codes.rows);
+        let new = NewFactors {
+            factors: &all,
+            strongest: Strength::TwoFactors,
+            user_handle: None,
+            replaces_all: false,
+        };
+        if !authenticators::add(&app.store, user, &new, None, Some(hash), &self.event())? {
+            return is_over(page);
+        }
+        notices::send_of_replacement(app, &page.presentation, user);
+        let sign_in = self.on_to_sign_in();
+        let markup =
+            pages::second_factor::recovery_page(page.chrome(), Err(&sign_in), &codes.texts);
+        Ok(answers::form_page(200, markup))
+    }
+
+    /// Tells them that the password is set. Answers where they sign in: for the request that they
+    /// forgot it on the way to, if that is still good; else as the user of the link.
+    fn on_to_sign_in(&self) -> String {
+        let TiedPage {
+            app, presentation, ..
+        } = self.page;
+        let user = &self.found.user;
+        notices::send(app, presentation, user, AccountChange::Password);
+        let username = user.username.as_deref().unwrap_or_default();
+        let waiting = match self.letter {
+            Some(LinkOrigin::With(OnTheWay(sealed))) => visit::open_text(app, sealed).ok(),
+            Some(_) | None => None,
+        };
+        let done = match self.letter {
+            Some(_) => DoneByLink::PasswordSetBy(username),
+            None => DoneByLink::PasswordSet,
+        };
+        match waiting {
+            Some(opened) => presentation.in_its_language(after_link(app, &opened.sealed, done)),
+            None => sign_in(self.page, user.tenant.as_ref(), done),
+        }
+    }
+}
+
+/// Where they sign in within that tenant, whoever is signed in in this browser.
+pub(super) fn sign_in(
+    page: &TiedPage<'_>,
+    tenant: Option<&TenantName>,
+    done: DoneByLink<'_>,
+) -> String {
+    let purpose = SealedPurpose::Account {
+        tenant: tenant.map(ToString::to_string),
+        ui_locales: None,
+        anew: true,
+        by_password: true,
+    };
+    let sealed = visit::seal(page.app, purpose).sealed;
+    let address = after_link(page.app, &sealed, done);
+    page.presentation.in_its_language(address)
+}
