@@ -17,6 +17,7 @@ use gatepost_protocol::registration::administration::Administration;
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::words::client::AccessTokenTyp;
 use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_protocol::words::named::Named;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
 
@@ -304,14 +305,10 @@ fn client_defaults(reader: &mut Reader<'_>, base_url: &BaseUrl) -> ClientDefault
         device_interval: reader.seconds(&DEVICE_INTERVAL),
         access_token_typ: reader.choice(
             &ACCESS_TOKEN_TYP,
-            &AccessTokenTyp::NAMED,
+            AccessTokenTyp::CHOICES,
             AccessTokenTyp::AtJwt,
         ),
-        minimum_acr: reader.choice(
-            &MINIMUM_ACR,
-            &Strength::ALL.map(|one| (one.as_str(), one)),
-            Strength::SignedIn,
-        ),
+        minimum_acr: reader.choice(&MINIMUM_ACR, Strength::CHOICES, Strength::SignedIn),
         issuer: base_url.as_str().to_owned(),
     }
 }
