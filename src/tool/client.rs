@@ -492,7 +492,8 @@ pub(super) fn remove(invocation: &Invocation) -> Result<(), Failure> {
                 "{name} is still named by {who}: apply that without it first"
             )));
         }
-        Ok(remove_clients(writer, &[&client_id])?)
+        remove_clients(writer, &[client_id])?;
+        Ok(())
     })?;
     output::line(&format!("removed {name}; what it was given is over"))
 }
