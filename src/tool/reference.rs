@@ -68,7 +68,8 @@ impl Topic {
         let (heads, rows) = table.split_once('\n').unwrap_or((table, ""));
         let mut rows: Vec<Vec<String>> = rows.lines().map(cells).collect();
         // A paragraph for each row.
-        let keys = keys_of(name).split("\n\n").filter(|row| !row.is_empty());
+        let keys = keys_of(name).split("\n\n").map(str::trim);
+        let keys = keys.filter(|row| !row.is_empty());
         rows.extend(keys.map(|row| cells(&row.replace('\n', ""))));
         Some(Topic {
             name,
@@ -226,7 +227,7 @@ fn keys_of(topic: &str) -> &'static str {
 }
 
 fn cells(row: &str) -> Vec<String> {
-    row.trim().split(" | ").map(str::to_owned).collect()
+    row.split(" | ").map(str::to_owned).collect()
 }
 
 fn code(text: &str) -> String {
