@@ -18,13 +18,14 @@ use gatepost_protocol::words::identifiers::{ClientId, Subject};
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::strength::Strength;
 use gatepost_registration::document::DocumentEntry;
-use gatepost_registration::plan::{Plan, PlanStep, PlannedChange, SecretChanges, Verb};
+use gatepost_registration::plan::{
+    FieldChange, Plan, PlanStep, PlannedChange, SecretChanges, Verb,
+};
 use gatepost_server::keys::password::PasswordHashing;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
 use gatepost_store::StoreError;
-use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryWriter;
@@ -50,114 +51,130 @@ pub(super) fn perform(
         // The next batch is made ready while the database takes this one.
         scope.spawn(move || {
             batches
-                .map(|batch| sender.send((batch, clients(batch, sealer))))
-                .all(|sent| sent.is_ok())
+                .flat_map(|batch| ReadyBatch::of(batch, sealer))
+                .all(|batch| sender.send(batch).is_ok())
         });
-        for (batch, clients) in ready {
-            perform_batch(writer, batch, sealers, hashing)?;
-            put_clients(writer, clients)?;
-            advance(batch.len());
+        for batch in ready {
+            advance(match batch {
+                ReadyBatch::PutClients(clients) => put_clients(writer, clients)?,
+                ReadyBatch::RemoveClients(clients) => remove_clients(writer, &clients)?,
+                ReadyBatch::Other(change) => perform_one(writer, change, sealers, hashing)?,
+            });
         }
         Ok(())
     })
 }
 
-/// All but the clients that come: either one change, or many clients that come or many that go.
-fn perform_batch(
-    writer: &mut RegistryWriter<'_>,
-    batch: &[PlannedChange<'_>],
-    sealers: &Sealers,
-    hashing: &PasswordHashing,
-) -> Result<(), RegistrationFailure> {
-    let mut gone = Vec::new();
-    for change in batch {
-        match &change.step {
-            PlanStep::Put(entry, _) if entry.kind == ObjectKind::Client => {}
-            PlanStep::Put(entry, _) => put_entry(writer, entry, change, &sealers.client_secrets)?,
-            PlanStep::Remove {
-                kind: ObjectKind::Client,
-                name,
-            } => gone.push(ClientId::new(name.clone())),
-            PlanStep::Remove { kind, name } => {
-                let old = catalogue_changes::remove_entry(writer, *kind, name)?;
-                let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
-                writer.audit(&audit_event("registration_removed", detail))?;
-            }
-            PlanStep::AddUser { entry, index } => {
-                add_user(writer, entry, *index, sealers, hashing)?
-            }
-            PlanStep::ChangeUser {
-                subject,
-                before,
-                entry,
-                index,
-                password_hash,
-            } => {
-                // First, as what an identity said goes with it.
-                relink(writer, subject, Some(before), entry, *index)?;
-                let user = user_row((*subject).clone(), entry, password_hash.cloned());
-                user_changes::update_user(writer, &user).map_err(|error| of_user(error, *index))?;
-                writer.audit(&user_event("user_changed", subject, detail(change)))?;
-                tell_of_sharing(writer, &user)?;
-            }
-            PlanStep::RemoveUser { subject, .. } => remove_user(writer, subject)?,
-        }
-    }
-    remove_clients(writer, &gone.iter().collect::<Vec<_>>())
+/// Changes that the same statements do.
+enum ReadyBatch<'p> {
+    PutClients(Vec<ReadyClient>),
+    RemoveClients(Vec<ClientId>),
+    Other(&'p PlannedChange<'p>),
 }
 
-/// A client with its registration, its secrets that go and that come, and what is told of it.
-type ReadyClient = (ClientId, Value, Vec<[u8; 16]>, Vec<SecretRow>, Value);
-
-fn clients(batch: &[PlannedChange<'_>], sealer: &Sealer) -> Vec<ReadyClient> {
-    let mut ready = Vec::new();
-    for change in batch {
-        let PlanStep::Put(
-            entry @ DocumentEntry {
-                kind: ObjectKind::Client,
-                ..
-            },
-            _,
-        ) = &change.step
-        else {
-            continue;
-        };
-        let SecretChanges { removed, added, .. } = &change.secrets;
-        let added = added.iter().map(|secret| sealed(secret, sealer)).collect();
-        let document = parse_own(&entry.document);
-        ready.push((
-            ClientId::new(entry.name.clone()),
-            document,
-            removed.clone(),
-            added,
-            detail(change),
-        ));
-    }
-    ready
+struct ReadyClient {
+    client_id: ClientId,
+    metadata: Value,
+    /// Ids of secrets that go.
+    removed: Vec<[u8; 16]>,
+    added: Vec<SecretRow>,
+    /// What the audit log is told.
+    detail: Value,
 }
 
+impl<'p> ReadyBatch<'p> {
+    /// Of changes that go together.
+    fn of(changes: &'p [PlannedChange<'p>], sealer: &Sealer) -> Option<ReadyBatch<'p>> {
+        let first = changes.first()?;
+        Some(match (first.step.kind(), first.verb) {
+            (ObjectKind::Client, Verb::Remove) => {
+                let names = changes.iter().map(|change| change.step.name());
+                ReadyBatch::RemoveClients(names.map(ClientId::new).collect())
+            }
+            (ObjectKind::Client, Verb::Add | Verb::Change) => {
+                let clients = changes.iter().filter_map(|change| ready(change, sealer));
+                ReadyBatch::PutClients(clients.collect())
+            }
+            _ => ReadyBatch::Other(first),
+        })
+    }
+}
+
+fn ready(change: &PlannedChange<'_>, sealer: &Sealer) -> Option<ReadyClient> {
+    let PlanStep::Put(entry, _) = &change.step else {
+        return None;
+    };
+    let SecretChanges { removed, added, .. } = &change.secrets;
+    Some(ReadyClient {
+        client_id: ClientId::new(entry.name.as_str()),
+        metadata: parse_own(&entry.document),
+        removed: removed.clone(),
+        added: added.iter().map(|secret| sealed(secret, sealer)).collect(),
+        detail: detail(change),
+    })
+}
+
+/// Answers how many changes are done, like the two below.
 fn put_clients(
     writer: &mut RegistryWriter<'_>,
     mut clients: Vec<ReadyClient>,
-) -> Result<(), RegistrationFailure> {
-    if clients.is_empty() {
-        return Ok(());
-    }
+) -> Result<usize, RegistrationFailure> {
     let mut rows = Vec::new();
     let mut gone = Vec::new();
-    let mut events = Vec::new();
     let mut new = Vec::new();
-    for (client_id, document, removed, added, detail) in &mut clients {
-        let enabled = document.get("enabled") != Some(&Value::Bool(false));
-        rows.push((&*client_id, &*document, enabled));
-        gone.extend(removed.iter().map(|id| (client_id.as_str(), *id)));
-        new.extend(added.drain(..).map(|secret| (client_id.as_str(), secret)));
-        events.push(client_event("client_changed", client_id, detail.take()));
+    let mut events = Vec::new();
+    for client in &mut clients {
+        let client_id = &client.client_id;
+        let enabled = client.metadata.get("enabled") != Some(&Value::Bool(false));
+        rows.push((client_id, &client.metadata, enabled));
+        gone.extend(client.removed.iter().map(|id| (client_id.as_str(), *id)));
+        let added = client.added.drain(..);
+        new.extend(added.map(|secret| (client_id.as_str(), secret)));
+        events.push(client_event(
+            "client_changed",
+            client_id,
+            client.detail.take(),
+        ));
     }
     client_changes::upsert_clients(writer, &rows)?;
     client_changes::remove_secrets(writer, true, &gone)?;
     client_changes::put_secrets(writer, true, &new)?;
-    Ok(writer.audit_all(&events)?)
+    writer.audit_all(&events)?;
+    Ok(rows.len())
+}
+
+/// Does what is no client's.
+fn perform_one(
+    writer: &mut RegistryWriter<'_>,
+    change: &PlannedChange<'_>,
+    sealers: &Sealers,
+    hashing: &PasswordHashing,
+) -> Result<usize, RegistrationFailure> {
+    match &change.step {
+        PlanStep::Put(entry, _) => put_entry(writer, entry, change, &sealers.client_secrets)?,
+        PlanStep::Remove { kind, name } => {
+            let old = catalogue_changes::remove_entry(writer, *kind, name)?;
+            let detail = json!({"kind": kind.as_str(), "name": name, "old": old});
+            writer.audit(&audit_event("registration_removed", detail))?;
+        }
+        PlanStep::AddUser { entry, index } => add_user(writer, entry, *index, sealers, hashing)?,
+        PlanStep::ChangeUser {
+            subject,
+            before,
+            entry,
+            index,
+            password_hash,
+        } => {
+            // First, as what an identity said goes with it.
+            relink(writer, subject, Some(before), entry, *index)?;
+            let user = user_row((*subject).clone(), entry, password_hash.cloned());
+            user_changes::update_user(writer, &user).map_err(|error| of_user(error, *index))?;
+            writer.audit(&user_event("user_changed", subject, detail(change)))?;
+            tell_of_sharing(writer, &user)?;
+        }
+        PlanStep::RemoveUser { subject, .. } => remove_user(writer, subject)?,
+    }
+    Ok(1)
 }
 
 fn put_entry(
@@ -221,14 +238,9 @@ fn add_user(
         Some(Credential::Hash(hash)) => Some(hash.clone()),
         None => None,
     };
-    let new = user_row(
-        entry
-            .subject
-            .clone()
-            .unwrap_or_else(|| Subject::of_random(random::bytes())),
-        entry,
-        password_hash,
-    );
+    let given = entry.subject.clone();
+    let sub = given.unwrap_or_else(|| Subject::of_random(random::bytes()));
+    let new = user_row(sub, entry, password_hash);
     let event = user_event("user_added", &new.sub, told_added(&new));
     user_changes::insert_user(writer, &new, &event).map_err(|error| of_user(error, index))?;
     tell_of_sharing(writer, &new)?;
@@ -329,17 +341,15 @@ fn of_user(error: StoreError, index: usize) -> RegistrationFailure {
     RegistrationFailure::from(error)
 }
 
+/// Answers how many there were to remove.
 pub fn remove_clients(
     writer: &mut RegistryWriter<'_>,
-    clients: &[&ClientId],
-) -> Result<(), RegistrationFailure> {
-    if clients.is_empty() {
-        return Ok(());
-    }
+    clients: &[ClientId],
+) -> Result<usize, RegistrationFailure> {
     let old = client_changes::remove_clients(writer, clients)?;
     let event = |id| client_event("client_removed", id, json!({"old": old.get(id)}));
-    let events: Vec<AuditEvent<'_>> = clients.iter().copied().map(event).collect();
-    Ok(writer.audit_all(&events)?)
+    writer.audit_all(&clients.iter().map(event).collect::<Vec<_>>())?;
+    Ok(clients.len())
 }
 
 pub fn remove_user(
@@ -371,14 +381,16 @@ fn detail(change: &PlannedChange<'_>) -> Value {
 
 fn told_fields(change: &PlannedChange<'_>) -> Value {
     let is_user = matches!(change.step, PlanStep::ChangeUser { .. });
-    let fields = change.fields().into_iter().map(|field| match is_user {
-        true => told_field(&field),
+    let told = |field: FieldChange| {
+        if is_user {
+            return told_field(&field);
+        }
         // By way of no `json!`, which copies what it is given.
-        false => Value::from_iter([
+        Value::from_iter([
             ("key", Value::from(field.key)),
             ("old", Value::from(field.before)),
             ("new", Value::from(field.after)),
-        ]),
-    });
-    fields.collect()
+        ])
+    };
+    change.fields().into_iter().map(told).collect()
 }

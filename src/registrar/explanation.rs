@@ -76,9 +76,10 @@ pub fn explain(app: &App, what: &str, reach: &[&str]) -> Result<Explained, Store
         return Ok(refused(*reason, None));
     }
     let rule = "write the address of an authorization request, or a code as GP1105";
-    let query = match is_secret(what) || !what.contains('=') {
-        true => Err(String::from(rule)),
-        false => query_of(&app.config, what),
+    let query = if is_secret(what) || !what.contains('=') {
+        Err(String::from(rule))
+    } else {
+        query_of(&app.config, what)
     };
     match query.map(|query| Parameters::parse(query.as_bytes())) {
         Ok(Ok(sent)) => {
@@ -185,12 +186,13 @@ fn outcome(request: &AuthorizeRequest, client: &Client) -> String {
 
 /// A pushed request leads to one answer.
 fn good(text: String, was_pushed: bool) -> Finding {
-    match was_pushed {
-        true => Finding::weak(format!(
+    if was_pushed {
+        Finding::weak(format!(
             "{text}; each request_uri is good once (GP1154), and whether this one was used before \
              is not looked at"
-        )),
-        false => Finding::fine(text),
+        ))
+    } else {
+        Finding::fine(text)
     }
 }
 
@@ -213,8 +215,8 @@ pub fn authorization_request(
     };
     let snapshot = app.registry.snapshot();
     let registered = match within_reach(app, &named, reach)? {
-        Ok(registered) => registered,
-        Err(explained) => return Ok(explained),
+        Reached::Client(registered) => registered,
+        Reached::Nothing(explained) => return Ok(explained),
     };
     let client = &registered.client;
     let catalogue = within(&snapshot.catalogue, reach);
@@ -305,18 +307,19 @@ fn within<'a>(catalogue: &'a Catalogue, reach: &[&str]) -> Cow<'a, Catalogue> {
     Cow::Owned(catalogue)
 }
 
+enum Reached {
+    Client(Arc<RegisteredClient>),
+    Nothing(Explained),
+}
+
 /// The client of that name, if it is within `reach`, with what its metadata document says.
-fn within_reach(
-    app: &App,
-    named: &ClientId,
-    reach: &[&str],
-) -> Result<Result<Arc<RegisteredClient>, Explained>, StoreError> {
+fn within_reach(app: &App, named: &ClientId, reach: &[&str]) -> Result<Reached, StoreError> {
     let registered = app.registry.client(named)?;
     let Some(registered) = registered.filter(|found| found.client.is_within(reach)) else {
-        return unknown(app, named, reach).map(Err);
+        return unknown(app, named, reach).map(Reached::Nothing);
     };
     let problem = match app.described(&registered) {
-        Ok(described) => return Ok(Ok(described)),
+        Ok(described) => return Ok(Reached::Client(described)),
         Err(problem) => problem,
     };
     let reason = reason_for(&problem).unwrap_or(Reason::Overloaded);
@@ -325,7 +328,7 @@ fn within_reach(
         OutboundError::Unfit(_) => None,
         _ => Some(problem.to_string()),
     };
-    Ok(Err(refused(reason, detail.as_deref())))
+    Ok(Reached::Nothing(refused(reason, detail.as_deref())))
 }
 
 /// What the endpoint refuses after [`validate`]: a hint that is no ID token of ours, and a client

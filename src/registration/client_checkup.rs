@@ -146,9 +146,10 @@ fn never_granted(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
     let uses_client_credentials = client.allows_grant(&GrantType::ClientCredentials);
     if uses_client_credentials && granted_scope(None, client, catalogue).is_err() {
         let refused = "client_credentials is always refused: add a resource scope to its scope";
-        findings.push(match client.response_types.is_empty() {
-            true => Finding::broken(refused),
-            false => Finding::weak(refused),
+        findings.push(if client.response_types.is_empty() {
+            Finding::broken(refused)
+        } else {
+            Finding::weak(refused)
         });
     }
     findings

@@ -340,9 +340,10 @@ fn place_of_nul(value: &Value) -> Option<String> {
             .enumerate()
             .find_map(|(index, item)| Some(format!("[{index}]{}", place_of_nul(item)?))),
         Value::Object(members) => members.iter().find_map(|(key, member)| {
-            let place = match key.contains('\0') {
-                true => String::new(),
-                false => place_of_nul(member)?,
+            let place = if key.contains('\0') {
+                String::new()
+            } else {
+                place_of_nul(member)?
             };
             Some(format!(".{}{place}", key.escape_debug()))
         }),

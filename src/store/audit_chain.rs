@@ -273,9 +273,10 @@ fn next_row(head: &Head, event: &AuditEvent<'_>, at: Instant) -> AuditRow {
         sid: event.sid.map(Sid::to_string),
         source: event.source.map(|address| address.to_string()),
         request_id: event.request_id.map(str::to_owned),
-        detail: match event.detail.is_null() {
-            true => String::from("{}"),
-            false => serde_json::to_string(&event.detail).unwrap_or_default(),
+        detail: if event.detail.is_null() {
+            String::from("{}")
+        } else {
+            serde_json::to_string(&event.detail).unwrap_or_default()
         },
     }
 }

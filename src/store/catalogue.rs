@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::Store;
 use super::clients::{SecretRow, Versioned, registry_version, secret};
-use super::error::{Objection, StoreError};
+use super::error::{FunctionAnswer, StoreError};
 use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::{column, read, unreadable};
@@ -155,31 +155,19 @@ pub fn look_up_function(store: &Store, grant: &SqlGrant) -> Result<FoundFunction
     }
 }
 
-/// Calls the function of a grant; `None` when it answers NULL. Both arguments are bound, the name
-/// is quoted.
+/// Calls the function of a grant. Both arguments are bound, the name is quoted.
 pub fn call_function(
     store: &Store,
     grant: &SqlGrant,
     parameters: &Map<String, Value>,
     client: &Map<String, Value>,
-) -> Result<Result<Option<Value>, Objection>, StoreError> {
+) -> Result<FunctionAnswer, StoreError> {
     let sql = format!(
         "SELECT {}.{}($1::jsonb, $2::jsonb) AS answer",
         quoted(&grant.schema),
         quoted(&grant.function)
     );
-    match store
-        .write(|connection| connection.query_foreign(&sql, &[&Json(parameters), &Json(client)]))?
-    {
-        Ok(rows) => {
-            let answer = rows
-                .first()
-                .map(|row| column::<Option<Json<Value>>>(row, "answer"))
-                .transpose()?;
-            Ok(Ok(answer.flatten().map(|Json(value)| value)))
-        }
-        Err(objection) => Ok(Err(objection)),
-    }
+    store.write(|connection| connection.call(&sql, &[&Json(parameters), &Json(client)]))
 }
 
 fn quoted(identifier: &str) -> String {

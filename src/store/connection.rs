@@ -5,14 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use postgres::types::Json;
 use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::{CustomizeConnection, ManageConnection};
+use serde_json::Value;
 
 use super::audit_chain::{Chain, Chains, Together};
 use super::audit_event::AuditEvent;
 use super::connecting::{Connector, Unacknowledged};
-use super::error::{AWAY_TARGET, Objection, StoreError, ends_connection, loses_statements};
+use super::error::{AWAY_TARGET, FunctionAnswer, StoreError, ends_connection, loses_statements};
 use super::statement::{Bound, Values};
+use super::values::column;
 
 /// How long a connection that was idle may take to prove that it lives.
 pub const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
@@ -86,19 +89,22 @@ impl Connection {
     }
 
     /// Runs a statement around a function that is not ours, prepared anew each time: it may have
-    /// been replaced meanwhile. What the function itself objects is told apart from what went
-    /// wrong.
-    pub fn query_foreign(
-        &mut self,
-        sql: &str,
-        values: Values<'_>,
-    ) -> Result<Result<Vec<Row>, Objection>, StoreError> {
+    /// been replaced meanwhile. Its one column is `answer`. What the function itself objects is
+    /// told apart from what went wrong.
+    pub fn call(&mut self, sql: &str, values: Values<'_>) -> Result<FunctionAnswer, StoreError> {
         self.require_time()?;
         let rows = self.client.query(sql, values);
-        let objection = rows.as_ref().err().and_then(Objection::of);
+        let objection = rows.as_ref().err().and_then(FunctionAnswer::objection);
         match (self.judged(rows), objection) {
-            (Ok(rows), _) => Ok(Ok(rows)),
-            (Err(_), Some(objection)) => Ok(Err(objection)),
+            (Ok(rows), _) => {
+                let answer = rows.first();
+                let answer = answer.map(|row| column::<Option<Json<Value>>>(row, "answer"));
+                let answer = answer.transpose()?.flatten();
+                Ok(answer.map_or(FunctionAnswer::Null, |Json(value)| {
+                    FunctionAnswer::Value(value)
+                }))
+            }
+            (Err(_), Some(objection)) => Ok(objection),
             (Err(error), None) => Err(error),
         }
     }

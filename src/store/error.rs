@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use postgres::error::{DbError, SqlState};
+use serde_json::Value;
 
 use gatepost_protocol::words::tls_words::tls_words;
 
@@ -154,54 +155,44 @@ fn refusal_to_connect(error: &DbError) -> Option<&'static str> {
 }
 
 /// What a function that an operator wrote says to its arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Objection {
+#[derive(Clone, Debug, PartialEq)]
+pub enum FunctionAnswer {
+    Value(Value),
+    Null,
     /// `RAISE EXCEPTION` (P0001), with its message.
     Raised(String),
     /// A text in them does not read as what the function takes it for.
     Unreadable,
 }
 
-impl Objection {
-    /// 22P02: text that is no number, date, jsonb; 22P05 and 22021: characters that the database
-    /// does not hold.
-    pub(super) fn of(error: &postgres::Error) -> Option<Objection> {
+impl FunctionAnswer {
+    /// What the function objects. 22P02: text that is no number, date, jsonb; 22P05 and 22021:
+    /// characters that the database does not hold.
+    pub(super) fn objection(error: &postgres::Error) -> Option<FunctionAnswer> {
         let error = error.as_db_error()?;
         match error.code().code() {
-            "P0001" => Some(Objection::Raised(error.message().to_owned())),
-            "22P02" | "22P05" | "22021" => Some(Objection::Unreadable),
+            "P0001" => Some(FunctionAnswer::Raised(error.message().to_owned())),
+            "22P02" | "22P05" | "22021" => Some(FunctionAnswer::Unreadable),
             _ => None,
         }
     }
 }
 
 fn classify(error: &DbError) -> StoreError {
-    let code = error.code();
-    if [
-        SqlState::T_R_SERIALIZATION_FAILURE,
-        SqlState::T_R_DEADLOCK_DETECTED,
-        SqlState::LOCK_NOT_AVAILABLE,
-    ]
-    .contains(code)
-    {
-        return StoreError::Conflict(condition(error));
+    let condition = condition(error);
+    match (error.code().code(), error.constraint()) {
+        // A serialization failure, a deadlock, a lock that was not had in time.
+        ("40001" | "40P01" | "55P03", _) => StoreError::Conflict(condition),
+        // A check that has no name is that of a partition.
+        ("23514", None) => StoreError::Denied("there is no partition for this day yet".to_owned()),
+        ("23505", constraint) => StoreError::Taken(constraint.unwrap_or("unnamed").to_owned()),
+        ("57014", _) => StoreError::Cancelled(condition),
+        (code, _) => match denial(code) {
+            Some(words) => StoreError::Denied(format!("{words}, {condition}")),
+            None if ends_connection(error.code()) => StoreError::Severed(condition),
+            None => StoreError::Query(condition),
+        },
     }
-    if *code == SqlState::CHECK_VIOLATION && error.constraint().is_none() {
-        return StoreError::Denied(String::from("there is no partition for this day yet"));
-    }
-    if *code == SqlState::UNIQUE_VIOLATION {
-        return StoreError::Taken(error.constraint().unwrap_or("unnamed").to_owned());
-    }
-    if let Some(words) = denial(code.code()) {
-        return StoreError::Denied(format!("{words}, {}", condition(error)));
-    }
-    if *code == SqlState::QUERY_CANCELED {
-        return StoreError::Cancelled(condition(error));
-    }
-    if ends_connection(code) {
-        return StoreError::Severed(condition(error));
-    }
-    StoreError::Query(condition(error))
 }
 
 /// Ours are not on this connection any more (26000), or those of another time are (42P05).

@@ -561,12 +561,14 @@ fn refreshed(row: &Row, presented: i32) -> Result<Refreshed, StoreError> {
     // The database was restored to before this token was issued.
     let is_behind = !own && generation <= presented;
     let stands = column::<Option<bool>>(row, "stands")? == Some(true) && !is_behind;
-    Ok(match column(row, "revoked")? {
-        true => Refreshed::Revoked,
-        false if stands => Refreshed::Issued {
+    Ok(if column(row, "revoked")? {
+        Refreshed::Revoked
+    } else if stands {
+        Refreshed::Issued {
             generation,
             user: Box::new(user(row)?),
-        },
-        false => Refreshed::NoLongerStands,
+        }
+    } else {
+        Refreshed::NoLongerStands
     })
 }

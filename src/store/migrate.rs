@@ -20,58 +20,29 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-pub const MIGRATIONS: &[Migration] = &[
-    Migration {
-        level: 1,
-        name: "0001_foundation.sql",
-        sql: include_str!("../../sql/0001_foundation.sql"),
-    },
-    Migration {
-        level: 2,
-        name: "0002_people.sql",
-        sql: include_str!("../../sql/0002_people.sql"),
-    },
-    Migration {
-        level: 3,
-        name: "0003_external_id.sql",
-        sql: include_str!("../../sql/0003_external_id.sql"),
-    },
-    Migration {
-        level: 4,
-        name: "0004_external_ids.sql",
-        sql: include_str!("../../sql/0004_external_ids.sql"),
-    },
-    Migration {
-        level: 5,
-        name: "0005_find_people.sql",
-        sql: include_str!("../../sql/0005_find_people.sql"),
-    },
-    Migration {
-        level: 6,
-        name: "0006_last_use.sql",
-        sql: include_str!("../../sql/0006_last_use.sql"),
-    },
-    Migration {
-        level: 7,
-        name: "0007_events_of_administrators.sql",
-        sql: include_str!("../../sql/0007_events_of_administrators.sql"),
-    },
-    Migration {
-        level: 8,
-        name: "0008_flow_uses_and_lasting_tokens.sql",
-        sql: include_str!("../../sql/0008_flow_uses_and_lasting_tokens.sql"),
-    },
-    Migration {
-        level: 9,
-        name: "0009_keys_of_grants.sql",
-        sql: include_str!("../../sql/0009_keys_of_grants.sql"),
-    },
-    Migration {
-        level: 10,
-        name: "0010_lowering.sql",
-        sql: include_str!("../../sql/0010_lowering.sql"),
-    },
-];
+/// A level with its file.
+macro_rules! migrations {
+    ($($level:literal $name:literal;)*) => {
+        &[$(Migration {
+            level: $level,
+            name: concat!($name, ".sql"),
+            sql: include_str!(concat!("../../sql/", $name, ".sql")),
+        }),*]
+    };
+}
+
+pub const MIGRATIONS: &[Migration] = migrations! {
+    1 "0001_foundation";
+    2 "0002_people";
+    3 "0003_external_id";
+    4 "0004_external_ids";
+    5 "0005_find_people";
+    6 "0006_last_use";
+    7 "0007_events_of_administrators";
+    8 "0008_flow_uses_and_lasting_tokens";
+    9 "0009_keys_of_grants";
+    10 "0010_lowering";
+};
 
 pub const LEVELS: &str =
     "SELECT level, sha256, compatible_from FROM schema_migrations ORDER BY level";

@@ -242,9 +242,10 @@ impl RegistryWriter<'_> {
 
     /// The version that is in force when this change is done.
     pub fn version_afterwards(&self) -> i64 {
-        match self.wrote {
-            true => self.version_if_written,
-            false => self.reader.version,
+        if self.wrote {
+            self.version_if_written
+        } else {
+            self.reader.version
         }
     }
 

@@ -488,7 +488,8 @@ pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
                 "{name} is still named by {who}: apply that without it first"
             ));
         }
-        Ok(remove_clients(writer, &[&client_id])?)
+        remove_clients(writer, &[client_id])?;
+        Ok(())
     })?;
     say(format!("removed {name}; what it was given is over"))
 }

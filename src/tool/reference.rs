@@ -8,6 +8,7 @@ use super::arguments::{Invocation, named};
 use super::command::{self, COMMANDS, Command, fill};
 use super::output::{Failure, Outcome, say};
 use gatepost_protocol::registration::names::hint;
+use gatepost_protocol::registration::{catalogue, client, provider, user};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::config::settings::SETTINGS;
 
@@ -64,16 +65,19 @@ impl Topic {
         let (name, head) = head.split_once(", ")?;
         let (intro, table) = rest.split_once("\n| ")?;
         let (page, heading) = head.split_once(": ")?;
-        let mut lines = table
-            .lines()
-            .map(|line| line.split(" | ").map(str::to_owned).collect());
+        let (heads, rows) = table.split_once('\n').unwrap_or((table, ""));
+        let mut rows: Vec<Vec<String>> = rows.lines().map(cells).collect();
+        // A paragraph for each row.
+        let keys = keys_of(name).split("\n\n").map(str::trim);
+        let keys = keys.filter(|row| !row.is_empty());
+        rows.extend(keys.map(|row| cells(&row.replace('\n', ""))));
         Some(Topic {
             name,
             page,
             heading,
             intro,
-            heads: lines.next()?,
-            rows: lines.collect(),
+            heads: cells(heads),
+            rows,
         })
     }
 
@@ -203,6 +207,27 @@ impl Topic {
         }
         text + "\n"
     }
+}
+
+/// What the core says of the keys that it reads.
+fn keys_of(topic: &str) -> &'static str {
+    match topic {
+        "client" => client::CLIENT_KEYS,
+        "federated" => client::FEDERATED_KEYS,
+        "id_jag" => client::ID_JAG_KEYS,
+        "user" => user::USER_KEYS,
+        "identity" => user::IDENTITY_KEYS,
+        "identity_scope" => catalogue::IDENTITY_SCOPE_KEYS,
+        "resource" => catalogue::RESOURCE_KEYS,
+        "tenant" => catalogue::TENANT_KEYS,
+        "identity_provider" => provider::IDENTITY_PROVIDER_KEYS,
+        "assertion_issuer" => catalogue::ASSERTION_ISSUER_KEYS,
+        _ => "",
+    }
+}
+
+fn cells(row: &str) -> Vec<String> {
+    row.split(" | ").map(str::to_owned).collect()
 }
 
 fn code(text: &str) -> String {

@@ -526,7 +526,7 @@ fn what_the_code_stood_on_is_looked_at_when_it_is_redeemed() {
         ("client gone", |scene| {
             let removed = scene
                 .store
-                .change_registry(|writer| client_changes::remove_clients(writer, &[&client_id()]))
+                .change_registry(|writer| client_changes::remove_clients(writer, &[client_id()]))
                 .unwrap();
             assert_eq!(removed.len(), 1);
         }),

@@ -134,9 +134,10 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
         .client
         .is_some_and(|client| !client.is_open_to(situation.role))
     {
-        return match request.prompt.none {
-            true => refuse(AuthorizeErrorCode::AccessDenied, Reason::NotOpenToUser),
-            false => Interaction::NotOpen,
+        return if request.prompt.none {
+            refuse(AuthorizeErrorCode::AccessDenied, Reason::NotOpenToUser)
+        } else {
+            Interaction::NotOpen
         };
     }
     if let Some(stronger) = strengthen(situation, session) {
@@ -147,9 +148,10 @@ pub fn decide(situation: &Situation<'_>) -> Interaction {
             proceed(granted.retain(|name| request.scope.contains(name)))
         }
         Step::Arrival | Step::AfterSignIn | Step::AfterAccountChosen | Step::AfterWishDeclined => {
-            match must_consent(situation) {
-                true => ask_consent(situation),
-                false => proceed(request.scope.clone()),
+            if must_consent(situation) {
+                ask_consent(situation)
+            } else {
+                proceed(request.scope.clone())
             }
         }
     }
@@ -249,12 +251,13 @@ fn will_do(situation: &Situation<'_>, acr: &str) -> bool {
 fn reach(situation: &Situation<'_>, session: &Session, wanted: Strength) -> Interaction {
     let strongest_acr = situation.strongest_acr;
     if situation.request.prompt.none {
-        return match strongest_acr >= wanted {
-            true => refuse(
+        return if strongest_acr >= wanted {
+            refuse(
                 AuthorizeErrorCode::InteractionRequired,
                 Reason::InteractionRequired,
-            ),
-            false => unmet(Reason::FactorDeclined),
+            )
+        } else {
+            unmet(Reason::FactorDeclined)
         };
     }
     if strongest_acr > Strength::of(&session.acr) {
@@ -263,11 +266,12 @@ fn reach(situation: &Situation<'_>, session: &Session, wanted: Strength) -> Inte
     if situation.may_enrol < wanted {
         return unmet(Reason::FactorDeclined);
     }
-    match session.may_change_ways_in(true, situation.now) {
-        true => Interaction::Stronger(Stronger::Enrol(wanted)),
-        false => Interaction::Login {
+    if session.may_change_ways_in(true, situation.now) {
+        Interaction::Stronger(Stronger::Enrol(wanted))
+    } else {
+        Interaction::Login {
             cause: LoginCause::OtherAcr,
-        },
+        }
     }
 }
 

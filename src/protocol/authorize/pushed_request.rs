@@ -58,9 +58,10 @@ pub fn judge(
     if pushed.client_id != *client_id {
         return Err(Reason::PushedRequestOfAnother);
     }
-    match now < pushed.expires_at {
-        true => Ok(pushed),
-        false => Err(Reason::PushedRequestExpired),
+    if now < pushed.expires_at {
+        Ok(pushed)
+    } else {
+        Err(Reason::PushedRequestExpired)
     }
 }
 

@@ -221,10 +221,10 @@ fn cose_key(key: &Item<'_>) -> Option<PublicKey> {
 }
 
 fn number(key: &Item<'_>, label: i64) -> Option<i64> {
-    match key.get(&Item::Integer(label))? {
-        Item::Integer(number) => Some(*number),
-        Item::Bytes(_) | Item::Text(_) | Item::List(_) | Item::Map(_) => None,
-    }
+    let Item::Integer(number) = key.get(&Item::Integer(label))? else {
+        return None;
+    };
+    Some(*number)
 }
 
 fn coordinate(key: &Item<'_>, label: i64) -> Option<[u8; 32]> {
@@ -232,10 +232,10 @@ fn coordinate(key: &Item<'_>, label: i64) -> Option<[u8; 32]> {
 }
 
 fn bytes<'a>(key: &Item<'a>, label: i64) -> Option<&'a [u8]> {
-    match key.get(&Item::Integer(label))? {
-        Item::Bytes(bytes) => Some(bytes),
-        Item::Integer(_) | Item::Text(_) | Item::List(_) | Item::Map(_) => None,
-    }
+    let Item::Bytes(bytes) = key.get(&Item::Integer(label))? else {
+        return None;
+    };
+    Some(bytes)
 }
 
 #[cfg(test)]

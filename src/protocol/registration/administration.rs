@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::words::claim_shape::listed;
 use crate::words::identifiers::TenantName;
 use crate::words::strength::Strength;
 
@@ -22,13 +23,8 @@ pub struct Administration {
 
 /// The claim is a string or an array of them.
 pub fn roles_of(claims: &Map<String, Value>) -> Vec<&str> {
-    match claims.get(ROLE) {
-        Some(Value::String(role)) => vec![role],
-        Some(Value::Array(roles)) => roles.iter().filter_map(Value::as_str).collect(),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
-            Vec::new()
-        }
-    }
+    let roles = claims.get(ROLE).map(listed).into_iter().flatten();
+    roles.filter_map(Value::as_str).collect()
 }
 
 /// Writes the claim; without roles there is none.
@@ -84,15 +80,8 @@ impl Administration {
     /// statements that write ask the same.
     pub fn may_change(&self, claims: &Map<String, Value>) -> bool {
         let may_give = |role: &str| self.given_roles.iter().any(|given| given == role);
-        match claims.get(ROLE) {
-            None => true,
-            Some(Value::String(role)) => may_give(role),
-            Some(Value::Array(roles)) => {
-                let mut texts = roles.iter().map(Value::as_str);
-                texts.all(|role| role.is_some_and(may_give))
-            }
-            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => false,
-        }
+        let mut roles = claims.get(ROLE).map(listed).into_iter().flatten();
+        roles.all(|role| role.as_str().is_some_and(may_give))
     }
 
     /// The claims but for the roles of administrators.

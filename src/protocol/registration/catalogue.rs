@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::keys::key_set::KeySet;
 use crate::registration::client_rules::{check_one_key_source, jwks};
+use crate::registration::key_table::key_table;
 use crate::registration::names::{
     self, STANDARD_SCOPES, display_text, is_invisible, own_claim, plain_name, released_claim,
     require, token_name,
@@ -18,13 +19,16 @@ use crate::words::catalogue::{
 };
 use crate::words::client::{GrantType, SigningAlgorithm};
 use crate::words::identifiers::TenantName;
-use crate::words::scope::{ScopeKind, ScopeSet};
+use crate::words::scope::ScopeKind;
 
-/// Reads one of `tenants`, of a document or stored, like every function here.
-pub fn tenant(walker: &mut Walker<'_, '_>) -> RegisteredTenant {
-    let name = walker.required("name", plain_name);
-    let display_name = display_name(walker, &name);
-    RegisteredTenant { name, display_name }
+key_table! {
+    /// Reads one of `tenants`, of a document or stored, like every function here.
+    pub fn tenant(walker) -> RegisteredTenant;
+    pub const TENANT_KEYS;
+    /// `name` | as in `acr_values=tenant:<name>` | required
+    name: required(plain_name);
+    /// `display_name` | what the pages call it | the name
+    display_name => display_name(walker, &name);
 }
 
 /// `display_name`; the name where it is absent.
@@ -33,21 +37,31 @@ pub(super) fn display_name(walker: &mut Walker<'_, '_>, name: &str) -> String {
     said.unwrap_or_else(|| name.to_owned())
 }
 
-pub fn identity_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
-    let name = walker.required("name", token_name);
-    let (claims, renamed) = released_claims(walker, released_claim);
-    RegisteredScope {
-        kind: ScopeKind::Identity,
-        display_name: walker.localized("display_name", display_text, &name),
-        description: walker.localized("description", description, ""),
-        claims,
-        renamed,
-        required: walker.is_set("required"),
-        emphasize: walker.is_set("emphasize"),
-        show_in_discovery: walker.flag("show_in_discovery").unwrap_or(true),
-        resources: Vec::new(),
-        name,
-    }
+key_table! {
+    pub fn identity_scope(walker) -> RegisteredScope;
+    pub const IDENTITY_SCOPE_KEYS;
+    /// `name` | as in `scope` | required
+    name: required(token_name);
+    kind => ScopeKind::Identity;
+    /// `display_name`, `description` | its name, and a line about it, on the consent, device and
+    /// account pages | the name; none
+    ///
+    /// `display_name#de`, `description#de` | the same in one language,
+    /// [here](../operate/registering.md#names-in-several-languages) German | `display_name`,
+    /// `description`
+    display_name: localized(display_text, &name);
+    description: localized(description, "");
+    /// `claims` | the user's claims that it gives: [an array, or an object that renames
+    /// them](../connect/tokens-and-claims.md#which-claims-go-where) | none
+    claims => released_claims(walker, released_claim);
+    renamed => renamed_claims(walker);
+    /// `required` | `true`: people cannot leave it out when they consent | `false`
+    required: is_set;
+    /// `emphasize` | `true`: the consent page marks it, so that people look twice | `false`
+    emphasize: is_set;
+    /// `show_in_discovery` | `false` keeps it out of `scopes_supported` | `true`
+    show_in_discovery: flag or true;
+    resources => Vec::new();
 }
 
 pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
@@ -55,7 +69,7 @@ pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
     if STANDARD_SCOPES.contains(&scope.name.as_str()) {
         walker.problem("name", "is the name of a built-in identity scope");
     }
-    let resources = walker.strings("resources", token_name).unwrap_or_default();
+    let resources = walker.strings("resources", token_name);
     RegisteredScope {
         kind: ScopeKind::Resource,
         resources,
@@ -63,42 +77,48 @@ pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
     }
 }
 
-pub fn resource(walker: &mut Walker<'_, '_>) -> RegisteredResource {
-    let name = walker.required("name", token_name);
-    let (claims, renamed) = released_claims(walker, own_claim);
-    RegisteredResource {
-        display_name: display_name(walker, &name),
-        claims,
-        renamed,
-        name,
-    }
+key_table! {
+    pub fn resource(walker) -> RegisteredResource;
+    pub const RESOURCE_KEYS;
+    /// `name` | the `aud` of its tokens, and its name at introspection | required
+    name: required(token_name);
+    /// `display_name` | for whoever reads the registration; no page shows it | the name
+    ///
+    /// `secrets` | its secrets for introspection, as a client has them | none
+    display_name => display_name(walker, &name);
+    /// `claims` | the user's claims that access tokens for it carry | none
+    claims => released_claims(walker, own_claim);
+    renamed => renamed_claims(walker);
 }
 
 /// `claims`: an array of names, or an object from the stored name of a claim to the name that it
-/// goes out under. Returns the names that go out, and for those that differ the stored name.
-fn released_claims(
-    walker: &mut Walker<'_, '_>,
-    check: Check,
-) -> (Vec<String>, BTreeMap<String, String>) {
+/// goes out under. Returns the names that go out.
+fn released_claims(walker: &mut Walker<'_, '_>, check: Check) -> Vec<String> {
     if !walker.value("claims").is_some_and(Value::is_object) {
-        let names = walker.strings("claims", check).unwrap_or_default();
-        return (names, BTreeMap::new());
+        return walker.strings("claims", check);
     }
     let pairs: BTreeMap<String, String> =
         walker.map("claims", |source, name| new_name(source, name, check));
-    let mut names = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut renamed = BTreeMap::new();
-    for (source, name) in pairs {
-        if !seen.insert(name.clone()) {
+    for (source, name) in &pairs {
+        if !seen.insert(name) {
             let key = format!("claims.{}", source.escape_debug());
             walker.problem(&key, "goes out under a name that another has");
-        } else if name != source {
-            renamed.insert(name.clone(), source);
         }
-        names.push(name);
     }
-    (names, renamed)
+    pairs.into_values().collect()
+}
+
+/// For the names that differ, the stored name.
+fn renamed_claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
+    let pairs = walker.value("claims").and_then(Value::as_object);
+    let mut renamed = BTreeMap::new();
+    for (source, name) in pairs.into_iter().flatten() {
+        if let Some(name) = name.as_str().filter(|name| name != source) {
+            renamed.insert(name.to_owned(), source.clone());
+        }
+    }
+    renamed
 }
 
 /// The name that a claim goes out under.
@@ -129,17 +149,9 @@ pub fn read_extension_grant(walker: &mut Walker<'_, '_>) -> SqlGrant {
 }
 
 fn grant_name(name: &str) -> Result<(), &'static str> {
-    match GrantType::from_name(name) {
-        GrantType::Extension(_) => token_name(name),
-        GrantType::AuthorizationCode
-        | GrantType::Implicit
-        | GrantType::RefreshToken
-        | GrantType::ClientCredentials
-        | GrantType::Password
-        | GrantType::DeviceCode
-        | GrantType::TokenExchange
-        | GrantType::JwtBearer => Err("is the name of a built-in grant"),
-    }
+    let is_built_in = GrantType::BUILT_IN.contains(&GrantType::from_name(name));
+    require(!is_built_in, "is the name of a built-in grant")?;
+    token_name(name)
 }
 
 fn qualified_function(text: &str) -> Result<(), &'static str> {
@@ -155,42 +167,48 @@ fn is_identifier(text: &str) -> bool {
     begins_well && (1..=63).contains(&text.len()) && text.bytes().all(is_word)
 }
 
-const SUBJECTS: [(&str, AssertionSubject); 2] = [
-    ("link", AssertionSubject::Link),
-    ("username", AssertionSubject::Username),
-];
-
 pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
-    let issuer = walker.required("issuer", issuer);
     check_one_key_source(walker);
     walker.not_absent(
         "clients",
         "is required: the client_ids that may redeem its assertions",
     );
-    let algs = algorithms(walker);
-    let jwks = jwks_for(walker, &algs);
-    let scope = walker.checked("scope", scope_names);
-    let id_jag = walker.is_set("id_jag");
-    let rule = "is for issuers with id_jag: only ID-JAGs tell an acr";
-    let acr_map = acr_map(walker, id_jag, rule);
-    AssertionIssuer {
-        issuer,
-        jwks,
-        jwks_uri: walker.checked("jwks_uri", protected_url),
-        algs,
-        clients: BTreeSet::from_iter(
-            walker
-                .strings("clients", names::client_id)
-                .unwrap_or_default(),
-        ),
-        scope: scope.as_deref().and_then(ScopeSet::parse),
-        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
-        subject: walker
-            .one_of("subject", &SUBJECTS)
-            .unwrap_or(AssertionSubject::Link),
-        id_jag,
-        acr_map,
+    let issuer = read_keys(walker);
+    if walker.values_hold
+        && let Some(keys) = issuer.jwks.as_ref().and_then(KeySet::parse)
+        && !issuer.algs.iter().any(|alg| keys.has_key_for(*alg))
+    {
+        walker.problem("jwks", "has no key that fits algs");
     }
+    issuer
+}
+
+key_table! {
+    fn read_keys(walker) -> AssertionIssuer;
+    pub const ASSERTION_ISSUER_KEYS;
+    /// `issuer` | the `iss` of its assertions, byte for byte | required
+    issuer: required(issuer);
+    /// `jwks` or `jwks_uri` | its keys, [as for clients](../connect/client-keys.md) | one of them
+    /// required
+    jwks: nested(jwks);
+    jwks_uri: checked(protected_url);
+    /// `algs` | the algorithms it signs with: `RS256`, `ES256`, `EdDSA` (or its newer name
+    /// `Ed25519`) | `["RS256"]`
+    algs => algorithms(walker);
+    /// `clients` | the clients that may redeem its assertions | required
+    clients: strings(names::client_id);
+    /// `scope` | the scopes that a token may carry, within those of the client | all of the client
+    scope: scopes;
+    /// `subject` | how its `sub` finds the user: `link`, by linked identities; `username`, by user
+    /// name. It is never taken as a `sub` of Gatepost | `link`
+    subject: one_of or AssertionSubject::Link;
+    /// `tenant` | the tenant of its users | users without a tenant
+    tenant => walker.checked("tenant", plain_name).map(TenantName::new);
+    /// `id_jag` | `true`: it sends [ID-JAGs](../connect/id-jag.md), and nothing else | `false`
+    id_jag: is_set;
+    /// `acr_map` | with `id_jag`: an object from an `acr` there to the `acr` here | every sign-in
+    /// there is `1`
+    acr_map => acr_map(walker, id_jag, "is for issuers with id_jag: only ID-JAGs tell an acr");
 }
 
 /// `algs`. Ed25519 and EdDSA are one, and stored under the one name.
@@ -211,25 +229,8 @@ fn algorithms(walker: &mut Walker<'_, '_>) -> BTreeSet<SigningAlgorithm> {
     algs
 }
 
-fn jwks_for(walker: &mut Walker<'_, '_>, algs: &BTreeSet<SigningAlgorithm>) -> Option<Value> {
-    let jwks = walker.nested("jwks", jwks);
-    if walker.values_hold
-        && let Some(keys) = jwks.as_ref().and_then(KeySet::parse)
-        && !algs.iter().any(|alg| keys.has_key_for(*alg))
-    {
-        walker.problem("jwks", "has no key that fits algs");
-    }
-    jwks
-}
-
 fn algorithm(name: &str) -> Result<(), &'static str> {
     SigningAlgorithm::from_others(name)
         .map(drop)
         .ok_or("must be one of RS256, ES256, EdDSA, Ed25519")
-}
-
-pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
-    ScopeSet::parse(text)
-        .map(drop)
-        .ok_or("must be scope names separated by spaces")
 }

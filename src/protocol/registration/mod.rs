@@ -1,7 +1,8 @@
 //! What is registered: clients, scopes, tenants, providers, users, each read from what is stored,
 //! with its rules. All mistakes are found in one go, each with its place and its rule.
 //!
-//! `client` and its neighbours read one object each, `walker` one JSON object of any kind;
+//! `client` and its neighbours read one object each, by a table of its keys (`key_table`); `walker`
+//! reads one JSON object of any kind;
 //! `metadata_document` reads what a client says of itself. Whole documents are read in a crate of
 //! their own, `src/registration`.
 
@@ -9,6 +10,7 @@ pub mod administration;
 pub mod catalogue;
 pub mod client;
 pub mod client_rules;
+mod key_table;
 pub mod kind;
 pub mod metadata_document;
 pub mod names;

@@ -2,6 +2,7 @@
 
 use crate::registration::problem::shown;
 use crate::token::claims::is_reserved;
+use crate::words::scope::ScopeSet;
 
 /// The scope of whoever may apply documents over HTTP.
 pub const REGISTRATION_WRITE: &str = "registration.write";
@@ -48,6 +49,13 @@ pub fn token_name(name: &str) -> Result<(), &'static str> {
         fits,
         "must be 1 to 200 printable ASCII characters without spaces, \" and \\",
     )
+}
+
+/// Names of scopes, as `scope` has them.
+pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
+    ScopeSet::parse(text)
+        .map(drop)
+        .ok_or("must be scope names separated by spaces")
 }
 
 /// Names of tenants and identity providers, which stand in `acr_values` and in paths.

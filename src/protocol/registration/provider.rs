@@ -8,7 +8,9 @@ use super::names::{own_claim, plain_name, require};
 use super::problem::DocumentProblem;
 use super::walker::{Walker, text};
 use crate::discovery::CONFIGURATION_PATH;
-use crate::registration::catalogue::{display_name, scope_names};
+use crate::registration::catalogue::display_name;
+use crate::registration::key_table::key_table;
+use crate::words::claim_shape::listed;
 use crate::words::identifiers::TenantName;
 use crate::words::identity_provider::{IdentityProvider, ProviderKind};
 use crate::words::scope::ScopeSet;
@@ -29,41 +31,90 @@ pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<D
 }
 
 pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
-    let name = walker.required("name", provider_name);
-    let kind = kind(walker);
-    let is_openid = matches!(kind, ProviderKind::OpenId { .. });
-    let scope = scope(walker, is_openid);
-    let claims = claims(walker);
-    let role_map = role_map(walker, &claims);
-    check_emails_endpoint(walker, &kind, &claims);
-    let rule = "is for providers with an issuer: only ID tokens tell an acr";
-    let acr_map = acr_map(walker, is_openid, rule);
-    let sign_out = walker.is_set("sign_out");
-    if sign_out && !is_openid {
+    let provider = read_keys(walker);
+    check_emails_endpoint(walker, &provider);
+    if provider.sign_out && !is_openid(&provider.kind) {
         walker.problem(
             "sign_out",
             "is for providers with an issuer: only they say where to sign out",
         );
     }
-    IdentityProvider {
-        display_name: display_name(walker, &name),
-        name,
-        enabled: walker.flag("enabled").unwrap_or(true),
-        kind,
-        client_id: walker.required("client_id", present),
-        scope,
-        claims,
-        role_map,
-        acr_map,
-        prompt_values: walker
-            .strings_of("prompt_values_supported", prompt_value, &PROMPT_VALUES)
-            .map(BTreeSet::from_iter),
-        provision: walker.flag("provision").unwrap_or(true),
-        account_page: walker.flag("account_page").unwrap_or(true),
-        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
-        trust_email: walker.is_set("trust_email"),
-        sign_out,
-    }
+    provider
+}
+
+key_table! {
+    fn read_keys(walker) -> IdentityProvider;
+    pub const IDENTITY_PROVIDER_KEYS;
+    /// `name` | as in `acr_values=idp:<name>`, a client's `identity_providers`, and in its
+    /// addresses, as `/external/<name>/callback` | required
+    name: required(provider_name);
+    /// `display_name` | the text of its button | the name
+    display_name => display_name(walker, &name);
+    /// `enabled` | `false` refuses sign-ins with it: people whose session came from it sign in
+    /// anew. What clients were given stays: `gatepost user revoke` or `revoke --everything` ends it
+    /// | `true`
+    enabled: flag or true;
+    /// `issuer` | the issuer of an OpenID provider, byte for byte: https, or http on loopback.
+    /// After a change all its people are new, and sign in anew | required, or the four endpoint
+    /// keys
+    ///
+    /// `authorization_endpoint`, `token_endpoint`, `userinfo_endpoint`, `subject_claim` | for a
+    /// provider without OpenID. `subject_claim` is the member of its UserInfo answer that
+    /// identifies the account: a text or a whole number that never changes. Never a name or an
+    /// e-mail address | instead of `issuer`
+    ///
+    /// `emails_endpoint` | for a provider without OpenID: where Gatepost reads `[{"email",
+    /// "primary", "verified"}]`. The primary address becomes `email`, its `verified` becomes
+    /// `email_verified`. Gatepost asks only if `claims` maps one of them and UserInfo lacks it |
+    /// none
+    kind => kind(walker);
+    /// `client_id`, `client_secret` | what the provider gave you. The secret is a text, `{"file":
+    /// ".."}` or `{"env": ".."}`; `apply` reads it and stores it sealed. If you leave it out, the
+    /// stored one stays, unless `issuer` or `token_endpoint` changes | required; none
+    client_id: required(present);
+    /// `scope` | the scopes to ask for. With an `issuer` it has `openid` | `openid profile email`;
+    /// none
+    scope => scope(walker, is_openid(&kind));
+    /// `claims` | an object from the claim there to the claim here, at most 64 | the standard
+    /// claims
+    claims => claims(walker);
+    /// `role_map` | an object from a value there to a role here, or to several. Values that it does
+    /// not have give no role | values are roles as they are
+    role_map => role_map(walker, &claims);
+    /// `acr_map` | with an `issuer`: an object from an `acr` there to the `acr` here. Its `amr` is
+    /// passed on where that is not `1`. If a request has an essential `acr`, Gatepost asks the
+    /// provider for it | every sign-in there is `1`, and has no `amr`
+    acr_map => acr_map(
+        walker,
+        is_openid(&kind),
+        "is for providers with an issuer: only ID tokens tell an acr"
+    );
+    /// `prompt_values_supported` | the values of `prompt` that it understands, if its metadata is
+    /// wrong: `none`, `login`, `consent`, `select_account`, `create`. Gatepost sends only these:
+    /// `login` in place of `select_account`. Without `login`, a client that asks for a new sign-in
+    /// gets `login_required` | as its metadata says, else all
+    prompt_values => walker
+        .strings_of("prompt_values_supported", prompt_value, &PROMPT_VALUES)
+        .map(BTreeSet::from_iter);
+    /// `provision` | `false` creates no account for a person who is new. People with an account can
+    /// still link one there: see `account_page` | `true`
+    provision: flag or true;
+    /// `account_page` | `false` hides it on the account page. Then only `gatepost user link` links
+    /// people; with `"provision": false`, only you let people in | `true`
+    account_page: flag or true;
+    /// `tenant` | its people belong to this tenant, and only sign-ins in this tenant offer it |
+    /// none
+    tenant => walker.checked("tenant", plain_name).map(TenantName::new);
+    /// `trust_email` | `true`: an address that it calls verified counts as such here: people sign
+    /// in by it (`GATEPOST_SIGN_IN_WITH`), and letters go to it. Only for a provider that proves
+    /// addresses, and whose owner you trust with the accounts | `false`
+    trust_email: is_set;
+    /// `sign_out` | `true`: signing out here also signs out there | `false`
+    sign_out: is_set;
+}
+
+fn is_openid(kind: &ProviderKind) -> bool {
+    matches!(kind, ProviderKind::OpenId { .. })
 }
 
 fn scope(walker: &mut Walker<'_, '_>, is_openid: bool) -> ScopeSet {
@@ -72,8 +123,8 @@ fn scope(walker: &mut Walker<'_, '_>, is_openid: bool) -> ScopeSet {
     } else {
         ""
     };
-    let named = walker.checked("scope", scope_names);
-    let scope = ScopeSet::parse(named.as_deref().unwrap_or(unsaid)).unwrap_or_default();
+    let scope = walker.scopes("scope");
+    let scope = scope.unwrap_or_else(|| unsaid.split_whitespace().collect());
     if is_openid && !scope.contains("openid") {
         walker.problem("scope", "must contain openid for a provider with an issuer");
     }
@@ -92,11 +143,8 @@ fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
     })
 }
 
-fn check_emails_endpoint(
-    walker: &mut Walker<'_, '_>,
-    kind: &ProviderKind,
-    claims: &BTreeMap<String, String>,
-) {
+fn check_emails_endpoint(walker: &mut Walker<'_, '_>, provider: &IdentityProvider) {
+    let IdentityProvider { kind, claims, .. } = provider;
     let wants_email = claims.contains_key("email") || claims.contains_key("email_verified");
     if matches!(
         kind,
@@ -132,10 +180,7 @@ fn role_map(
 }
 
 fn roles(ours: &Value) -> Option<BTreeSet<&str>> {
-    match ours.as_array() {
-        Some(roles) => roles.iter().map(Value::as_str).collect(),
-        None => Some(BTreeSet::from([ours.as_str()?])),
-    }
+    listed(ours).iter().map(Value::as_str).collect()
 }
 
 /// Notes `rule` where there is a map although no acr `is_told`.

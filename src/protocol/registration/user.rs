@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 use crate::login::password::{self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD};
 use crate::login::pbkdf2::Pbkdf2Hash;
 use crate::login::second_factor::from_base32;
+use crate::registration::key_table::key_table;
 use crate::registration::names::{is_invisible, own_claim, plain_name, require};
 use crate::registration::walker::Walker;
 use crate::token::jwt_bearer::is_possible_subject;
-use crate::words::claim_shape::is_locale;
+use crate::words::claim_shape::{is_locale, listed};
 use crate::words::identifiers::{Subject, TenantName};
 use crate::words::secret::{SecretBytes, SecretText};
 
@@ -62,35 +63,56 @@ pub enum Credential {
 }
 
 pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
-    let subject = walker.checked("sub", subject).map(Subject::new);
-    let username = walker.checked("username", check_username);
-    let credential = credential(walker);
+    let user = read_keys(walker);
     // `null` must be said: a user whose name was only forgotten must not lose it. A password alone
     // opens nothing.
     let is_nameless = walker.members().get("username").is_some_and(Value::is_null);
-    if !(is_nameless && subject.is_some() && credential.is_none()) {
+    if !(is_nameless && user.subject.is_some() && user.credential.is_none()) {
         walker.not_absent(
             "username",
             "is required; null for a user with a sub and without a password",
         );
     }
-    UserEntry {
-        subject,
-        username,
-        credential,
-        tenant: walker.checked("tenant", plain_name).map(TenantName::new),
-        enabled: walker.flag("enabled").unwrap_or(true),
-        claims: walker.map("claims", |name, value| {
-            check_claim(name, value)?;
-            Ok(value.clone())
-        }),
-        totp: walker
-            .checked("totp", totp_secret)
-            .and_then(|text| from_base32(&text)),
-        identities: walker
-            .objects("identities", identity)
-            .map(BTreeSet::from_iter),
-    }
+    user
+}
+
+key_table! {
+    fn read_keys(walker) -> UserEntry;
+    pub const USER_KEYS;
+    /// `sub` | the subject identifier: 1 to 255 printable characters without spaces. It never
+    /// changes, and is never used again | a random one for a new user
+    subject => walker.checked("sub", subject).map(Subject::new);
+    /// `username` | the name to sign in with. It is unique in its tenant; case does not count.
+    /// `null` for people who only sign in with an identity provider | required
+    username: checked(check_username);
+    /// `password` | the first password. It is ignored for a user who is already there | none
+    ///
+    /// `password_hash` | an Argon2 or PBKDF2 hash in PHC form (`$argon2id$v=19$...`,
+    /// `$pbkdf2-sha256$i=600000,l=32$...`), for [moving in](../move/identityserver.md). A different
+    /// one replaces the password; one at another cost than yours only until the user has one at
+    /// yours, by a sign-in or a new password | none
+    credential => credential(walker);
+    /// `identities` | the linked identities at [identity providers](../providers/README.md):
+    /// `[{"issuer", "subject"}]`. If you give it, the user has exactly these. An identity of
+    /// another user is refused | links stay as they are
+    identities => walker.objects("identities", identity).map(BTreeSet::from_iter);
+    /// `totp` | the secret of an app that shows codes, in base32. It is ignored for a user who is
+    /// already there | none
+    totp => walker.checked("totp", totp_secret).and_then(|text| from_base32(&text));
+    /// `tenant` | the [tenant](../operate/tenants.md) of the user | none
+    tenant => walker.checked("tenant", plain_name).map(TenantName::new);
+    /// `enabled` | `false` refuses their sign-in, and ends their sessions, grants and tokens |
+    /// `true`
+    enabled: flag or true;
+    /// `claims` | their claims: an object, which replaces all claims. `gatepost user set` changes
+    /// single ones. The standard ones have their types: `locale` is a language tag, `de-DE` or
+    /// `de_DE` | none
+    claims: map(claim);
+}
+
+fn claim(name: &str, value: &Value) -> Result<Value, String> {
+    check_claim(name, value)?;
+    Ok(value.clone())
 }
 
 fn credential(walker: &mut Walker<'_, '_>) -> Option<Credential> {
@@ -115,11 +137,15 @@ fn totp_secret(text: &str) -> Result<(), &'static str> {
     secret.ok_or("must be 16 to 64 bytes in base32")
 }
 
-pub fn identity(walker: &mut Walker<'_, '_>) -> Identity {
-    Identity {
-        issuer: walker.required("issuer", present),
-        subject: walker.required("subject", present),
-    }
+key_table! {
+    pub fn identity(walker) -> Identity;
+    pub const IDENTITY_KEYS;
+    /// `issuer` | the identity provider's issuer, as its discovery document has it; for a provider
+    /// without OpenID its `userinfo_endpoint` | required
+    issuer: required(present);
+    /// `subject` | who they are there: the `sub` of its ID tokens; for a provider without OpenID
+    /// the value of its `subject_claim` | required
+    subject: required(present);
 }
 
 fn present(text: &str) -> Result<(), &'static str> {
@@ -147,7 +173,7 @@ fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
         "updated_at" => (value.is_number(), "must be a number of seconds since 1970"),
         "address" => (value.is_object(), "must be an object"),
         "role" => (
-            value.is_string() || is_text_list(value),
+            listed(value).iter().all(Value::is_string),
             "must be a string or an array of strings",
         ),
         "locale" => (
@@ -160,11 +186,6 @@ fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
         _ => (!value.is_null(), "must not be null"),
     };
     require(holds, rule)
-}
-
-fn is_text_list(value: &Value) -> bool {
-    let items = value.as_array();
-    items.is_some_and(|items| items.iter().all(Value::is_string))
 }
 
 fn subject(text: &str) -> Result<(), &'static str> {

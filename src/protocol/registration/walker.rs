@@ -11,10 +11,11 @@ use std::time::Duration;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use crate::registration::names::hint;
+use crate::registration::names::{hint, scope_names};
 use crate::registration::problem::{DocumentProblem, MOST_MISTAKES, shown};
 use crate::registration::timestamp;
-use crate::words::scope::{LocalizedText, is_language_tag};
+use crate::words::named::Named;
+use crate::words::scope::{LocalizedText, ScopeSet, is_language_tag};
 
 /// For how many unknown keys of an object the nearest known one is looked for, which takes a while.
 const MOST_HINTS: usize = 100;
@@ -85,9 +86,10 @@ impl<'v, 'p> Walker<'v, 'p> {
         let mut unknown = Vec::new();
         let keys = self.members.keys().filter(|key| !self.is_asked(key));
         for key in keys.take(MOST_MISTAKES.saturating_sub(self.problems.len())) {
-            let nearest = match unknown.len() < MOST_HINTS {
-                true => hint(key, self.asked.iter().map(Cow::as_ref)),
-                false => String::new(),
+            let nearest = if unknown.len() < MOST_HINTS {
+                hint(key, self.asked.iter().map(Cow::as_ref))
+            } else {
+                String::new()
             };
             let rule = format!("unknown key {}{nearest}", shown(key));
             unknown.push(DocumentProblem::new(self.path.as_str(), rule));
@@ -261,7 +263,12 @@ impl<'v, 'p> Walker<'v, 'p> {
         Some(Duration::from_secs(number))
     }
 
-    pub(super) fn one_of<T: Copy>(
+    /// A name of one of the variants.
+    pub(super) fn one_of<T: Named>(&mut self, key: &'static str) -> Option<T> {
+        self.choice(key, T::CHOICES)
+    }
+
+    pub(super) fn choice<T: Copy>(
         &mut self,
         key: &'static str,
         choices: &[(&str, T)],
@@ -278,9 +285,14 @@ impl<'v, 'p> Walker<'v, 'p> {
         None
     }
 
-    /// An array of texts that keep a rule, each there once.
-    pub(super) fn strings(&mut self, key: &'static str, check: Check) -> Option<Vec<String>> {
-        self.strings_of(key, check, &[])
+    /// An array of texts that keep a rule, each there once; empty where it is absent.
+    pub(super) fn strings<C: FromIterator<String>>(
+        &mut self,
+        key: &'static str,
+        check: Check,
+    ) -> C {
+        let texts = self.strings_of(key, check, &[]);
+        texts.into_iter().flatten().collect()
     }
 
     /// The same, with a hint at one of `choices` where a text breaks the rule.
@@ -325,7 +337,13 @@ impl<'v, 'p> Walker<'v, 'p> {
         check: Check,
     ) -> Option<BTreeSet<String>> {
         self.not_empty(key, "must not be empty: leave it out to allow every one");
-        self.strings(key, check).map(BTreeSet::from_iter)
+        self.strings_of(key, check, &[]).map(BTreeSet::from_iter)
+    }
+
+    /// Names of scopes, separated by spaces.
+    pub(super) fn scopes(&mut self, key: &'static str) -> Option<ScopeSet> {
+        let names = self.checked(key, scope_names)?;
+        ScopeSet::parse(&names)
     }
 
     /// An object with any members, each read by `read`.

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::delegation::Delegation;
+use crate::words::claim_shape::listed;
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::Instant;
@@ -290,11 +291,7 @@ fn text(value: &Value) -> Option<String> {
 }
 
 fn texts(value: &Value) -> Option<Vec<String>> {
-    match value {
-        Value::String(only) => Some(vec![only.clone()]),
-        Value::Array(items) => items.iter().map(text).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
-    }
+    listed(value).iter().map(text).collect()
 }
 
 fn named(members: &Map<String, Value>, names: &Value) -> Option<Map<String, Value>> {

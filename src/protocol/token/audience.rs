@@ -275,17 +275,15 @@ mod tests {
     const INVALID: TokenError =
         TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
 
+    fn owned(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| name.to_string()).collect()
+    }
+
     fn narrowed(
         text: &str,
         requested: &[&str],
         authorized: &[&str],
     ) -> Result<(String, Vec<String>), TokenError> {
-        let owned = |names: &[&str]| {
-            names
-                .iter()
-                .map(|name| name.to_string())
-                .collect::<Vec<String>>()
-        };
         let narrowed = narrow(
             &scope(text),
             &owned(requested),
@@ -395,12 +393,6 @@ mod tests {
     #[test]
     fn resources_leave_with_their_last_scope_and_no_other_takes_their_place() {
         let narrowed = |text: &str, requested: &[&str], authorized: &[&str]| {
-            let owned = |names: &[&str]| {
-                names
-                    .iter()
-                    .map(|name| name.to_string())
-                    .collect::<Vec<String>>()
-            };
             let narrowed = narrow_granted(
                 &scope(text),
                 &owned(requested),

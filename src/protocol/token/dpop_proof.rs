@@ -139,9 +139,10 @@ pub fn is_one(jws: &UnverifiedJws) -> bool {
 
 /// `error` for a proof that is refused.
 pub fn error(reason: Reason) -> TokenErrorCode {
-    match reason == Reason::ProofNonce {
-        true => TokenErrorCode::UseDpopNonce,
-        false => TokenErrorCode::InvalidDpopProof,
+    if reason == Reason::ProofNonce {
+        TokenErrorCode::UseDpopNonce
+    } else {
+        TokenErrorCode::InvalidDpopProof
     }
 }
 

@@ -62,9 +62,10 @@ impl Grant {
         now: Instant,
         redeemable: Duration,
     ) -> Grant {
-        let expires_at = match scope.contains(OFFLINE_ACCESS) {
-            true => now.plus(client.lifetimes.refresh_token),
-            false => now.plus(redeemable).plus(client.lifetimes.access_token),
+        let expires_at = if scope.contains(OFFLINE_ACCESS) {
+            now.plus(client.lifetimes.refresh_token)
+        } else {
+            now.plus(redeemable).plus(client.lifetimes.access_token)
         };
         Grant {
             id: GrantId {

@@ -132,9 +132,10 @@ pub fn check_holder(
     if !proof.is_for_token(sent.token.expose()) {
         return Err(BearerFailure::InvalidProof(Reason::ProofToken));
     }
-    match proof.key == key {
-        true => Ok(()),
-        false => Err(BearerFailure::NotHolder(Reason::ProofKey)),
+    if proof.key == key {
+        Ok(())
+    } else {
+        Err(BearerFailure::NotHolder(Reason::ProofKey))
     }
 }
 
@@ -201,10 +202,7 @@ impl BearerFailure {
             | BearerFailure::InsufficientScope
             | BearerFailure::NotOfProgram => scheme == TokenScheme::Dpop,
         };
-        let mut challenge = match by_proof {
-            true => dpop(),
-            false => bearer,
-        };
+        let mut challenge = if by_proof { dpop() } else { bearer };
         if let Some(error) = self.error() {
             let description = self.description(scope);
             challenge.push_str(&format!(

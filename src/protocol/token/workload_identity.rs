@@ -105,9 +105,10 @@ fn check_times(
         Some(issued_at) => issued_at.plus(max_lifetime),
         None => latest_begin.plus(max_lifetime),
     };
-    match expires_at <= longest {
-        true => Ok(()),
-        false => Err(Reason::WorkloadTokenTooLong),
+    if expires_at <= longest {
+        Ok(())
+    } else {
+        Err(Reason::WorkloadTokenTooLong)
     }
 }
 

@@ -179,9 +179,10 @@ fn check_status(endpoint: &str, status: u16) -> Result<(), UpstreamProblem> {
         300..=399 => format!("{endpoint} redirects (status {status}), which is not followed"),
         _ => format!("{endpoint} answered with status {status}"),
     };
-    Err(match says_to_come_again(status) {
-        true => UpstreamProblem::Unavailable(what),
-        false => UpstreamProblem::Unusable(what),
+    Err(if says_to_come_again(status) {
+        UpstreamProblem::Unavailable(what)
+    } else {
+        UpstreamProblem::Unusable(what)
     })
 }
 
@@ -214,9 +215,10 @@ fn refused(status: u16, error: &str) -> UpstreamProblem {
         }
         _ => {
             let cause = format!("the token endpoint answered with the error {shown}");
-            match says_to_come_again(status) {
-                true => UpstreamProblem::Unavailable(cause),
-                false => answered_with(error, cause),
+            if says_to_come_again(status) {
+                UpstreamProblem::Unavailable(cause)
+            } else {
+                answered_with(error, cause)
             }
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::super::registration::names::display_text;
 use super::is_identifier;
 use crate::token::claims::is_reserved;
-use crate::words::claim_shape::{PROFILE, shaped};
+use crate::words::claim_shape::{PROFILE, listed, shaped};
 use crate::words::identity_provider::{IdentityProvider, ProviderKind};
 use crate::words::strength::Strength;
 
@@ -242,11 +242,7 @@ fn roles<'a>(
     provider: &IdentityProvider,
     values: impl Iterator<Item = &'a Value>,
 ) -> Option<Value> {
-    let texts = values.flat_map(|value| match value {
-        Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
-        Value::String(text) => vec![text.as_str()],
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
-    });
+    let texts = values.flat_map(listed).filter_map(Value::as_str);
     let roles: BTreeSet<&str> = if provider.role_map.is_empty() {
         texts.collect()
     } else {
@@ -300,12 +296,11 @@ fn one_line<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a st
 /// The subject in the answer of a provider without ID tokens: a text as it is, or a whole number in
 /// decimal. Anything that could be written in two ways is refused.
 pub fn oauth_subject(user_info: &Map<String, Value>, subject_claim: &str) -> Option<String> {
-    let subject = match user_info.get(subject_claim)? {
-        Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_i64() || number.is_u64() => number.to_string(),
-        Value::Number(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-            return None;
-        }
+    let value = user_info.get(subject_claim)?;
+    let subject = match value.as_str() {
+        Some(text) => text.to_owned(),
+        None if value.is_i64() || value.is_u64() => value.to_string(),
+        None => return None,
     };
     is_identifier(&subject).then_some(subject)
 }

@@ -245,9 +245,10 @@ pub fn examine(
 }
 
 fn of_registration(provider: &IdentityProvider) -> Vec<Finding> {
-    let enabled = match provider.enabled {
-        true => Finding::fine("it is enabled"),
-        false => Finding::weak("it is disabled: nobody is sent there"),
+    let enabled = if provider.enabled {
+        Finding::fine("it is enabled")
+    } else {
+        Finding::weak("it is disabled: nobody is sent there")
     };
     // Whether users without an account here can sign in by it.
     let account_page = Finding::fine(match (provider.account_page, provider.provision) {

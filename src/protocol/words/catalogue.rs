@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::client::SigningAlgorithm;
 use super::identifiers::TenantName;
 use super::identity_provider::IdentityProvider;
+use super::named::named;
 use super::scope::{LocalizedText, ScopeKind, ScopeSet};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -94,9 +95,10 @@ pub struct AssertionIssuer {
     pub acr_map: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AssertionSubject {
-    /// `link`: among the identities linked to that issuer.
-    Link,
-    Username,
+named! {
+    pub enum AssertionSubject {
+        /// Among the identities linked to that issuer.
+        Link = "link",
+        Username = "username",
+    }
 }

@@ -1,6 +1,8 @@
 //! The types of claim values (OpenID Connect Core §5.1). A stored value of the wrong type is left
 //! out.
 
+use std::slice;
+
 use serde_json::{Map, Value};
 
 use super::scope::is_language_tag;
@@ -78,24 +80,26 @@ fn web_address(value: &Value) -> Option<Value> {
     (is_web && is_whole).then(|| value.clone())
 }
 
+/// The items of an array; of any other value, that value alone.
+pub fn listed(value: &Value) -> &[Value] {
+    value
+        .as_array()
+        .map_or(slice::from_ref(value), Vec::as_slice)
+}
+
 /// The roles as an array, also where there is only one: clients then read one type.
 fn roles(value: &Value) -> Option<Value> {
-    let roles: Vec<Value> = match value {
-        Value::Array(roles) => roles.iter().filter_map(text).collect(),
-        Value::String(_) => text(value).into_iter().collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
-    };
+    let roles: Vec<Value> = listed(value).iter().filter_map(text).collect();
     (!roles.is_empty()).then_some(Value::Array(roles))
 }
 
 /// One group is an array, too, so that clients read one type. What stands in the array is the
 /// registration's own.
 fn groups(value: &Value) -> Option<Value> {
-    match value {
-        Value::String(_) => text(value).map(|group| Value::Array(vec![group])),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            present(value)
-        }
+    if value.is_string() {
+        text(value).map(|group| Value::Array(vec![group]))
+    } else {
+        present(value)
     }
 }
 
@@ -116,13 +120,12 @@ fn number(value: &Value) -> Option<Value> {
 }
 
 fn address(value: &Value) -> Option<Value> {
-    let members: Map<String, Value> = match value {
-        Value::String(_) => text(value)
+    let members: Map<String, Value> = match value.as_object() {
+        Some(members) => address_members(members),
+        None => text(value)
             .map(|text| (String::from("formatted"), text))
             .into_iter()
             .collect(),
-        Value::Object(members) => address_members(members),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => Map::new(),
     };
     (!members.is_empty()).then_some(Value::Object(members))
 }

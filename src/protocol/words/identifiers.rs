@@ -46,9 +46,10 @@ names! {
 
 /// A client's name as text for people has it: in quotes where it has a space.
 pub fn in_text(client_id: &str) -> String {
-    match client_id.contains(' ') {
-        true => format!("\"{client_id}\""),
-        false => client_id.to_owned(),
+    if client_id.contains(' ') {
+        format!("\"{client_id}\"")
+    } else {
+        client_id.to_owned()
     }
 }
 

@@ -12,11 +12,12 @@ macro_rules! named {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $enum { $($(#[$doc])* $variant,)* }
 
+        impl $crate::words::named::Named for $enum {
+            const CHOICES: &'static [(&'static str, $enum)] = &[$(($name, $enum::$variant),)*];
+        }
+
         impl $enum {
             pub const ALL: [$enum; [$($name,)*].len()] = [$($enum::$variant,)*];
-
-            pub const NAMED: [(&'static str, $enum); $enum::ALL.len()] =
-                [$(($name, $enum::$variant),)*];
 
             pub const fn as_str(self) -> &'static str {
                 match self { $($enum::$variant => $name,)* }
@@ -27,6 +28,12 @@ macro_rules! named {
             }
         }
     };
+}
+
+/// What [`named!`](crate::named) writes.
+pub trait Named: Copy + 'static {
+    /// Every variant with its name.
+    const CHOICES: &'static [(&'static str, Self)];
 }
 
 pub use crate::named;

@@ -50,9 +50,10 @@ impl RedirectTarget {
         check_registered(sent, !client.is_confidential()).ok()?;
         // A program on the person's own machine takes whatever port is free (RFC 8252 §7.3). Many
         // say `localhost`. People consent there each time.
-        let any_port = match client.metadata_document || !client.is_confidential() {
-            true => &LOOPBACK_HOSTS[..],
-            false => &LOOPBACK_ADDRESSES[..],
+        let any_port = if client.metadata_document || !client.is_confidential() {
+            &LOOPBACK_HOSTS[..]
+        } else {
+            &LOOPBACK_ADDRESSES[..]
         };
         let known = client
             .redirect_uris

@@ -68,7 +68,7 @@ DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_
 
 pub fn remove_clients(
     writer: &mut RegistryWriter<'_>,
-    clients: &[&ClientId],
+    clients: &[ClientId],
 ) -> Result<BTreeMap<ClientId, Value>, StoreError> {
     let mut removed = BTreeMap::new();
     for row in writer.query(bind!(REMOVE_CLIENTS, client_ids = clients))? {

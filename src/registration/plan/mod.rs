@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::document::{Document, DocumentEntry};
 use super::references::Stored;
 use gatepost_protocol::login::password::PasswordFlaw;
-use gatepost_protocol::registration::administration::Administration;
+use gatepost_protocol::registration::administration::{Administration, roles_of};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::DocumentProblem;
 use gatepost_protocol::registration::user::{Credential, Owners, UserEntry};
@@ -65,12 +65,19 @@ pub struct RegisteredUsers {
     pub tenants_of_others: BTreeSet<String>,
 }
 
+#[derive(Clone, Copy)]
+struct RegisteredUser<'d> {
+    subject: &'d Subject,
+    before: &'d UserEntry,
+}
+
 impl RegisteredUsers {
     /// The registered user that the entry at that place of a document is about.
-    fn meant(&self, index: usize, entry: &UserEntry) -> Option<(&Subject, &UserEntry)> {
+    fn meant(&self, index: usize, entry: &UserEntry) -> Option<RegisteredUser<'_>> {
         let named = self.named.get(index).and_then(Option::as_ref);
         let subject = entry.subject.as_ref().or(named)?;
-        self.users.get_key_value(subject)
+        let (subject, before) = self.users.get_key_value(subject)?;
+        Some(RegisteredUser { subject, before })
     }
 
     /// The passwords of new users that must not become theirs. Those of others count for nothing.
@@ -95,7 +102,7 @@ impl RegisteredUsers {
     /// The document, with what its users' `email_verified` becomes where it does not say.
     pub fn settled(&self, mut document: Document) -> Document {
         for (index, entry) in document.users.iter_mut().enumerate() {
-            if let Some((_, before)) = self.meant(index, entry) {
+            if let Some(RegisteredUser { before, .. }) = self.meant(index, entry) {
                 let written = mem::take(&mut entry.claims);
                 entry.claims = verified_address::settled(&before.claims, written);
             }
@@ -169,6 +176,13 @@ pub struct SecretChanges {
 }
 
 impl SecretChanges {
+    fn of_password(password: bool) -> SecretChanges {
+        SecretChanges {
+            password,
+            ..SecretChanges::default()
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.removed.is_empty()
             && self.added.is_empty()
@@ -225,14 +239,14 @@ pub enum PlanStep<'d> {
     Put(&'d DocumentEntry, Option<&'d RegisteredObject>),
     Remove {
         kind: ObjectKind,
-        name: String,
+        name: &'d str,
     },
     AddUser {
         entry: &'d UserEntry,
         index: usize,
     },
     ChangeUser {
-        subject: Subject,
+        subject: &'d Subject,
         before: &'d UserEntry,
         entry: &'d UserEntry,
         index: usize,
@@ -240,9 +254,9 @@ pub enum PlanStep<'d> {
         password_hash: Option<&'d SecretText>,
     },
     RemoveUser {
-        subject: Subject,
+        subject: &'d Subject,
         /// Under which name, or under their subject.
-        username: String,
+        username: &'d str,
     },
 }
 
@@ -295,12 +309,12 @@ impl Plan<'_> {
         else {
             return opened;
         };
-        for role in users::roles(entry) {
+        for role in roles_of(&entry.claims) {
             let opening = self.opening.get_key_value(role);
             opened.extend(opening.map(|(role, clients)| (role.as_str(), clients)));
         }
         if let PlanStep::ChangeUser { before, .. } = &change.step {
-            let had = users::roles(before);
+            let had = roles_of(&before.claims);
             opened.retain(|role, _| !had.contains(role));
         }
         opened

@@ -46,7 +46,7 @@ fn name(kind: ObjectKind, item: &Value) -> Option<String> {
 /// Everything that is removed, in an order that leaves nothing in use without what it needs. Notes
 /// what is still needed.
 pub(super) fn removals<'d>(
-    comparison: &Comparison,
+    comparison: &'d Comparison,
     problems: &mut Vec<DocumentProblem>,
 ) -> Vec<PlannedChange<'d>> {
     let objects = objects_to_remove(comparison);
@@ -66,10 +66,7 @@ pub(super) fn removals<'d>(
     note_tenants_in_use(comparison, &gone, problems);
     let mut steps = users_to_remove(comparison);
     for (kind, name) in objects {
-        steps.push(PlanStep::Remove {
-            kind: *kind,
-            name: name.clone(),
-        });
+        steps.push(PlanStep::Remove { kind: *kind, name });
     }
     steps.into_iter().map(removal).collect()
 }
@@ -92,7 +89,7 @@ fn objects_to_remove(comparison: &Comparison) -> Vec<&(ObjectKind, String)> {
         .collect()
 }
 
-fn users_to_remove<'d>(comparison: &Comparison) -> Vec<PlanStep<'d>> {
+fn users_to_remove(comparison: &Comparison) -> Vec<PlanStep<'_>> {
     if !comparison.pruning.covers(ObjectKind::User) {
         return Vec::new();
     }
@@ -105,8 +102,8 @@ fn users_to_remove<'d>(comparison: &Comparison) -> Vec<PlanStep<'d>> {
     for (subject, user) in &users.users {
         if !kept.contains(subject) {
             steps.push(PlanStep::RemoveUser {
-                subject: subject.clone(),
-                username: user.designation().to_owned(),
+                subject,
+                username: user.designation(),
             });
         }
     }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Comparison, FieldChange, PlanStep, PlannedChange, SecretChanges, Verb};
+use super::{Comparison, FieldChange, PlanStep, PlannedChange, RegisteredUser, SecretChanges};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::{DocumentProblem, shown};
 use gatepost_protocol::registration::user::{Credential, Identity, UserEntry};
 use gatepost_protocol::registration::walker::parse_own;
-use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::identifiers::Subject;
 
 /// What happens to each user of the document. `None` for a user who is registered just so. Notes
 /// names and subjects that somebody else has.
@@ -17,82 +17,117 @@ pub(super) fn changes<'d>(
     comparison: &'d Comparison,
     problems: &mut Vec<DocumentProblem>,
 ) -> Vec<Option<PlannedChange<'d>>> {
-    let Comparison {
-        document,
-        users,
-        pruning,
-        ..
-    } = comparison;
-    let mut meant: BTreeMap<Subject, usize> = BTreeMap::new();
-    let issuers = issuers(comparison);
-    let mut identities = BTreeSet::<&Identity>::new();
-    let by_sub: BTreeSet<&Subject> = document
-        .users
-        .iter()
-        .filter_map(|entry| entry.subject.as_ref())
-        .collect();
-    let named = users.named.iter().flatten();
-    let kept: BTreeSet<&Subject> = named.chain(by_sub.iter().copied()).collect();
+    let mut neighbours = Neighbours::new(comparison);
     let mut changes = Vec::new();
-    for (index, entry) in document.users.iter().enumerate() {
-        let named = users.named.get(index).and_then(Option::as_ref);
-        let subject = entry.subject.as_ref().or(named);
-        let found = users.meant(index, entry);
-        // With pruning, the other user is removed before, unless the document has their `sub`.
-        let is_taken = named != subject
-            && named
-                .is_some_and(|named| by_sub.contains(named) || !pruning.covers(ObjectKind::User));
-        let is_removed = entry
-            .subject
-            .as_ref()
-            .is_some_and(|subject| users.removed.contains(subject));
-        let first = found.and_then(|(subject, _)| meant.insert(subject.clone(), index));
-        let place = |member: &str| format!("users[{index}]{member}");
-        if let Some(first) = first {
-            problems.push(DocumentProblem::new(
-                place(""),
-                format!("is the same user as users[{first}]"),
-            ));
-        } else if is_taken {
-            problems.push(DocumentProblem::new(
-                place(".username"),
-                "is the user name of another user",
-            ));
-        } else if is_removed {
-            let rule = "is the sub of a user who was removed: it is never given again";
-            problems.push(DocumentProblem::new(place(".sub"), rule));
-        } else {
-            for identity in entry.identities.iter().flatten() {
-                // What a mistake has left empty is nobody's.
-                if identity.issuer.is_empty() || identity.subject.is_empty() {
-                    continue;
-                }
-                let owner = users.owners.get(identity);
-                let is_own = owner.is_some() && owner == found.map(|(subject, _)| subject);
-                let rule = if !identities.insert(identity) {
-                    "has an identity that another user of the document has, too"
-                } else if owner
-                    .is_some_and(|owner| kept.contains(owner) || !pruning.covers(ObjectKind::User))
-                    && !is_own
-                {
-                    "has an identity that is another user's"
-                } else if !is_own && !issuers.contains(&identity.issuer) {
-                    "has an issuer that no identity provider and no assertion issuer is \
-                     registered with"
-                } else {
-                    continue;
-                };
-                let whose = format!(
-                    "{rule}: {} at {}",
-                    shown(&identity.subject),
-                    shown(&identity.issuer)
-                );
-                problems.push(DocumentProblem::new(place(".identities"), whose));
-            }
-            changes.push(change(entry, index, found, &comparison.own_hash));
+    for (index, entry) in comparison.document.users.iter().enumerate() {
+        let registered = comparison.users.meant(index, entry);
+        if let Some(problem) = neighbours.clash(index, entry, registered) {
+            problems.push(problem);
+            continue;
         }
+        for identity in entry.identities.iter().flatten() {
+            if let Some(rule) = neighbours.identity_clash(identity, registered) {
+                let subject = shown(&identity.subject);
+                let rule = format!("{rule}: {subject} at {}", shown(&identity.issuer));
+                let place = format!("users[{index}].identities");
+                problems.push(DocumentProblem::new(place, rule));
+            }
+        }
+        changes.push(change(entry, index, registered, &comparison.own_hash));
     }
     changes
+}
+
+/// Whom a user of the document must not be taken for.
+struct Neighbours<'d> {
+    comparison: &'d Comparison,
+    /// Each `sub` of the document.
+    subjects: BTreeSet<&'d Subject>,
+    /// Registered users whom the document means, by `sub` or by name.
+    kept: BTreeSet<&'d Subject>,
+    issuers: BTreeSet<String>,
+    /// The users met so far, with their places in the document.
+    met: BTreeMap<&'d Subject, usize>,
+    /// The identities of the users met so far.
+    identities: BTreeSet<&'d Identity>,
+}
+
+impl<'d> Neighbours<'d> {
+    fn new(comparison: &'d Comparison) -> Neighbours<'d> {
+        let entries = comparison.document.users.iter();
+        let subjects: BTreeSet<_> = entries.filter_map(|entry| entry.subject.as_ref()).collect();
+        let mut kept = subjects.clone();
+        kept.extend(comparison.users.named.iter().flatten());
+        Neighbours {
+            comparison,
+            subjects,
+            kept,
+            issuers: issuers(comparison),
+            met: BTreeMap::new(),
+            identities: BTreeSet::new(),
+        }
+    }
+
+    /// What keeps the user at that place from being `registered`, or a new one.
+    fn clash(
+        &mut self,
+        index: usize,
+        entry: &UserEntry,
+        registered: Option<RegisteredUser<'d>>,
+    ) -> Option<DocumentProblem> {
+        let users = &self.comparison.users;
+        let named = users.named.get(index).and_then(Option::as_ref);
+        let given = entry.subject.as_ref();
+        let first = registered.and_then(|user| self.met.insert(user.subject, index));
+        let (member, rule) = if let Some(first) = first {
+            ("", format!("is the same user as users[{first}]"))
+        } else if given.is_some()
+            && named.is_some_and(|named| Some(named) != given && self.stays(named, &self.subjects))
+        {
+            let rule = "is the user name of another user";
+            (".username", rule.to_owned())
+        } else if given.is_some_and(|given| users.removed.contains(given)) {
+            let rule = "is the sub of a user who was removed: it is never given again";
+            (".sub", rule.to_owned())
+        } else {
+            return None;
+        };
+        Some(DocumentProblem::new(
+            format!("users[{index}]{member}"),
+            rule,
+        ))
+    }
+
+    /// Whether somebody is there when the document is applied. With pruning, only those are whom
+    /// it keeps.
+    fn stays(&self, user: &Subject, kept: &BTreeSet<&Subject>) -> bool {
+        kept.contains(user) || !self.comparison.pruning.covers(ObjectKind::User)
+    }
+
+    /// What keeps an identity from being that of the `registered` user, or of a new one.
+    fn identity_clash(
+        &mut self,
+        identity: &'d Identity,
+        registered: Option<RegisteredUser<'d>>,
+    ) -> Option<&'static str> {
+        // What a mistake has left empty is nobody's.
+        if identity.issuer.is_empty() || identity.subject.is_empty() {
+            return None;
+        }
+        if !self.identities.insert(identity) {
+            return Some("has an identity that another user of the document has, too");
+        }
+        let owner = self.comparison.users.owners.get(identity);
+        if owner.is_some() && owner == registered.map(|user| user.subject) {
+            return None;
+        }
+        if owner.is_some_and(|owner| self.stays(owner, &self.kept)) {
+            return Some("has an identity that is another user's");
+        }
+        let rule = "has an issuer that no identity provider and no assertion issuer is registered \
+                    with";
+        (!self.issuers.contains(&identity.issuer)).then_some(rule)
+    }
 }
 
 /// The issuers that an identity can be of. A link to any other would only wait for a mistake.
@@ -175,19 +210,12 @@ pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<DocumentPro
 fn change<'d>(
     entry: &'d UserEntry,
     index: usize,
-    found: Option<(&Subject, &'d UserEntry)>,
+    registered: Option<RegisteredUser<'d>>,
     own_hash: &str,
 ) -> Option<PlannedChange<'d>> {
-    let Some((subject, before)) = found else {
-        let secrets = SecretChanges {
-            password: entry.credential.is_some(),
-            ..SecretChanges::default()
-        };
-        return Some(PlannedChange {
-            verb: Verb::Add,
-            step: PlanStep::AddUser { entry, index },
-            secrets,
-        });
+    let Some(RegisteredUser { subject, before }) = registered else {
+        let secrets = SecretChanges::of_password(entry.credential.is_some());
+        return super::change(false, PlanStep::AddUser { entry, index }, secrets);
     };
     // A `password` is not compared: it is only the first one. An imported hash is compared until
     // the user has one of ours: it is what they had before they moved, and they may have another by
@@ -199,12 +227,9 @@ fn change<'d>(
         }
         Some(Credential::Hash(_) | Credential::Password(_)) | None => None,
     };
-    let secrets = SecretChanges {
-        password: password_hash.is_some(),
-        ..SecretChanges::default()
-    };
+    let secrets = SecretChanges::of_password(password_hash.is_some());
     let step = PlanStep::ChangeUser {
-        subject: subject.clone(),
+        subject,
         before,
         entry,
         index,
@@ -220,42 +245,26 @@ fn has_own_hash(user: &UserEntry, own_hash: &str) -> bool {
     }
 }
 
-/// The claim `role` is a text or a list of them.
-pub(super) fn roles(user: &UserEntry) -> Vec<&str> {
-    let roles = match user.claims.get("role") {
-        Some(Value::Array(roles)) => roles.as_slice(),
-        Some(role) => std::slice::from_ref(role),
-        None => &[],
-    };
-    roles.iter().filter_map(Value::as_str).collect()
-}
-
 pub(super) fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<FieldChange> {
     let with_links = after.identities.is_some();
-    super::compare_fields(
-        before
-            .map(|user| form(user, with_links))
-            .unwrap_or_default(),
-        form(after, with_links),
-        "",
-    )
+    let before = before.map(|user| form(user, with_links));
+    super::compare_fields(before.unwrap_or_default(), form(after, with_links), "")
 }
 
+/// What is compared. What is not given, or cannot differ, is left out.
 fn form(user: &UserEntry, with_links: bool) -> Value {
-    let username = user.username.as_deref();
-    let tenant = user.tenant.as_ref().map(TenantName::as_str);
-    let given = [
-        ("username", username.map(Value::from)),
-        ("tenant", tenant.map(Value::from)),
-    ];
-    let said = [
-        ("enabled", Some(json!(user.enabled))),
-        ("claims", Some(json!(user.claims))),
-    ];
-    let linked = with_links.then(|| ("identities", Some(json!(user.identities))));
-    said.into_iter()
-        .chain(given)
-        .chain(linked)
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-        .collect()
+    let mut form = Map::new();
+    let mut tell = |key: &str, value| form.insert(String::from(key), value);
+    tell("enabled", json!(user.enabled));
+    tell("claims", json!(user.claims));
+    if let Some(username) = &user.username {
+        tell("username", json!(username));
+    }
+    if let Some(tenant) = &user.tenant {
+        tell("tenant", json!(tenant));
+    }
+    if with_links {
+        tell("identities", json!(user.identities));
+    }
+    Value::Object(form)
 }

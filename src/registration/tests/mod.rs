@@ -420,14 +420,7 @@ fn what_is_stored_counts_as_there() {
             "extension_grants[0].name",
         ),
     ] {
-        let found = read(&document).expect_err("refused");
-        assert_eq!(
-            found
-                .iter()
-                .map(|problem| problem.path.as_str())
-                .collect::<Vec<_>>(),
-            [place]
-        );
+        assert_refused_at(read(&document), place);
     }
     for kept in [
         json!({"client_id": "web", "grant_types": [], "token_endpoint_auth_method": "client_secret_basic"}),
@@ -436,6 +429,12 @@ fn what_is_stored_counts_as_there() {
     ] {
         assert!(read(&json!({"clients": [kept]})).is_ok(), "{kept}");
     }
+}
+
+fn assert_refused_at(found: Result<Document, Vec<DocumentProblem>>, place: &str) {
+    let found = found.expect_err("refused");
+    let places: Vec<&str> = found.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(places, [place]);
 }
 
 #[test]
@@ -464,14 +463,7 @@ fn a_name_is_given_once() {
             "users[1].sub",
         ),
     ] {
-        let found = read(&document).expect_err("refused");
-        assert_eq!(
-            found
-                .iter()
-                .map(|problem| problem.path.as_str())
-                .collect::<Vec<_>>(),
-            [place]
-        );
+        assert_refused_at(read(&document), place);
     }
     let tenants = json!({"tenants": [{"name": "a"}], "users": [{"username": "alice"}, {"username": "alice", "tenant": "a"}]});
     assert!(read(&tenants).is_ok());

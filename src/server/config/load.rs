@@ -17,6 +17,7 @@ use gatepost_protocol::registration::administration::Administration;
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::words::client::AccessTokenTyp;
 use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_protocol::words::named::Named;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
 
@@ -93,19 +94,19 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
             .parsed(&TRUSTED_PROXIES, reader::cidr_list)
             .unwrap_or_default(),
         log_level: log_level(reader),
-        log_format: reader.choice(&LOG_FORMAT, &LogFormat::NAMED, LogFormat::Text),
+        log_format: reader.choice(&LOG_FORMAT, LogFormat::CHOICES, LogFormat::Text),
         error_details: reader.choice(&ERROR_DETAILS, &[("off", false), ("on", true)], false),
         outbound_allow: reader
             .parsed(&OUTBOUND_ALLOW, reader::cidr_list)
             .unwrap_or_default(),
         ca_file: reader.parsed(&CA_FILE, reader::absolute_path),
-        cookie_same_site: reader.choice(&COOKIE_SAMESITE, &SameSite::NAMED, SameSite::Lax),
+        cookie_same_site: reader.choice(&COOKIE_SAMESITE, SameSite::CHOICES, SameSite::Lax),
         invalid_client_status: reader.choice(
             &INVALID_CLIENT_STATUS,
-            &InvalidClientStatus::NAMED,
+            InvalidClientStatus::CHOICES,
             InvalidClientStatus::Standard,
         ),
-        scope_claim: reader.choice(&SCOPE_CLAIM, &ScopeClaim::NAMED, ScopeClaim::Text),
+        scope_claim: reader.choice(&SCOPE_CLAIM, ScopeClaim::CHOICES, ScopeClaim::Text),
         audit_days: reader.number(&AUDIT_DAYS),
         brand: brand(reader),
         language: language(reader),
@@ -120,7 +121,7 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         authorization_request_lifetime: reader.seconds(&AUTHORIZATION_REQUEST_LIFETIME),
         session_lifetime: reader.seconds(&SESSION_LIFETIME),
         remember_session_lifetime: (!remember.is_zero()).then_some(remember),
-        sign_in_with: reader.choice(&SIGN_IN_WITH, &SignInWith::NAMED, SignInWith::Username),
+        sign_in_with: reader.choice(&SIGN_IN_WITH, SignInWith::CHOICES, SignInWith::Username),
         pushed_requests: reader.choice(&PUSHED_REQUESTS, &switch, true),
         id_jag: reader.choice(&ID_JAG, &switch, false),
         client_assertions_name_issuer: reader.choice(
@@ -281,10 +282,10 @@ fn client_defaults(reader: &mut Reader<'_>, base_url: &BaseUrl) -> ClientDefault
         device_interval: reader.seconds(&DEVICE_INTERVAL),
         access_token_typ: reader.choice(
             &ACCESS_TOKEN_TYP,
-            &AccessTokenTyp::NAMED,
+            AccessTokenTyp::CHOICES,
             AccessTokenTyp::AtJwt,
         ),
-        minimum_acr: reader.choice(&MINIMUM_ACR, &Strength::NAMED, Strength::SignedIn),
+        minimum_acr: reader.choice(&MINIMUM_ACR, Strength::CHOICES, Strength::SignedIn),
         issuer: base_url.as_str().to_owned(),
     }
 }

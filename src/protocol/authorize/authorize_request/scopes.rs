@@ -22,13 +22,12 @@ pub(crate) fn read(
     let named = ScopeSet::parse(text.unwrap_or_default())
         .ok_or_else(|| invalid_scope(Reason::UnknownScope))?;
     let says_nothing = named.iter().all(|name| name == OFFLINE_ACCESS);
-    let sent = match says_nothing && !resources.is_empty() {
-        true => {
-            let behind = behind(resources, registered)?;
-            let kept = named.iter().filter(|name| client.scope.contains(name));
-            behind.iter().chain(kept).collect()
-        }
-        false => with_default_scope(&named, response_type, client, catalogue),
+    let sent = if says_nothing && !resources.is_empty() {
+        let behind = behind(resources, registered)?;
+        let kept = named.iter().filter(|name| client.scope.contains(name));
+        behind.iter().chain(kept).collect()
+    } else {
+        with_default_scope(&named, response_type, client, catalogue)
     };
     for name in sent.iter() {
         if catalogue.kind(name).is_none() || !client.scope.contains(name) {

@@ -114,6 +114,14 @@ fn claims_of_something_else_are_no_access_token() {
     }
 }
 
+fn assert_reads_back(token: AccessToken) {
+    let claims = token.jwt_claims(form(ScopeClaim::Text, false));
+    assert_eq!(
+        AccessToken::from_verified_claims(&claims, ISSUER),
+        Some(token)
+    );
+}
+
 #[test]
 fn far_dates_do_not_wrap() {
     let late = Instant::from_seconds(4_300_000_000);
@@ -121,11 +129,7 @@ fn far_dates_do_not_wrap() {
         expires_at: late,
         ..samples::access_token()
     };
-    let claims = token.jwt_claims(form(ScopeClaim::Text, false));
-    assert_eq!(
-        AccessToken::from_verified_claims(&claims, ISSUER),
-        Some(token)
-    );
+    assert_reads_back(token);
 }
 
 #[test]
@@ -174,11 +178,7 @@ fn an_empty_scope_stays_empty() {
         scope: scope(""),
         ..samples::access_token()
     };
-    let claims = token.jwt_claims(form(ScopeClaim::Text, false));
-    assert_eq!(
-        AccessToken::from_verified_claims(&claims, ISSUER),
-        Some(token)
-    );
+    assert_reads_back(token);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
 use crate::app::failure::Failure;
@@ -35,7 +35,7 @@ use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::session::{SignIn, User};
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::{Objection, catalogue, grants, users};
+use gatepost_store::{FunctionAnswer, catalogue, grants, users};
 
 const BUILT_IN: [ExtensionGrant; 2] = [
     ExtensionGrant {
@@ -305,22 +305,19 @@ pub fn call_function(
     }
 }
 
-fn read_answer(
-    grant: &SqlGrant,
-    answer: Result<Option<Value>, Objection>,
-) -> Result<GrantAnswer, Failure> {
+fn read_answer(grant: &SqlGrant, answer: FunctionAnswer) -> Result<GrantAnswer, Failure> {
     match answer {
-        Ok(None) => Ok(GrantAnswer::Refuse(GrantRefusal::invalid_grant(""))),
-        Ok(Some(answer)) => read(&answer).map_err(|fault| {
+        FunctionAnswer::Null => Ok(GrantAnswer::Refuse(GrantRefusal::invalid_grant(""))),
+        FunctionAnswer::Value(answer) => read(&answer).map_err(|fault| {
             Failure::Internal(format!(
                 "function {}.{} answered {fault}",
                 grant.schema, grant.function
             ))
         }),
-        Err(Objection::Raised(message)) => {
+        FunctionAnswer::Raised(message) => {
             Ok(GrantAnswer::Refuse(GrantRefusal::invalid_grant(&message)))
         }
-        Err(Objection::Unreadable) => Ok(GrantAnswer::Refuse(GrantRefusal::of(TokenError::new(
+        FunctionAnswer::Unreadable => Ok(GrantAnswer::Refuse(GrantRefusal::of(TokenError::new(
             TokenErrorCode::InvalidRequest,
             Reason::ExtensionInput,
         )))),
