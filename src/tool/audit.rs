@@ -85,7 +85,7 @@ fn check_event(event: &str) -> CommandResult {
 
 pub(super) fn show(found: &[AuditRow], json: bool) -> CommandResult {
     if json {
-        return say(&output::pretty(&found.iter().map(value).collect())?);
+        return say(output::pretty(&found.iter().map(value).collect())?);
     }
     let headings = ["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"]
         .map(String::from)
@@ -128,10 +128,10 @@ fn time(invocation: &Invocation, name: &str) -> CommandResult<Option<Instant>> {
 
 fn print(event: &AuditRow, json: bool) -> CommandResult {
     if json {
-        return say(&value(event).to_string());
+        return say(value(event).to_string());
     }
     let cells: Vec<String> = cells(event).iter().map(|cell| printable(cell)).collect();
-    say(&cells.join("  "))
+    say(cells.join("  "))
 }
 
 fn cells(event: &AuditRow) -> Vec<String> {
@@ -262,7 +262,7 @@ pub(super) fn verify(invocation: &Invocation) -> CommandResult {
         findings,
     } = verification.finish();
     for finding in &findings {
-        say(&sentence(finding))?;
+        say(sentence(finding))?;
     }
     if !findings.is_empty() {
         let count = findings.len();
@@ -270,7 +270,7 @@ pub(super) fn verify(invocation: &Invocation) -> CommandResult {
             "the audit log is not as it was written; findings: {count}, rows: {rows}"
         ));
     }
-    say(&soundness(rows, chains, is_held))
+    say(soundness(rows, chains, is_held))
 }
 
 fn read_heads(path: &str) -> CommandResult<Vec<Head>> {

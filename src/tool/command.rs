@@ -163,14 +163,14 @@ impl Command {
 /// On a command, a group of them, or all: no help is refused.
 pub(super) fn help(words: &[String]) -> CommandResult {
     let Some(first) = words.first() else {
-        return say(&overview());
+        return say(overview());
     };
     let beginning = format!("{first} ");
     let in_group: Vec<&Command> = COMMANDS
         .iter()
         .filter(|command| command.name.starts_with(&beginning))
         .collect();
-    say(&match named(words) {
+    say(match named(words) {
         // `secret` is a command and the beginning of another.
         Some(command) if command.name == first && !in_group.is_empty() => {
             format!(

@@ -37,7 +37,7 @@ pub(super) fn run(invocation: &Invocation) -> CommandResult {
     for (place, text) in places.into_iter().zip(rows) {
         script = script.replace(place, &text);
     }
-    say(&script)
+    say(script)
 }
 
 fn no_shell(name: &str) -> Failure {

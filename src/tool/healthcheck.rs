@@ -34,7 +34,7 @@ pub(super) fn run(invocation: &Invocation) -> CommandResult {
             format!("/healthz over unix:{}", path.display()),
         ),
     };
-    say(&judged(answer, word, &place)?)
+    say(judged(answer, word, &place)?)
 }
 
 /// The server's words where it is what `word` says.

@@ -49,7 +49,7 @@ fn print(
     let parse = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
     let theirs = registry::read(invocation.value(0), 256 * 1_048_576, parse)?;
     let (document, notes) = read(theirs).map_err(Failure::Refused)?.finish();
-    say(&output::pretty(&document)?)?;
+    say(output::pretty(&document)?)?;
     for line in notes {
         note(format!("note: {}", output::printable(&line)));
     }

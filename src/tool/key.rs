@@ -84,7 +84,7 @@ pub(super) fn rotate(invocation: &Invocation) -> CommandResult {
         rotation.hasten()?;
         lines = rotation.perform_all(&algorithms)?;
     }
-    say(&lines.join("\n"))
+    say(lines.join("\n"))
 }
 
 /// All of them, unless one is named.
@@ -350,7 +350,7 @@ pub(super) fn retire(invocation: &Invocation) -> CommandResult {
     if let Some(kid) = successor {
         text.push_str(&format!("\n{kid} signs from now on"));
     }
-    say(&text)
+    say(text)
 }
 
 fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> CommandResult<&'a SigningKeyRow> {
@@ -383,7 +383,7 @@ pub(super) fn import(invocation: &Invocation) -> CommandResult {
         rotation.hasten()?;
         line = rotation.change(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
     }
-    say(&line)
+    say(line)
 }
 
 fn check_kid(kid: &str) -> CommandResult {

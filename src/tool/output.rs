@@ -167,9 +167,9 @@ pub(super) fn wants_colours() -> bool {
 /// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
 pub(super) fn object(json: bool, value: &Value) -> CommandResult {
     if json {
-        return say(&pretty(value)?);
+        return say(pretty(value)?);
     }
-    say(&members_of(value))
+    say(members_of(value))
 }
 
 pub(super) fn members_of(value: &Value) -> String {
@@ -213,7 +213,7 @@ pub(super) fn list(
     objects.retain(|object| holds(object, &word));
     objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
     if invocation.has("--json") {
-        return say(&pretty(&json!(objects))?);
+        return say(pretty(&json!(objects))?);
     }
     let headings = columns.iter().map(|(heading, _)| String::from(*heading));
     let mut rows = Vec::new();
@@ -257,7 +257,7 @@ pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> CommandRes
         let cells: Vec<String> = row.iter().zip(&widths).map(pad).collect();
         lines.push(cells.join("  ").trim_end().to_owned());
     }
-    say(&lines.join("\n"))
+    say(lines.join("\n"))
 }
 
 /// Of each column, in characters.
@@ -311,10 +311,10 @@ pub(super) fn findings(
 ) -> CommandResult {
     if json {
         let told: Vec<Value> = findings.iter().map(told).collect();
-        say(&pretty(&json!({"findings": told, member: value}))?)?;
+        say(pretty(&json!({"findings": told, member: value}))?)?;
     } else {
         let told: Vec<String> = findings.iter().map(sentence).collect();
-        say(&(told.join("\n") + text))?;
+        say(told.join("\n") + text)?;
     }
     if has(findings, Verdict::Broken) {
         refuse(format!("{} cannot work as it is", in_text(name)))

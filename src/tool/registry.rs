@@ -38,7 +38,7 @@ pub(super) fn plan(invocation: &Invocation) -> CommandResult<ExitCode> {
         };
         Ok((text, plan.changes.is_empty()))
     })?;
-    say(&text)?;
+    say(text)?;
     Ok(if is_empty {
         ExitCode::SUCCESS
     } else {
@@ -71,7 +71,7 @@ pub(super) fn apply(invocation: &Invocation) -> CommandResult {
             Ok(report(invocation, plan))
         })
     })?;
-    say(&report)
+    say(report)
 }
 
 fn removals(plan: &Plan<'_>) -> Vec<String> {
@@ -231,7 +231,7 @@ pub(super) fn export(invocation: &Invocation, operator: &Operator) -> CommandRes
         }
         Ok::<_, Failure>(exported::document(&registered, &users))
     })?;
-    say(&output::pretty(&document)?)
+    say(output::pretty(&document)?)
 }
 
 const MOST_LISTED: usize = 100;

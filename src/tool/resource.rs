@@ -45,7 +45,7 @@ pub(super) fn metadata(invocation: &Invocation, operator: &Operator) -> CommandR
         "scopes_supported": scopes,
     });
     if invocation.has("--json") {
-        return say(&output::pretty(&document)?);
+        return say(output::pretty(&document)?);
     }
     let path = path(&url);
     let query = url.query.map(|query| format!("?{query}"));

@@ -250,7 +250,7 @@ fn stale_factors(
 }
 
 pub(super) fn generate(_: &Invocation) -> CommandResult {
-    say(&master::generate())
+    say(master::generate())
 }
 
 pub(super) fn rotate(_: &Invocation, operator: &Operator) -> CommandResult {

@@ -39,9 +39,9 @@ pub(super) fn make(invocation: &Invocation, operator: &Operator) -> CommandResul
     let expires_at = time(link.expires_at);
     if invocation.has("--json") {
         let told = json!({"link": address, "id": name(&link.id), "expires_at": expires_at});
-        say(&told.to_string())
+        say(told.to_string())
     } else {
-        say(&address)
+        say(address)
     }
 }
 

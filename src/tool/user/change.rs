@@ -73,7 +73,7 @@ pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> CommandResult {
         };
         Ok(format!("{} {done}", user.designation()))
     })?;
-    say(&text)
+    say(text)
 }
 
 /// Lists them, or removes one or all.
@@ -167,7 +167,7 @@ pub(crate) fn remove(invocation: &Invocation, operator: &Operator) -> CommandRes
 pub(crate) fn set(invocation: &Invocation) -> CommandResult {
     let wanted = wanted_claims(&invocation.values_from(1))?;
     let text = change(invocation, |writer, user| set_claims(writer, user, wanted))?;
-    say(&text)
+    say(text)
 }
 
 /// Answers what to tell.

@@ -105,10 +105,11 @@ impl LinkMaker<'_> {
             }
         };
         let end = output::time(self.expires_at);
-        let mut detail = json!({"by": "operator", "expires_at": end});
-        if self.is_mailed {
-            detail["mail"] = json!(true);
-        }
+        let detail = if self.is_mailed {
+            json!({"by": "operator", "expires_at": end, "mail": true})
+        } else {
+            json!({"by": "operator", "expires_at": end})
+        };
         let event = user_event("link_made", &user.sub, detail);
         audit_events::insert(&self.operator.store, &event)?;
         let base_url = self.operator.config.base_url.as_str();
@@ -177,9 +178,9 @@ pub(super) fn print_link(
     let address = maker.link(user)?;
     let end = output::time(maker.expires_at);
     if invocation.has("--json") {
-        say(&json!({"link": address, "expires_at": end}).to_string())
+        say(json!({"link": address, "expires_at": end}).to_string())
     } else {
-        say(&address)
+        say(address)
     }
 }
 
