@@ -216,7 +216,7 @@ impl Moving<'_> {
             self.set("allow_plain_pkce", true);
             self.note(
                 "set, as there: allow_plain_pkce. Whoever reads a request with plain knows its \
-             verifier: let the client use S256, then remove allow_plain_pkce",
+                 verifier: let the client use S256, then remove allow_plain_pkce",
             );
         }
         Ok(())
@@ -240,7 +240,7 @@ impl Moving<'_> {
             (
                 by_itself && has_optional,
                 "a request to the token or device endpoint that names no scope gets all of the \
-             client's scopes here, the optional ones, too: let it name those that it needs",
+                 client's scopes here, the optional ones, too: let it name those that it needs",
             ),
         ];
         self.note_each(&notes);
@@ -256,8 +256,8 @@ impl Moving<'_> {
         if scope.contains(ROLES) {
             self.note(
                 "roles are the claim role (in UserInfo and ID tokens, with groups), and not \
-             realm_access and resource_access of access tokens: an API that reads roles needs a \
-             resource scope with the claim role",
+                 realm_access and resource_access of access tokens: an API that reads roles needs \
+                 a resource scope with the claim role",
             );
         }
     }
@@ -304,7 +304,7 @@ impl Moving<'_> {
         if whole.is_none() {
             self.note(
                 "set: refresh_token_lifetime is ten years, which is the longest here. There its \
-             offline sessions ended only when they were not used",
+                 offline sessions ended only when they were not used",
             );
         }
         let whole = whole.unwrap_or(LONGEST_LIFETIME);
@@ -335,7 +335,7 @@ impl Moving<'_> {
             (
                 true,
                 "tokens have no azp: access tokens have client_id, and aud of an ID token is the \
-             client",
+                 client",
             ),
             (
                 self.row.flag("serviceAccountsEnabled", false)?,
@@ -393,7 +393,7 @@ impl Moving<'_> {
         if !is_told && self.ours.0.remove("frontchannel_logout_uri").is_some() {
             self.note(
                 "frontchannel.logout.url is left out, as frontchannelLogout is false: register \
-             frontchannel_logout_uri",
+                 frontchannel_logout_uri",
             );
         }
         self.origins();
@@ -419,7 +419,7 @@ impl Moving<'_> {
         if origins.iter().any(|origin| origin == "*") {
             self.note(
                 "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. \
-             Those of its redirect URIs are allowed without that",
+                 Those of its redirect URIs are allowed without that",
             );
         }
         origins.retain(|origin| !matches!(origin.as_str(), "+" | "*"));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use lexopt::Arg;
 
 use super::command::{COMMANDS, Command};
-use super::output::{Failure, Outcome, misuse};
+use super::output::{CommandResult, Failure, misuse};
 use gatepost_protocol::registration::names::{hint, nearest};
 use gatepost_server::app::extension_grant::ExtensionGrant;
 use gatepost_server::config::settings::{SETTINGS, by_flag, flags};
@@ -32,7 +32,7 @@ pub(super) enum Wanted {
     Version,
 }
 
-pub(super) fn parse(arguments: Vec<OsString>) -> Outcome<Wanted> {
+pub(super) fn parse(arguments: Vec<OsString>) -> CommandResult<Wanted> {
     let mut parser = lexopt::Parser::from_args(arguments.clone());
     let mut words = Vec::new();
     let mut options = BTreeMap::<String, Vec<String>>::new();
@@ -160,7 +160,7 @@ const WORD: &str = "[WORD]";
 const MOST: usize = 100_000;
 
 impl Invocation {
-    fn check(&self) -> Outcome {
+    fn check(&self) -> CommandResult {
         let broken = self.broken_by_values();
         let Some(rule) = broken.or_else(|| self.broken_by_options()) else {
             return Ok(());
@@ -232,7 +232,7 @@ impl Invocation {
     }
 
     /// How much of a list is asked for.
-    pub(super) fn limit(&self) -> Outcome<Option<usize>> {
+    pub(super) fn limit(&self) -> CommandResult<Option<usize>> {
         let Some(text) = self.option("--limit") else {
             return Ok(None);
         };
@@ -247,7 +247,7 @@ impl Invocation {
     }
 
     /// The settings of the installation on this machine, unless others are given.
-    pub(super) fn source(&self) -> Outcome<Source> {
+    pub(super) fn source(&self) -> CommandResult<Source> {
         Ok(Source::for_command(
             self.env_file.as_deref(),
             &self.settings,
@@ -255,14 +255,14 @@ impl Invocation {
     }
 
     /// Only the settings that are given.
-    pub(super) fn given_source(&self) -> Outcome<Source> {
+    pub(super) fn given_source(&self) -> CommandResult<Source> {
         Ok(Source::from_environment(
             self.env_file.as_deref(),
             &self.settings,
         )?)
     }
 
-    pub(super) fn config(&self) -> Outcome<Config> {
+    pub(super) fn config(&self) -> CommandResult<Config> {
         Ok(Config::load(&self.source()?)?)
     }
 }
@@ -365,7 +365,7 @@ fn flag_hint(name: &str, command: Option<&'static Command>) -> String {
     }
 }
 
-fn text(value: OsString) -> Outcome<String> {
+fn text(value: OsString) -> CommandResult<String> {
     value
         .into_string()
         .map_err(|_| Failure::usage("arguments must be valid UTF-8"))

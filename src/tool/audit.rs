@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input::unread;
 use super::operator::Operator;
-use super::output::{self, Outcome, misuse, note, printable, refuse, say};
+use super::output::{self, CommandResult, misuse, note, printable, refuse, say};
 use super::user;
 use crate::audit_verification::{ChainFinding, ChainVerdict, Verification, Wrong};
 use crate::statements::audit_pages;
@@ -25,7 +25,7 @@ use gatepost_store::{Store, StoreError, installation, users};
 
 const LIMIT: i64 = 100;
 
-pub(super) fn list(invocation: &Invocation) -> Outcome {
+pub(super) fn list(invocation: &Invocation) -> CommandResult {
     if invocation.has("--sub") && invocation.has("--user") {
         return misuse("--user and --sub both name whom it is about: give one of them");
     }
@@ -48,7 +48,7 @@ pub(super) fn list(invocation: &Invocation) -> Outcome {
 }
 
 /// Which events are asked for; refused where none would ever be found.
-fn asked(invocation: &Invocation) -> Outcome<EventFilter> {
+fn asked(invocation: &Invocation) -> CommandResult<EventFilter> {
     let filter = EventFilter {
         event: name(invocation, "--event")?,
         client_id: name(invocation, "--client")?,
@@ -70,7 +70,7 @@ fn asked(invocation: &Invocation) -> Outcome<EventFilter> {
 }
 
 /// What is no name of an event would find nothing for ever.
-fn check_event(event: &str) -> Outcome {
+fn check_event(event: &str) -> CommandResult {
     if EVENTS.contains(&event) {
         return Ok(());
     }
@@ -83,9 +83,9 @@ fn check_event(event: &str) -> Outcome {
     misuse(rule)
 }
 
-pub(super) fn show(found: &[AuditRow], json: bool) -> Outcome {
+pub(super) fn show(found: &[AuditRow], json: bool) -> CommandResult {
     if json {
-        return say(&output::pretty(&found.iter().map(value).collect())?);
+        return say(output::pretty(&found.iter().map(value).collect())?);
     }
     let headings = ["AT", "EVENT", "CLIENT_ID", "SUB", "SOURCE", "DETAIL"]
         .map(String::from)
@@ -93,7 +93,7 @@ pub(super) fn show(found: &[AuditRow], json: bool) -> Outcome {
     output::table(headings, found.iter().map(cells).collect())
 }
 
-fn name(invocation: &Invocation, option: &str) -> Outcome<Option<String>> {
+fn name(invocation: &Invocation, option: &str) -> CommandResult<Option<String>> {
     match invocation.option(option) {
         Some("") => misuse(format!("{option} is empty; leave it out for all")),
         given => Ok(given.map(str::to_owned)),
@@ -101,7 +101,7 @@ fn name(invocation: &Invocation, option: &str) -> Outcome<Option<String>> {
 }
 
 /// Somebody's, or one that only events know any longer: any other would find nothing for ever.
-fn check_subject(operator: &Operator, sub: &str) -> Outcome {
+fn check_subject(operator: &Operator, sub: &str) -> CommandResult {
     let of_subject = EventFilter {
         sub: Some(sub.to_owned()),
         ..EventFilter::default()
@@ -113,7 +113,7 @@ fn check_subject(operator: &Operator, sub: &str) -> Outcome {
     if is_known { Ok(()) } else { refuse(unknown) }
 }
 
-fn time(invocation: &Invocation, name: &str) -> Outcome<Option<Instant>> {
+fn time(invocation: &Invocation, name: &str) -> CommandResult<Option<Instant>> {
     let Some(text) = invocation.option(name) else {
         return Ok(None);
     };
@@ -126,12 +126,12 @@ fn time(invocation: &Invocation, name: &str) -> Outcome<Option<Instant>> {
     }
 }
 
-fn print(event: &AuditRow, json: bool) -> Outcome {
+fn print(event: &AuditRow, json: bool) -> CommandResult {
     if json {
-        return say(&value(event).to_string());
+        return say(value(event).to_string());
     }
     let cells: Vec<String> = cells(event).iter().map(|cell| printable(cell)).collect();
-    say(&cells.join("  "))
+    say(cells.join("  "))
 }
 
 fn cells(event: &AuditRow) -> Vec<String> {
@@ -209,7 +209,7 @@ fn open_since(store: &Store) -> Result<Instant, StoreError> {
 
 /// Prints the latest, `limit` at most, then what comes, until nobody reads it or the command is
 /// ended. While the database is away it waits, and says so.
-fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> Outcome {
+fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> CommandResult {
     let store = &operator.store;
     let mut follower = Follower {
         store,
@@ -247,7 +247,7 @@ fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> 
     }
 }
 
-pub(super) fn verify(invocation: &Invocation) -> Outcome {
+pub(super) fn verify(invocation: &Invocation) -> CommandResult {
     // Before the rows: what a line tells of is there by then.
     let heads = invocation.option("--heads").map(read_heads).transpose()?;
     let operator = Operator::open(invocation)?;
@@ -262,7 +262,7 @@ pub(super) fn verify(invocation: &Invocation) -> Outcome {
         findings,
     } = verification.finish();
     for finding in &findings {
-        say(&sentence(finding))?;
+        say(sentence(finding))?;
     }
     if !findings.is_empty() {
         let count = findings.len();
@@ -270,10 +270,10 @@ pub(super) fn verify(invocation: &Invocation) -> Outcome {
             "the audit log is not as it was written; findings: {count}, rows: {rows}"
         ));
     }
-    say(&soundness(rows, chains, is_held))
+    say(soundness(rows, chains, is_held))
 }
 
-fn read_heads(path: &str) -> Outcome<Vec<Head>> {
+fn read_heads(path: &str) -> CommandResult<Vec<Head>> {
     let read = match path {
         "-" => heads_of(io::stdin().lock()),
         path => File::open(path).and_then(|file| heads_of(BufReader::new(file))),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input;
 use super::operator::{Operator, await_everywhere};
-use super::output::{self, Failure, Outcome, note, refuse, say, time};
+use super::output::{self, CommandResult, Failure, note, refuse, say, time};
 use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::registration::problem::Finding;
@@ -46,7 +46,7 @@ use gatepost_store::clients::{self, ClientRow, SecretRow};
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys;
 
-pub(super) fn named(operator: &Operator, client_id: &ClientId) -> Outcome<ClientRow> {
+pub(super) fn named(operator: &Operator, client_id: &ClientId) -> CommandResult<ClientRow> {
     clients::find(&operator.store, client_id)?
         .value
         .ok_or_else(|| missing(client_id))
@@ -60,7 +60,7 @@ fn missing(client_id: &ClientId) -> Failure {
     ))
 }
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let json = invocation.has("--json");
     let mut objects = Vec::new();
     for row in clients::list(&operator.store)? {
@@ -115,12 +115,12 @@ fn told_secret(secret: &SecretRow) -> Value {
     json!({"description": secret.description, "expires_at": secret.expires_at.map(time)})
 }
 
-pub(super) fn show(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let found = named(operator, &ClientId::new(invocation.value(0)))?;
     output::object(invocation.has("--json"), &shown(&found))
 }
 
-pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let client_id = ClientId::new(invocation.value(0));
     let event = client_event("client_revoked", &client_id, json!({}));
     operator.store.change_registry(|writer| {
@@ -136,7 +136,7 @@ pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> Outcome {
     Ok(())
 }
 
-pub(super) fn secret(invocation: &Invocation) -> Outcome {
+pub(super) fn secret(invocation: &Invocation) -> CommandResult {
     let expires_at = expires_at(invocation)?;
     let description = invocation.option("--description").unwrap_or_default();
     registration::names::display_text(description)
@@ -170,7 +170,7 @@ pub(super) fn secret(invocation: &Invocation) -> Outcome {
     })
 }
 
-fn expires_at(invocation: &Invocation) -> Outcome<Option<Instant>> {
+fn expires_at(invocation: &Invocation) -> CommandResult<Option<Instant>> {
     let Some(text) = invocation.option("--expires-at") else {
         return Ok(None);
     };
@@ -185,7 +185,7 @@ fn put_secret(
     client_id: &ClientId,
     new: &SecretRow,
     is_replaced: bool,
-) -> Outcome {
+) -> CommandResult {
     let row = present(writer, client_id)?;
     check_takes_secrets(operator, &row)?;
     let old = if is_replaced { row.secrets } else { Vec::new() };
@@ -203,12 +203,12 @@ fn put_secret(
     Ok(())
 }
 
-fn present(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Outcome<ClientRow> {
+fn present(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> CommandResult<ClientRow> {
     let found = writer.reader.client(client_id)?;
     found.ok_or_else(|| missing(client_id))
 }
 
-fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Outcome {
+fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> CommandResult {
     let client = read(operator, row).map_err(|problems| Failure::of_document(&problems))?;
     match client.authentication {
         ClientAuthenticationMethod::AnySecret
@@ -224,7 +224,7 @@ fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> Outcome {
     }
 }
 
-pub(super) fn test(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let sealer = operator.sealers()?.client_secrets;
     let row = named(operator, &ClientId::new(invocation.value(0)))?;
     let mut client = read(operator, &row)
@@ -301,7 +301,7 @@ fn switched_off(client: &Client, catalogue: &Catalogue, config: &Config) -> Vec<
 }
 
 /// Adds what the client's metadata document says now, and tells what of it does not count.
-pub(super) fn describe(operator: &Operator, client: &mut Client) -> Outcome<Finding> {
+pub(super) fn describe(operator: &Operator, client: &mut Client) -> CommandResult<Finding> {
     let outbound = operator.outbound()?;
     let asker = Asker::Worker(&outbound);
     let found = fetch_metadata_document(asker, client, Deadline::usual());
@@ -325,13 +325,13 @@ pub(super) fn describe(operator: &Operator, client: &mut Client) -> Outcome<Find
 }
 
 /// The scopes and resources that are registered, as a server knows them.
-pub(super) fn catalogue(operator: &Operator) -> Outcome<Catalogue> {
+pub(super) fn catalogue(operator: &Operator) -> CommandResult<Catalogue> {
     let rows = gatepost_store::catalogue::load(&operator.store)?.value;
     Ok(read_catalogue(rows)?)
 }
 
 /// The algorithms that there is a signing key for.
-pub(super) fn signing(operator: &Operator, now: Instant) -> Outcome<Vec<SigningAlgorithm>> {
+pub(super) fn signing(operator: &Operator, now: Instant) -> CommandResult<Vec<SigningAlgorithm>> {
     let keys = signing_keys::load(&operator.store)?.value;
     let mut able = Vec::new();
     for key in keys {
@@ -346,7 +346,7 @@ fn shown_secret(
     row: &ClientRow,
     digests: &[Option<SecretDigest>],
     now: Instant,
-) -> Outcome<Finding> {
+) -> CommandResult<Finding> {
     let shown = input::secret("Client secret: ")?;
     let found = row
         .secrets
@@ -473,7 +473,7 @@ fn credentials(client: &Client, client_id: &str) -> String {
     }
 }
 
-pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let client_id = ClientId::new(invocation.value(0));
     operator.confirmed(named(operator, &client_id))?;
     let name = in_text(client_id.as_str());
@@ -495,7 +495,10 @@ pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
 }
 
 /// A registration that would be left pointing at nothing.
-fn who_names(writer: &mut RegistryWriter<'_>, client_id: &ClientId) -> Outcome<Option<String>> {
+fn who_names(
+    writer: &mut RegistryWriter<'_>,
+    client_id: &ClientId,
+) -> CommandResult<Option<String>> {
     for entry in writer.reader.catalogue()?.entries {
         if names(entry.kind, &entry.document, client_id) {
             return Ok(Some(format!("{} {}", entry.kind.as_str(), entry.name)));

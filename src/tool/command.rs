@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::arguments::{Invocation, named};
 use super::operator::Operator;
-use super::output::{Outcome, say};
+use super::output::{CommandResult, say};
 use gatepost_server::config::settings::SETTINGS;
 
 /// Made of `commands.txt`.
@@ -23,11 +23,11 @@ pub(super) struct Command {
 
 #[derive(Clone, Copy)]
 pub(super) enum Run {
-    Once(fn(&Invocation) -> Outcome),
+    Once(fn(&Invocation) -> CommandResult),
     /// The same in the installation that the settings name.
-    Installed(fn(&Invocation, &Operator) -> Outcome),
+    Installed(fn(&Invocation, &Operator) -> CommandResult),
     /// With an exit code of its own.
-    Stays(fn(&Invocation) -> Outcome<ExitCode>),
+    Stays(fn(&Invocation) -> CommandResult<ExitCode>),
 }
 
 pub(super) struct CommandOption {
@@ -161,16 +161,16 @@ impl Command {
 }
 
 /// On a command, a group of them, or all: no help is refused.
-pub(super) fn help(words: &[String]) -> Outcome {
+pub(super) fn help(words: &[String]) -> CommandResult {
     let Some(first) = words.first() else {
-        return say(&overview());
+        return say(overview());
     };
     let beginning = format!("{first} ");
     let in_group: Vec<&Command> = COMMANDS
         .iter()
         .filter(|command| command.name.starts_with(&beginning))
         .collect();
-    say(&match named(words) {
+    say(match named(words) {
         // `secret` is a command and the beginning of another.
         Some(command) if command.name == first && !in_group.is_empty() => {
             format!(
@@ -252,7 +252,7 @@ pub(super) fn fill<'a>(
 }
 
 /// `gatepost man`: the manual page, in roff.
-pub(super) fn man(_: &Invocation) -> Outcome {
+pub(super) fn man(_: &Invocation) -> CommandResult {
     let mut page = format!(
         ".TH GATEPOST 1 \"\" \"gatepost {}\" \"Gatepost\"\n\
          .SH NAME\ngatepost \\- an OpenID Connect and OAuth 2.0 provider\n\

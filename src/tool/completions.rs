@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::arguments::Invocation;
 use super::command::COMMANDS;
-use super::output::{Failure, Outcome, say};
+use super::output::{CommandResult, Failure, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_server::config::settings::flags;
 
 const FILE: &str = "FILE";
 
-pub(super) fn run(invocation: &Invocation) -> Outcome {
+pub(super) fn run(invocation: &Invocation) -> CommandResult {
     let settings = flags();
     let (template, separator, rows) = match invocation.value(0) {
         "bash" => (
@@ -37,7 +37,7 @@ pub(super) fn run(invocation: &Invocation) -> Outcome {
     for (place, text) in places.into_iter().zip(rows) {
         script = script.replace(place, &text);
     }
-    say(&script)
+    say(script)
 }
 
 fn no_shell(name: &str) -> Failure {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::arguments::Invocation;
-use super::operator::{Opened, Operator};
-use super::output::{self, Failure, Outcome, time};
+use super::operator::{OpenDatabase, Operator};
+use super::output::{self, CommandResult, Failure, time};
 use super::{client, idp, sealed, serve};
 use crate::statements::examination;
 use gatepost_protocol::keys::key_schedule::{announced, current};
@@ -56,7 +56,7 @@ macro_rules! judge {
 mod distance;
 mod outside;
 
-pub(super) fn run(invocation: &Invocation) -> Outcome {
+pub(super) fn run(invocation: &Invocation) -> CommandResult {
     let mut findings = Vec::new();
     if let Err(failure) = examine(invocation, &mut findings) {
         findings.extend(failure.to_string().lines().map(Finding::broken));
@@ -74,7 +74,7 @@ pub(super) fn run(invocation: &Invocation) -> Outcome {
     )
 }
 
-fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> Outcome {
+fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> CommandResult {
     let source = invocation.source()?;
     let config = invocation.config()?;
     judge_settings(&source, &config, findings);
@@ -133,7 +133,7 @@ fn open_file(source: &Source) -> Option<PathBuf> {
 }
 
 /// Whether letters can go out. Nothing where there is no e-mail.
-fn letters(config: &Config, findings: &mut Vec<Finding>) -> Outcome {
+fn letters(config: &Config, findings: &mut Vec<Finding>) -> CommandResult {
     let (Some(mail), Some(postman)) = (
         &config.mail,
         postman(config).map_err(Failure::Configuration)?,
@@ -179,8 +179,11 @@ struct Inside {
 }
 
 /// The database and what is in it; `None` after a fault that was told.
-fn installed(invocation: &Invocation, findings: &mut Vec<Finding>) -> Outcome<Option<Inside>> {
-    let opened = Opened::open(invocation)?;
+fn installed(
+    invocation: &Invocation,
+    findings: &mut Vec<Finding>,
+) -> CommandResult<Option<Inside>> {
+    let opened = OpenDatabase::open(invocation)?;
     let examined = examination::examine(&opened.store, opened.config.database_connections)?;
     findings.extend(examined.findings);
     findings.push(distance::judged(examined.round_trip));
@@ -248,7 +251,7 @@ fn installed(invocation: &Invocation, findings: &mut Vec<Finding>) -> Outcome<Op
     Ok(Some(Inside { nonces, proving }))
 }
 
-fn proving(operator: &Operator) -> Outcome<Proving> {
+fn proving(operator: &Operator) -> CommandResult<Proving> {
     let mut proving = Proving::default();
     let rows = clients::list(&operator.store)?;
     for row in rows.iter().filter(|row| row.enabled) {
@@ -277,7 +280,7 @@ fn some(names: &[String]) -> String {
 
 /// Sums up what `client test` and `idp test` say: which of them find something broken, and which
 /// something weak.
-fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> Outcome<[String; 2]> {
+fn registered(operator: &Operator, sealer: &Sealer, now: Instant) -> CommandResult<[String; 2]> {
     let signing = client::signing(operator, now)?;
     let catalogue = match client::catalogue(operator) {
         Ok(catalogue) => catalogue,

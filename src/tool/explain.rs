@@ -13,8 +13,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::operator::{Opened, Operator};
-use super::output::{self, Failure, Outcome, misuse, note, refuse};
+use super::operator::{OpenDatabase, Operator};
+use super::output::{self, CommandResult, Failure, misuse, note, refuse};
 use super::{audit, reference};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -30,7 +30,7 @@ use gatepost_store::audit_events::{self, EventFilter};
 /// Longer is no request that the server takes.
 const LONGEST: u64 = 128 * 1_024;
 
-pub(super) fn run(invocation: &Invocation) -> Outcome {
+pub(super) fn run(invocation: &Invocation) -> CommandResult {
     let what = invocation.value(0).trim();
     let start = what.get(..2).unwrap_or_default();
     match what {
@@ -51,7 +51,7 @@ pub(super) fn run(invocation: &Invocation) -> Outcome {
 }
 
 /// Prints the findings about the token or the request.
-fn show(invocation: &Invocation, name: &str, explained: Explained) -> Outcome {
+fn show(invocation: &Invocation, name: &str, explained: Explained) -> CommandResult {
     let is_empty = explained.about.is_empty();
     let about = Value::Object(explained.about);
     let text = if is_empty {
@@ -64,7 +64,7 @@ fn show(invocation: &Invocation, name: &str, explained: Explained) -> Outcome {
 }
 
 /// A token or a token request.
-fn from_input(invocation: &Invocation) -> Outcome {
+fn from_input(invocation: &Invocation) -> CommandResult {
     let text = read_input()?;
     let is_request = text.expose().contains("grant_type=");
     if !is_request && !may_be_token(text.expose()) {
@@ -84,7 +84,7 @@ fn from_input(invocation: &Invocation) -> Outcome {
     show(invocation, "the token", judged.or_else(explain_refusal)?)
 }
 
-fn read_input() -> Outcome<SecretText> {
+fn read_input() -> CommandResult<SecretText> {
     let mut text = String::new();
     let input = io::stdin().lock();
     let length = input.take(LONGEST + 1).read_to_string(&mut text)?;
@@ -104,7 +104,7 @@ fn may_be_token(text: &str) -> bool {
 }
 
 /// `gatepost explain request ID`
-pub(super) fn request(invocation: &Invocation) -> Outcome {
+pub(super) fn request(invocation: &Invocation) -> CommandResult {
     let id = invocation.value(0);
     if !is_harmless(id) {
         return misuse("ID must be what X-Request-Id of the answer was");
@@ -124,10 +124,10 @@ pub(super) fn request(invocation: &Invocation) -> Outcome {
 }
 
 /// What the server would judge by, if it is of the same binary.
-fn app(invocation: &Invocation) -> Outcome<App> {
+fn app(invocation: &Invocation) -> CommandResult<App> {
     let operator = Operator::open(invocation)?;
     let master = operator.master_secret()?;
-    let Opened { config, store } = operator.opened;
+    let OpenDatabase { config, store } = operator.database;
     let extensions = Extensions {
         table: invocation.extension_grants,
         functions: store.clone(),
@@ -139,7 +139,7 @@ fn app(invocation: &Invocation) -> Outcome<App> {
 }
 
 /// The address of an authorization request, or what stands behind its `?`.
-fn address(app: &App, what: &str, all: bool) -> Outcome<Explained> {
+fn address(app: &App, what: &str, all: bool) -> CommandResult<Explained> {
     let query = query_of(&app.config, what).map_err(Failure::Usage)?;
     match Parameters::parse(query.as_bytes()) {
         Ok(sent) => Ok(authorization_request(app, sent, all, &[""])?),

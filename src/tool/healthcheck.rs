@@ -9,11 +9,11 @@ use std::time::Duration;
 use gatepost_server::config::{ListenAddress, Listeners, cause};
 
 use super::arguments::Invocation;
-use super::output::{self, Outcome, refuse, say};
+use super::output::{self, CommandResult, refuse, say};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) fn run(invocation: &Invocation) -> Outcome {
+pub(super) fn run(invocation: &Invocation) -> CommandResult {
     // It also runs where the installation is not root's, and asks the usual address without any
     // settings.
     let listeners = Listeners::load(&invocation.given_source()?)?;
@@ -34,11 +34,11 @@ pub(super) fn run(invocation: &Invocation) -> Outcome {
             format!("/healthz over unix:{}", path.display()),
         ),
     };
-    say(&judged(answer, word, &place)?)
+    say(judged(answer, word, &place)?)
 }
 
 /// The server's words where it is what `word` says.
-fn judged(answer: std::io::Result<Answer>, word: &str, place: &str) -> Outcome<String> {
+fn judged(answer: std::io::Result<Answer>, word: &str, place: &str) -> CommandResult<String> {
     match answer {
         Ok(answer) if answer.status.starts_with("HTTP/1.1 200 ") => Ok(answer.said(word)),
         Ok(answer) => {

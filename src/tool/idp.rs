@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::Invocation;
 use super::operator::Operator;
-use super::output::{self, Outcome, refuse};
+use super::output::{self, CommandResult, refuse};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::registration::{ObjectKind, provider};
@@ -18,7 +18,7 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use gatepost_store::catalogue::{self, CatalogueRow};
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let mut objects = Vec::new();
     for stored in registered(operator)? {
         objects.push(shown(&read(&stored)?, stored.sealed_secret.is_some()));
@@ -52,14 +52,14 @@ fn shown(provider: &IdentityProvider, has_secret: bool) -> Value {
     })
 }
 
-pub(super) fn known(operator: &Operator) -> Outcome<Vec<IdentityProvider>> {
+pub(super) fn known(operator: &Operator) -> CommandResult<Vec<IdentityProvider>> {
     Ok(registered(operator)?
         .iter()
         .filter_map(|row| read(row).ok())
         .collect())
 }
 
-pub(super) fn registered(operator: &Operator) -> Outcome<Vec<CatalogueRow>> {
+pub(super) fn registered(operator: &Operator) -> CommandResult<Vec<CatalogueRow>> {
     let entries = catalogue::load(&operator.store)?.value.entries;
     Ok(entries
         .into_iter()
@@ -67,13 +67,13 @@ pub(super) fn registered(operator: &Operator) -> Outcome<Vec<CatalogueRow>> {
         .collect())
 }
 
-pub(super) fn read(row: &CatalogueRow) -> Outcome<IdentityProvider> {
+pub(super) fn read(row: &CatalogueRow) -> CommandResult<IdentityProvider> {
     provider::from_json(&row.document, "")
         .map_err(|problems| output::not_served(&row.name, &problems))
 }
 
 /// Whether people can sign in at a provider, as far as it can be asked without one of them.
-pub(super) fn test(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let name = invocation.value(0);
     let row = named(operator, name)?;
     let provider = read(&row)?;
@@ -97,7 +97,7 @@ pub(super) fn test(invocation: &Invocation, operator: &Operator) -> Outcome {
     )
 }
 
-fn named(operator: &Operator, name: &str) -> Outcome<CatalogueRow> {
+fn named(operator: &Operator, name: &str) -> CommandResult<CatalogueRow> {
     let mut all = registered(operator)?;
     if let Some(index) = all.iter().position(|entry| entry.name == name) {
         return Ok(all.swap_remove(index));

@@ -4,12 +4,12 @@
 use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::output::{self, Failure, Outcome, misuse, note, say};
+use super::output::{self, CommandResult, Failure, misuse, note, say};
 use super::registry;
 use gatepost_import::{Import, identity_server, keycloak};
 use gatepost_store::clock::time_of_day;
 
-pub(super) fn from_identity_server(invocation: &Invocation) -> Outcome {
+pub(super) fn from_identity_server(invocation: &Invocation) -> CommandResult {
     let issuers = invocation
         .every("--issuer")
         .into_iter()
@@ -21,7 +21,7 @@ pub(super) fn from_identity_server(invocation: &Invocation) -> Outcome {
 }
 
 /// A scheme, and the issuer that it stands for.
-fn issuer(typed: &str) -> Outcome<(String, String)> {
+fn issuer(typed: &str) -> CommandResult<(String, String)> {
     match typed.split_once('=') {
         Some((scheme, issuer)) if !scheme.is_empty() && !issuer.is_empty() => {
             Ok((scheme.to_owned(), issuer.to_owned()))
@@ -32,7 +32,7 @@ fn issuer(typed: &str) -> Outcome<(String, String)> {
     }
 }
 
-pub(super) fn from_keycloak(invocation: &Invocation) -> Outcome {
+pub(super) fn from_keycloak(invocation: &Invocation) -> CommandResult {
     print(invocation, |realm| {
         let mut import = keycloak::read(&realm)?;
         if invocation.has("--trust-email") {
@@ -42,11 +42,14 @@ pub(super) fn from_keycloak(invocation: &Invocation) -> Outcome {
     })
 }
 
-fn print(invocation: &Invocation, read: impl FnOnce(Value) -> Result<Import, String>) -> Outcome {
+fn print(
+    invocation: &Invocation,
+    read: impl FnOnce(Value) -> Result<Import, String>,
+) -> CommandResult {
     let parse = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
     let theirs = registry::read(invocation.value(0), 256 * 1_048_576, parse)?;
     let (document, notes) = read(theirs).map_err(Failure::Refused)?.finish();
-    say(&output::pretty(&document)?)?;
+    say(output::pretty(&document)?)?;
     for line in notes {
         note(format!("note: {}", output::printable(&line)));
     }

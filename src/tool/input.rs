@@ -4,13 +4,13 @@
 use std::io::{self, BufRead, ErrorKind, IsTerminal, Read};
 
 use super::arguments::Invocation;
-use super::output::{Failure, Outcome, note, refuse};
+use super::output::{CommandResult, Failure, note, refuse};
 use gatepost_protocol::login::password::LONGEST_PASSWORD;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_server::app::password_rules::PasswordRules;
 
 /// Asks twice at a terminal; otherwise takes the first line of standard input.
-pub(super) fn new_password(rules: &PasswordRules) -> Outcome<SecretText> {
+pub(super) fn new_password(rules: &PasswordRules) -> CommandResult<SecretText> {
     let password = secret("Password: ")?;
     if io::stdin().is_terminal() && secret("Once more: ")? != password {
         return refuse("the two passwords differ");
@@ -22,7 +22,7 @@ pub(super) fn new_password(rules: &PasswordRules) -> Outcome<SecretText> {
 }
 
 /// Asks once, without echo; otherwise takes the first line of standard input.
-pub(super) fn secret(question: &str) -> Outcome<SecretText> {
+pub(super) fn secret(question: &str) -> CommandResult<SecretText> {
     if io::stdin().is_terminal() {
         return Ok(SecretText::new(rpassword::prompt_password(question)?));
     }
@@ -44,7 +44,7 @@ pub(super) fn asks(invocation: &Invocation) -> bool {
     !invocation.has("--yes") && io::stdin().is_terminal()
 }
 
-pub(super) fn confirm(invocation: &Invocation, question: &str) -> Outcome {
+pub(super) fn confirm(invocation: &Invocation, question: &str) -> CommandResult {
     if !asks(invocation) {
         return Ok(());
     }
@@ -76,7 +76,7 @@ pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
 }
 
 /// The failure says where it stops being text.
-pub(super) fn utf8(name: &str, bytes: Vec<u8>) -> Outcome<String> {
+pub(super) fn utf8(name: &str, bytes: Vec<u8>) -> CommandResult<String> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return refuse(format!("{name} is UTF-16: save it as UTF-8"));
     }

@@ -12,7 +12,7 @@ use super::arguments::Invocation;
 use super::imported_key::{self, ImportedKey};
 use super::input::{self, unread};
 use super::operator::{EVERYWHERE, Operator};
-use super::output::{self, Failure, Outcome, misuse, note, refuse, say, time};
+use super::output::{self, CommandResult, Failure, misuse, note, refuse, say, time};
 use super::registry::{bytes_of, called};
 use gatepost_protocol::keys::key_schedule::{
     KeySeasons, KeyStanding, KeyState, KeyTimes, announced, current, standing,
@@ -27,7 +27,7 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys::{self, SigningKeyRow};
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let now = operator.now()?;
     let json = invocation.has("--json");
     let keys = signing_keys::load(&operator.store)?.value;
@@ -73,7 +73,7 @@ fn shown(key: &SigningKeyRow, standing: &KeyStanding, json: bool) -> Value {
     value
 }
 
-pub(super) fn rotate(invocation: &Invocation) -> Outcome {
+pub(super) fn rotate(invocation: &Invocation) -> CommandResult {
     let algorithms = algorithms(invocation)?;
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
@@ -84,11 +84,11 @@ pub(super) fn rotate(invocation: &Invocation) -> Outcome {
         rotation.hasten()?;
         lines = rotation.perform_all(&algorithms)?;
     }
-    say(&lines.join("\n"))
+    say(lines.join("\n"))
 }
 
 /// All of them, unless one is named.
-fn algorithms(invocation: &Invocation) -> Outcome<Vec<SigningAlgorithm>> {
+fn algorithms(invocation: &Invocation) -> CommandResult<Vec<SigningAlgorithm>> {
     let Some(name) = invocation.option("--algorithm") else {
         return Ok(SigningAlgorithm::ALL.to_vec());
     };
@@ -113,7 +113,7 @@ struct Rotation {
 }
 
 impl Rotation {
-    fn open(invocation: &Invocation) -> Outcome<Rotation> {
+    fn open(invocation: &Invocation) -> CommandResult<Rotation> {
         let operator = Operator::open(invocation)?;
         Ok(Rotation {
             seasons: key_keeping::seasons(&operator.config),
@@ -124,20 +124,23 @@ impl Rotation {
         })
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut RegistryWriter<'_>) -> Outcome<T>) -> Outcome<T> {
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut RegistryWriter<'_>) -> CommandResult<T>,
+    ) -> CommandResult<T> {
         self.operator.store.change_registry(change)
     }
 
     /// From now on the key that is announced takes over at once. Not before every process publishes
     /// it: what one of them signs, no key set of another may disown.
-    fn hasten(&mut self) -> Outcome {
+    fn hasten(&mut self) -> CommandResult {
         note("The new key is announced. In 2 seconds every process publishes it; then it signs.");
         thread::sleep(EVERYWHERE);
         (self.now, self.at_once) = (self.operator.now()?, true);
         Ok(())
     }
 
-    fn perform_all(&self, algorithms: &[SigningAlgorithm]) -> Outcome<Vec<String>> {
+    fn perform_all(&self, algorithms: &[SigningAlgorithm]) -> CommandResult<Vec<String>> {
         self.change(|writer| {
             let mut lines = Vec::new();
             for algorithm in algorithms {
@@ -152,7 +155,7 @@ impl Rotation {
         writer: &mut RegistryWriter<'_>,
         algorithm: SigningAlgorithm,
         kid: Option<&str>,
-    ) -> Outcome<String> {
+    ) -> CommandResult<String> {
         let rows = writer.reader.signing_keys()?;
         let scheduled = key_keeping::scheduled(&rows);
         let kid =
@@ -214,7 +217,7 @@ impl Rotation {
         writer: &mut RegistryWriter<'_>,
         rows: &[SigningKeyRow],
         successor: &SigningKeyRow,
-    ) -> Outcome<Option<Value>> {
+    ) -> CommandResult<Option<Value>> {
         let Some(old) = self.signer(rows, successor.algorithm) else {
             return Ok(None);
         };
@@ -238,7 +241,7 @@ impl Rotation {
     }
 
     /// Has the next key announced, or take over, where this one signs; answers whether it does.
-    fn succeed(&self, writer: &mut RegistryWriter<'_>, kid: &str) -> Outcome<bool> {
+    fn succeed(&self, writer: &mut RegistryWriter<'_>, kid: &str) -> CommandResult<bool> {
         let rows = writer.reader.signing_keys()?;
         let algorithm = find(&rows, kid)?.algorithm;
         let signer = self.signer(&rows, algorithm);
@@ -255,7 +258,7 @@ impl Rotation {
         writer: &mut RegistryWriter<'_>,
         kid: &str,
         signed: bool,
-    ) -> Outcome<Option<String>> {
+    ) -> CommandResult<Option<String>> {
         let rows = writer.reader.signing_keys()?;
         let leaked = find(&rows, kid)?;
         writer.remove_signing_key(kid)?;
@@ -277,7 +280,7 @@ impl Rotation {
         writer: &mut RegistryWriter<'_>,
         key: &ImportedKey,
         kid: Option<&str>,
-    ) -> Outcome<(String, String)> {
+    ) -> CommandResult<(String, String)> {
         let rows = writer.reader.signing_keys()?;
         let row = key_of(
             key.algorithm,
@@ -322,7 +325,7 @@ fn told(key: &SigningKeyRow) -> String {
 }
 
 /// After a leak.
-pub(super) fn retire(invocation: &Invocation) -> Outcome {
+pub(super) fn retire(invocation: &Invocation) -> CommandResult {
     let mut rotation = Rotation::open(invocation)?;
     let kid = invocation.value(0);
     let operator = &rotation.operator;
@@ -347,10 +350,10 @@ pub(super) fn retire(invocation: &Invocation) -> Outcome {
     if let Some(kid) = successor {
         text.push_str(&format!("\n{kid} signs from now on"));
     }
-    say(&text)
+    say(text)
 }
 
-fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Outcome<&'a SigningKeyRow> {
+fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> CommandResult<&'a SigningKeyRow> {
     rows.iter().find(|row| row.kid == kid).ok_or_else(|| {
         let hint = hint(kid, rows.iter().map(|row| row.kid.as_str()));
         Failure::Refused(format!(
@@ -363,7 +366,7 @@ fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> Outcome<&'a SigningKeyRow> 
 /// Of the file, in bytes.
 const LONGEST: u64 = 65_536;
 
-pub(super) fn import(invocation: &Invocation) -> Outcome {
+pub(super) fn import(invocation: &Invocation) -> CommandResult {
     let pem = read(invocation.value(0))?;
     let key = imported_key::read(&pem).map_err(Failure::Refused)?;
     let kid = invocation.option("--kid");
@@ -380,10 +383,10 @@ pub(super) fn import(invocation: &Invocation) -> Outcome {
         rotation.hasten()?;
         line = rotation.change(|writer| rotation.perform(writer, key.algorithm, Some(&kid)))?;
     }
-    say(&line)
+    say(line)
 }
 
-fn check_kid(kid: &str) -> Outcome {
+fn check_kid(kid: &str) -> CommandResult {
     let is_printable = kid.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if (1..=200).contains(&kid.len()) && is_printable {
         return Ok(());
@@ -391,7 +394,7 @@ fn check_kid(kid: &str) -> Outcome {
     misuse("--kid must be 1 to 200 printable ASCII characters")
 }
 
-fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> Outcome {
+fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> CommandResult {
     for row in rows {
         if row.kid == new.kid || row.public_jwk == new.public_jwk {
             return refuse(format!("signing key {} is there already", row.kid));
@@ -401,7 +404,7 @@ fn check_new(rows: &[SigningKeyRow], new: &SigningKeyRow) -> Outcome {
 }
 
 /// From standard input, or from a file that nobody else can read: a key that others had is none.
-fn read(file: &str) -> Outcome<SecretText> {
+fn read(file: &str) -> CommandResult<SecretText> {
     let name = called(file);
     let unread = |error: io::Error| unread(&name, &error);
     if file != "-" {

@@ -38,7 +38,7 @@ use command::Run::{self, Installed, Once, Stays};
 use gatepost_server::app::extension_grant::{self, ExtensionGrant};
 use gatepost_server::logging;
 use operator::Operator;
-use output::{Outcome, say};
+use output::{CommandResult, say};
 
 /// What does what `commands.txt` says.
 const RUN: &[(&str, Run)] = &[
@@ -127,7 +127,7 @@ pub fn run_with(arguments: Vec<OsString>, extension_grants: &'static [ExtensionG
 fn dispatch(
     arguments: Vec<OsString>,
     extension_grants: &'static [ExtensionGrant],
-) -> Outcome<ExitCode> {
+) -> CommandResult<ExitCode> {
     extension_grant::check_table(extension_grants).map_err(output::Failure::Configuration)?;
     match parse(arguments)? {
         Wanted::Command(mut invocation) => {

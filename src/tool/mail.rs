@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::arguments::Invocation;
-use super::output::{Failure, Outcome, misuse, refuse, say};
+use super::output::{CommandResult, Failure, misuse, refuse, say};
 use super::user::links::LinkMaker;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::words::instant::Instant;
@@ -25,7 +25,7 @@ pub(super) fn check(
     config: &Config,
     address: Option<&str>,
     is_theirs: bool,
-) -> Outcome<MailAddress> {
+) -> CommandResult<MailAddress> {
     if invocation.has("--enrol") || invocation.has("--json") {
         return misuse("--mail does not go with --enrol or --json: pass such a link on yourself");
     }
@@ -43,7 +43,11 @@ pub(super) fn check(
 
 /// Sends the user a link to set their password, or to make a passkey: at their address, in the
 /// language of their claims.
-pub(super) fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow) -> Outcome {
+pub(super) fn send_link(
+    maker: &LinkMaker<'_>,
+    invocation: &Invocation,
+    user: &UserRow,
+) -> CommandResult {
     let config = &maker.operator.config;
     // Somebody may have mistyped the address of an account, or an identity provider made it up:
     // its password is not given to others.
@@ -75,7 +79,7 @@ pub(super) fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &U
 }
 
 /// Sends a letter to somebody, and says what the server answered.
-pub(super) fn test(invocation: &Invocation) -> Outcome {
+pub(super) fn test(invocation: &Invocation) -> CommandResult {
     let config = invocation.config()?;
     let to = MailAddress::parse(invocation.value(0))
         .map_err(|rule| Failure::Usage(format!("ADDRESS {rule}")))?;
@@ -93,7 +97,7 @@ fn frame(config: &Config, language: Language) -> LetterFrame<'_> {
 }
 
 /// `why` says what it is needed for.
-pub(super) fn mail_server(config: &Config, why: &str) -> Outcome<Postman> {
+pub(super) fn mail_server(config: &Config, why: &str) -> CommandResult<Postman> {
     let postman = postman(config).map_err(Failure::Configuration)?;
     postman.ok_or_else(|| Failure::Configuration(format!("GATEPOST_SMTP_URL is required: {why}")))
 }
@@ -104,7 +108,7 @@ fn send(
     to: &MailAddress,
     text: &LetterText,
     now: Instant,
-) -> Outcome<String> {
+) -> CommandResult<String> {
     let postman = mail_server(config, "it names the mail server")?;
     let message = message(config, language.tag(), to, text, now);
     let sent = postman.send(to, message.expose());

@@ -24,19 +24,19 @@ use gatepost_store::{StoreError, clients, partitions};
 
 use super::arguments::Invocation;
 use super::input;
-use super::operator::{Opened, Operator};
-use super::output::{Failure, Outcome, misuse, refuse, say};
+use super::operator::{OpenDatabase, Operator};
+use super::output::{CommandResult, Failure, misuse, refuse, say};
 use super::sealed::reseal;
 use super::user::{judged, not_added};
 
-pub(super) fn run(invocation: &Invocation) -> Outcome {
+pub(super) fn run(invocation: &Invocation) -> CommandResult {
     if invocation.has("--check") {
-        rehearse(&Opened::open(invocation)?)?;
+        rehearse(&OpenDatabase::open(invocation)?)?;
         let operator = Operator::open(invocation)?;
         installation::check_lowering(&operator.installation)?;
         return say("The database fits this program.");
     }
-    let opened = Opened::open(invocation)?;
+    let opened = OpenDatabase::open(invocation)?;
     // Before anything is written: without the secret the keys could not be wrapped.
     opened.master_secret()?;
     let renamings = renamings(invocation)?;
@@ -58,9 +58,9 @@ pub(super) fn run(invocation: &Invocation) -> Outcome {
 fn install(
     client: &mut Client,
     invocation: &Invocation,
-    opened: &Opened,
+    opened: &OpenDatabase,
     renamings: &[Renaming],
-) -> Outcome {
+) -> CommandResult {
     let store = &opened.store;
     for name in schema::migrate_watched(store, client)? {
         say(format!("applied {name}"))?;
@@ -85,7 +85,7 @@ fn install(
     Ok(())
 }
 
-fn rehearse(opened: &Opened) -> Outcome {
+fn rehearse(opened: &OpenDatabase) -> CommandResult {
     let rehearsed = opened
         .store
         .administer(|client| schema::rehearse(client, MIGRATIONS))?;
@@ -99,7 +99,7 @@ fn rehearse(opened: &Opened) -> Outcome {
 }
 
 /// What is stored is sealed for the issuer: all of it is sealed anew, in one change.
-fn rename_issuer(invocation: &Invocation, opened: &Opened) -> Outcome {
+fn rename_issuer(invocation: &Invocation, opened: &OpenDatabase) -> CommandResult {
     let issuer = opened.config.base_url.as_str();
     let Some(found) = installation::find(&opened.store)? else {
         return Ok(());
@@ -137,7 +137,7 @@ struct Renaming {
     username: Option<String>,
 }
 
-fn renamings(invocation: &Invocation) -> Outcome<Vec<Renaming>> {
+fn renamings(invocation: &Invocation) -> CommandResult<Vec<Renaming>> {
     let mut renamings = Vec::new();
     for text in invocation.every("--rename") {
         let Some((sub, username)) = text.split_once('=') else {
@@ -154,7 +154,11 @@ fn renamings(invocation: &Invocation) -> Outcome<Vec<Renaming>> {
 
 /// Where the database turns capitals into other small letters than before, user names and addresses
 /// get other keys: all of them, or none where two names would get the same one.
-fn key_names(opened: &Opened, installed: &Installation, renamings: &[Renaming]) -> Outcome {
+fn key_names(
+    opened: &OpenDatabase,
+    installed: &Installation,
+    renamings: &[Renaming],
+) -> CommandResult {
     if installed.lowers_as_before == Some(true) {
         return match renamings {
             [] => Ok(()),
@@ -187,7 +191,7 @@ fn key_names(opened: &Opened, installed: &Installation, renamings: &[Renaming]) 
     }
 }
 
-fn rename(writer: &mut RegistryWriter<'_>, renaming: &Renaming) -> Outcome {
+fn rename(writer: &mut RegistryWriter<'_>, renaming: &Renaming) -> CommandResult {
     let Renaming { sub, username } = renaming;
     let missing = || Failure::Refused(format!("--rename: there is no user with sub {sub}"));
     let before = user_changes::user(&mut writer.reader, sub)?.ok_or_else(missing)?;
@@ -224,7 +228,7 @@ fn unless_ours(error: StoreError) -> Failure {
 }
 
 /// One key per algorithm that has none; signing at once, as nobody can hold an older key set yet.
-fn make_missing_keys(opened: &Opened, sealer: &Sealer) -> Outcome<Vec<String>> {
+fn make_missing_keys(opened: &OpenDatabase, sealer: &Sealer) -> CommandResult<Vec<String>> {
     let times = key_keeping::seasons(&opened.config).active_at_once(opened.now()?);
     opened.store.change_registry(|writer| {
         let present = writer.reader.signing_keys()?;

@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::arguments::Invocation;
-use super::output::{Failure, Outcome, note};
+use super::output::{CommandResult, Failure, note};
 use gatepost_protocol::audit::audit_chain::COMMAND;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_server::app;
@@ -42,63 +42,66 @@ pub(super) fn await_everywhere() {
 }
 
 /// The settings and the database that they name.
-pub(super) struct Opened {
+pub(super) struct OpenDatabase {
     pub(super) config: Config,
     pub(super) store: Store,
 }
 
 /// The same with an installation in it, for which this program and these settings fit.
 pub(super) struct Operator {
-    pub(super) opened: Opened,
+    pub(super) database: OpenDatabase,
     pub(super) installation: Installation,
 }
 
 impl Deref for Operator {
-    type Target = Opened;
+    type Target = OpenDatabase;
 
-    fn deref(&self) -> &Opened {
-        &self.opened
+    fn deref(&self) -> &OpenDatabase {
+        &self.database
     }
 }
 
 impl Operator {
-    pub(super) fn open(invocation: &Invocation) -> Outcome<Operator> {
-        let opened = Opened::open(invocation)?;
-        migrate::check_level(&opened.store)?;
-        let found = installation::find(&opened.store)?;
+    pub(super) fn open(invocation: &Invocation) -> CommandResult<Operator> {
+        let database = OpenDatabase::open(invocation)?;
+        migrate::check_level(&database.store)?;
+        let found = installation::find(&database.store)?;
         let installation =
             found.ok_or_else(|| Failure::refused("no installation: run `gatepost migrate`"))?;
-        installation::check_issuer(&installation, opened.config.base_url.as_str())
+        installation::check_issuer(&installation, database.config.base_url.as_str())
             .map_err(|moved| Failure::Configuration(moved.to_string()))?;
         if names_people(invocation) {
             installation::check_lowering(&installation)?;
         }
-        opened.store.clock().adjust(opened.now()?, Duration::ZERO);
+        database
+            .store
+            .clock()
+            .adjust(database.now()?, Duration::ZERO);
         Ok(Operator {
-            opened,
+            database,
             installation,
         })
     }
 
     /// What the installation's own secrets are derived from.
-    pub(super) fn derived(&self) -> Outcome<DerivedKeys> {
+    pub(super) fn derived(&self) -> CommandResult<DerivedKeys> {
         let Installation { id, issuer, .. } = &self.installation;
         Ok(self.master_secret()?.derive(id, issuer))
     }
 
-    pub(super) fn unchecked_sealers(&self) -> Outcome<Sealers> {
+    pub(super) fn unchecked_sealers(&self) -> CommandResult<Sealers> {
         Ok(Sealers::new(&self.derived()?))
     }
 
     /// By the master secret of this database: the server could not open what another seals.
-    pub(super) fn sealers(&self) -> Outcome<Sealers> {
+    pub(super) fn sealers(&self) -> CommandResult<Sealers> {
         self.sealers_of(&self.installation)
     }
 }
 
-impl Opened {
+impl OpenDatabase {
     /// Connects to nothing yet.
-    pub(super) fn open(invocation: &Invocation) -> Outcome<Opened> {
+    pub(super) fn open(invocation: &Invocation) -> CommandResult<OpenDatabase> {
         let config = invocation.config()?;
         let of_server = gatepost_server::serve::database_settings(&config);
         let settings = DatabaseSettings {
@@ -112,10 +115,10 @@ impl Opened {
         let store = Store::open_for_operator(&settings, Arc::new(|| end(IN_DOUBT)))
             .map_err(|error| Failure::Configuration(error.to_string()))?;
         heed_signals(store.clone())?;
-        Ok(Opened { config, store })
+        Ok(OpenDatabase { config, store })
     }
 
-    pub(super) fn sealers_of(&self, installation: &Installation) -> Outcome<Sealers> {
+    pub(super) fn sealers_of(&self, installation: &Installation) -> CommandResult<Sealers> {
         let Installation { id, issuer, .. } = installation;
         let sealers = Sealers::new(&self.master_secret()?.derive(id, issuer));
         for key in signing_keys::load(&self.store)?.value {
@@ -133,7 +136,7 @@ impl Opened {
         Ok(sealers)
     }
 
-    pub(super) fn master_secret(&self) -> Outcome<MasterSecret> {
+    pub(super) fn master_secret(&self) -> CommandResult<MasterSecret> {
         let missing = "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, \
                        readable by its owner only";
         let path = self
@@ -145,12 +148,12 @@ impl Opened {
     }
 
     /// For requests of our own, as a server makes them.
-    pub(super) fn outbound(&self) -> Outcome<Outbound> {
+    pub(super) fn outbound(&self) -> CommandResult<Outbound> {
         let ca_file = self.config.ca_file.as_deref();
         Outbound::new(&self.config.outbound_allow, ca_file, 1).map_err(Failure::Configuration)
     }
 
-    pub(super) fn password_hashing(&self) -> Outcome<PasswordHashing> {
+    pub(super) fn password_hashing(&self) -> CommandResult<PasswordHashing> {
         PasswordHashing::new(app::cost(&self.config)).map_err(Failure::Configuration)
     }
 
@@ -160,14 +163,14 @@ impl Opened {
 
     /// What a removal does not find may be gone by an earlier try, whose wait for a standby was cut
     /// off. That is confirmed before the command says that nothing is there.
-    pub(super) fn confirmed<T>(&self, found: Outcome<T>) -> Outcome<T> {
+    pub(super) fn confirmed<T>(&self, found: CommandResult<T>) -> CommandResult<T> {
         if found.is_err() {
             self.store.confirm()?;
         }
         found
     }
 
-    pub(super) fn now(&self) -> Outcome<Instant> {
+    pub(super) fn now(&self) -> CommandResult<Instant> {
         Ok(installation::read(&self.store)?.now)
     }
 }
@@ -177,7 +180,7 @@ const IN_DOUBT: &str = "the database does not answer: it may be done; repeat it"
 
 /// Cancels what the database does for a command that somebody interrupts: it would go on with it,
 /// and hold its locks, for as long as it waits for a standby. The command tells how that ended.
-fn heed_signals(store: Store) -> Outcome {
+fn heed_signals(store: Store) -> CommandResult {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let heeding = thread::Builder::new().name(String::from("signals"));
     heeding.spawn(move || {
@@ -218,7 +221,7 @@ fn names_people(invocation: &Invocation) -> bool {
 pub(super) fn all<T>(
     invocation: &Invocation,
     page: impl Fn(Option<&T>, i64) -> Result<Vec<T>, StoreError>,
-) -> Outcome<Vec<T>> {
+) -> CommandResult<Vec<T>> {
     let enough = invocation
         .limit()?
         .filter(|_| invocation.word().is_none())

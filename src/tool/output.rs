@@ -20,15 +20,15 @@ use gatepost_store::StoreError;
 const MOST_SHOWN: usize = 100;
 
 /// What a command answers, or why it fails.
-pub(super) type Outcome<T = ()> = Result<T, Failure>;
+pub(super) type CommandResult<T = ()> = Result<T, Failure>;
 
 /// Fails: what was asked for is not done.
-pub(super) fn refuse<T>(why: impl Into<String>) -> Outcome<T> {
+pub(super) fn refuse<T>(why: impl Into<String>) -> CommandResult<T> {
     Err(Failure::Refused(why.into()))
 }
 
 /// Fails: something else must be typed.
-pub(super) fn misuse<T>(rule: impl Into<String>) -> Outcome<T> {
+pub(super) fn misuse<T>(rule: impl Into<String>) -> CommandResult<T> {
     Err(Failure::Usage(rule.into()))
 }
 
@@ -119,7 +119,7 @@ impl From<io::Error> for Failure {
 }
 
 /// Prints a result. A reader that closed its end early is no failure.
-pub(super) fn say(text: impl AsRef<str>) -> Outcome {
+pub(super) fn say(text: impl AsRef<str>) -> CommandResult {
     match write(text.as_ref()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
         Ok(()) | Err(_) => Ok(()),
@@ -128,7 +128,7 @@ pub(super) fn say(text: impl AsRef<str>) -> Outcome {
 
 /// Prints what cannot be had again. To be called before the commit of what it belongs to, which a
 /// failure undoes: one is also that the reader is gone.
-pub(super) fn only_copy(text: &str) -> Outcome {
+pub(super) fn only_copy(text: &str) -> CommandResult {
     write(text).map_err(|error| unwritten(&error))
 }
 
@@ -151,7 +151,7 @@ pub(super) fn note(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-pub(super) fn pretty(value: &Value) -> Outcome<String> {
+pub(super) fn pretty(value: &Value) -> CommandResult<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
 }
 
@@ -165,11 +165,11 @@ pub(super) fn wants_colours() -> bool {
 }
 
 /// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
-pub(super) fn object(json: bool, value: &Value) -> Outcome {
+pub(super) fn object(json: bool, value: &Value) -> CommandResult {
     if json {
-        return say(&pretty(value)?);
+        return say(pretty(value)?);
     }
-    say(&members_of(value))
+    say(members_of(value))
 }
 
 pub(super) fn members_of(value: &Value) -> String {
@@ -208,12 +208,12 @@ pub(super) fn list(
     invocation: &Invocation,
     columns: &[(&str, &str)],
     mut objects: Vec<Value>,
-) -> Outcome {
+) -> CommandResult {
     let word = invocation.word().unwrap_or_default().to_lowercase();
     objects.retain(|object| holds(object, &word));
     objects.truncate(invocation.limit()?.unwrap_or(usize::MAX));
     if invocation.has("--json") {
-        return say(&pretty(&json!(objects))?);
+        return say(pretty(&json!(objects))?);
     }
     let headings = columns.iter().map(|(heading, _)| String::from(*heading));
     let mut rows = Vec::new();
@@ -245,7 +245,7 @@ fn cell(object: &Value, place: &str) -> String {
     }
 }
 
-pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Outcome {
+pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> CommandResult {
     let mut shown: Vec<Vec<String>> = Vec::new();
     for row in [headings].into_iter().chain(rows) {
         shown.push(row.iter().map(|cell| printable(cell)).collect());
@@ -257,7 +257,7 @@ pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> Outcome {
         let cells: Vec<String> = row.iter().zip(&widths).map(pad).collect();
         lines.push(cells.join("  ").trim_end().to_owned());
     }
-    say(&lines.join("\n"))
+    say(lines.join("\n"))
 }
 
 /// Of each column, in characters.
@@ -308,13 +308,13 @@ pub(super) fn findings(
     text: &str,
     member: &str,
     value: Value,
-) -> Outcome {
+) -> CommandResult {
     if json {
         let told: Vec<Value> = findings.iter().map(told).collect();
-        say(&pretty(&json!({"findings": told, member: value}))?)?;
+        say(pretty(&json!({"findings": told, member: value}))?)?;
     } else {
         let told: Vec<String> = findings.iter().map(sentence).collect();
-        say(&(told.join("\n") + text))?;
+        say(told.join("\n") + text)?;
     }
     if has(findings, Verdict::Broken) {
         refuse(format!("{} cannot work as it is", in_text(name)))

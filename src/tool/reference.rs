@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::arguments::{Invocation, named};
 use super::command::{self, COMMANDS, Command, fill};
-use super::output::{Failure, Outcome, say};
+use super::output::{CommandResult, Failure, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::{catalogue, client, provider, user};
 use gatepost_protocol::words::reason::Reason;
@@ -252,7 +252,7 @@ fn plain(markdown: &str) -> String {
 }
 
 /// `gatepost help`: about a topic, a command, or anything that has a row of its own.
-pub(super) fn help(words: &[String]) -> Outcome {
+pub(super) fn help(words: &[String]) -> CommandResult {
     let topics = Topic::all();
     let Some(word) = words.first() else {
         command::help(words)?;
@@ -275,7 +275,7 @@ pub(super) fn help(words: &[String]) -> Outcome {
     }
 }
 
-fn list(topics: &[Topic]) -> Outcome {
+fn list(topics: &[Topic]) -> CommandResult {
     let mut names = vec![""];
     names.extend(topics.iter().map(|topic| topic.name));
     let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
@@ -293,7 +293,7 @@ fn no_help(word: &str, topics: &[Topic]) -> Failure {
 }
 
 /// `gatepost reference DIRECTORY`: writes the pages of `docs/reference`.
-pub(super) fn write(invocation: &Invocation) -> Outcome {
+pub(super) fn write(invocation: &Invocation) -> CommandResult {
     let directory = Path::new(invocation.value(0));
     let topics = Topic::all();
     let mut index = String::from(
@@ -315,7 +315,7 @@ pub(super) fn write(invocation: &Invocation) -> Outcome {
     write_page(directory, "README", &index)
 }
 
-fn write_page(directory: &Path, name: &str, text: &str) -> Outcome {
+fn write_page(directory: &Path, name: &str, text: &str) -> CommandResult {
     fs::write(directory.join(format!("{name}.md")), text)
         .map_err(|error| Failure::Refused(format!("{}: {error}", directory.join(name).display())))
 }

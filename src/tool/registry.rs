@@ -13,7 +13,7 @@ use self::progress::Progress;
 use super::arguments::Invocation;
 use super::input::{asks, confirm, unread, utf8};
 use super::operator::Operator;
-use super::output::{self, Failure, Outcome, misuse, printable, refuse, say};
+use super::output::{self, CommandResult, Failure, misuse, printable, refuse, say};
 use gatepost_protocol::registration::{self, ObjectKind};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
@@ -27,7 +27,7 @@ use gatepost_store::registry_writer::RegistryWriter;
 const EXIT_CHANGES: u8 = 3;
 
 /// Prints what `apply` would do, and does nothing.
-pub(super) fn plan(invocation: &Invocation) -> Outcome<ExitCode> {
+pub(super) fn plan(invocation: &Invocation) -> CommandResult<ExitCode> {
     logging::start_plainly();
     let json = invocation.has("--json");
     let (text, is_empty) = planned(invocation, |plan| {
@@ -38,7 +38,7 @@ pub(super) fn plan(invocation: &Invocation) -> Outcome<ExitCode> {
         };
         Ok((text, plan.changes.is_empty()))
     })?;
-    say(&text)?;
+    say(text)?;
     Ok(if is_empty {
         ExitCode::SUCCESS
     } else {
@@ -46,7 +46,7 @@ pub(super) fn plan(invocation: &Invocation) -> Outcome<ExitCode> {
     })
 }
 
-pub(super) fn apply(invocation: &Invocation) -> Outcome {
+pub(super) fn apply(invocation: &Invocation) -> CommandResult {
     // Asked before the change begins: nobody else waits for the answer.
     if invocation.has("--prune") && asks(invocation) {
         let removed = planned(invocation, |plan| Ok(removals(plan)))?;
@@ -71,7 +71,7 @@ pub(super) fn apply(invocation: &Invocation) -> Outcome {
             Ok(report(invocation, plan))
         })
     })?;
-    say(&report)
+    say(report)
 }
 
 fn removals(plan: &Plan<'_>) -> Vec<String> {
@@ -93,7 +93,7 @@ fn perform(
     registrar: &Registrar<'_>,
     writer: &mut RegistryWriter<'_>,
     plan: &Plan<'_>,
-) -> Outcome {
+) -> CommandResult {
     if plan.changes.is_empty() {
         return Ok(writer.confirm()?);
     }
@@ -133,7 +133,10 @@ fn done(change: &PlannedChange<'_>) -> String {
 }
 
 /// Tells `tell` what the document that FILE names would change.
-fn planned<T>(invocation: &Invocation, tell: impl FnOnce(&Plan<'_>) -> Outcome<T>) -> Outcome<T> {
+fn planned<T>(
+    invocation: &Invocation,
+    tell: impl FnOnce(&Plan<'_>) -> CommandResult<T>,
+) -> CommandResult<T> {
     with_document(invocation, |_, registrar, document| {
         let prunes = invocation.has("--prune");
         registrar.planned(document, prunes, |plan, _| tell(plan))
@@ -143,8 +146,8 @@ fn planned<T>(invocation: &Invocation, tell: impl FnOnce(&Plan<'_>) -> Outcome<T
 /// Reads the document that FILE names, and opens what it is compared with.
 fn with_document<T>(
     invocation: &Invocation,
-    act: impl FnOnce(&Operator, &Registrar<'_>, Value) -> Outcome<T>,
-) -> Outcome<T> {
+    act: impl FnOnce(&Operator, &Registrar<'_>, Value) -> CommandResult<T>,
+) -> CommandResult<T> {
     let document = read(invocation.value(0), u64::MAX, registration::walker::parse)?;
     let operator = Operator::open(invocation)?;
     let sealers = operator.sealers()?;
@@ -167,7 +170,7 @@ pub(super) fn read(
     file: &str,
     most: u64,
     parse: impl FnOnce(&str) -> Result<Value, String>,
-) -> Outcome<Value> {
+) -> CommandResult<Value> {
     let name = called(file);
     let text = text_of(file, most)?;
     if text.trim().is_empty() {
@@ -191,7 +194,7 @@ pub(super) fn called(file: &str) -> String {
 }
 
 /// The same as text, without a byte order mark.
-pub(super) fn text_of(file: &str, most: u64) -> Outcome<String> {
+pub(super) fn text_of(file: &str, most: u64) -> CommandResult<String> {
     let name = called(file);
     if file.is_empty() {
         return misuse("FILE is an empty name; - is standard input");
@@ -219,7 +222,7 @@ pub(super) fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn export(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn export(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let document = operator.store.read_registry(|reader| {
         let registered = comparison::registered(reader, None)?;
         let mut users = comparison::all_users(reader)?;
@@ -228,7 +231,7 @@ pub(super) fn export(invocation: &Invocation, operator: &Operator) -> Outcome {
         }
         Ok::<_, Failure>(exported::document(&registered, &users))
     })?;
-    say(&output::pretty(&document)?)
+    say(output::pretty(&document)?)
 }
 
 const MOST_LISTED: usize = 100;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::arguments::Invocation;
 use super::operator::Operator;
-use super::output::{self, Failure, Outcome, refuse, say};
+use super::output::{self, CommandResult, Failure, refuse, say};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::web_url::WebUrl;
@@ -14,7 +14,7 @@ use gatepost_store::catalogue;
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// Prints the document that says where tokens for a resource are given out.
-pub(super) fn metadata(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn metadata(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let name = invocation.value(0);
     let catalogue = read_catalogue(catalogue::load(&operator.store)?.value)?;
     if !catalogue.resources.contains_key(name) {
@@ -45,7 +45,7 @@ pub(super) fn metadata(invocation: &Invocation, operator: &Operator) -> Outcome 
         "scopes_supported": scopes,
     });
     if invocation.has("--json") {
-        return say(&output::pretty(&document)?);
+        return say(output::pretty(&document)?);
     }
     let path = path(&url);
     let query = url.query.map(|query| format!("?{query}"));

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
-use super::output::{self, Failure, Outcome, refuse, say};
+use super::output::{self, CommandResult, Failure, refuse, say};
 use crate::statements::sealed_factors::{self, ResealedFactor};
 use gatepost_protocol::keys::key_schedule::{KeySeasons, current};
 use gatepost_protocol::words::client::SigningAlgorithm;
@@ -185,7 +185,11 @@ impl Sealed {
 }
 
 /// Everything that is sealed; refused where there is any that does not open.
-fn all_open(writer: &mut RegistryWriter<'_>, from: &Sealers, to: &Sealers) -> Outcome<Vec<Sealed>> {
+fn all_open(
+    writer: &mut RegistryWriter<'_>,
+    from: &Sealers,
+    to: &Sealers,
+) -> CommandResult<Vec<Sealed>> {
     let all = Sealed::all(writer)?;
     let lost: Vec<String> = all
         .iter()
@@ -209,7 +213,7 @@ pub(super) fn reseal(
     writer: &mut RegistryWriter<'_>,
     from: &Sealers,
     to: &Sealers,
-) -> Outcome<(u64, u64)> {
+) -> CommandResult<(u64, u64)> {
     let mut moved = 0;
     let mut current = 0;
     for one in all_open(writer, from, to)? {
@@ -228,7 +232,7 @@ pub(super) fn reseal(
 fn stale_factors(
     writer: &mut RegistryWriter<'_>,
     sealers: &Sealers,
-) -> Outcome<Vec<ResealedFactor>> {
+) -> CommandResult<Vec<ResealedFactor>> {
     let mut stale = Vec::new();
     for one in all_open(writer, sealers, sealers)? {
         let Holder::Factor(sub, factor) = &one.of else {
@@ -245,11 +249,11 @@ fn stale_factors(
     Ok(stale)
 }
 
-pub(super) fn generate(_: &Invocation) -> Outcome {
-    say(&master::generate())
+pub(super) fn generate(_: &Invocation) -> CommandResult {
+    say(master::generate())
 }
 
-pub(super) fn rotate(_: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn rotate(_: &Invocation, operator: &Operator) -> CommandResult {
     let sealers = operator.unchecked_sealers()?;
     let store = &operator.store;
     // Processes serve meanwhile: they replace factors, and sign people in by them. So factors are
@@ -283,7 +287,7 @@ people sign in again, or\napplications ask again. \
 Access tokens that are JWTs stay good until they expire. Passwords, sessions and consents stay.";
 
 /// The master secret is lost.
-pub(super) fn reset(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn reset(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let sealers = operator.unchecked_sealers()?;
     let lost = lost(operator, &sealers)?;
     if lost.is_empty() {
@@ -308,7 +312,7 @@ pub(super) fn reset(invocation: &Invocation, operator: &Operator) -> Outcome {
 }
 
 /// Names everything that does not open.
-pub(super) fn lost(operator: &Operator, sealers: &Sealers) -> Outcome<Vec<String>> {
+pub(super) fn lost(operator: &Operator, sealers: &Sealers) -> CommandResult<Vec<String>> {
     operator.store.change_registry(|writer| {
         let mut names = Vec::new();
         for one in Sealed::all(writer)? {
@@ -325,7 +329,7 @@ fn drop_lost(
     sealers: &Sealers,
     seasons: &KeySeasons,
     now: Instant,
-) -> Outcome<Vec<String>> {
+) -> CommandResult<Vec<String>> {
     let mut lines = Vec::new();
     for one in Sealed::all(writer)? {
         if one.opened(sealers).is_some() {
@@ -350,7 +354,7 @@ fn end(
     row: &SigningKeyRow,
     seasons: &KeySeasons,
     now: Instant,
-) -> Outcome {
+) -> CommandResult {
     if now <= row.times.activates_at {
         writer.remove_signing_key(&row.kid)?;
     } else if now < row.times.retires_at {
@@ -366,7 +370,7 @@ fn make_missing_keys(
     sealer: &Sealer,
     seasons: &KeySeasons,
     now: Instant,
-) -> Outcome<Vec<String>> {
+) -> CommandResult<Vec<String>> {
     let scheduled = key_keeping::scheduled(&writer.reader.signing_keys()?);
     let mut made = Vec::new();
     for algorithm in SigningAlgorithm::ALL {

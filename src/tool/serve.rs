@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use super::arguments::Invocation;
-use super::output::{Failure, Outcome};
+use super::output::{CommandResult, Failure};
 use gatepost_server::config::cause;
 use gatepost_server::serve::started_by;
 
@@ -16,7 +16,7 @@ const SERVER: &str = "gatepostd";
 
 /// Returns only where that fails, with exit code 1: a service manager tries again, and heals the
 /// moment in which an upgrade has written one of the two programs.
-pub(super) fn run(invocation: &Invocation) -> Outcome<ExitCode> {
+pub(super) fn run(invocation: &Invocation) -> CommandResult<ExitCode> {
     let mut told = None;
     for program in candidates() {
         let failed = Command::new(&program).args(&invocation.arguments).exec();

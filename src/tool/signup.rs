@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::mail;
 use super::operator::Operator;
-use super::output::{self, Failure, Outcome, misuse, refuse, say, time};
+use super::output::{self, CommandResult, Failure, misuse, refuse, say, time};
 use super::user::is_tenant;
 use gatepost_protocol::login::sign_up::{SignUpId, text};
 use gatepost_protocol::registration::timestamp;
@@ -23,7 +23,7 @@ use gatepost_store::sign_up_links::{self, SignUpLink};
 
 const LONGEST: u64 = 366 * 86_400;
 
-pub(super) fn make(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn make(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let why = "whoever makes an account proves an address by a letter";
     mail::mail_server(&operator.config, why)?;
     // Another master secret than the server's would make a link that it does not know.
@@ -39,20 +39,20 @@ pub(super) fn make(invocation: &Invocation, operator: &Operator) -> Outcome {
     let expires_at = time(link.expires_at);
     if invocation.has("--json") {
         let told = json!({"link": address, "id": name(&link.id), "expires_at": expires_at});
-        say(&told.to_string())
+        say(told.to_string())
     } else {
-        say(&address)
+        say(address)
     }
 }
 
-fn address(operator: &Operator, link: &SignUpLink) -> Outcome<String> {
+fn address(operator: &Operator, link: &SignUpLink) -> CommandResult<String> {
     let tag = Mac::new(&operator.derived()?, Purpose::SignUpLink).tag(&[&link.id]);
     let base = operator.config.base_url.as_str();
     Ok(format!("{base}/join?l={}", text(&link.id, &tag)))
 }
 
 /// The link that the options describe.
-fn described(operator: &Operator, invocation: &Invocation) -> Outcome<SignUpLink> {
+fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<SignUpLink> {
     let uses = invocation.option("--uses").unwrap_or_default().parse();
     let uses = uses.ok().filter(|uses| (1..=100_000).contains(uses));
     let lifetime = invocation.option("--for").and_then(timestamp::seconds);
@@ -95,7 +95,7 @@ fn described(operator: &Operator, invocation: &Invocation) -> Outcome<SignUpLink
     })
 }
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let now = operator.now()?;
     let found = sign_up_links::list(&operator.store)?;
     let columns = [
@@ -112,7 +112,7 @@ pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
     output::list(invocation, &columns, rows)
 }
 
-pub(super) fn end(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let typed = invocation.value(0);
     let found = sign_up_links::list(&operator.store)?;
     let Some(found) = found.iter().find(|link| name(&link.id) == typed) else {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use super::operator::{Operator, all};
-use super::output::{self, Failure, Outcome, misuse, refuse, say};
+use super::output::{self, CommandResult, Failure, misuse, refuse, say};
 use super::{idp, input, mail};
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::password::SignInWith;
@@ -22,7 +22,7 @@ use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::users::{self, UserRow};
 use gatepost_store::{StoreError, catalogue, consents, grants, linked_identities, sessions};
 
-pub(super) fn add(invocation: &Invocation) -> Outcome {
+pub(super) fn add(invocation: &Invocation) -> CommandResult {
     let claims = match invocation.option("--claims") {
         None => json!({}),
         Some(text) => serde_json::from_str(text)
@@ -103,7 +103,7 @@ pub(super) fn not_added(error: StoreError) -> Failure {
 }
 
 /// Nobody is added to whom the letter could not go.
-fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -> Outcome {
+fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -> CommandResult {
     if !invocation.has("--invite") {
         return misuse("--mail goes with --invite");
     }
@@ -112,7 +112,7 @@ fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -
 }
 
 /// By the rules of a document.
-pub(super) fn judged(described: &Value) -> Outcome<UserEntry> {
+pub(super) fn judged(described: &Value) -> CommandResult<UserEntry> {
     registration::stored(described, "", registration::user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))
@@ -123,7 +123,7 @@ pub(super) fn new_subject() -> Subject {
     Subject::of_random(random::bytes())
 }
 
-fn hashed_password(operator: &Operator) -> Outcome<SecretText> {
+fn hashed_password(operator: &Operator) -> CommandResult<SecretText> {
     let password = input::new_password(&PasswordRules::new(&operator.config))?;
     operator
         .password_hashing()?
@@ -132,7 +132,7 @@ fn hashed_password(operator: &Operator) -> Outcome<SecretText> {
         .map_err(Failure::Refused)
 }
 
-pub(super) fn password(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn password(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let username = invocation.value(0);
     let user = named(operator, invocation, username)?;
     if user.username.is_none() {
@@ -156,7 +156,7 @@ pub(super) fn named(
     operator: &Operator,
     invocation: &Invocation,
     username: &str,
-) -> Outcome<UserRow> {
+) -> CommandResult<UserRow> {
     let tenant = invocation.option("--tenant").map(TenantName::new);
     let found = users::find_for_sign_in(
         &operator.store,
@@ -174,7 +174,10 @@ pub(super) fn named(
     found.ok_or_else(|| missing(username))
 }
 
-pub(super) fn chosen(operator: &Operator, invocation: &Invocation) -> Outcome<Option<Subject>> {
+pub(super) fn chosen(
+    operator: &Operator,
+    invocation: &Invocation,
+) -> CommandResult<Option<Subject>> {
     let username = invocation.option("--user");
     if username.is_none() && invocation.option("--tenant").is_some() {
         return misuse("--tenant says where to look for --user: give both");
@@ -192,7 +195,7 @@ fn missing(username: &str) -> Failure {
     ))
 }
 
-pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
     if !users::revoke(
         &operator.store,
@@ -207,7 +210,7 @@ pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> Outcome {
     ))
 }
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let mut found = all(invocation, |last: Option<&UserRow>, most| {
         users::list(
             &operator.store,
@@ -237,7 +240,7 @@ fn shown(user: &UserRow) -> Value {
     })
 }
 
-pub(super) fn show(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(super) fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;
@@ -258,7 +261,7 @@ pub(super) fn show(invocation: &Invocation, operator: &Operator) -> Outcome {
 
 /// Each with the providers that are registered with its issuer now: the name that it was linked
 /// under may stand for another one since.
-fn told_identities(operator: &Operator, sub: &Subject) -> Outcome<Value> {
+fn told_identities(operator: &Operator, sub: &Subject) -> CommandResult<Value> {
     let identities = linked_identities::of_user(&operator.store, sub)?;
     let providers = idp::known(operator)?;
     let mut told = Vec::new();
@@ -277,7 +280,7 @@ fn told_identities(operator: &Operator, sub: &Subject) -> Outcome<Value> {
     Ok(Value::Array(told))
 }
 
-fn told_consents(operator: &Operator, sub: &Subject) -> Outcome<Value> {
+fn told_consents(operator: &Operator, sub: &Subject) -> CommandResult<Value> {
     let mut told = Vec::new();
     for (client_id, row) in consents::list_of_user(&operator.store, sub)? {
         told.push(json!({

@@ -67,8 +67,8 @@ impl Moving<'_> {
         Ok(claims)
     }
 
-    /// Attributes become claims. Some realms let people write them themselves: they must not say what
-    /// Keycloak would.
+    /// Attributes become claims. Some realms let people write them themselves: they must not say
+    /// what Keycloak would.
     fn attributes(&mut self) -> Read<ImportedObject> {
         let mut claims = ImportedObject::default();
         let Some(attributes) = self.row.nested("attributes")? else {
@@ -94,8 +94,8 @@ impl Moving<'_> {
             let value = self.to.attributes.value(name, &values);
             if values.len() > 1 && !value.is_array() {
                 let line = format!(
-                    "attribute {name} has several values: the claim is the first of them, as there. \
-                 A claim that has all needs a mapper with multivalued"
+                    "attribute {name} has several values: the claim is the first of them, as \
+                     there. A claim that has all needs a mapper with multivalued"
                 );
                 self.note(line);
             }
@@ -148,7 +148,7 @@ impl Moving<'_> {
             (None, Some(hash)) => self.set("password_hash", hash),
             (None, None) => self.note(
                 "the password is left out: its hash has a form or a cost that is not taken here. \
-             Run `gatepost user invite`",
+                 Run `gatepost user invite`",
             ),
         }
         Ok(())

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Inside, Nonces};
 use crate::healthcheck;
-use crate::output::{Failure, Outcome};
+use crate::output::{CommandResult, Failure};
 use gatepost_protocol::discovery::{CONFIGURATION_PATH, TOKEN_PATH, USERINFO_PATH};
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::words::forwarded::{Cidr, is_trusted, source};
@@ -46,7 +46,7 @@ pub(super) fn examine(
     config: &Config,
     inside: Option<Inside>,
     findings: &mut Vec<Finding>,
-) -> Outcome {
+) -> CommandResult {
     let visitor = Visitor::new(config)?;
     let document = visitor.discover()?;
     findings.push(Finding::fine(format!(
@@ -68,7 +68,7 @@ pub(super) fn examine(
 }
 
 impl Visitor<'_> {
-    fn new(config: &Config) -> Outcome<Visitor<'_>> {
+    fn new(config: &Config) -> CommandResult<Visitor<'_>> {
         let base = config.base_url.as_str();
         let url = WebUrl::parse(base).map_err(Failure::refused)?;
         // Our own name may lead to a private address.
@@ -118,7 +118,7 @@ impl Visitor<'_> {
         ))
     }
 
-    fn discover(&self) -> Outcome<OutboundAnswer> {
+    fn discover(&self) -> CommandResult<OutboundAnswer> {
         let document = match self.ask(CONFIGURATION_PATH, &[]) {
             Ok(document) => document,
             Err(error) => return Err(self.unreachable(&error.to_string())),
@@ -143,7 +143,7 @@ impl Visitor<'_> {
         }))
     }
 
-    fn judge_tls(&self, document: &OutboundAnswer, findings: &mut Vec<Finding>) -> Outcome {
+    fn judge_tls(&self, document: &OutboundAnswer, findings: &mut Vec<Finding>) -> CommandResult {
         let host = self.url.host.trim_matches(['[', ']']);
         let port = self.url.port.unwrap_or(443);
         let days = days_left(host, port, self.config.ca_file.as_deref(), 90);
@@ -179,7 +179,7 @@ impl Visitor<'_> {
         }
     }
 
-    fn judge_bodies(&self, findings: &mut Vec<Finding>) -> Outcome {
+    fn judge_bodies(&self, findings: &mut Vec<Finding>) -> CommandResult {
         let address = format!("{}{TOKEN_PATH}", self.base);
         let small = OutboundRequest::post_form(&address, &[("doctor", "")]);
         let small = self.outbound.send_to_ourselves(&small);

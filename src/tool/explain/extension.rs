@@ -208,7 +208,7 @@ fn of_another(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
         ("grant_type", GrantType::JwtBearer.as_str()),
         ("assertion", text),
     ];
-    grant(app, sender, &Parameters::from_pairs(form.into_iter()))
+    grant(app, sender, &Parameters::from_pairs(form))
 }
 
 /// We signed it, so we wrote these claims.

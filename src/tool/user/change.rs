@@ -6,7 +6,7 @@ use super::{judged, missing, named};
 use crate::arguments::Invocation;
 use crate::input;
 use crate::operator::Operator;
-use crate::output::{self, Failure, Outcome, misuse, note, refuse, say};
+use crate::output::{self, CommandResult, Failure, misuse, note, refuse, say};
 use crate::statements::user_names;
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::ObjectKind;
@@ -33,8 +33,8 @@ use gatepost_store::{
 
 fn change<T>(
     invocation: &Invocation,
-    change: impl FnOnce(&mut RegistryWriter<'_>, UserRow) -> Outcome<T>,
-) -> Outcome<T> {
+    change: impl FnOnce(&mut RegistryWriter<'_>, UserRow) -> CommandResult<T>,
+) -> CommandResult<T> {
     let operator = Operator::open(invocation)?;
     let username = invocation.value(0);
     let tenant = invocation.option("--tenant").map(TenantName::new);
@@ -45,7 +45,7 @@ fn change<T>(
 }
 
 /// The password stays what it is meanwhile.
-fn write(writer: &mut RegistryWriter<'_>, user: UserRow, detail: Value) -> Outcome<UserRow> {
+fn write(writer: &mut RegistryWriter<'_>, user: UserRow, detail: Value) -> CommandResult<UserRow> {
     let user = UserRow {
         password_hash: None,
         ..user
@@ -57,7 +57,7 @@ fn write(writer: &mut RegistryWriter<'_>, user: UserRow, detail: Value) -> Outco
 }
 
 /// Or disables.
-pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> Outcome {
+pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> CommandResult {
     let text = change(invocation, |writer, user| {
         if user.enabled == enabled {
             writer.confirm()?;
@@ -73,11 +73,11 @@ pub(crate) fn enable(invocation: &Invocation, enabled: bool) -> Outcome {
         };
         Ok(format!("{} {done}", user.designation()))
     })?;
-    say(&text)
+    say(text)
 }
 
 /// Lists them, or removes one or all.
-pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
     let all = authenticators::list(&operator.store, &user.sub, true)?;
     let (codes, factors): (Vec<_>, Vec<_>) = all
@@ -124,7 +124,7 @@ pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> Outcome {
     ))
 }
 
-fn list_factors(invocation: &Invocation, factors: &[Authenticator], codes: usize) -> Outcome {
+fn list_factors(invocation: &Invocation, factors: &[Authenticator], codes: usize) -> CommandResult {
     let mut rows: Vec<Value> = factors.iter().map(shown).collect();
     if codes > 0 {
         let name = format!("{codes} left");
@@ -150,7 +150,7 @@ fn shown(factor: &Authenticator) -> Value {
     })
 }
 
-pub(crate) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
+pub(crate) fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = operator.confirmed(named(operator, invocation, invocation.value(0)))?;
     let name = user.designation();
     let sub = &user.sub;
@@ -164,10 +164,10 @@ pub(crate) fn remove(invocation: &Invocation, operator: &Operator) -> Outcome {
     say(format!("removed {name}; sub {sub} is never given again"))
 }
 
-pub(crate) fn set(invocation: &Invocation) -> Outcome {
+pub(crate) fn set(invocation: &Invocation) -> CommandResult {
     let wanted = wanted_claims(&invocation.values_from(1))?;
     let text = change(invocation, |writer, user| set_claims(writer, user, wanted))?;
-    say(&text)
+    say(text)
 }
 
 /// Answers what to tell.
@@ -175,7 +175,7 @@ fn set_claims(
     writer: &mut RegistryWriter<'_>,
     mut user: UserRow,
     wanted: Vec<(String, Option<Value>)>,
-) -> Outcome<String> {
+) -> CommandResult<String> {
     let verified = unsaid_verification(&user, &wanted);
     let verified = verified.map(|value| (String::from("email_verified"), Some(value)));
     let changes = put_claims(&mut user, wanted.into_iter().chain(verified));
@@ -229,7 +229,7 @@ fn put_claims(
 }
 
 /// Name and value of each, judged by the rules of a document; `None` takes a claim away.
-fn wanted_claims(typed: &[&str]) -> Outcome<Vec<(String, Option<Value>)>> {
+fn wanted_claims(typed: &[&str]) -> CommandResult<Vec<(String, Option<Value>)>> {
     let mut wanted = Vec::new();
     for assignment in typed {
         let Some((name, text)) = assignment.split_once('=') else {
@@ -255,7 +255,7 @@ fn wanted_claims(typed: &[&str]) -> Outcome<Vec<(String, Option<Value>)>> {
     Ok(wanted)
 }
 
-pub(crate) fn role(invocation: &Invocation) -> Outcome {
+pub(crate) fn role(invocation: &Invocation) -> CommandResult {
     let added = invocation.every("--add");
     let removed = invocation.every("--remove");
     if let Some(role) = added
@@ -280,7 +280,7 @@ fn change_roles(
     mut user: UserRow,
     added: &[&str],
     removed: &[&str],
-) -> Outcome<Vec<String>> {
+) -> CommandResult<Vec<String>> {
     let before: Vec<String> = roles_of(&user.claims)
         .into_iter()
         .map(str::to_owned)
@@ -316,7 +316,7 @@ fn roles_after(before: &[String], added: &[&str], removed: &[&str]) -> Vec<Strin
     roles
 }
 
-fn identity(invocation: &Invocation) -> Outcome<Identity> {
+fn identity(invocation: &Invocation) -> CommandResult<Identity> {
     Ok(Identity {
         issuer: required(invocation, "--issuer")?,
         subject: required(invocation, "--subject")?,
@@ -324,7 +324,7 @@ fn identity(invocation: &Invocation) -> Outcome<Identity> {
 }
 
 /// What `commands.txt` says of an option stands in its refusal.
-fn required(invocation: &Invocation, name: &str) -> Outcome<String> {
+fn required(invocation: &Invocation, name: &str) -> CommandResult<String> {
     if let Some(text) = invocation.option(name)
         && !text.is_empty()
         && is_possible_subject(text)
@@ -337,7 +337,7 @@ fn required(invocation: &Invocation, name: &str) -> Outcome<String> {
     misuse(format!("{name} is required: {meaning}"))
 }
 
-pub(crate) fn link(invocation: &Invocation) -> Outcome {
+pub(crate) fn link(invocation: &Invocation) -> CommandResult {
     let identity = identity(invocation)?;
     let operator = Operator::open(invocation)?;
     check_issuer(&operator, &identity.issuer)?;
@@ -358,7 +358,7 @@ pub(crate) fn link(invocation: &Invocation) -> Outcome {
     }
 }
 
-pub(crate) fn unlink(invocation: &Invocation) -> Outcome {
+pub(crate) fn unlink(invocation: &Invocation) -> CommandResult {
     let identity = identity(invocation)?;
     let operator = Operator::open(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
@@ -377,7 +377,7 @@ pub(crate) fn unlink(invocation: &Invocation) -> Outcome {
 }
 
 /// Links to an issuer that nobody is registered with would only wait for a mistake.
-fn check_issuer(operator: &Operator, issuer: &str) -> Outcome {
+fn check_issuer(operator: &Operator, issuer: &str) -> CommandResult {
     let entries = catalogue::load(&operator.store)?.value.entries;
     let vouching = entries.iter().filter(|entry| {
         matches!(

@@ -13,7 +13,7 @@ use super::named;
 use crate::arguments::Invocation;
 use crate::mail;
 use crate::operator::Operator;
-use crate::output::{self, Failure, Outcome, misuse, refuse, say};
+use crate::output::{self, CommandResult, Failure, misuse, refuse, say};
 use crate::registry;
 use gatepost_protocol::login::mail_link::{self, MailLink, address_hash};
 use gatepost_protocol::login::passkey;
@@ -46,7 +46,7 @@ pub(crate) struct LinkMaker<'o> {
 }
 
 impl LinkMaker<'_> {
-    fn new<'o>(operator: &'o Operator, invocation: &Invocation) -> Outcome<LinkMaker<'o>> {
+    fn new<'o>(operator: &'o Operator, invocation: &Invocation) -> CommandResult<LinkMaker<'o>> {
         let lifetime = lifetime(invocation)?;
         let is_passkey = invocation.has("--passkey");
         let is_mailed = invocation.has("--mail");
@@ -71,7 +71,7 @@ impl LinkMaker<'_> {
         })
     }
 
-    pub(crate) fn link(&self, user: &UserRow) -> Outcome<String> {
+    pub(crate) fn link(&self, user: &UserRow) -> CommandResult<String> {
         let link = PasswordLink {
             user: user.of_link(self.installation_epoch),
             factors: user.factors,
@@ -101,10 +101,11 @@ impl LinkMaker<'_> {
             }
         };
         let end = output::time(self.expires_at);
-        let mut detail = json!({"by": "operator", "expires_at": end});
-        if self.is_mailed {
-            detail["mail"] = json!(true);
-        }
+        let detail = if self.is_mailed {
+            json!({"by": "operator", "expires_at": end, "mail": true})
+        } else {
+            json!({"by": "operator", "expires_at": end})
+        };
         let event = user_event("link_made", &user.sub, detail);
         audit_events::insert(&self.operator.store, &event)?;
         let base_url = self.operator.config.base_url.as_str();
@@ -113,12 +114,12 @@ impl LinkMaker<'_> {
 }
 
 /// For somebody who has no way of their own to sign in.
-pub(crate) fn invite(invocation: &Invocation) -> Outcome {
+pub(crate) fn invite(invocation: &Invocation) -> CommandResult {
     for_one(invocation, false)
 }
 
 /// For those who have one: one of them, or all whom a file names.
-pub(crate) fn reset(invocation: &Invocation) -> Outcome {
+pub(crate) fn reset(invocation: &Invocation) -> CommandResult {
     let names = invocation.option("--from");
     let file = invocation.option("--links");
     match (names, file, invocation.value(0)) {
@@ -130,7 +131,7 @@ pub(crate) fn reset(invocation: &Invocation) -> Outcome {
     }
 }
 
-fn for_one(invocation: &Invocation, is_reset: bool) -> Outcome {
+fn for_one(invocation: &Invocation, is_reset: bool) -> CommandResult {
     let operator = Operator::open(invocation)?;
     let user = named(&operator, invocation, invocation.value(0))?;
     check(invocation, &user, is_reset)?;
@@ -138,7 +139,7 @@ fn for_one(invocation: &Invocation, is_reset: bool) -> Outcome {
 }
 
 /// Whether such a link is for somebody like this.
-fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> Outcome {
+fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> CommandResult {
     let has_a_way = if invocation.has("--passkey") {
         user.has_own_way_in()
     } else {
@@ -152,14 +153,18 @@ fn check(invocation: &Invocation, user: &UserRow, is_reset: bool) -> Outcome {
     refuse(rule)
 }
 
-fn check_can_sign_in(user: &UserRow) -> Outcome {
+fn check_can_sign_in(user: &UserRow) -> CommandResult {
     if user.enabled && user.username.is_some() {
         return Ok(());
     }
     refuse("that user cannot sign in with a password: no user name, or disabled")
 }
 
-pub(super) fn print_link(operator: &Operator, invocation: &Invocation, user: &UserRow) -> Outcome {
+pub(super) fn print_link(
+    operator: &Operator,
+    invocation: &Invocation,
+    user: &UserRow,
+) -> CommandResult {
     check_can_sign_in(user)?;
     check_options(operator, invocation)?;
     let maker = LinkMaker::new(operator, invocation)?;
@@ -169,15 +174,15 @@ pub(super) fn print_link(operator: &Operator, invocation: &Invocation, user: &Us
     let address = maker.link(user)?;
     let end = output::time(maker.expires_at);
     if invocation.has("--json") {
-        say(&json!({"link": address, "expires_at": end}).to_string())
+        say(json!({"link": address, "expires_at": end}).to_string())
     } else {
-        say(&address)
+        say(address)
     }
 }
 
 /// Everybody is looked up first, and all who cannot have a link are told at once. The links stand
 /// in the file alone.
-fn for_many(invocation: &Invocation, names: &str, file: &str) -> Outcome {
+fn for_many(invocation: &Invocation, names: &str, file: &str) -> CommandResult {
     if invocation.has("--mail") {
         return misuse("--mail does not go with --from: the links stand in a file");
     }
@@ -205,7 +210,7 @@ fn all_named(
     operator: &Operator,
     invocation: &Invocation,
     names: BTreeSet<&str>,
-) -> Outcome<Vec<UserRow>> {
+) -> CommandResult<Vec<UserRow>> {
     let mut people = Vec::new();
     let mut seen = BTreeSet::new();
     let mut refusals = String::new();
@@ -225,7 +230,7 @@ fn all_named(
 }
 
 /// Made for its owner alone, and never written over another.
-fn new_file(name: &str) -> Outcome<File> {
+fn new_file(name: &str) -> CommandResult<File> {
     let mut options = OpenOptions::new();
     let made = options.write(true).create_new(true).mode(0o600).open(name);
     made.map_err(|error| {
@@ -235,7 +240,7 @@ fn new_file(name: &str) -> Outcome<File> {
     })
 }
 
-fn check_options(operator: &Operator, invocation: &Invocation) -> Outcome {
+fn check_options(operator: &Operator, invocation: &Invocation) -> CommandResult {
     let is_passkey = invocation.has("--passkey");
     if is_passkey && invocation.has("--enrol") {
         return misuse("--passkey does not go with --enrol");
@@ -246,7 +251,7 @@ fn check_options(operator: &Operator, invocation: &Invocation) -> Outcome {
     Ok(())
 }
 
-pub(super) fn lifetime(invocation: &Invocation) -> Outcome<Duration> {
+pub(super) fn lifetime(invocation: &Invocation) -> CommandResult<Duration> {
     let text = invocation.option("--for").unwrap_or("72h");
     let rule = "--for must be a number with s, m, h or d, as 72h; at most 30d";
     let fits = timestamp::seconds(text).filter(|seconds| (1..=30 * 86_400).contains(seconds));

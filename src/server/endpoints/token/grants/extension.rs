@@ -118,7 +118,7 @@ pub fn handle(
 }
 
 /// What a request asks for, whatever the grant.
-pub struct Asked {
+pub struct AskedScope {
     pub scope: ScopeSet,
     pub tenant: Option<TenantName>,
 }
@@ -128,7 +128,7 @@ pub fn asked(
     request: &ExtensionRequest,
     client: &Client,
     catalogue: &Catalogue,
-) -> Result<Asked, Failure> {
+) -> Result<AskedScope, Failure> {
     let scope = requested_scope(request.scope.as_ref(), client, catalogue)?;
     let words = request
         .parameter("acr_values")
@@ -136,7 +136,7 @@ pub fn asked(
         .split(' ');
     let tenants = words.filter_map(|word| word.strip_prefix("tenant:"));
     let tenant = settle_tenant(tenants, client, catalogue)?;
-    Ok(Asked { scope, tenant })
+    Ok(AskedScope { scope, tenant })
 }
 
 /// Grants in the tables come first. `apply` refuses to register a function under one of their
