@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
@@ -23,6 +23,7 @@ pub struct Request {
     pub path: String,
     /// Without `?`; empty when there is none.
     pub query: String,
+    pub(crate) parsed_query: OnceLock<Result<Parameters, Reason>>,
     pub headers: Headers,
     /// At most 64 KiB, or 1 MiB where a registration is sent.
     pub body: Vec<u8>,
@@ -121,14 +122,19 @@ impl Request {
             method: self.method,
             path: self.path.clone(),
             query: String::new(),
+            parsed_query: OnceLock::new(),
             headers: Headers::of(language.into_iter()),
             body: Vec::new(),
             source: self.source,
         }
     }
 
-    pub fn query_parameters(&self) -> Result<Parameters, Reason> {
-        Parameters::parse(self.query.as_bytes())
+    /// Parsed when somebody first asks.
+    pub fn query_parameters(&self) -> Result<&Parameters, Reason> {
+        let parsed = self
+            .parsed_query
+            .get_or_init(|| Parameters::parse(self.query.as_bytes()));
+        parsed.as_ref().map_err(|reason| *reason)
     }
 
     /// Those of a body that is a form.
@@ -229,6 +235,7 @@ mod tests {
             method: Method::Get,
             path: String::from("/"),
             query: String::new(),
+            parsed_query: OnceLock::new(),
             headers: Headers::of(headers.iter().copied()),
             body: Vec::new(),
             source: IpAddr::from([127, 0, 0, 1]),

@@ -76,7 +76,7 @@ impl<'a> Administrator<'a> {
         &self.turn.present.user.sub
     }
 
-    pub fn query(&self) -> Result<Parameters, Failure> {
+    pub fn query(&self) -> Result<&Parameters, Failure> {
         Ok(self.turn.request.query_parameters()?)
     }
 

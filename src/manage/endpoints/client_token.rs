@@ -37,7 +37,7 @@ fn sent(request: &Request) -> Result<SentToken, BearerFailure> {
     let query = request.query_parameters();
     let query = query.map_err(BearerFailure::InvalidRequest)?;
     let headers: Vec<&str> = request.headers.all("authorization").collect();
-    userinfo::access_token(&headers, &query, None)
+    userinfo::access_token(&headers, query, None)
 }
 
 /// Judges the access token as introspection does. It must be for this resource, and have one of

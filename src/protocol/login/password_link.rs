@@ -79,9 +79,10 @@ impl<Wish> LinkOrigin<Wish> {
 
     /// Of the user's address; with the roles, where an administrator made the link.
     pub fn address_hash(&self, claims: &Map<String, Value>) -> [u8; 32] {
-        match self.is_by_administrator() {
-            true => address_and_roles_hash(claims),
-            false => address_hash(claims),
+        if self.is_by_administrator() {
+            address_and_roles_hash(claims)
+        } else {
+            address_hash(claims)
         }
     }
 }

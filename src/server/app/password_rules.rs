@@ -122,13 +122,14 @@ fn line_behind(file: &mut File, begin: u64, middle: u64, end: u64) -> io::Result
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(2 * LONGEST_LINE).read_to_end(&mut bytes)?;
-    let skipped = match middle > begin {
-        false => 0,
-        true => match line_end(&bytes) {
+    let skipped = if middle > begin {
+        match line_end(&bytes) {
             Some(at) => at + 1,
             None if bytes.len() < 64 => return Ok(None),
             None => return Err(unfit("it has a line that is too long")),
-        },
+        }
+    } else {
+        0
     };
     let begins_at = from + skipped as u64;
     let rest = bytes.get(skipped..).unwrap_or_default();

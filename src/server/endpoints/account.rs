@@ -64,7 +64,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             Method::Post => take(signed_in),
             _ => {
                 let query = request.query_parameters()?;
-                let outcome = linked::signed_in_anew(signed_in, &query);
+                let outcome = linked::signed_in_anew(signed_in, query);
                 draw(signed_in, 200, outcome)
             }
         },

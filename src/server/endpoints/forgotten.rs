@@ -35,9 +35,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         sealed: visit::open(app, request)?.sealed,
         browser: Browser::of(&app.config, request),
     };
-    match page.is_post() {
-        true => take(&page),
-        false => Ok(draw(&page, "", None)),
+    if page.is_post() {
+        take(&page)
+    } else {
+        Ok(draw(&page, "", None))
     }
 }
 

@@ -106,9 +106,10 @@ fn keep_or_give_up(app: &App, waiting: WaitingLetter, letter: &Letter, undeliver
     let subs: Vec<&str> = letter.subs.iter().map(Subject::as_str).collect();
     let subs = subs.join(", ");
     let goes_on = !undelivered.is_final && app.letters.enter_again(waiting);
-    let (counter, what) = match goes_on {
-        true => (&counts.failed, "was not sent, and is tried again"),
-        false => (&counts.given_up, "was not sent"),
+    let (counter, what) = if goes_on {
+        (&counts.failed, "was not sent, and is tried again")
+    } else {
+        (&counts.given_up, "was not sent")
     };
     counter.fetch_add(1, Ordering::Relaxed);
     log::warn!("request {id}: a letter to {subs} {what}: {undelivered}");
@@ -388,9 +389,10 @@ fn write_reset(
     // A device would wait behind a genuine letter for whoever has it.
     let is_of_client = matches!(visit.request.ending, Ending::Client(_));
     let goes_on = is_of_client && visit.sealed.len() <= LONGEST_REQUEST;
-    let origin = match goes_on {
-        true => LinkOrigin::With(OnTheWay(visit.sealed.clone())),
-        false => LinkOrigin::Plain,
+    let origin = if goes_on {
+        LinkOrigin::With(OnTheWay(visit.sealed.clone()))
+    } else {
+        LinkOrigin::Plain
     };
     let users = users.get(..MOST_USERS).unwrap_or(users);
     let mut accounts = Vec::new();

@@ -23,7 +23,7 @@ use gatepost_protocol::login::password_link::{
 use gatepost_protocol::login::sign_up::{self as sign_up_link, JOIN_PREFIX};
 use gatepost_protocol::sealed_request::{SealedPurpose, SealedRequest};
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::parameters::{self, Parameters};
+use gatepost_protocol::words::parameters;
 use gatepost_store::users::CurrentUser;
 
 use flow::Arrival;
@@ -43,7 +43,7 @@ pub fn handle(path: &'static str, app: &App, request: &Request) -> Result<Respon
         return Ok(answers::no_such_page(&presentation));
     }
     let browser = Browser::of(&app.config, request);
-    let query = Parameters::parse(request.query.as_bytes())?;
+    let query = request.query_parameters()?;
     let text = query.bounded("l", parameters::HANDLE).unwrap_or_default();
     let opened = match text {
         Some(text) => open(app, text, &browser).map(|purpose| visit::seal(app, purpose)),

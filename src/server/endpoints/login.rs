@@ -59,8 +59,10 @@ pub fn says_someone_else(request: &Request) -> bool {
 }
 
 fn says(request: &Request, parameter: &str) -> bool {
-    let query = request.query_parameters().unwrap_or_default();
-    query.single(parameter).is_ok_and(|said| said.is_some())
+    let query = request.query_parameters();
+    query
+        .and_then(|query| query.single(parameter))
+        .is_ok_and(|said| said.is_some())
 }
 
 /// The address of this page that asks who the person is, even if this browser is signed in, here or

@@ -70,9 +70,11 @@ pub struct Visit {
 impl Visit {
     /// Takes in a request to `/connect/authorize` (OpenID Connect Core §3.1.2).
     pub fn begin(app: &App, request: &Request) -> Result<Visit, Failure> {
-        let parameters = &if request.method == Method::Post {
+        let form;
+        let parameters = if request.method == Method::Post {
             require_form(request, 415)?;
-            request.form_parameters()?
+            form = request.form_parameters()?;
+            &form
         } else {
             request.query_parameters()?
         };

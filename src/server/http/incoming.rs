@@ -2,6 +2,7 @@
 //! rules here are those of RFC 9112, strictly. Every refusal is a status code.
 
 use std::net::IpAddr;
+use std::sync::OnceLock;
 
 use super::{Headers, Method, Request};
 use gatepost_protocol::words::forwarded::{Cidr, is_trusted, source};
@@ -48,6 +49,7 @@ pub fn read_head(
             method: method(request),
             path,
             query,
+            parsed_query: OnceLock::new(),
             headers,
             body: Vec::new(),
             source: source_of(request, trusted_proxies),
@@ -91,6 +93,7 @@ pub fn remains_of(request: &tiny_http::Request, id: &str, source: IpAddr) -> Req
             .map(|(path, _)| path)
             .unwrap_or_default(),
         query: String::new(),
+        parsed_query: OnceLock::new(),
         headers: read_headers(request).unwrap_or_default(),
         body: Vec::new(),
         source,

@@ -132,9 +132,10 @@ impl Sealer {
 
     /// The associated data of a text. Neither purpose nor issuer contains a line feed.
     fn data_of_text(&self, prefix: &str) -> Vec<u8> {
-        match self.seals_prefixes {
-            true => [self.associated_data.as_slice(), b"\n", prefix.as_bytes()].concat(),
-            false => self.associated_data.clone(),
+        if self.seals_prefixes {
+            [self.associated_data.as_slice(), b"\n", prefix.as_bytes()].concat()
+        } else {
+            self.associated_data.clone()
         }
     }
 

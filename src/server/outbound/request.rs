@@ -224,9 +224,10 @@ impl OutboundAnswer {
             }
             status => format!("the server answered with status {status}"),
         };
-        Err(match says_to_come_again(self.status) {
-            true => OutboundError::Failed(cause),
-            false => OutboundError::Unusable(cause),
+        Err(if says_to_come_again(self.status) {
+            OutboundError::Failed(cause)
+        } else {
+            OutboundError::Unusable(cause)
         })
     }
 

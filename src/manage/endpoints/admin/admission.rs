@@ -33,7 +33,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
 
 fn purpose(request: &Request, page: &str) -> Result<SealedPurpose, Failure> {
     Ok(SealedPurpose::Admin {
-        page: way_back(page, &request.query_parameters()?),
+        page: way_back(page, request.query_parameters()?),
         tenant: own_page::asked(request, "tenant")?,
         ui_locales: own_page::asked(request, "ui_locales")?,
         anew: false,

@@ -15,7 +15,7 @@ impl Administrator<'_> {
         let sent = if is_post {
             forms::read_post(turn.app, turn.request)?
         } else {
-            self.query()?
+            self.query()?.clone()
         };
         let drawn_again = is_post && !self.matches(&sent);
         let what = sent.single("what")?.filter(|_| !drawn_again);

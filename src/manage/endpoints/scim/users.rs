@@ -377,7 +377,7 @@ impl ScimRequest<'_> {
         Ok(Projection::new(attributes, excluded))
     }
 
-    pub(super) fn query(&self) -> Result<Parameters, ScimRefusal> {
+    pub(super) fn query(&self) -> Result<&Parameters, ScimRefusal> {
         let query = self.request.query_parameters();
         Ok(query.map_err(Failure::from)?)
     }

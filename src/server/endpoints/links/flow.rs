@@ -64,9 +64,10 @@ impl Arrival<'_> {
         match link.judge(page.app)? {
             Some(_) if self.is_first => {
                 let response = answers::see_other(page.address(page.path));
-                Ok(match L::SETS_COOKIE {
-                    true => page.browser.carried_by(&page.app.config, response),
-                    false => response,
+                Ok(if L::SETS_COOKIE {
+                    page.browser.carried_by(&page.app.config, response)
+                } else {
+                    response
                 })
             }
             Some(target) => link.answer(page, target),

@@ -51,9 +51,10 @@ impl Link for JoinLink {
             link: self,
             sign_up,
         };
-        match page.is_post() {
-            true => joining.take(),
-            false => Ok(joining.draw(Typed::default(), None)),
+        if page.is_post() {
+            joining.take()
+        } else {
+            Ok(joining.draw(Typed::default(), None))
         }
     }
 }

@@ -69,9 +69,10 @@ impl FactorForm<'_> {
             present: None,
             someone_else: false,
         };
-        match self.page.is_post() {
-            true => self.take(turn),
-            false => self.draw(turn, None),
+        if self.page.is_post() {
+            self.take(turn)
+        } else {
+            self.draw(turn, None)
         }
     }
 

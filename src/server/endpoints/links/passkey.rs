@@ -35,9 +35,10 @@ impl Link for PasskeyLink {
     }
 
     fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response, Failure> {
-        match page.is_post() {
-            true => take(page, &found.user),
-            false => draw(page, &found.user, None),
+        if page.is_post() {
+            take(page, &found.user)
+        } else {
+            draw(page, &found.user, None)
         }
     }
 }

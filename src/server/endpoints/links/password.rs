@@ -83,9 +83,10 @@ pub(super) struct PasswordForm<'a> {
 
 impl PasswordForm<'_> {
     pub(super) fn answer(&self) -> Result<Response, Failure> {
-        match self.page.is_post() {
-            true => self.take(),
-            false => Ok(self.draw(None, None)),
+        if self.page.is_post() {
+            self.take()
+        } else {
+            Ok(self.draw(None, None))
         }
     }
 
@@ -99,9 +100,10 @@ impl PasswordForm<'_> {
                 pages::password_link::page(page.chrome(), form, username, problem, new)
             })
         };
-        let markup = match self.enrols {
-            true => new_factor::with_offer(page.app, user, app_before, |new| draw(Some(new))),
-            false => draw(None),
+        let markup = if self.enrols {
+            new_factor::with_offer(page.app, user, app_before, |new| draw(Some(new)))
+        } else {
+            draw(None)
         };
         answers::form_page(200, markup)
     }

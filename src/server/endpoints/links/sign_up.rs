@@ -30,9 +30,10 @@ impl Link for SignUp {
     }
 
     fn answer(&self, page: &TiedPage<'_>, (): ()) -> Result<Response, Failure> {
-        match page.is_post() {
-            true => take(page, self.0),
-            false => Ok(ask(page, "", None)),
+        if page.is_post() {
+            take(page, self.0)
+        } else {
+            Ok(ask(page, "", None))
         }
     }
 }

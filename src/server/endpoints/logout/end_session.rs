@@ -46,8 +46,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         let sign_out = SignOut::begin(app, request, &parameters)?;
         return Ok(answers::see_other(sign_out.page()));
     }
-    let parameters = request.query_parameters()?;
-    let sign_out = SignOut::begin(app, request, &parameters)?;
+    let sign_out = SignOut::begin(app, request, request.query_parameters()?)?;
     let present = PresentSession::find(app, request)?;
     match sign_out.next(present.as_ref()) {
         SignOutStep::Ask => Ok(answers::see_other(sign_out.page())),

@@ -64,18 +64,20 @@ impl App {
 
     /// The same of an assertion as a grant. An ID-JAG names the issuer alone.
     pub fn grant_audiences(&self, issuer: &AssertionIssuer) -> Vec<String> {
-        match issuer.id_jag {
-            true => vec![self.issuer().to_owned()],
-            false => self.assertion_audiences(),
+        if issuer.id_jag {
+            vec![self.issuer().to_owned()]
+        } else {
+            self.assertion_audiences()
         }
     }
 
     /// The same of a client's authentication: the issuer alone where the setting says so (RFC
     /// 10070).
     pub fn client_assertion_audiences(&self) -> Vec<String> {
-        match self.config.client_assertions_name_issuer {
-            true => vec![self.issuer().to_owned()],
-            false => self.assertion_audiences(),
+        if self.config.client_assertions_name_issuer {
+            vec![self.issuer().to_owned()]
+        } else {
+            self.assertion_audiences()
         }
     }
 

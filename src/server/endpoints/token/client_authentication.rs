@@ -138,15 +138,16 @@ struct Guesser<'a> {
 impl<'a> Guesser<'a> {
     fn of(app: &'a App, presented: &PresentedClient, source: Source) -> Guesser<'a> {
         let name = &presented.client_id;
-        match app.registry.knows(name) {
-            true => Guesser {
+        if app.registry.knows(name) {
+            Guesser {
                 failures: &app.client_failures,
                 who: (name.clone(), source),
-            },
-            false => Guesser {
+            }
+        } else {
+            Guesser {
                 failures: &app.made_up_failures,
                 who: (ClientId::new(""), source),
-            },
+            }
         }
     }
 }

@@ -97,9 +97,10 @@ fn judge(app: &App, request: &Request, now: Instant) -> Result<DpopProof, Reason
 pub fn read_verified(headers: &[&str]) -> Result<UnverifiedProof, Reason> {
     let proof = UnverifiedProof::read(headers)?;
     let jws = &proof.jws;
-    match verify(&proof.key, jws.signing_input.as_bytes(), &jws.signature) {
-        true => Ok(proof),
-        false => Err(Reason::ProofMalformed),
+    if verify(&proof.key, jws.signing_input.as_bytes(), &jws.signature) {
+        Ok(proof)
+    } else {
+        Err(Reason::ProofMalformed)
     }
 }
 
@@ -154,9 +155,10 @@ fn address(app: &App, request: &Request) -> String {
 
 /// Remembers a proof, so that it is not taken again.
 fn take(app: &App, proof: DpopProof, now: Instant) -> Result<DpopProof, Reason> {
-    match app.seen_proofs.take(proof.name, now) {
-        true => Ok(proof),
-        false => Err(Reason::ProofReplayed),
+    if app.seen_proofs.take(proof.name, now) {
+        Ok(proof)
+    } else {
+        Err(Reason::ProofReplayed)
     }
 }
 
@@ -190,9 +192,10 @@ fn offering_nonce(app: &App, reason: Reason, failure: Failure, now: Instant) -> 
 
 /// A good answer, with the nonce for the next proof where the client needs one.
 pub fn with_nonce(app: &App, client: &Client, response: Response, now: Instant) -> Response {
-    match client.requires_dpop_nonce {
-        true => response.header(NONCE_HEADER, nonce(app, now)),
-        false => response,
+    if client.requires_dpop_nonce {
+        response.header(NONCE_HEADER, nonce(app, now))
+    } else {
+        response
     }
 }
 

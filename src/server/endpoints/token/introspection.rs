@@ -179,9 +179,10 @@ fn revoke_token(app: &App, request: &Request, token: &AccessToken) -> Result<(),
     let jti = token.jti.encode();
     let room = app.now().plus(app.longest_access_token_lifetime());
     let is_lasting = token.user.is_none() && token.expires_at > room;
-    let revoke = match is_lasting {
-        true => tokens::revoke_lasting,
-        false => tokens::revoke,
+    let revoke = if is_lasting {
+        tokens::revoke_lasting
+    } else {
+        tokens::revoke
     };
     revoke(&app.store, token.expires_at.day(), &jti, &event)
 }

@@ -51,7 +51,7 @@ fn claims(app: &App, token: &AccessToken, user: &User, client: &Client) -> Respo
 
 /// The token from the header or from a form. A body that is empty needs no content type.
 fn presented(request: &Request) -> Result<SentToken, Failure> {
-    let query = Parameters::parse(request.query.as_bytes())?;
+    let query = request.query_parameters()?;
     let form = if request.method == Method::Post && !request.body.is_empty() {
         require_form(request, 415)?;
         Some(Parameters::parse(&request.body)?)

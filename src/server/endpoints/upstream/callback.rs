@@ -75,7 +75,7 @@ impl<'a> Back<'a> {
             return Err(Box::new(answers::nothing_to_show()));
         }
         let is_over = || Box::new(over(app, request, Reason::RoundTripOver));
-        let parameters = request.query_parameters().unwrap_or_default();
+        let parameters = request.query_parameters().cloned().unwrap_or_default();
         let trip = trip_underway(app, &parameters, provider).ok_or_else(is_over)?;
         let flow = Flow::new(trip.begun_at, trip.flow);
         let cookie = request
