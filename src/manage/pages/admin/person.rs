@@ -110,9 +110,9 @@ pub fn page(
 fn said(texts: &Texts, name: &str, outcome: PersonOutcome<'_>) -> Markup {
     match outcome {
         PersonOutcome::Changed => done(texts.change_made),
-        PersonOutcome::LetterSent(address) => done(&about(texts.letter_under_way, address)),
+        PersonOutcome::LetterSent(address) => done(about(texts.letter_under_way, address)),
         PersonOutcome::Link(link) => html! {
-            (done(&about(texts.link_shown_once, name)))
+            (done(about(texts.link_shown_once, name)))
             p { code .link-shown { (link) } }
         },
         PersonOutcome::Problem(problem) => field_problem(texts, None, problem.told(texts)),
