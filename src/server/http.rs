@@ -23,7 +23,7 @@ pub struct Request {
     pub path: String,
     /// Without `?`; empty when there is none.
     pub query: String,
-    pub(crate) parsed_query: OnceLock<Result<Parameters, Reason>>,
+    pub parsed_query: OnceLock<Result<Parameters, Reason>>,
     pub headers: Headers,
     /// At most 64 KiB, or 1 MiB where a registration is sent.
     pub body: Vec<u8>,

@@ -127,6 +127,7 @@ fn ask(app: &App, form: &[(&str, &str)]) -> (u16, Value) {
         method: Method::Post,
         path: String::from("/connect/token"),
         query: String::new(),
+        parsed_query: std::sync::OnceLock::new(),
         headers: Headers::of(headers.into_iter()),
         body: encode(form).into_bytes(),
         source: IpAddr::from([127, 0, 0, 1]),

@@ -44,8 +44,8 @@ pub struct PasswordLink {
     pub expires_at: Instant,
 }
 
-/// Who made a link, and what for. Under the seal this stands where a `bool` was, or an `Option`: the
-/// order counts.
+/// Who made a link, and what for. Under the seal this stands where a `bool` was, or an `Option`:
+/// the order counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkOrigin<Wish> {
     /// An operator; or the user, who forgot their password.

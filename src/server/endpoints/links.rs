@@ -26,7 +26,7 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::parameters;
 use gatepost_store::users::CurrentUser;
 
-use flow::Arrival;
+use flow::LinkRequest;
 use letter::LetterLink;
 use sign_up::SignUp;
 
@@ -63,12 +63,12 @@ pub fn handle(path: &'static str, app: &App, request: &Request) -> Result<Respon
         sealed: opened.sealed,
         browser,
     };
-    let arrival = Arrival {
+    let asked = LinkRequest {
         page,
         is_first: text.is_some(),
         is_late: app.now() >= received_at.plus(FORM_LIFETIME),
     };
-    go_on(&arrival, purpose)
+    go_on(&asked, purpose)
 }
 
 /// Opens a link that we made. What it is for goes under seal with the browser that opened it.
@@ -104,19 +104,19 @@ fn open(app: &App, text: &str, browser: &Browser) -> Option<SealedPurpose> {
     })
 }
 
-fn go_on(arrival: &Arrival<'_>, purpose: SealedPurpose) -> Result<Response, Failure> {
+fn go_on(asked: &LinkRequest<'_>, purpose: SealedPurpose) -> Result<Response, Failure> {
     match purpose {
-        SealedPurpose::SetPassword { link, browser } => arrival.meet(Some(&browser), &link),
-        SealedPurpose::SetPasskey { link, browser } => arrival.meet(Some(&browser), &link),
+        SealedPurpose::SetPassword { link, browser } => asked.meet(Some(&browser), &link),
+        SealedPurpose::SetPasskey { link, browser } => asked.meet(Some(&browser), &link),
         SealedPurpose::MailLink {
             link,
             browser,
             factor_shown,
-        } => arrival.meet(Some(&browser), &LetterLink { link, factor_shown }),
-        SealedPurpose::Join { link, browser } => arrival.meet(Some(&browser), &link),
-        SealedPurpose::NewAddress(link) => arrival.meet(None, &link),
-        SealedPurpose::SignUp(id) => arrival.meet(None, &SignUp(id)),
-        _ => Ok(flow::over(arrival.page.presentation)),
+        } => asked.meet(Some(&browser), &LetterLink { link, factor_shown }),
+        SealedPurpose::Join { link, browser } => asked.meet(Some(&browser), &link),
+        SealedPurpose::NewAddress(link) => asked.meet(None, &link),
+        SealedPurpose::SignUp(id) => asked.meet(None, &SignUp(id)),
+        _ => Ok(flow::over(asked.page.presentation)),
     }
 }
 

@@ -51,8 +51,8 @@ pub fn page(
     document_with(chrome, problem.is_some(), texts.set_password_title, card)
 }
 
-/// The fields of a new password, which is typed twice. `wrong` is the id of the field that a problem
-/// concerns, `first` of the one where the page begins.
+/// The fields of a new password, which is typed twice. `wrong` is the id of the field that a
+/// problem concerns, `first` of the one where the page begins.
 pub(super) fn new_password(chrome: Chrome<'_>, wrong: Option<&str>, first: Option<&str>) -> Markup {
     let texts = chrome.texts;
     let least = chrome.least_password.to_string();

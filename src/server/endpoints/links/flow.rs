@@ -43,7 +43,7 @@ pub(super) trait Link {
 }
 
 /// A request with a link.
-pub(super) struct Arrival<'a> {
+pub(super) struct LinkRequest<'a> {
     /// With the link under seal in its address.
     pub(super) page: TiedPage<'a>,
     /// Whether the link was sealed just now.
@@ -52,7 +52,7 @@ pub(super) struct Arrival<'a> {
     pub(super) is_late: bool,
 }
 
-impl Arrival<'_> {
+impl LinkRequest<'_> {
     /// `tied`: the name of the browser that the form is good in.
     pub(super) fn meet<L: Link>(&self, tied: Option<&str>, link: &L) -> Result<Response, Failure> {
         let page = &self.page;

@@ -32,8 +32,9 @@ impl Link for LetterLink {
         let link = &self.link;
         let found = user_of(app, &link.user, &link.origin)?;
         Ok(found.filter(|found| {
-            let (user, epoch) = (found.user.clone().into_core(), found.installation_epoch);
-            link.stands(&user, found.user.factors, epoch, app.now())
+            let epoch = found.installation_epoch;
+            let factors = found.user.factors;
+            link.stands(&found.user.clone().into_core(), factors, epoch, app.now())
         }))
     }
 

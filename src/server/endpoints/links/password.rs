@@ -38,8 +38,9 @@ impl Link for PasswordLink {
     fn judge(&self, app: &App) -> Result<Option<CurrentUser>, Failure> {
         let found = user_of(app, &self.user, &self.origin)?;
         Ok(found.filter(|found| {
-            let (user, epoch) = (found.user.clone().into_core(), found.installation_epoch);
-            self.stands(&user, found.user.factors, epoch, app.now())
+            let epoch = found.installation_epoch;
+            let factors = found.user.factors;
+            self.stands(&found.user.clone().into_core(), factors, epoch, app.now())
         }))
     }
 
