@@ -77,16 +77,9 @@ fn is_the_closed_page(page: &Answer, name: &str) {
         "{}",
         page.text()
     );
-    assert!(
-        page.text().contains("not open to your account"),
-        "{}",
-        page.text()
-    );
-    assert!(
-        page.text().contains(name) && !page.text().contains("value=\"continue\""),
-        "{}",
-        page.text()
-    );
+    page.assert_says("not open to your account");
+    page.assert_says(name);
+    page.assert_says_not("value=\"continue\"");
 }
 
 #[test]

@@ -180,11 +180,7 @@ fn sign_out(browser: &mut Browser) {
         "/logout",
         &[("form_token", &token), ("decision", "sign_out")],
     );
-    assert!(
-        answer.text().contains("You are signed out"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("You are signed out");
 }
 
 fn on_account_page(browser: &mut Browser, form: &[(&str, &str)]) {

@@ -475,11 +475,7 @@ fn unknown_foreign_expired_and_denied_codes_are_told_apart_in_this_order() {
 
     let mut browser = gatepost.browser();
     let page = reach_decision(&mut browser, user_code(&device));
-    assert!(
-        decide(&mut browser, &page, "deny", &[])
-            .text()
-            .contains("was not connected")
-    );
+    decide(&mut browser, &page, "deny", &[]).assert_says("was not connected");
     assert_refused(
         &poll(&gatepost, TV, &device),
         400,
@@ -697,11 +693,7 @@ fn a_device_gets_what_its_user_ticked_within_the_resource_it_asked_for() {
                    polled: &[(&str, &str)]| {
         let device = start(&gatepost, BOX, asked);
         let page = reach_decision(browser, user_code(&device));
-        assert!(
-            decide(browser, &page, "allow", ticked)
-                .text()
-                .contains("is connected")
-        );
+        decide(browser, &page, "allow", ticked).assert_says("is connected");
         poll_with(&gatepost, BOX, &device, polled)
     };
     let tokens = issued(&granted(

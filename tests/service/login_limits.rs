@@ -43,11 +43,7 @@ fn is_told_to_wait(answer: &Answer) {
     );
     let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=600).contains(&seconds), "{seconds}");
-    assert!(
-        answer.text().contains("too many failed attempts"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("too many failed attempts");
     assert!(
         !answer
             .headers_named("set-cookie")

@@ -634,11 +634,7 @@ fn devices_and_the_account_page_offer_providers_as_well() {
     );
     // An address alone leads nowhere, only the code does.
     let shown = browser.visit(&page.action());
-    assert!(
-        shown.text().contains("name=\"user_code\""),
-        "{}",
-        shown.text()
-    );
+    shown.assert_says("name=\"user_code\"");
     let device = start(&gatepost, "corp-tv", &[]);
     goes_upstream(
         &enter(&mut gatepost.browser(), user_code(&device)),
@@ -700,11 +696,7 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
     );
 
     let consent = browser.visit(&path("asking", &[]));
-    assert!(
-        consent.text().contains("asks for access"),
-        "{}",
-        consent.text()
-    );
+    consent.assert_says("asks for access");
     let asked = goes_upstream(
         &decide(&mut browser, &consent, "another"),
         &upstream,
@@ -732,13 +724,7 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
             .contains_key("code")
     );
     let chooser = carla.visit(&choosing("conf1"));
-    assert!(
-        chooser
-            .text()
-            .contains("<strong><bdi>Carla of Corp</bdi></strong>."),
-        "{}",
-        chooser.text()
-    );
+    chooser.assert_says("<strong><bdi>Carla of Corp</bdi></strong>.");
 
     // With more than one way the page comes first, and remembers it.
     let chooser = browser.visit(&path("two", &[("prompt", "select_account login")]));

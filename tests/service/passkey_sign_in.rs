@@ -311,17 +311,10 @@ fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
         303
     );
     let page = browser.visit(&authorize_path("conf2", crate::support::gatepost::RP2, &[]));
-    assert!(
-        !page.text().contains("name=\"code\"") && page.text().contains("Use a passkey"),
-        "{}",
-        page.text()
-    );
+    page.assert_says_not("name=\"code\"");
+    page.assert_says("Use a passkey");
     let again = send(&mut browser, &page, &[("code", &codes[1])]);
-    assert!(
-        again.text().contains("Confirm that it is you"),
-        "{}",
-        again.text()
-    );
+    again.assert_says("Confirm that it is you");
     assert_eq!(
         told(&gatepost, "recovery_code_used"),
         1,
@@ -439,11 +432,7 @@ fn a_passkey_is_one_persons_and_nobody_elses_second_factor() {
         &page,
         &made(&gatepost, &page, &Key::es256(), "alices"),
     );
-    assert!(
-        taken.text().contains("It was not added"),
-        "{}",
-        taken.text()
-    );
+    taken.assert_says("It was not added");
     add(&gatepost, &mut bob, "bobs");
     let mut browser = gatepost.browser();
     let page = browser.visit(&path);
@@ -456,11 +445,7 @@ fn a_passkey_is_one_persons_and_nobody_elses_second_factor() {
     );
     is_refused(&gatepost, &answer, "GP1815", "alice's for bob");
     // The challenge was not spent by that, and bob is still asked.
-    assert!(
-        answer.text().contains("Confirm that it is you"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("Confirm that it is you");
     gatepost.run_well(&["user", "disable", "alice"], "");
     let page = gatepost.browser().visit(&path);
     let mut browser = gatepost.browser();
@@ -525,11 +510,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         &page,
         &made(&gatepost, &foreign, &Key::es256(), "alices"),
     );
-    assert!(
-        answer.text().contains("was not accepted"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("was not accepted");
     assert_eq!(
         gatepost
             .run_well(&["user", "factors", "alice", "--json"], "")
@@ -541,11 +522,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
     recovery_codes(&first);
     // The session has another handle since that page was drawn.
     let late = post_new(&mut own, &page, &[client_data, whole]);
-    assert!(
-        late.text().contains("changed while this page was open"),
-        "{}",
-        late.text()
-    );
+    late.assert_says("changed while this page was open");
     let page = page_to_add(&mut own);
     for number in 1..20 {
         let (_, answer) = add(&gatepost, &mut own, &format!("key-{number}"));
@@ -567,11 +544,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         );
     }
     let (_, answer) = add(&gatepost, &mut own, "key-20");
-    assert!(
-        answer.text().contains("It was not added"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("It was not added");
     let listed: Value =
         serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], ""))
             .unwrap();
@@ -624,11 +597,7 @@ fn add_another_app(browser: &mut Browser) -> Phone {
         &page,
         &[("decision", "add_app"), ("code", &phone.code(-1))],
     );
-    assert!(
-        added.text().contains("The second factor is added"),
-        "{}",
-        added.text()
-    );
+    added.assert_says("The second factor is added");
     phone
 }
 
@@ -728,11 +697,7 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
-    assert!(
-        removed.text().contains("The second factor is removed"),
-        "{}",
-        removed.text()
-    );
+    removed.assert_says("The second factor is removed");
 }
 
 #[test]
@@ -742,11 +707,7 @@ fn a_known_credential_id_swaps_no_key_of_its_own_owner() {
     let (held, _) = add(&gatepost, &mut own, "alices");
     let before = factors(&gatepost);
     let (_, again) = add(&gatepost, &mut own, "alices");
-    assert!(
-        again.text().contains("It was not added"),
-        "{}",
-        again.text()
-    );
+    again.assert_says("It was not added");
     assert_eq!(factors(&gatepost), before);
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));

@@ -83,11 +83,8 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
     let mut browser = gatepost.browser();
     let opened = browser.get(&link);
     let page = browser.follow(opened.clone());
-    assert!(
-        page.text().contains("Choose your password") && page.text().contains("carol"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Choose your password");
+    page.assert_says("carol");
     assert_eq!(
         page.text().matches(" autofocus").count(),
         1,
@@ -138,11 +135,8 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
         ("password", "wrong"),
     ];
     let wrong = browser.post(&sign_in.action(), &tried);
-    assert!(
-        wrong.text().contains("not correct") && !wrong.text().contains(told),
-        "{}",
-        wrong.text()
-    );
+    wrong.assert_says("not correct");
+    wrong.assert_says_not(told);
     assert!(signs_in(&gatepost, "carol", NEW));
     is_over(
         &send(
@@ -174,11 +168,7 @@ fn a_reset_leaves_the_old_password_until_it_is_used_and_then_ends_everything() {
     let (mut one, mut other) = (gatepost.browser(), gatepost.browser());
     let (page, late) = (one.visit(&first), other.visit(&second));
     let same = send(&mut one, &page, ALICE_PASSWORD, ALICE_PASSWORD);
-    assert!(
-        same.text().contains("must not be the present one"),
-        "{}",
-        same.text()
-    );
+    same.assert_says("must not be the present one");
     assert_eq!(send(&mut one, &page, NEW, NEW).status, 303);
     is_over(
         &send(&mut other, &late, "a second password", "a second password"),
@@ -330,18 +320,12 @@ fn a_link_leads_people_to_a_sign_in_of_their_own_whoever_is_signed_in_there() {
     let page = browser.visit(&link);
     let answer = send(&mut browser, &page, NEW, NEW);
     let page = browser.follow(answer);
-    assert!(
-        page.text().contains("with your account at") && page.text().contains("ACME Ltd"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("with your account at");
+    page.assert_says("ACME Ltd");
     let answer = sign_in(&mut browser, &page, "tina", NEW);
     let account = browser.follow(answer);
-    assert!(
-        account.text().contains("You are signed in as") && account.text().contains("tina"),
-        "{}",
-        account.text()
-    );
+    account.assert_says("You are signed in as");
+    account.assert_says("tina");
     for event in ["link_made", "password_set_by_link"] {
         assert!(
             gatepost

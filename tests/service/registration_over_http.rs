@@ -560,11 +560,7 @@ fn only_a_program_with_the_right_token_is_let_in() {
     let of_user = text(&of_user, "access_token");
     let refused = export(of_user);
     assert_refused(&refused, 403, "insufficient_scope", "of a user");
-    assert!(
-        refused.text().contains("without a user"),
-        "{}",
-        refused.text()
-    );
+    refused.assert_says("without a user");
     let tenants = token_of(&gatepost, "acmes", ALL_SCOPES);
     assert_refused(
         &export(&tenants),

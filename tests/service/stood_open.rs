@@ -300,11 +300,7 @@ fn a_bookmarked_page_leads_to_the_account_page() {
             .assert_error_page(400, "GP1504", page);
     }
     let page = browser.visit("/login?ui_locales=de");
-    assert!(
-        page.text().contains("<html lang=\"de\">"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("<html lang=\"de\">");
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(browser.follow(answer).text().contains("Ihr Konto"));
 }

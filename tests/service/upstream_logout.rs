@@ -186,11 +186,8 @@ fn applications_in_frames_are_told_before_the_browser_leaves() {
         seconds == "2" && onward.starts_with(&house.up.url(Place::EndSession)),
         "{refresh}"
     );
-    assert!(
-        page.text().contains("Sign out at") && page.text().contains("Sign-in up"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Sign out at");
+    page.assert_says("Sign-in up");
     assert!(!page.text().contains(DONE), "that comes later");
     assert_eq!(
         page.attribute("rel=\"noreferrer\"", "href").as_deref(),

@@ -119,11 +119,7 @@ impl House {
         let callback = self.at_the_gate(person, provider);
         let question = person.get(&callback);
         let answer = self.confirm(person, &question);
-        assert!(
-            answer.text().contains("role=\"status\""),
-            "{}",
-            answer.text()
-        );
+        answer.assert_says("role=\"status\"");
     }
 
     /// What a form of the account page calls the account at the provider with that display name.
