@@ -73,11 +73,8 @@ fn a_provider_kept_from_the_account_page_is_told_to_nobody_there() {
     let claims = verified(&house.gatepost, text(&tokens, "id_token")).1;
     assert_eq!(claims["sub"], json!(house.sub("alice")));
     let page = alice.get(&house.address("/account"));
-    assert!(
-        page.status == 200 && page.text().contains("Alice Smith"),
-        "{}",
-        page.text()
-    );
+    assert_eq!(page.status, 200, "{}", page.text());
+    page.assert_says("Alice Smith");
     assert!(!page.text().contains("name=\"provider\" value=\"up\""));
     let listed: Value =
         serde_json::from_str(&house.gatepost.run_well(&["idp", "list", "--json"], "")).unwrap();

@@ -372,15 +372,7 @@ fn no_other_grant_is_a_way_around() {
         "exchange",
     );
     let told = "SELECT count(*) FROM audit_events WHERE event = 'password_granted'";
-    assert_eq!(
-        gatepost
-            .database
-            .client()
-            .query_one(told, &[])
-            .unwrap()
-            .get::<_, i64>(0),
-        1
-    );
+    assert_eq!(gatepost.database.value::<i64>(told, &[]), 1);
 }
 
 #[test]

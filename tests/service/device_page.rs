@@ -12,6 +12,7 @@ use crate::support::flow::{assert_refused, authorize_path, issued, sign_in, sign
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
+use crate::support::phone::send;
 
 const WRONG: &str = "No device is waiting with this code";
 
@@ -56,12 +57,7 @@ fn asks_for_a_decision(page: &Answer, code: &str, client_name: &str) {
 
 fn decided(gatepost: &Gatepost) -> i64 {
     let counted = "SELECT count(*) FROM device_authorizations WHERE decided_at IS NOT NULL";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(counted, &[])
 }
 
 #[test]
@@ -437,13 +433,7 @@ fn another_account_can_be_chosen_and_sign_out_in_between_asks_anew() {
     let mut browser = signed_in(&gatepost);
     let page = enter(&mut browser, user_code(&device));
     let login = decide(&mut browser, &page, "another", &[]);
-    let cancelled = {
-        let token = login.fields()["form_token"].clone();
-        browser.post(
-            &login.action(),
-            &[("form_token", &token), ("decision", "cancel")],
-        )
-    };
+    let cancelled = send(&mut browser, &login, &[("decision", "cancel")]);
     assert_eq!(cancelled.location(), "/device");
     let page = enter(&mut browser, user_code(&device));
     let login = decide(&mut browser, &page, "another", &[]);
@@ -459,12 +449,7 @@ fn another_account_can_be_chosen_and_sign_out_in_between_asks_anew() {
     decide(&mut browser, &page, "allow", &["profile"]);
     let tokens = issued(&poll(&gatepost, TV, &device));
     let bob = "SELECT sub FROM users WHERE username = 'bob'";
-    let bob: String = gatepost
-        .database
-        .client()
-        .query_one(bob, &[])
-        .unwrap()
-        .get(0);
+    let bob: String = gatepost.database.value(bob, &[]);
     assert_eq!(
         verified(&gatepost, text(&tokens, "id_token")).1["sub"],
         json!(bob)

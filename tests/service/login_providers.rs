@@ -14,6 +14,7 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, free_port};
+use crate::support::phone::send;
 use crate::support::signer::now;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_ID, Place, Plan, Upstream};
@@ -135,11 +136,7 @@ fn names_only(answer: &Answer, shown: &[&str], what: &str) {
 
 /// Presses the button of a provider.
 fn press(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
-    let token = page.fields().remove("form_token").unwrap();
-    browser.post(
-        &page.action(),
-        &[("form_token", &token), ("identity_provider", provider)],
-    )
+    send(browser, &page, &[("identity_provider", provider)])
 }
 
 /// Asserts that an answer sends the browser upstream, and gives it the flow's cookie; what is asked
@@ -668,11 +665,7 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
         .database
         .run("UPDATE sessions SET identity_provider = 'corp'");
     let decide = |browser: &mut Browser, page: &Answer, decision: &str| {
-        let token = page.fields().remove("form_token").unwrap();
-        browser.post(
-            &page.action(),
-            &[("form_token", &token), ("decision", decision)],
-        )
+        send(browser, &page, &[("decision", decision)])
     };
     let chooser = browser.visit(&path("corp-only", &[("prompt", "select_account")]));
     assert!(chooser.text().contains("Choose an account") && chooser.text().contains("Alice Smith"));

@@ -264,7 +264,7 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
     assert_eq!(post(&mut counting, &page, &fields).status, 303);
     again.cookies = cookies;
     refused(&post(&mut again, &page, &fields), "GP1817", "sent twice");
-    assert_eq!(told(&gatepost, "passkey_cloned"), 0);
+    assert_eq!(gatepost.database.events("passkey_cloned"), 0);
     let mut copy = gatepost.browser();
     let page = copy.visit(&path);
     refused(
@@ -276,17 +276,7 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
         "GP1816",
         "a copy",
     );
-    assert_eq!(told(&gatepost, "passkey_cloned"), 1);
-}
-
-fn told(gatepost: &Gatepost, event: &str) -> i64 {
-    let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[&event])
-        .unwrap()
-        .get(0)
+    assert_eq!(gatepost.database.events("passkey_cloned"), 1);
 }
 
 /// Who has passkeys alone comes back by a recovery code, and no code is asked for where it makes
@@ -316,7 +306,7 @@ fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
     let again = send(&mut browser, &page, &[("code", &codes[1])]);
     again.assert_says("Confirm that it is you");
     assert_eq!(
-        told(&gatepost, "recovery_code_used"),
+        gatepost.database.events("recovery_code_used"),
         1,
         "none is used up for nothing"
     );
@@ -578,12 +568,7 @@ fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
         assert!(number < 5 || answer.status == 429, "{number}");
     }
     let looked_at = "SELECT count(*) FROM audit_events WHERE event = 'second_factor_failed'";
-    let failed: i64 = gatepost
-        .database
-        .client()
-        .query_one(looked_at, &[])
-        .unwrap()
-        .get(0);
+    let failed: i64 = gatepost.database.value(looked_at, &[]);
     assert_eq!(failed, 5, "the others were not looked at");
 }
 
@@ -604,12 +589,7 @@ fn add_another_app(browser: &mut Browser) -> Phone {
 fn factors(gatepost: &Gatepost) -> String {
     let all = "SELECT string_agg(concat_ws(' ', kind, encode(id, 'hex'), encode(public_key, 'escape')), ',' ORDER BY kind, id)
                FROM authenticators";
-    gatepost
-        .database
-        .client()
-        .query_one(all, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(all, &[])
 }
 
 #[test]
@@ -751,15 +731,7 @@ fn a_refused_passkey_is_a_failed_second_factor_only_after_a_right_password() {
     let gatepost = Gatepost::start();
     let mut own = signed_in(&gatepost);
     let (held, _) = add(&gatepost, &mut own, "alices");
-    let told = |event: &str| {
-        let sql = format!("SELECT count(*) FROM audit_events WHERE event = '{event}'");
-        gatepost
-            .database
-            .client()
-            .query_one(&sql, &[])
-            .unwrap()
-            .get::<_, i64>(0)
-    };
+    let told = |event: &str| gatepost.database.events(event);
     let mut visitor = gatepost.browser();
     let page = visitor.visit(&authorize_path("conf1", RP1, &[]));
     let garbage = |page: &Answer| {

@@ -235,12 +235,7 @@ fn what_changed_of_a_user_since_the_plan_is_not_undone() {
     let switched_off = "UPDATE users SET enabled = false WHERE username = 'alice'";
     let is_enabled = || {
         let one = "SELECT enabled FROM users WHERE username = 'alice'";
-        gatepost
-            .database
-            .client()
-            .query_one(one, &[])
-            .unwrap()
-            .get::<_, bool>(0)
+        gatepost.database.value::<bool>(one, &[])
     };
     gatepost
         .database

@@ -120,14 +120,7 @@ fn only_a_program_with_the_right_token_is_let_in() {
 fn somebody_comes_changes_and_leaves() {
     let gatepost = start();
     let version = "SELECT registry_version FROM installation";
-    let version = || -> i64 {
-        gatepost
-            .database
-            .client()
-            .query_one(version, &[])
-            .unwrap()
-            .get(0)
-    };
+    let version = || -> i64 { gatepost.database.value(version, &[]) };
     let before = version();
     let hr = Program::hr(&gatepost);
     let resource = json!({

@@ -13,6 +13,7 @@ use crate::support::gatepost::{
 };
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser, encode};
+use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::traveller::Traveller;
 
@@ -326,11 +327,7 @@ fn an_error_page_that_knows_the_application_leads_back_to_it() {
         assert_leads_home(&page, case);
     }
     let login = browser.visit(&authorize_path("homely", RP1, &[]));
-    let token = login.attribute("name=\"form_token\"", "value").unwrap();
-    let page = browser.post(
-        &login.action(),
-        &[("form_token", token.as_str()), ("decision", "unheard-of")],
-    );
+    let page = send(&mut browser, &login, &[("decision", "unheard-of")]);
     page.assert_error_page(400, "GP1505", "an action that the page has not");
     assert_leads_home(&page, "action");
     let foreign = [("Origin", "https://evil.example")];

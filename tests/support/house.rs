@@ -183,12 +183,7 @@ impl House {
 
     pub fn sub(&self, username: &str) -> String {
         let sql = "SELECT sub FROM users WHERE username = $1";
-        self.gatepost
-            .database
-            .client()
-            .query_one(sql, &[&username])
-            .unwrap()
-            .get(0)
+        self.gatepost.database.value(sql, &[&username])
     }
 
     pub fn links(&self) -> i64 {
