@@ -14,12 +14,12 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::cluster::Cluster;
 use support::flow::{
     self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo,
@@ -143,6 +143,43 @@ impl Cost {
     fn statements(&self) -> i64 {
         self.calls.values().sum()
     }
+
+    /// In each round so many writing transactions, and so many statements.
+    #[track_caller]
+    fn assert_is(&self, writes: i64, statements: i64) {
+        let of_all_rounds = (ROUNDS * writes, ROUNDS * statements);
+        assert_eq!((self.writes, self.statements()), of_all_rounds, "{self:#?}");
+    }
+}
+
+/// A server with a role of its own, alone with the transaction ids while it is there.
+struct Scene {
+    meter: Meter,
+    gatepost: Gatepost,
+    role: Role,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Scene {
+    fn serving(document: &Value, settings: &[(&str, &str)]) -> Scene {
+        let alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let database = TestDatabase::empty();
+        let role = Role::of(&database);
+        let url = role.url(&database);
+        let own = [("GATEPOST_DATABASE_URL", url.as_str())];
+        let mut gatepost = Gatepost::prepare_over(database, &[&own, settings].concat());
+        gatepost.apply(document);
+        gatepost.serve();
+        Scene {
+            meter: Meter {
+                client: gatepost.database.client(),
+                role: role.0.clone(),
+            },
+            gatepost,
+            role,
+            _alone: alone,
+        }
+    }
 }
 
 struct Meter {
@@ -242,9 +279,7 @@ fn proofs(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser) {
     ];
     send("nonced", &own);
     let taken = meter.of(|| assert_eq!(send("conf1", &own), 200));
-    let costs = (taken.writes, taken.statements());
-    let expected = ROUNDS * (CLIENT_CREDENTIALS + PROOF);
-    assert_eq!(costs, (0, expected), "{taken:#?}");
+    taken.assert_is(0, CLIENT_CREDENTIALS + PROOF);
     let code = code(browser, &authorize_path("nonced", RP1, &[]));
     let of_code = [
         ("grant_type", "authorization_code"),
@@ -253,8 +288,7 @@ fn proofs(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser) {
         ("code_verifier", flow::VERIFIER),
     ];
     let round = meter.of(|| assert_eq!(send("nonced", &of_code), 400));
-    let costs = (round.writes, round.statements());
-    assert_eq!(costs, (0, ROUNDS * NONCE_ROUND), "{round:#?}");
+    round.assert_is(0, NONCE_ROUND);
 }
 
 fn introspection_of_a_clients_own_token(gatepost: &Gatepost, meter: &mut Meter) {
@@ -272,7 +306,7 @@ fn introspection_of_a_clients_own_token(gatepost: &Gatepost, meter: &mut Meter) 
     let introspect =
         || offline::introspect_as(gatepost, ("conf1", CONF1_SECRET), offline::access(&own));
     let cost = meter.of(|| assert_eq!(introspect()["active"], true));
-    assert_eq!((cost.writes, cost.statements()), (0, ROUNDS), "{cost:#?}");
+    cost.assert_is(0, 1);
     assert!(
         cost.calls
             .keys()
@@ -289,31 +323,18 @@ fn note_of_use(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser, co
             .run("UPDATE sessions SET used_at = used_at - interval '2 hours'");
         code(browser, consented);
     });
-    assert_eq!(
-        (used.writes, used.statements()),
-        (2 * ROUNDS, ROUNDS * (AUTHORIZE + 1)),
-        "{used:#?}"
-    );
+    used.assert_is(2, AUTHORIZE + 1);
 }
 
 #[test]
 fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
     let told = json!({"backchannel_logout_uri": "https://told.example/out"});
     let nonced = json!({"dpop_nonce": true});
-    gatepost.apply(&with_clients(
-        document(),
-        &[("told", told), ("nonced", nonced)],
-    ));
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(
+        &with_clients(document(), &[("told", told), ("nonced", nonced)]),
+        &[],
+    );
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let mut browser = signed_in(&gatepost);
     let consented = authorize_path("conf2", RP2, &[]);
     let page = browser.visit(&consented);
@@ -337,39 +358,22 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         let token = bearer(&code, conf2, RP2);
         assert_eq!(userinfo(&gatepost, &token).status, 200);
     });
-    assert_eq!(flow.writes, ROUNDS, "{flow:#?}");
-    assert_eq!(
-        flow.statements(),
-        ROUNDS * (AUTHORIZE + REDEEM + USERINFO),
-        "{flow:#?}"
-    );
+    flow.assert_is(1, AUTHORIZE + REDEEM + USERINFO);
 
     let authorize = meter.of(|| drop(code(&mut browser, &consented)));
-    assert_eq!(
-        (authorize.writes, authorize.statements()),
-        (0, ROUNDS * AUTHORIZE),
-        "{authorize:#?}"
-    );
+    authorize.assert_is(0, AUTHORIZE);
 
-    note_of_use(&gatepost, &mut meter, &mut browser, &consented);
+    note_of_use(gatepost, meter, &mut browser, &consented);
 
     // A client that wants to hear of the session's end is noted once; from then on that is a look.
     let wants_to_hear = authorize_path("told", RP1, &[]);
     code(&mut browser, &wants_to_hear);
     let authorize = meter.of(|| drop(code(&mut browser, &wants_to_hear)));
-    assert_eq!(
-        (authorize.writes, authorize.statements()),
-        (0, ROUNDS * (AUTHORIZE + NOTE_CLIENT)),
-        "{authorize:#?}"
-    );
+    authorize.assert_is(0, AUTHORIZE + NOTE_CLIENT);
 
     for token in [&jwt, &reference_token] {
         let cost = meter.of(|| assert_eq!(userinfo(&gatepost, token).status, 200));
-        assert_eq!(
-            (cost.writes, cost.statements()),
-            (0, ROUNDS * USERINFO),
-            "{cost:#?}"
-        );
+        cost.assert_is(0, USERINFO);
     }
 
     for client in ["conf1", "service"] {
@@ -389,30 +393,18 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         // A client's first request since its registration changed reads the registration.
         request();
         let cost = meter.of(request);
-        assert_eq!(
-            (cost.writes, cost.statements()),
-            (0, ROUNDS * CLIENT_CREDENTIALS),
-            "{cost:#?}"
-        );
+        cost.assert_is(0, CLIENT_CREDENTIALS);
     }
-    introspection_of_a_clients_own_token(&gatepost, &mut meter);
-    proofs(&gatepost, &mut meter, &mut browser);
+    introspection_of_a_clients_own_token(&gatepost, meter);
+    proofs(gatepost, meter, &mut browser);
 
     for path in PUBLISHED {
         let cost = meter.of(|| assert_eq!(gatepost.get(path).status, 200));
-        assert_eq!(
-            (cost.writes, cost.statements()),
-            (0, ROUNDS * PUBLISHED_DOCUMENT),
-            "{path} {cost:#?}"
-        );
+        cost.assert_is(0, PUBLISHED_DOCUMENT);
     }
 
     let anonymous = meter.of(|| assert_eq!(gatepost.browser().visit(&consented).status, 200));
-    assert_eq!(
-        (anonymous.writes, anonymous.statements()),
-        (0, ROUNDS * AUTHORIZE_ANONYMOUSLY),
-        "{anonymous:#?}"
-    );
+    anonymous.assert_is(0, AUTHORIZE_ANONYMOUSLY);
 
     let sign_in = meter.of(|| {
         let mut fresh = gatepost.browser();
@@ -420,11 +412,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         let answer = sign_in(&mut fresh, &page, "alice", ALICE_PASSWORD);
         assert_eq!(answer.status, 303, "{}", answer.text());
     });
-    assert_eq!(
-        (sign_in.writes, sign_in.statements()),
-        (ROUNDS, ROUNDS * SIGN_IN),
-        "{sign_in:#?}"
-    );
+    sign_in.assert_is(1, SIGN_IN);
 
     let asked = authorize_path("conf2", RP2, &[("prompt", "consent")]);
     let mut page = browser.visit(&asked);
@@ -450,18 +438,15 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
 /// letters.
 #[test]
 fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let settings = [
-        ("GATEPOST_DATABASE_URL", url.as_str()),
-        ("GATEPOST_SIGN_IN_WITH", "username,email"),
-        ("GATEPOST_SMTP_URL", "smtp://localhost:9"),
-        ("GATEPOST_MAIL_FROM", "login@example.com"),
-    ];
-    let mut gatepost = Gatepost::prepare_over(database, &settings);
-    gatepost.apply(&document());
+    let mut scene = Scene::serving(
+        &document(),
+        &[
+            ("GATEPOST_SIGN_IN_WITH", "username,email"),
+            ("GATEPOST_SMTP_URL", "smtp://localhost:9"),
+            ("GATEPOST_MAIL_FROM", "login@example.com"),
+        ],
+    );
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     gatepost.run_well(
         &[
             "user",
@@ -473,11 +458,6 @@ fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
         "",
     );
     let link = gatepost.run_well(&["signup", "make", "--uses", "1", "--for", "1d"], "");
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
     meter.await_quiet();
     let mut browser = signed_in(&gatepost);
     browser.visit(&authorize_path("conf1", RP1, &[]));
@@ -487,11 +467,7 @@ fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
         let answer = sign_in(&mut fresh, &page, "A@example.com", ALICE_PASSWORD);
         assert_eq!(answer.status, 303, "{}", answer.text());
     });
-    assert_eq!(
-        (cost.writes, cost.statements()),
-        (ROUNDS, ROUNDS * SIGN_IN),
-        "{cost:#?}"
-    );
+    cost.assert_is(1, SIGN_IN);
     let cost = meter.of(|| {
         let mut fresh = gatepost.browser();
         let opened = fresh.get(link.trim());
@@ -500,22 +476,13 @@ fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
         let form = [("form_token", token.as_str()), ("address", "nobody")];
         assert_eq!(fresh.post(&page.action(), &form).status, 200);
     });
-    assert_eq!((cost.writes, cost.statements()), (0, 0), "{cost:#?}");
+    cost.assert_is(0, 0);
 }
 
 #[test]
 fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
-    gatepost.apply(&offline::document());
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(&offline::document(), &[]);
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let mut tokens = CONF1.tokens(
         &gatepost,
         &mut signed_in(&gatepost),
@@ -533,25 +500,12 @@ fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant
     ] {
         refreshed(further);
         let cost = meter.of(|| refreshed(further));
-        assert_eq!(
-            (cost.writes, cost.statements()),
-            (ROUNDS, ROUNDS * statements),
-            "{cost:#?}"
-        );
+        cost.assert_is(1, statements);
     }
 }
 
 #[test]
 fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let settings = [
-        ("GATEPOST_DATABASE_URL", url.as_str()),
-        ("GATEPOST_ID_JAG", "on"),
-    ];
-    let mut gatepost = Gatepost::prepare_over(database, &settings);
     let (jwt_bearer, exchange) = (
         "urn:ietf:params:oauth:grant-type:jwt-bearer",
         "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -567,12 +521,8 @@ fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
         "issuer": "https://idp.example", "jwks": support::signer::key_set(&[&signer]), "algs": ["ES256"],
         "clients": ["agent"], "id_jag": true, "subject": "username",
     }]);
-    gatepost.apply(&registered);
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(&registered, &[("GATEPOST_ID_JAG", "on")]);
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let tokens = flow::tokens(&gatepost, &mut signed_in(&gatepost), "agent", "openid");
     let authorization = basic("agent", CONF1_SECRET);
     let ask = |form: &[(&str, &str)]| {
@@ -615,11 +565,7 @@ fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
     let issued = meter.of(issue);
     let taken = meter.of(take);
     for (cost, statements) in [(issued, ID_JAG_ISSUED), (taken, ID_JAG_TAKEN)] {
-        assert_eq!(
-            (cost.writes, cost.statements()),
-            (ROUNDS, ROUNDS * statements),
-            "{cost:#?}"
-        );
+        cost.assert_is(1, statements);
     }
 }
 
@@ -641,13 +587,7 @@ fn scans(database: &TestDatabase) -> BTreeMap<String, i64> {
 fn await_disconnection(database: &TestDatabase, role: &Role) {
     let connected = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1";
     let deadline = Instant::now() + SOON;
-    while database
-        .client()
-        .query_one(connected, &[&role.0])
-        .unwrap()
-        .get::<_, i64>(0)
-        > 0
-    {
+    while database.value::<i64>(connected, &[&role.0]) > 0 {
         assert!(Instant::now() < deadline, "the server's connections stay");
         sleep(Duration::from_millis(50));
     }
@@ -655,13 +595,8 @@ fn await_disconnection(database: &TestDatabase, role: &Role) {
 
 #[test]
 fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_planned() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
-    gatepost.apply(&offline::document());
-    gatepost.serve();
+    let mut scene = Scene::serving(&offline::document(), &[]);
+    let (gatepost, meter, role) = (&mut scene.gatepost, &mut scene.meter, &scene.role);
     let everything = |gatepost: &Gatepost| {
         let mut browser = signed_in(gatepost);
         for party in [offline::CONF1, offline::CONF2] {
@@ -680,36 +615,24 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
         let page = browser.get("/account");
         assert_eq!(page.status, 200);
         let page = browser.get("/logout");
-        let token = page.fields().remove("form_token").unwrap();
-        assert_eq!(
-            browser
-                .post(
-                    "/logout",
-                    &[("form_token", &token), ("decision", "sign_out")]
-                )
-                .status,
-            200
-        );
+        let signed_out = send(&mut browser, &page, &[("decision", "sign_out")]);
+        assert_eq!(signed_out.status, 200);
     };
     // Tables that have a row or some and were looked at by ANALYZE: reading one whole is the
     // cheapest plan now.
-    everything(&gatepost);
+    everything(gatepost);
     gatepost.stop();
     gatepost.database.run("ANALYZE");
-    await_disconnection(&gatepost.database, &role);
+    await_disconnection(&gatepost.database, role);
     let mut read_by = |requests: &dyn Fn(&Gatepost)| {
         let before = scans(&gatepost.database);
-        let mut meter = Meter {
-            client: gatepost.database.client(),
-            role: role.0.clone(),
-        };
         let reset = "SELECT public.pg_stat_statements_reset(oid) FROM pg_roles WHERE rolname = $1";
         meter.client.execute(reset, &[&role.0]).unwrap();
         gatepost.serve();
         meter.await_quiet();
-        requests(&gatepost);
+        requests(gatepost);
         gatepost.stop();
-        await_disconnection(&gatepost.database, &role);
+        await_disconnection(&gatepost.database, role);
         let mut read = scans(&gatepost.database);
         read.iter_mut()
             .for_each(|(table, count)| *count -= before.get(table).copied().unwrap_or_default());
@@ -736,24 +659,11 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
 
 #[test]
 fn a_sign_in_upstream_writes_the_session_and_whatever_is_new_about_the_person() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     let upstream = Upstream::start_with(Signer::es256("first"));
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let settings = [
-        ("GATEPOST_DATABASE_URL", url.as_str()),
-        ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8"),
-    ];
-    let mut gatepost = Gatepost::prepare_over(database, &settings);
     let mut registered = document();
     registered["identity_providers"] = json!([upstream.registration("up", json!({}))]);
-    gatepost.apply(&registered);
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(&registered, &[("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8")]);
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let request = format!(
         "{}{}",
         gatepost.base_url,
@@ -767,17 +677,13 @@ fn a_sign_in_upstream_writes_the_session_and_whatever_is_new_about_the_person() 
     meter.await_quiet();
 
     let known = meter.of(come_in);
-    assert_eq!(
-        (known.writes, known.statements()),
-        (ROUNDS, ROUNDS * SIGN_IN_UPSTREAM),
-        "{known:#?}"
-    );
+    known.assert_is(1, SIGN_IN_UPSTREAM);
     let away = meter.of(|| {
         let mut person = Traveller::new();
         let answer = person.get(&request);
         person.follow_until(&request, answer, |next| next.contains("/external/"));
     });
-    assert_eq!((away.writes, away.statements()), (0, 0), "{away:#?}");
+    away.assert_is(0, 0);
 
     let mut number = 0;
     let more: [fn(&mut Plan, u32); 2] = [
@@ -790,24 +696,14 @@ fn a_sign_in_upstream_writes_the_session_and_whatever_is_new_about_the_person() 
             upstream.plan(|plan| change(plan, number));
             come_in();
         });
-        let expected = (ROUNDS * 2, ROUNDS * (SIGN_IN_UPSTREAM + TAKE_OVER));
-        assert_eq!((cost.writes, cost.statements()), expected, "{cost:#?}");
+        cost.assert_is(2, SIGN_IN_UPSTREAM + TAKE_OVER);
     }
 }
 
 #[test]
 fn what_fails_before_the_database_is_asked_costs_it_nothing() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let mut gatepost = Gatepost::prepare_over(database, &[("GATEPOST_DATABASE_URL", &url)]);
-    gatepost.apply(&document());
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(&document(), &[]);
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     meter.await_quiet();
     let forged = |prefix: &str| format!("{prefix}{}", "A".repeat(120));
     let (code, token) = (forged("gpc_"), forged("gpa_"));
@@ -819,16 +715,9 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
         assert_eq!(userinfo(&gatepost, &token).status, 401);
         assert_eq!(userinfo(&gatepost, "a.b.c").status, 401);
         assert_eq!(userinfo(&gatepost, &"x".repeat(500)).status, 401);
-        let wrong = [("Authorization", basic("conf1", &format!("{CONF1_SECRET}x")))];
-        let wrong: Vec<(&str, &str)> = wrong
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
-        let answer = gatepost.post(
-            "/connect/token",
-            &wrong,
-            &[("grant_type", "client_credentials")],
-        );
+        let wrong = basic("conf1", &format!("{CONF1_SECRET}x"));
+        let form = [("grant_type", "client_credentials")];
+        let answer = gatepost.post("/connect/token", &[("Authorization", &wrong)], &form);
         assert!(matches!(answer.status, 401 | 429), "{}", answer.text());
         assert_eq!(gatepost.get("/login?r=AAAA").status, 400);
         // A name that nobody has, another each time, is known to be none, at once as a known one
@@ -985,26 +874,16 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
     const LOOK: i64 = 1;
     const COUNT: i64 = 1;
     const COMMITS: i64 = 2;
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
     let mailbox = Mailbox::open();
     let [server, sender] = mailbox.settings();
-    let settings = [("GATEPOST_DATABASE_URL", url.as_str()), server, sender];
-    let mut gatepost = Gatepost::prepare_over(database, &settings);
     let mut document = document();
     let users = document["users"].as_array_mut().unwrap();
     users.extend((0..120).map(|number| {
         let claims = json!({"email": format!("user-{number}@example.com"), "email_verified": true});
         json!({"username": format!("user-{number}"), "password": "a password of theirs", "claims": claims})
     }));
-    gatepost.apply(&document);
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(&document, &[server, sender]);
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let mut watching = gatepost.database.client();
     let looked = "SELECT coalesce(sum(calls), 0)::int8 FROM public.pg_stat_statements WHERE query LIKE '%n.username_key%' AND query NOT LIKE '%pg_stat%'";
     let told = "SELECT count(*) FROM audit_events WHERE event = 'letter_sent'";
@@ -1036,17 +915,9 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
     ask(true);
     meter.await_quiet();
     let nobody = meter.once(&mut || ask(false));
-    assert_eq!(
-        (nobody.writes, nobody.statements()),
-        (0, ROUNDS * LOOK),
-        "{nobody:#?}"
-    );
+    nobody.assert_is(0, LOOK);
     let found = meter.of(|| ask(true));
-    assert_eq!(
-        (found.writes, found.statements()),
-        (ROUNDS * COMMITS, ROUNDS * (LOOK + COUNT)),
-        "{found:#?}"
-    );
+    found.assert_is(COMMITS, LOOK + COUNT);
 }
 
 fn registry_version(gatepost: &Gatepost) -> i64 {
@@ -1057,96 +928,60 @@ fn registry_version(gatepost: &Gatepost) -> i64 {
 
 #[test]
 fn a_program_over_scim_reads_its_token_and_the_user_and_a_change_is_one_commit() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let settings = [("GATEPOST_DATABASE_URL", url.as_str()), scim::ON[0]];
-    let mut gatepost = Gatepost::prepare_over(database, &settings);
-    gatepost.apply(&scim::registered());
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(&scim::registered(), &[scim::ON[0]]);
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     meter.await_quiet();
     let registered = registry_version(&gatepost);
     let hr = Program::hr(&gatepost);
     let mut number = 0;
     let mut subs = Vec::new();
-    let mut counted = |name: &str, expected: (i64, i64), ask: &mut dyn FnMut()| {
-        let cost = meter.of(ask);
-        assert_eq!(
-            (cost.writes, cost.statements()),
-            expected,
-            "{name}: {cost:#?}"
-        );
-    };
-    counted("add", (ROUNDS, ROUNDS * SCIM_ADD), &mut || {
+    let added = meter.of(|| {
         number += 1;
         let dana = hr.add(json!({"userName": format!("dana-{number}"), "active": true}));
         subs.push(dana["id"].as_str().unwrap().to_owned());
     });
+    added.assert_is(1, SCIM_ADD);
     let dana = subs[0].clone();
-    counted("read", (0, ROUNDS * SCIM_READ), &mut || {
-        assert_eq!(hr.get(&format!("Users/{dana}")).status, 200);
-    });
-    counted("look up", (0, ROUNDS * SCIM_READ), &mut || {
-        assert_eq!(hr.found("userName eq \"dana-1\"").len(), 1);
-    });
+    let read = meter.of(|| assert_eq!(hr.get(&format!("Users/{dana}")).status, 200));
+    read.assert_is(0, SCIM_READ);
+    let looked_up = meter.of(|| assert_eq!(hr.found("userName eq \"dana-1\"").len(), 1));
+    looked_up.assert_is(0, SCIM_READ);
     let mut is_active = true;
-    counted("change", (ROUNDS, ROUNDS * SCIM_WRITE), &mut || {
+    let changed = meter.of(|| {
         is_active = !is_active;
         let change = json!([{"op": "replace", "path": "active", "value": is_active}]);
         assert_eq!(hr.patch(&dana, change).status, 200);
     });
+    changed.assert_is(1, SCIM_WRITE);
     let mut leaving = subs.into_iter();
-    counted("remove", (ROUNDS, ROUNDS * SCIM_WRITE), &mut || {
+    let removed = meter.of(|| {
         let path = format!("Users/{}", leaving.next().unwrap());
-        assert_eq!(
-            hr.ask("DELETE", &path, &serde_json::Value::Null).status,
-            204
-        );
+        assert_eq!(hr.ask("DELETE", &path, &Value::Null).status, 204);
     });
+    removed.assert_is(1, SCIM_WRITE);
     // No other process reads the registry anew for it.
     assert_eq!(registry_version(&gatepost), registered);
 }
 
 #[test]
 fn an_administrators_page_costs_a_few_reads_and_a_change_one_commit() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
-    let settings = [
-        ("GATEPOST_DATABASE_URL", url.as_str()),
-        ("GATEPOST_ADMIN_ROLE", "office"),
-    ];
-    let mut gatepost = Gatepost::prepare_over(database, &settings);
     let key = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
     let mut registered = document();
     registered["users"][0]["totp"] = json!(key);
     registered["users"][0]["claims"]["role"] = json!("office");
     registered["users"][1]["sub"] = json!("bobs");
     registered["users"][1]["claims"] = json!({});
-    gatepost.apply(&registered);
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(&registered, &[("GATEPOST_ADMIN_ROLE", "office")]);
+    let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let mut browser = gatepost.browser();
     let page = browser.visit("/admin");
     let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let code = Phone::with_key(key.to_owned(), 0).code(0);
     assert_eq!(send(&mut browser, &asked, &[("code", &code)]).status, 303);
     meter.await_quiet();
-    let mut read = |address: &str| {
-        let cost = meter.of(|| assert_eq!(browser.get(address).status, 200));
-        (cost.writes, cost.statements())
-    };
-    assert_eq!(read("/admin/people?q=b"), (0, ROUNDS * FIND_PEOPLE));
-    assert_eq!(read("/admin/people/bobs"), (0, ROUNDS * SHOW_PERSON));
+    let mut read = |address: &str| meter.of(|| assert_eq!(browser.get(address).status, 200));
+    read("/admin/people?q=b").assert_is(0, FIND_PEOPLE);
+    read("/admin/people/bobs").assert_is(0, SHOW_PERSON);
     let cost = meter.of(|| {
         let page = browser.get("/admin/people/bobs");
         let hidden = |name: &str| {
@@ -1161,36 +996,17 @@ fn an_administrators_page_costs_a_few_reads_and_a_change_one_commit() {
         let done = browser.post("/admin/people/bobs", &form).text();
         assert!(done.contains("The change is made."), "{done}");
     });
-    let statements = ROUNDS * (SHOW_PERSON + CHANGE_PERSON);
-    assert_eq!(
-        (cost.writes, cost.statements()),
-        (ROUNDS, statements),
-        "{cost:#?}"
-    );
+    cost.assert_is(1, SHOW_PERSON + CHANGE_PERSON);
 }
 
 #[test]
 fn whoever_asks_whether_a_process_is_ready_asks_the_database_once() {
-    let _alone = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let database = TestDatabase::empty();
-    let role = Role::of(&database);
-    let url = role.url(&database);
     let admin = free_address();
-    let settings = [
-        ("GATEPOST_DATABASE_URL", url.as_str()),
-        ("GATEPOST_ADMIN_LISTEN", &admin),
-    ];
-    let mut gatepost = Gatepost::prepare_over(database, &settings);
-    gatepost.apply(&document());
-    gatepost.serve();
-    let mut meter = Meter {
-        client: gatepost.database.client(),
-        role: role.0.clone(),
-    };
+    let mut scene = Scene::serving(&document(), &[("GATEPOST_ADMIN_LISTEN", &admin)]);
+    let meter = &mut scene.meter;
     let ready = || assert_eq!(ask_alone(&admin, "GET /readyz").1, "ready\n");
     ready();
     meter.await_quiet();
     let cost = meter.of(ready);
-    let costs = (cost.writes, cost.statements());
-    assert_eq!(costs, (0, ROUNDS * READINESS), "{cost:#?}");
+    cost.assert_is(0, READINESS);
 }

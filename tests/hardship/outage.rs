@@ -294,7 +294,7 @@ fn no_acknowledged_redemption_is_lost_when_connections_are_terminated_under_load
         refused.len()
     );
     let standing = "SELECT count(*) FROM grants WHERE revoked_at IS NULL";
-    let standing: i64 = database.client().query_one(standing, &[]).unwrap().get(0);
+    let standing: i64 = database.value(standing, &[]);
     // Two of the scene itself, and what was committed although its answer was lost with the
     // connection.
     assert!(

@@ -20,6 +20,7 @@ use crate::support::gatepost::{
 };
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::published_keys;
+use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::proxy::Proxy;
 use crate::support::waiting::{OverAtLast, await_that};
@@ -89,11 +90,7 @@ fn two_processes_serve_one_flow_together() {
     );
     // So is a sign-out.
     let page = elsewhere.get("/logout");
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let done = elsewhere.post(
-        "/logout",
-        &[("form_token", &token), ("decision", "sign_out")],
-    );
+    let done = send(&mut elsewhere, &page, &[("decision", "sign_out")]);
     assert!(done.status < 400, "{}", done.text());
     assert_eq!(silently(&mut browser).query()["error"], "login_required");
     assert!(

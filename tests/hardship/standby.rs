@@ -416,19 +416,11 @@ fn an_ending_sent_again_is_acknowledged_only_once_a_standby_has_it() {
     over(reader.get(&opened));
     over(reader.post(&opened.replace("?r=", "?r=A"), &[]));
     over(gatepost.browser().post(&opened, &[]));
-    assert!(
-        stranger
-            .get("/logout")
-            .text()
-            .contains("You are signed out")
-    );
-    assert!(
-        gatepost
-            .browser()
-            .get("/logout")
-            .text()
-            .contains("You are signed out")
-    );
+    stranger.get("/logout").assert_says("You are signed out");
+    gatepost
+        .browser()
+        .get("/logout")
+        .assert_says("You are signed out");
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
 
     cluster.await_a_standby(false);

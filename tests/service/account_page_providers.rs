@@ -73,11 +73,8 @@ fn a_provider_kept_from_the_account_page_is_told_to_nobody_there() {
     let claims = verified(&house.gatepost, text(&tokens, "id_token")).1;
     assert_eq!(claims["sub"], json!(house.sub("alice")));
     let page = alice.get(&house.address("/account"));
-    assert!(
-        page.status == 200 && page.text().contains("Alice Smith"),
-        "{}",
-        page.text()
-    );
+    assert_eq!(page.status, 200, "{}", page.text());
+    page.assert_says("Alice Smith");
     assert!(!page.text().contains("name=\"provider\" value=\"up\""));
     let listed: Value =
         serde_json::from_str(&house.gatepost.run_well(&["idp", "list", "--json"], "")).unwrap();
@@ -104,12 +101,9 @@ fn nobody_lets_themselves_in_by_linking_a_provider_kept_from_the_account_page() 
     let house = start();
     house.register("other", json!({"provision": true}));
     let mut stranger = Traveller::new();
-    assert!(
-        house
-            .visit_staff(&mut stranger)
-            .text()
-            .contains("There is no account here for you")
-    );
+    house
+        .visit_staff(&mut stranger)
+        .assert_says("There is no account here for you");
     let page = stranger.visit(&house.address("/account"));
     let answer = choose(house.browser(&mut stranger), &page, "other");
     let account = stranger.follow(&house.gatepost.base_url, answer);
@@ -127,12 +121,9 @@ fn nobody_lets_themselves_in_by_linking_a_provider_kept_from_the_account_page() 
         answer.text()
     );
     assert_eq!((house.up.visits(), house.links()), (visits, 1));
-    assert!(
-        house
-            .visit_staff(&mut stranger)
-            .text()
-            .contains("There is no account here for you")
-    );
+    house
+        .visit_staff(&mut stranger)
+        .assert_says("There is no account here for you");
 }
 
 #[test]
@@ -142,11 +133,7 @@ fn what_began_before_a_provider_was_kept_from_the_account_page_ends_there() {
     let callback = house.at_the_gate(&mut alice, "up");
     let at_the_question = house.at_the_gate(&mut asked, "up");
     let question = asked.get(&at_the_question);
-    assert!(
-        question.text().contains("confirm_link"),
-        "{}",
-        question.text()
-    );
+    question.assert_says("confirm_link");
     let page = newcomer.visit(&house.address("/account"));
     let answer = choose(house.browser(&mut newcomer), &page, "up");
     let site = house.gatepost.base_url.clone();
@@ -161,11 +148,8 @@ fn what_began_before_a_provider_was_kept_from_the_account_page_ends_there() {
 
     house.register("up", json!({"account_page": false}));
     for answer in [alice.get(&callback), house.confirm(&mut asked, &question)] {
-        assert!(
-            answer.text().contains(UNAVAILABLE) && !answer.text().contains("confirm_link"),
-            "{}",
-            answer.text()
-        );
+        answer.assert_says(UNAVAILABLE);
+        answer.assert_says_not("confirm_link");
     }
     let answer = newcomer.get(&sign_in);
     assert_eq!(

@@ -127,12 +127,7 @@ fn rows(gatepost: &Gatepost) -> String {
     let counted = "SELECT string_agg(relname || ' ' || (xpath('/row/c/text()', query_to_xml('SELECT count(*) AS c, coalesce(sum(xmin::text::int8), 0) AS x FROM ' || oid::regclass, false, true, '')))[1]::text
                    || ' ' || (xpath('/row/x/text()', query_to_xml('SELECT coalesce(sum(xmin::text::int8), 0) AS x FROM ' || oid::regclass, false, true, '')))[1]::text, ', ' ORDER BY relname)
                    FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname NOT IN ('leader', 'client_uses')";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(counted, &[])
 }
 
 #[test]
@@ -287,8 +282,7 @@ fn the_last_use_is_noted_once_a_day_and_shown() {
 /// Posts the form of the page.
 fn explained(browser: &mut Browser, what: &str) -> String {
     let form = browser.get("/admin/explain");
-    let token = form.attribute("name=\"form_token\"", "value").unwrap();
-    let answer = browser.post("/admin/explain", &[("form_token", &token), ("what", what)]);
+    let answer = send(browser, &form, &[("what", what)]);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.text()
 }

@@ -238,12 +238,7 @@ fn an_office_managers_week() {
     let gatepost = start();
     let version = || -> i64 {
         let sql = "SELECT registry_version FROM installation";
-        gatepost
-            .database
-            .client()
-            .query_one(sql, &[])
-            .unwrap()
-            .get(0)
+        gatepost.database.value(sql, &[])
     };
     let before = version();
     let mut boss = boss(&gatepost);
@@ -739,12 +734,7 @@ fn who_is_out_of_reach_is_not_there() {
     let gatepost = start();
     signed_in_as(&gatepost, "gus", "globex");
     let sql = "SELECT sid FROM sessions WHERE sub = 'sub|gus'";
-    let sid: String = gatepost
-        .database
-        .client()
-        .query_one(sql, &[])
-        .unwrap()
-        .get(0);
+    let sid: String = gatepost.database.value(sql, &[]);
     let mut anna = anna(&gatepost);
     let own = anna.get(&person_page("amy"));
     let mut gina = admin_by(&gatepost, "gina", "globex", 0);

@@ -17,6 +17,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{
     ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document,
 };
+use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that, until_served};
 
@@ -42,12 +43,7 @@ fn assert_whole(gatepost: &Gatepost, heads: Option<&str>) {
 
 fn count(gatepost: &Gatepost, condition: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM audit_events WHERE {condition}");
-    gatepost
-        .database
-        .client()
-        .query_one(&sql, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(&sql, &[])
 }
 
 fn await_count(gatepost: &Gatepost, condition: &str, least: i64) {
@@ -65,12 +61,7 @@ fn await_count(gatepost: &Gatepost, condition: &str, least: i64) {
 /// Failures that were only counted.
 fn more_failures(gatepost: &Gatepost) -> i64 {
     let sql = "SELECT coalesce(sum((detail ->> 'count')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'";
-    gatepost
-        .database
-        .client()
-        .query_one(sql, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(sql, &[])
 }
 
 fn list(gatepost: &Gatepost, arguments: &[&str]) -> Vec<Value> {
@@ -301,12 +292,7 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
     }
     // The server tells of commands, too, which have no log.
     let command = "SELECT chain FROM audit_events WHERE event = 'user_changed'";
-    let command: String = gatepost
-        .database
-        .client()
-        .query_one(command, &[])
-        .unwrap()
-        .get(0);
+    let command: String = gatepost.database.value(command, &[]);
     let (_, said) = tampered(
         gatepost,
         &format!("DELETE FROM audit_events WHERE chain = '{command}'"),
@@ -363,11 +349,7 @@ fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
         400
     );
     let page = browser.get("/logout");
-    let token = page.fields().remove("form_token").unwrap();
-    browser.post(
-        "/logout",
-        &[("form_token", &token), ("decision", "sign_out")],
-    );
+    send(&mut browser, &page, &[("decision", "sign_out")]);
 
     // What opens a chain is told to whoever asks for it.
     let opened = list(&gatepost, &["--event", "chain_opened"]);
@@ -726,12 +708,7 @@ fn heads_are_told_at_every_level_of_the_log_and_nothing_else_is() {
         );
         assert_whole(&gatepost, Some(&log));
         let signed_in = "SELECT chain FROM audit_events WHERE event = 'signed_in'";
-        let chain: String = gatepost
-            .database
-            .client()
-            .query_one(signed_in, &[])
-            .unwrap()
-            .get(0);
+        let chain: String = gatepost.database.value(signed_in, &[]);
         gatepost.database.run(&format!(
             "DELETE FROM audit_events WHERE chain = '{chain}' AND event = 'signed_in'"
         ));
@@ -1029,12 +1006,7 @@ fn what_a_request_brings_into_the_log_is_no_head() {
         let mut gatepost = Gatepost::start_with(&document(), &[("GATEPOST_LOG_FORMAT", format)]);
         signed_in(&gatepost);
         let chain = "SELECT chain FROM audit_events WHERE event = 'signed_in'";
-        let chain: String = gatepost
-            .database
-            .client()
-            .query_one(chain, &[])
-            .unwrap()
-            .get(0);
+        let chain: String = gatepost.database.value(chain, &[]);
         let hash = "0".repeat(64);
         for forged in [
             format!("audit heads: {chain}:1:0:{hash}"),
@@ -1082,12 +1054,7 @@ fn a_head_is_told_once_for_as_long_as_its_chain_stands_still() {
     let chain_of = |event: &str| -> String {
         let chain =
             format!("SELECT chain FROM audit_events WHERE event = '{event}' ORDER BY at LIMIT 1");
-        gatepost
-            .database
-            .client()
-            .query_one(&chain, &[])
-            .unwrap()
-            .get(0)
+        gatepost.database.value(&chain, &[])
     };
     let told = |log: &str, chain: &str| log.matches(&format!(" {chain}:")).count();
     let own = chain_of("signed_in");
@@ -1156,12 +1123,7 @@ fn attempts_that_the_throttle_turns_away_are_counted() {
         let sum = format!(
             "SELECT coalesce(sum((detail ->> '{member}')::int8), 0)::int8 FROM audit_events WHERE event = 'more_failures'"
         );
-        gatepost
-            .database
-            .client()
-            .query_one(&sum, &[])
-            .unwrap()
-            .get(0)
+        gatepost.database.value(&sum, &[])
     };
     assert_eq!(sum("turned_away"), turned_away as i64);
     assert_eq!(
@@ -1196,18 +1158,12 @@ fn events_go_on_the_day_after_their_last() {
     let all = count(&gatepost, "true");
     let last: i32 = gatepost
         .database
-        .client()
-        .query_one("SELECT max(day) FROM audit_events", &[])
-        .unwrap()
-        .get(0);
+        .value("SELECT max(day) FROM audit_events", &[]);
     assert!((399..=400).contains(&(last - gatepost.database.today().0)));
     let store = gatepost.database.store();
     let first = gatepost
         .database
-        .client()
-        .query_one("SELECT min(day) FROM audit_events", &[])
-        .unwrap()
-        .get::<_, i32>(0);
+        .value::<i32>("SELECT min(day) FROM audit_events", &[]);
     assert_eq!(audit_events::remove_expired(&store, Day(first)).unwrap(), 0);
     assert_eq!(
         audit_events::remove_expired(&store, Day(last + 1)).unwrap(),

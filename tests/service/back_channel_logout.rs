@@ -18,6 +18,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Browser, ask_alone, free_address, free_port};
 use crate::support::jwt::verified;
+use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that};
 
@@ -175,16 +176,8 @@ fn scene() -> (Gatepost, Receiver) {
 
 fn sign_out(browser: &mut Browser) {
     let page = browser.get("/logout");
-    let token = page.fields().remove("form_token").unwrap();
-    let answer = browser.post(
-        "/logout",
-        &[("form_token", &token), ("decision", "sign_out")],
-    );
-    assert!(
-        answer.text().contains("You are signed out"),
-        "{}",
-        answer.text()
-    );
+    let answer = send(browser, &page, &[("decision", "sign_out")]);
+    answer.assert_says("You are signed out");
 }
 
 fn on_account_page(browser: &mut Browser, form: &[(&str, &str)]) {
@@ -196,11 +189,8 @@ fn on_account_page(browser: &mut Browser, form: &[(&str, &str)]) {
         "/account",
         &[form, &[("form_token", token.as_str())]].concat(),
     );
-    assert!(
-        answer.status == 200 && !answer.text().contains("role=\"alert\""),
-        "{}",
-        answer.text()
-    );
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.assert_says_not("role=\"alert\"");
 }
 
 fn sid(tokens: &Value) -> String {
@@ -501,14 +491,7 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
     let minutes =
         "SELECT bool_and(due_at BETWEEN clock_timestamp() + interval '40 s' AND clock_timestamp() + interval '60 s')
                    FROM session_clients WHERE due_at IS NOT NULL";
-    assert!(
-        gatepost
-            .database
-            .client()
-            .query_one(minutes, &[])
-            .unwrap()
-            .get::<_, bool>(0)
-    );
+    assert!(gatepost.database.value::<bool>(minutes, &[]));
     // The slow one need not be waited for again.
     slow.behave(Manner::Status(404));
     for (tries, state) in [(2, (2, false, true)), (3, (3, false, false))] {

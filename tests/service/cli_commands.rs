@@ -60,12 +60,7 @@ fn users_are_added_listed_and_given_passwords() {
     assert_eq!(users[0]["sub"].as_str().unwrap().len(), 22);
     let hash = || -> String {
         let query = "SELECT password_hash FROM users WHERE tenant = ''";
-        installation
-            .database
-            .client()
-            .query_one(query, &[])
-            .unwrap()
-            .get(0)
+        installation.database.value(query, &[])
     };
     let before = hash();
     assert!(
@@ -232,12 +227,7 @@ fn what_cannot_be_undone_is_asked_at_a_terminal() {
     }
     let state = || -> (usize, usize, String) {
         let epoch = "SELECT epoch::text FROM installation";
-        let epoch = installation
-            .database
-            .client()
-            .query_one(epoch, &[])
-            .unwrap()
-            .get(0);
+        let epoch = installation.database.value(epoch, &[]);
         (
             installation.list("user").len(),
             installation.list("client").len(),
@@ -399,15 +389,7 @@ fn rotating_at_once_signs_with_the_new_key_and_erases_the_old() {
         "the announced EdDSA key took over"
     );
     let erased = "SELECT count(*) FROM signing_keys WHERE wrapped_private IS NULL";
-    assert_eq!(
-        installation
-            .database
-            .client()
-            .query_one(erased, &[])
-            .unwrap()
-            .get::<_, i64>(0),
-        3
-    );
+    assert_eq!(installation.database.value::<i64>(erased, &[]), 3);
     assert_eq!(
         installation
             .run(&["key", "rotate", "--algorithm", "HS256"])
@@ -918,12 +900,7 @@ fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
     );
     let epoch = || -> i64 {
         let query = "SELECT epoch FROM users WHERE sub = 'alice-1'";
-        installation
-            .database
-            .client()
-            .query_one(query, &[])
-            .unwrap()
-            .get(0)
+        installation.database.value(query, &[])
     };
     let before = epoch();
     assert!(
@@ -973,12 +950,7 @@ fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
         let query = format!(
             "SELECT count(*) FROM audit_events WHERE sub = 'alice-1' AND event = '{event}'"
         );
-        installation
-            .database
-            .client()
-            .query_one(&query, &[])
-            .unwrap()
-            .get::<_, i64>(0)
+        installation.database.value::<i64>(&query, &[])
     };
     assert_eq!((count("user_changed"), count("user_removed")), (4, 1));
     assert_eq!(

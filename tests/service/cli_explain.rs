@@ -9,6 +9,7 @@ use crate::support::flow::{VERIFIER, authorize_path, basic, signed_in};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Browser, encode};
 use crate::support::offline::{CONF1, CONF2, PUB1, REUSE, access, document, refresh};
+use crate::support::phone::send;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
@@ -390,14 +391,10 @@ type Ending = fn(&Gatepost, &str);
 fn withdraw(gatepost: &Gatepost) {
     let mut browser = signed_in(gatepost);
     let page = browser.visit("/account");
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let answer = browser.post(
-        "/account",
-        &[
-            ("form_token", &token),
-            ("decision", "withdraw"),
-            ("client_id", "conf2"),
-        ],
+    let answer = send(
+        &mut browser,
+        &page,
+        &[("decision", "withdraw"), ("client_id", "conf2")],
     );
     assert_eq!(answer.status, 200, "{}", answer.text());
 }

@@ -137,12 +137,7 @@ fn a_change_touches_only_what_changed() {
     changed["identity_providers"][0]["client_secret"] = json!("another secret");
     let hash = |installation: &Installation| -> String {
         let query = "SELECT password_hash FROM users WHERE username = 'alice'";
-        installation
-            .database
-            .client()
-            .query_one(query, &[])
-            .unwrap()
-            .get(0)
+        installation.database.value(query, &[])
     };
     let before = hash(&installation);
     let answer = installation.apply(&changed);

@@ -103,10 +103,7 @@ impl Installation {
 
     pub fn registry_version(&self) -> i64 {
         self.database
-            .client()
-            .query_one("SELECT registry_version FROM installation", &[])
-            .unwrap()
-            .get(0)
+            .value("SELECT registry_version FROM installation", &[])
     }
 
     /// Everything in the database, as text.

@@ -12,6 +12,7 @@ use crate::support::flow::{assert_refused, authorize_path, issued, sign_in, sign
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
+use crate::support::phone::send;
 
 const WRONG: &str = "No device is waiting with this code";
 
@@ -34,11 +35,7 @@ fn asks_for_the_code(page: &Answer) -> String {
         "{}",
         page.text()
     );
-    assert!(
-        !page.text().contains("name=\"decision\""),
-        "{}",
-        page.text()
-    );
+    page.assert_says_not("name=\"decision\"");
     page.attribute("id=\"user-code\"", "value").unwrap()
 }
 
@@ -60,12 +57,7 @@ fn asks_for_a_decision(page: &Answer, code: &str, client_name: &str) {
 
 fn decided(gatepost: &Gatepost) -> i64 {
     let counted = "SELECT count(*) FROM device_authorizations WHERE decided_at IS NOT NULL";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(counted, &[])
 }
 
 #[test]
@@ -76,27 +68,17 @@ fn a_typed_code_leads_over_the_sign_in_to_a_question_with_client_and_scopes() {
     let mut browser = gatepost.browser();
     let page = browser.get("/device");
     assert_eq!(asks_for_the_code(&page), "");
-    assert!(
-        page.text()
-            .contains("Enter the code that your device shows.")
-    );
+    page.assert_says("Enter the code that your device shows.");
     // Case, hyphens and spaces do not count.
     let page = send_code(
         &mut browser,
         &page,
         &format!(" {} ", code.to_lowercase().replace('-', " ")),
     );
-    assert!(
-        page.text().contains("name=\"password\"") && page.text().contains("Television"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("name=\"password\"");
+    page.assert_says("Television");
     let again = sign_in(&mut browser, &page, "alice", "wrong");
-    assert!(
-        again.text().contains("name=\"password\""),
-        "{}",
-        again.text()
-    );
+    again.assert_says("name=\"password\"");
     let page = sign_in(&mut browser, &again, "alice", ALICE_PASSWORD);
     asks_for_a_decision(&page, code, "Television");
     for scope in ["Your roles", "Read orders", "Change orders", "Alice Smith"] {
@@ -110,11 +92,8 @@ fn a_typed_code_leads_over_the_sign_in_to_a_question_with_client_and_scopes() {
     let beyond = decide(&mut browser, &page, "allow", &["email"]);
     beyond.assert_error_page(400, "GP1137", "beyond");
     let answer = decide(&mut browser, &page, "allow", &["profile"]);
-    assert!(
-        answer.text().contains("Your device is connected") && answer.text().contains("Television"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("Your device is connected");
+    answer.assert_says("Television");
     let tokens = issued(&poll(&gatepost, TV, &device));
     assert_eq!(tokens["scope"], "openid profile");
     // It is asked again for the next device, remembered or not.
@@ -134,12 +113,7 @@ fn a_link_fills_the_code_in_and_decides_nothing_by_itself() {
     for mut browser in [gatepost.browser(), signed_in(&gatepost)] {
         let page = browser.get(&link);
         assert_eq!(asks_for_the_code(&page), code);
-        assert!(
-            page.text()
-                .contains("exactly the code that your device shows"),
-            "{}",
-            page.text()
-        );
+        page.assert_says("exactly the code that your device shows");
         assert!(
             !page.text().contains("Television"),
             "nothing is told of the device yet"
@@ -252,11 +226,8 @@ fn wrong_expired_and_decided_codes_say_the_same() {
     ] {
         let page = enter(&mut browser, typed);
         asks_for_the_code(&page);
-        assert!(
-            page.text().contains(WRONG) && page.text().contains("<title>Error: Connect a device"),
-            "{}",
-            page.text()
-        );
+        page.assert_says(WRONG);
+        page.assert_says("<title>Error: Connect a device");
         assert_eq!(
             page.attribute("id=\"user-code\"", "aria-invalid")
                 .as_deref(),
@@ -264,11 +235,8 @@ fn wrong_expired_and_decided_codes_say_the_same() {
         );
     }
     let page = enter(&mut browser, "");
-    assert!(
-        page.text().contains("<title>Error:") && !page.text().contains(WRONG),
-        "{}",
-        page.text()
-    );
+    page.assert_says("<title>Error:");
+    page.assert_says_not(WRONG);
 }
 
 #[test]
@@ -283,11 +251,7 @@ fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
         assert_eq!(page.status, 429, "{}", page.text());
         let seconds: u64 = page.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&seconds), "{seconds}");
-        assert!(
-            page.text().contains("too many failed attempts"),
-            "{}",
-            page.text()
-        );
+        page.assert_says("too many failed attempts");
     };
     // Right ones and empty ones do not count.
     for typed in [user_code(&device), "", user_code(&device)] {
@@ -299,11 +263,7 @@ fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
     is_told_to_wait(&enter(&mut guesser, "BCDF-GHJK"));
     is_told_to_wait(&enter(&mut guesser, user_code(&device)));
     let mut other = browser_at(&gatepost, "192.0.2.8");
-    assert!(
-        enter(&mut other, user_code(&device))
-            .text()
-            .contains("name=\"password\"")
-    );
+    enter(&mut other, user_code(&device)).assert_says("name=\"password\"");
     for number in 0..5 {
         assert_eq!(enter(&mut other, &format!("{number}")).status, 200);
     }
@@ -344,11 +304,8 @@ fn of_many_codes_at_once_no_more_are_looked_at_than_one_after_the_other() {
         (10, 150),
         "{answers:?}"
     );
-    assert!(
-        enter(&mut browser_at(&gatepost, "192.0.2.8"), user_code(&device))
-            .text()
-            .contains("name=\"password\"")
-    );
+    enter(&mut browser_at(&gatepost, "192.0.2.8"), user_code(&device))
+        .assert_says("name=\"password\"");
 }
 
 #[test]
@@ -365,11 +322,7 @@ fn a_decision_is_made_once_and_cannot_be_made_again() {
         for decision in [second, first] {
             decide(&mut browser, &page, decision, &[]).assert_error_page(400, "GP1607", decision);
         }
-        assert!(
-            enter(&mut browser, user_code(&device))
-                .text()
-                .contains(WRONG)
-        );
+        enter(&mut browser, user_code(&device)).assert_says(WRONG);
         match answer {
             None => drop(issued(&poll(&gatepost, BOX, &device))),
             Some(error) => assert_refused(&poll(&gatepost, BOX, &device), 400, error, first),
@@ -424,11 +377,8 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
     assert_eq!(sign_in(&mut bob, &login, "bob", BOB_PASSWORD).status, 303);
     let redrawn = bob.post(&action, &form);
     asks_for_a_decision(&redrawn, code, "Television");
-    assert!(
-        redrawn.text().contains("Bob") && redrawn.text().contains("role=\"alert\""),
-        "{}",
-        redrawn.text()
-    );
+    redrawn.assert_says("Bob");
+    redrawn.assert_says("role=\"alert\"");
     asks_for_the_code(&gatepost.browser().post(&action, &form));
     // A token of another page, or none.
     for forged in ["", "AAAA", &alice.get("/device").fields()["form_token"]] {
@@ -483,13 +433,7 @@ fn another_account_can_be_chosen_and_sign_out_in_between_asks_anew() {
     let mut browser = signed_in(&gatepost);
     let page = enter(&mut browser, user_code(&device));
     let login = decide(&mut browser, &page, "another", &[]);
-    let cancelled = {
-        let token = login.fields()["form_token"].clone();
-        browser.post(
-            &login.action(),
-            &[("form_token", &token), ("decision", "cancel")],
-        )
-    };
+    let cancelled = send(&mut browser, &login, &[("decision", "cancel")]);
     assert_eq!(cancelled.location(), "/device");
     let page = enter(&mut browser, user_code(&device));
     let login = decide(&mut browser, &page, "another", &[]);
@@ -505,12 +449,7 @@ fn another_account_can_be_chosen_and_sign_out_in_between_asks_anew() {
     decide(&mut browser, &page, "allow", &["profile"]);
     let tokens = issued(&poll(&gatepost, TV, &device));
     let bob = "SELECT sub FROM users WHERE username = 'bob'";
-    let bob: String = gatepost
-        .database
-        .client()
-        .query_one(bob, &[])
-        .unwrap()
-        .get(0);
+    let bob: String = gatepost.database.value(bob, &[]);
     assert_eq!(
         verified(&gatepost, text(&tokens, "id_token")).1["sub"],
         json!(bob)
@@ -546,11 +485,8 @@ fn people_sign_in_under_the_clients_own_rules() {
         let device = start(&gatepost, client_id, &form);
         // The session of the user without a tenant will not do.
         let page = enter(&mut browser, user_code(&device));
-        assert!(
-            page.text().contains("name=\"password\"") && page.text().contains("ACME Ltd"),
-            "{}",
-            page.text()
-        );
+        page.assert_says("name=\"password\"");
+        page.assert_says("ACME Ltd");
         let page = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
         assert!(page.text().contains("Alice of ACME"), "{}", page.text());
         decide(&mut browser, &page, "allow", &["profile"]);
@@ -618,11 +554,8 @@ fn the_page_speaks_the_readers_language_and_survives_a_base_path() {
         .headers
         .push((String::from("Accept-Language"), String::from("de")));
     let page = browser.get(text(&device, "verification_uri_complete"));
-    assert!(
-        page.text().contains("<html lang=\"de\"") && page.text().contains("Gerät verbinden"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("<html lang=\"de\"");
+    page.assert_says("Gerät verbinden");
     assert_eq!(page.action(), "/idp/device");
     let page = send_code(&mut browser, &page, user_code(&device));
     assert!(

@@ -99,12 +99,7 @@ impl House {
     }
 
     fn one<T: FromSqlOwned>(&self, sql: &str, sub: &str) -> T {
-        self.gatepost
-            .database
-            .client()
-            .query_one(sql, &[&sub])
-            .unwrap()
-            .get(0)
+        self.gatepost.database.value(sql, &[&sub])
     }
 
     fn claims_of(&self, sub: &str) -> Value {

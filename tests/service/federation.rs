@@ -142,10 +142,7 @@ fn downstream_document(up: &Gatepost, changes: &Value) -> Value {
 fn count(gatepost: &Gatepost, what: &str) -> i64 {
     gatepost
         .database
-        .client()
-        .query_one(&format!("SELECT count(*) FROM {what}"), &[])
-        .unwrap()
-        .get(0)
+        .value(&format!("SELECT count(*) FROM {what}"), &[])
 }
 
 #[test]
@@ -167,16 +164,10 @@ fn a_sign_in_upstream_ends_in_tokens_here_that_say_who_vouched_how_and_when() {
         (&id_token["idp"], &id_token["amr"]),
         (&json!("up"), &json!([]))
     );
-    let there: i64 = pair
-        .up
-        .database
-        .client()
-        .query_one(
-            "SELECT extract(epoch FROM auth_time)::int8 FROM sessions",
-            &[],
-        )
-        .unwrap()
-        .get(0);
+    let there: i64 = pair.up.database.value(
+        "SELECT extract(epoch FROM auth_time)::int8 FROM sessions",
+        &[],
+    );
     assert!(
         (id_token["auth_time"].as_i64().unwrap() - there).abs() <= 1,
         "{id_token} against {there}"
@@ -194,10 +185,7 @@ fn a_sign_in_upstream_ends_in_tokens_here_that_say_who_vouched_how_and_when() {
     let there: String = pair
         .up
         .database
-        .client()
-        .query_one("SELECT sub FROM users WHERE username = 'alice'", &[])
-        .unwrap()
-        .get(0);
+        .value("SELECT sub FROM users WHERE username = 'alice'", &[]);
     assert_ne!(id_token["sub"], there);
     let linked = format!(
         "linked_identities WHERE issuer = '{}' AND upstream_subject = '{there}'",
@@ -358,10 +346,7 @@ fn the_account_upstream_that_nobody_knows_here_gets_none_where_provisioning_is_o
     let there: String = pair
         .up
         .database
-        .client()
-        .query_one("SELECT sub FROM users WHERE username = 'alice'", &[])
-        .unwrap()
-        .get(0);
+        .value("SELECT sub FROM users WHERE username = 'alice'", &[]);
     pair.down.run_well(
         &[
             "user",
@@ -379,10 +364,7 @@ fn the_account_upstream_that_nobody_knows_here_gets_none_where_provisioning_is_o
     let bob: String = pair
         .down
         .database
-        .client()
-        .query_one("SELECT sub FROM users WHERE username = 'bob'", &[])
-        .unwrap()
-        .get(0);
+        .value("SELECT sub FROM users WHERE username = 'bob'", &[]);
     assert_eq!(told["sub"], bob);
 
     // Whoever is disabled here comes in by no door.
@@ -717,10 +699,7 @@ fn claims_are_believed_only_where_the_registration_says_so() {
     assert_eq!(mapped["sub"], plain["sub"]);
     let alice: String = gatepost
         .database
-        .client()
-        .query_one("SELECT sub FROM users WHERE username = 'alice'", &[])
-        .unwrap()
-        .get(0);
+        .value("SELECT sub FROM users WHERE username = 'alice'", &[]);
     assert_ne!(mapped["sub"], alice);
 
     // What upstream says no more is so no more.

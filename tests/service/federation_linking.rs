@@ -48,17 +48,10 @@ fn an_account_elsewhere_is_linked_by_a_yes_to_a_page_that_names_it() {
     let mut bob = house.signed_in("bob", BOB_PASSWORD);
     let callback = house.at_the_gate(&mut bob, "other");
     let page = bob.get(&callback);
-    assert!(
-        !page.text().contains("confirm_link") && page.text().contains("another account"),
-        "{}",
-        page.text()
-    );
+    page.assert_says_not("confirm_link");
+    page.assert_says("another account");
     let answer = house.confirm(&mut bob, &question);
-    assert!(
-        answer.text().contains("role=\"alert\""),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("role=\"alert\"");
     assert_eq!(house.links(), 1);
 
     // Taken away again, whoever came by it is signed out, and finds no account.

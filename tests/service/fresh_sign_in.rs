@@ -94,11 +94,7 @@ fn who_must_sign_in_anew_where_login_is_not_known_chooses_their_account_there() 
         house.up.asked().get("prompt").map(String::as_str),
         Some("select_account")
     );
-    assert!(
-        page.text().contains("You have signed in again"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("You have signed in again");
     house.at_the_gate(&mut guest, "other");
 
     // A client that asks for a new sign-in asked for more than that.
@@ -148,12 +144,9 @@ fn a_sign_in_that_was_not_anew_links_nothing_and_says_so() {
     );
 
     house.up.plan(|plan| plan.id_token = json!({}));
-    assert!(
-        house
-            .signed_in_anew(&mut guest)
-            .text()
-            .contains("You have signed in again")
-    );
+    house
+        .signed_in_anew(&mut guest)
+        .assert_says("You have signed in again");
 }
 
 #[test]
@@ -183,11 +176,8 @@ fn who_has_a_password_links_by_it_whatever_a_provider_says() {
     );
     let visits = house.other.visits();
     let page = house.sent_to_sign_in(&mut somebody, "other");
-    assert!(
-        page.text().contains("name=\"password\"") && !page.text().contains("Sign-in up"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("name=\"password\"");
+    page.assert_says_not("Sign-in up");
     choose(house.browser(&mut somebody), &page, "up").assert_error_page(
         400,
         "GP1505",
@@ -198,11 +188,7 @@ fn who_has_a_password_links_by_it_whatever_a_provider_says() {
     // Alice herself.
     let answer = sign_in(house.browser(&mut somebody), &page, "alice", ALICE_PASSWORD);
     let page = somebody.follow(&house.gatepost.base_url, answer);
-    assert!(
-        page.text().contains("You have signed in again"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("You have signed in again");
     house.link(&mut somebody, "other");
     assert_eq!(house.links(), 2);
 }

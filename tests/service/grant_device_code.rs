@@ -21,16 +21,6 @@ fn serve() -> Gatepost {
     Gatepost::start_with(&document(), &[])
 }
 
-fn events(gatepost: &Gatepost, name: &str) -> i64 {
-    let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[&name])
-        .unwrap()
-        .get(0)
-}
-
 fn expire(gatepost: &Gatepost) {
     gatepost.database.run(
         "UPDATE device_authorizations SET expires_at = clock_timestamp() - interval '1 second'",
@@ -146,8 +136,8 @@ fn a_device_waits_is_allowed_and_gets_its_tokens_once() {
     }
     assert_eq!(
         (
-            events(&gatepost, "device_allowed"),
-            events(&gatepost, "device_code_redeemed")
+            gatepost.database.events("device_allowed"),
+            gatepost.database.events("device_code_redeemed")
         ),
         (2, 2)
     );
@@ -229,12 +219,7 @@ fn codes_are_hard_to_guess_and_not_in_the_database() {
         .collect();
     assert_eq!(distinct.len(), 40);
     let stored = "SELECT coalesce(string_agg(d::text, ' '), '') FROM device_authorizations d";
-    let stored: String = gatepost
-        .database
-        .client()
-        .query_one(stored, &[])
-        .unwrap()
-        .get(0);
+    let stored: String = gatepost.database.value(stored, &[]);
     for device in &devices {
         let code = user_code(device);
         for known in [text(device, "device_code"), code, &code.replace('-', "")] {
@@ -475,11 +460,7 @@ fn unknown_foreign_expired_and_denied_codes_are_told_apart_in_this_order() {
 
     let mut browser = gatepost.browser();
     let page = reach_decision(&mut browser, user_code(&device));
-    assert!(
-        decide(&mut browser, &page, "deny", &[])
-            .text()
-            .contains("was not connected")
-    );
+    decide(&mut browser, &page, "deny", &[]).assert_says("was not connected");
     assert_refused(
         &poll(&gatepost, TV, &device),
         400,
@@ -522,7 +503,7 @@ fn unknown_foreign_expired_and_denied_codes_are_told_apart_in_this_order() {
     );
     assert_eq!(
         (
-            events(&gatepost, "device_denied"),
+            gatepost.database.events("device_denied"),
             gatepost.database.count("grants")
         ),
         (1, 0)
@@ -562,7 +543,7 @@ fn of_many_redemptions_at_once_over_two_processes_one_gets_the_tokens() {
     assert_eq!(
         (
             first.database.count("grants"),
-            events(&first, "device_code_redeemed")
+            first.database.events("device_code_redeemed")
         ),
         (5, 5)
     );
@@ -622,7 +603,11 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
         userinfo(&gatepost, text(&tokens, "access_token")).status,
         200
     );
-    assert_eq!(events(&gatepost, "grant_refused"), 3, "spent for nothing");
+    assert_eq!(
+        gatepost.database.events("grant_refused"),
+        3,
+        "spent for nothing"
+    );
 }
 
 #[test]
@@ -697,11 +682,7 @@ fn a_device_gets_what_its_user_ticked_within_the_resource_it_asked_for() {
                    polled: &[(&str, &str)]| {
         let device = start(&gatepost, BOX, asked);
         let page = reach_decision(browser, user_code(&device));
-        assert!(
-            decide(browser, &page, "allow", ticked)
-                .text()
-                .contains("is connected")
-        );
+        decide(browser, &page, "allow", ticked).assert_says("is connected");
         poll_with(&gatepost, BOX, &device, polled)
     };
     let tokens = issued(&granted(

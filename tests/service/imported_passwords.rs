@@ -23,12 +23,7 @@ const HASHES: [&str; 5] = [
 
 fn stored(gatepost: &Gatepost, username: &str) -> String {
     let asked = "SELECT password_hash FROM users WHERE username = $1::text";
-    gatepost
-        .database
-        .client()
-        .query_one(asked, &[&username])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(asked, &[&username])
 }
 
 #[test]
@@ -61,15 +56,7 @@ fn an_imported_password_signs_in_and_is_argon2id_from_then_on() {
     // What they had before they came does not come back with the document that brought it.
     gatepost.apply(&registered);
     let count = "SELECT count(*) FROM users WHERE pbkdf2 IS NOT NULL";
-    assert_eq!(
-        gatepost
-            .database
-            .client()
-            .query_one(count, &[])
-            .unwrap()
-            .get::<_, i64>(0),
-        0
-    );
+    assert_eq!(gatepost.database.value::<i64>(count, &[]), 0);
 }
 
 /// A hash of a password that nobody has.

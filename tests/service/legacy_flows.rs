@@ -205,12 +205,7 @@ fn the_last_use_of_each_flow_is_kept_and_told() {
         .collect();
     assert_eq!(named, flows.map(|flow| ("present", flow)));
     let day_of = "SELECT DISTINCT to_char(date '1970-01-01' + day, 'YYYY-MM-DD') FROM flow_uses";
-    let today: String = gatepost
-        .database
-        .client()
-        .query_one(day_of, &[])
-        .unwrap()
-        .get(0);
+    let today: String = gatepost.database.value(day_of, &[]);
     gatepost.serve();
     let told = format!(
         "password grant (open, past [until {GONE}], present [until {last}, last used {today}])"

@@ -14,6 +14,7 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, free_port};
+use crate::support::phone::send;
 use crate::support::signer::now;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_ID, Place, Plan, Upstream};
@@ -135,11 +136,7 @@ fn names_only(answer: &Answer, shown: &[&str], what: &str) {
 
 /// Presses the button of a provider.
 fn press(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
-    let token = page.fields().remove("form_token").unwrap();
-    browser.post(
-        &page.action(),
-        &[("form_token", &token), ("identity_provider", provider)],
-    )
+    send(browser, &page, &[("identity_provider", provider)])
 }
 
 /// Asserts that an answer sends the browser upstream, and gives it the flow's cookie; what is asked
@@ -634,11 +631,7 @@ fn devices_and_the_account_page_offer_providers_as_well() {
     );
     // An address alone leads nowhere, only the code does.
     let shown = browser.visit(&page.action());
-    assert!(
-        shown.text().contains("name=\"user_code\""),
-        "{}",
-        shown.text()
-    );
+    shown.assert_says("name=\"user_code\"");
     let device = start(&gatepost, "corp-tv", &[]);
     goes_upstream(
         &enter(&mut gatepost.browser(), user_code(&device)),
@@ -672,11 +665,7 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
         .database
         .run("UPDATE sessions SET identity_provider = 'corp'");
     let decide = |browser: &mut Browser, page: &Answer, decision: &str| {
-        let token = page.fields().remove("form_token").unwrap();
-        browser.post(
-            &page.action(),
-            &[("form_token", &token), ("decision", decision)],
-        )
+        send(browser, &page, &[("decision", decision)])
     };
     let chooser = browser.visit(&path("corp-only", &[("prompt", "select_account")]));
     assert!(chooser.text().contains("Choose an account") && chooser.text().contains("Alice Smith"));
@@ -700,11 +689,7 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
     );
 
     let consent = browser.visit(&path("asking", &[]));
-    assert!(
-        consent.text().contains("asks for access"),
-        "{}",
-        consent.text()
-    );
+    consent.assert_says("asks for access");
     let asked = goes_upstream(
         &decide(&mut browser, &consent, "another"),
         &upstream,
@@ -732,13 +717,7 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
             .contains_key("code")
     );
     let chooser = carla.visit(&choosing("conf1"));
-    assert!(
-        chooser
-            .text()
-            .contains("<strong><bdi>Carla of Corp</bdi></strong>."),
-        "{}",
-        chooser.text()
-    );
+    chooser.assert_says("<strong><bdi>Carla of Corp</bdi></strong>.");
 
     // With more than one way the page comes first, and remembers it.
     let chooser = browser.visit(&path("two", &[("prompt", "select_account login")]));

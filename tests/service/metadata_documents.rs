@@ -762,11 +762,7 @@ fn who_is_not_registered_is_sent_to_the_operator_whose_log_has_what_to_apply() {
     let client_id = "https://agent.example.com/oauth/client.json";
     let answer = gatepost.get(&authorize_path(client_id, WEB, &[]));
     answer.assert_error_page(400, "GP1169", "not registered");
-    assert!(
-        answer.text().contains("Ask the operator"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("Ask the operator");
     let request = authorize_path(client_id, WEB, &[]);
     let output = gatepost.run(&["explain", &request], "");
     let told = String::from_utf8(output.stdout).unwrap();

@@ -141,12 +141,7 @@ fn signs_in(
     assert_eq!(answer.status, 303, "{username}: {}", answer.text());
     let answer = browser.get(&path);
     let asked = "SELECT password_hash FROM users WHERE username = $1::text";
-    let stored: String = gatepost
-        .database
-        .client()
-        .query_one(asked, &[&username])
-        .unwrap()
-        .get(0);
+    let stored: String = gatepost.database.value(asked, &[&username]);
     assert!(stored.starts_with(OWN_HASH), "{username}");
     redeemed(gatepost, client_id, redirect_uri, &answer.query()["code"])
 }
@@ -569,12 +564,7 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
         bob
     );
     let link = "SELECT sub FROM linked_identities WHERE issuer = $1 AND upstream_subject = $2 AND provider = 'partner'";
-    let linked: String = gatepost
-        .database
-        .client()
-        .query_one(link, &[&up.issuer(), &SUBJECT])
-        .unwrap()
-        .get(0);
+    let linked: String = gatepost.database.value(link, &[&up.issuer(), &SUBJECT]);
     assert_eq!(linked, bob);
     let through = [("scope", "openid"), ("acr_values", "idp:partner")];
     let answer = Traveller::new().visit(&format!(

@@ -62,11 +62,7 @@ fn links_for_many_stand_in_a_new_file_alone() {
             .browser()
             .visit(link.strip_prefix(gatepost.origin()).unwrap());
         assert_eq!(page.status, 200, "{}", page.text());
-        assert!(
-            page.text().contains(name.trim_start_matches("it's ")),
-            "{}",
-            page.text()
-        );
+        page.assert_says(name.trim_start_matches("it's "));
     }
 
     // Never written over, and made by both options or neither.

@@ -67,11 +67,7 @@ fn the_least_length_and_the_list_hold_wherever_a_password_is_set() {
     let (gatepost, _) = start();
     let mut browser = signed_in(&gatepost);
     let page = browser.visit("/account");
-    assert!(
-        page.text().contains("At least 14 characters"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("At least 14 characters");
     for (password, on_page, in_shell) in [
         (
             SHORT,
@@ -115,11 +111,7 @@ fn the_least_length_and_the_list_hold_wherever_a_password_is_set() {
         assert_eq!(told, "");
     }
     assert_eq!(refusal(&gatepost, &["user", "add", "carol"], GOOD), "");
-    assert!(
-        change(&mut browser, &page, GOOD)
-            .text()
-            .contains("Your password")
-    );
+    change(&mut browser, &page, GOOD).assert_says("Your password");
 }
 
 /// Nobody must be kept from changing a password that a thief may have.

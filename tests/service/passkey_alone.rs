@@ -86,11 +86,7 @@ fn whoever_is_invited_makes_a_passkey_once_and_signs_in_by_it_alone() {
     stolen.assert_error_page(400, "GP1810", "in another browser");
     let (held, answer) = make(&gatepost, &mut browser, &page, "carols");
     let sign_in_page = browser.follow(answer);
-    assert!(
-        sign_in_page.text().contains("Your passkey is set up."),
-        "{}",
-        sign_in_page.text()
-    );
+    sign_in_page.assert_says("Your passkey is set up.");
     let again = make(&gatepost, &mut browser, &page, "another").1;
     again.assert_error_page(400, "GP1810", "a second time");
     gatepost
@@ -129,11 +125,7 @@ fn the_last_passkey_of_somebody_without_a_password_stays() {
         ("factor", &format!("passkey.{}", held.id)),
     ];
     let refused = send(&mut browser, &account, &remove);
-    assert!(
-        refused.text().contains("your last passkey was not removed"),
-        "{}",
-        refused.text()
-    );
+    refused.assert_says("your last passkey was not removed");
     assert!(gatepost.log().contains("GP1804"));
     // By hand, what the page does not offer.
     for decision in ["add_app", "make_recovery_codes"] {
@@ -142,11 +134,7 @@ fn the_last_passkey_of_somebody_without_a_password_stays() {
     }
     // With another one it goes.
     let (second, added) = add(&gatepost, &mut browser, "second");
-    assert!(
-        added.text().contains("The second factor is added"),
-        "{}",
-        added.text()
-    );
+    added.assert_says("The second factor is added");
     let account = browser.visit("/account");
     let removed = send(&mut browser, &account, &remove);
     assert!(removed.text().contains("is removed"), "{}", removed.text());

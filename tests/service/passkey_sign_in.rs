@@ -264,7 +264,7 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
     assert_eq!(post(&mut counting, &page, &fields).status, 303);
     again.cookies = cookies;
     refused(&post(&mut again, &page, &fields), "GP1817", "sent twice");
-    assert_eq!(told(&gatepost, "passkey_cloned"), 0);
+    assert_eq!(gatepost.database.events("passkey_cloned"), 0);
     let mut copy = gatepost.browser();
     let page = copy.visit(&path);
     refused(
@@ -276,17 +276,7 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
         "GP1816",
         "a copy",
     );
-    assert_eq!(told(&gatepost, "passkey_cloned"), 1);
-}
-
-fn told(gatepost: &Gatepost, event: &str) -> i64 {
-    let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[&event])
-        .unwrap()
-        .get(0)
+    assert_eq!(gatepost.database.events("passkey_cloned"), 1);
 }
 
 /// Who has passkeys alone comes back by a recovery code, and no code is asked for where it makes
@@ -311,19 +301,12 @@ fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
         303
     );
     let page = browser.visit(&authorize_path("conf2", crate::support::gatepost::RP2, &[]));
-    assert!(
-        !page.text().contains("name=\"code\"") && page.text().contains("Use a passkey"),
-        "{}",
-        page.text()
-    );
+    page.assert_says_not("name=\"code\"");
+    page.assert_says("Use a passkey");
     let again = send(&mut browser, &page, &[("code", &codes[1])]);
-    assert!(
-        again.text().contains("Confirm that it is you"),
-        "{}",
-        again.text()
-    );
+    again.assert_says("Confirm that it is you");
     assert_eq!(
-        told(&gatepost, "recovery_code_used"),
+        gatepost.database.events("recovery_code_used"),
         1,
         "none is used up for nothing"
     );
@@ -439,11 +422,7 @@ fn a_passkey_is_one_persons_and_nobody_elses_second_factor() {
         &page,
         &made(&gatepost, &page, &Key::es256(), "alices"),
     );
-    assert!(
-        taken.text().contains("It was not added"),
-        "{}",
-        taken.text()
-    );
+    taken.assert_says("It was not added");
     add(&gatepost, &mut bob, "bobs");
     let mut browser = gatepost.browser();
     let page = browser.visit(&path);
@@ -456,11 +435,7 @@ fn a_passkey_is_one_persons_and_nobody_elses_second_factor() {
     );
     is_refused(&gatepost, &answer, "GP1815", "alice's for bob");
     // The challenge was not spent by that, and bob is still asked.
-    assert!(
-        answer.text().contains("Confirm that it is you"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("Confirm that it is you");
     gatepost.run_well(&["user", "disable", "alice"], "");
     let page = gatepost.browser().visit(&path);
     let mut browser = gatepost.browser();
@@ -525,11 +500,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         &page,
         &made(&gatepost, &foreign, &Key::es256(), "alices"),
     );
-    assert!(
-        answer.text().contains("was not accepted"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("was not accepted");
     assert_eq!(
         gatepost
             .run_well(&["user", "factors", "alice", "--json"], "")
@@ -541,11 +512,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
     recovery_codes(&first);
     // The session has another handle since that page was drawn.
     let late = post_new(&mut own, &page, &[client_data, whole]);
-    assert!(
-        late.text().contains("changed while this page was open"),
-        "{}",
-        late.text()
-    );
+    late.assert_says("changed while this page was open");
     let page = page_to_add(&mut own);
     for number in 1..20 {
         let (_, answer) = add(&gatepost, &mut own, &format!("key-{number}"));
@@ -567,11 +534,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         );
     }
     let (_, answer) = add(&gatepost, &mut own, "key-20");
-    assert!(
-        answer.text().contains("It was not added"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("It was not added");
     let listed: Value =
         serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], ""))
             .unwrap();
@@ -605,12 +568,7 @@ fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
         assert!(number < 5 || answer.status == 429, "{number}");
     }
     let looked_at = "SELECT count(*) FROM audit_events WHERE event = 'second_factor_failed'";
-    let failed: i64 = gatepost
-        .database
-        .client()
-        .query_one(looked_at, &[])
-        .unwrap()
-        .get(0);
+    let failed: i64 = gatepost.database.value(looked_at, &[]);
     assert_eq!(failed, 5, "the others were not looked at");
 }
 
@@ -624,23 +582,14 @@ fn add_another_app(browser: &mut Browser) -> Phone {
         &page,
         &[("decision", "add_app"), ("code", &phone.code(-1))],
     );
-    assert!(
-        added.text().contains("The second factor is added"),
-        "{}",
-        added.text()
-    );
+    added.assert_says("The second factor is added");
     phone
 }
 
 fn factors(gatepost: &Gatepost) -> String {
     let all = "SELECT string_agg(concat_ws(' ', kind, encode(id, 'hex'), encode(public_key, 'escape')), ',' ORDER BY kind, id)
                FROM authenticators";
-    gatepost
-        .database
-        .client()
-        .query_one(all, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(all, &[])
 }
 
 #[test]
@@ -728,11 +677,7 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
-    assert!(
-        removed.text().contains("The second factor is removed"),
-        "{}",
-        removed.text()
-    );
+    removed.assert_says("The second factor is removed");
 }
 
 #[test]
@@ -742,11 +687,7 @@ fn a_known_credential_id_swaps_no_key_of_its_own_owner() {
     let (held, _) = add(&gatepost, &mut own, "alices");
     let before = factors(&gatepost);
     let (_, again) = add(&gatepost, &mut own, "alices");
-    assert!(
-        again.text().contains("It was not added"),
-        "{}",
-        again.text()
-    );
+    again.assert_says("It was not added");
     assert_eq!(factors(&gatepost), before);
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
@@ -790,15 +731,7 @@ fn a_refused_passkey_is_a_failed_second_factor_only_after_a_right_password() {
     let gatepost = Gatepost::start();
     let mut own = signed_in(&gatepost);
     let (held, _) = add(&gatepost, &mut own, "alices");
-    let told = |event: &str| {
-        let sql = format!("SELECT count(*) FROM audit_events WHERE event = '{event}'");
-        gatepost
-            .database
-            .client()
-            .query_one(&sql, &[])
-            .unwrap()
-            .get::<_, i64>(0)
-    };
+    let told = |event: &str| gatepost.database.events(event);
     let mut visitor = gatepost.browser();
     let page = visitor.visit(&authorize_path("conf1", RP1, &[]));
     let garbage = |page: &Answer| {

@@ -235,12 +235,7 @@ fn what_changed_of_a_user_since_the_plan_is_not_undone() {
     let switched_off = "UPDATE users SET enabled = false WHERE username = 'alice'";
     let is_enabled = || {
         let one = "SELECT enabled FROM users WHERE username = 'alice'";
-        gatepost
-            .database
-            .client()
-            .query_one(one, &[])
-            .unwrap()
-            .get::<_, bool>(0)
+        gatepost.database.value::<bool>(one, &[])
     };
     gatepost
         .database
@@ -560,11 +555,7 @@ fn only_a_program_with_the_right_token_is_let_in() {
     let of_user = text(&of_user, "access_token");
     let refused = export(of_user);
     assert_refused(&refused, 403, "insufficient_scope", "of a user");
-    assert!(
-        refused.text().contains("without a user"),
-        "{}",
-        refused.text()
-    );
+    refused.assert_says("without a user");
     let tenants = token_of(&gatepost, "acmes", ALL_SCOPES);
     assert_refused(
         &export(&tenants),

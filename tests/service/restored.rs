@@ -171,7 +171,7 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
     sleep(Duration::from_millis(1_100));
     let now =
         "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')";
-    let time: String = before.database.client().query_one(now, &[]).unwrap().get(0);
+    let time: String = before.database.value(now, &[]);
     before.run_well(&["user", "factors", "alice", "--remove-all", "--yes"], "");
     before.run_well(&["user", "disable", "bob"], "");
     let link = made["id"].as_str().unwrap();
@@ -238,14 +238,7 @@ fn what_changed_since_a_backup_is_named_and_what_was_then_is_ended_by_the_comman
 
     assert_eq!(machine.type_in(&without_copy), "alice\n");
     let hash = "SELECT password_hash FROM users WHERE username = 'alice'";
-    let of_alice = || {
-        after
-            .database
-            .client()
-            .query_one(hash, &[])
-            .unwrap()
-            .get::<_, String>(0)
-    };
+    let of_alice = || after.database.value::<String>(hash, &[]);
     let hash_of_then = of_alice();
     let printed = machine.type_in(&for_each);
     assert!(

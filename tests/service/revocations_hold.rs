@@ -394,13 +394,10 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
         let renewed = scope.spawn(|| sign_in(&mut elsewhere, &login, "alice", ALICE_PASSWORD));
         waiting(2);
         held.rollback().unwrap();
-        assert!(
-            changed
-                .join()
-                .unwrap()
-                .text()
-                .contains("Your password is changed")
-        );
+        changed
+            .join()
+            .unwrap()
+            .assert_says("Your password is changed");
         let renewed = renewed.join().unwrap();
         assert!(
             renewed.location().starts_with("/login?r="),

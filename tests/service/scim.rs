@@ -96,11 +96,7 @@ fn only_a_program_with_the_right_token_is_let_in() {
     let challenge = refused.header("www-authenticate").unwrap();
     assert!(challenge.contains("scope=\"scim.write\""), "{challenge}");
     assert!(!challenge.contains("openid"), "{challenge}");
-    assert!(
-        refused.text().contains("scope scim.write"),
-        "{}",
-        refused.text()
-    );
+    refused.assert_says("scope scim.write");
     let write = token_of(&gatepost, "hr", "scim.write");
     assert_error(&ask(&write, "GET"), 403, None, "may only write");
     let mut browser = signed_in(&gatepost);
@@ -124,14 +120,7 @@ fn only_a_program_with_the_right_token_is_let_in() {
 fn somebody_comes_changes_and_leaves() {
     let gatepost = start();
     let version = "SELECT registry_version FROM installation";
-    let version = || -> i64 {
-        gatepost
-            .database
-            .client()
-            .query_one(version, &[])
-            .unwrap()
-            .get(0)
-    };
+    let version = || -> i64 { gatepost.database.value(version, &[]) };
     let before = version();
     let hr = Program::hr(&gatepost);
     let resource = json!({

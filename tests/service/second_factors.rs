@@ -52,11 +52,8 @@ fn asks_for_a_code(page: &Answer) {
         "{}",
         page.text()
     );
-    assert!(
-        page.text().contains("Confirm that it is you") && page.text().contains("name=\"code\""),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Confirm that it is you");
+    page.assert_says("name=\"code\"");
     assert!(
         page.headers_named("set-cookie").is_empty(),
         "no session before the second factor"
@@ -65,11 +62,7 @@ fn asks_for_a_code(page: &Answer) {
 
 fn is_wrong(page: &Answer) {
     assert_eq!(page.status, 200, "{}", page.text());
-    assert!(
-        page.text().contains("That code is not right"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("That code is not right");
 }
 
 fn claims(gatepost: &Gatepost, answer: &Answer) -> Value {
@@ -95,12 +88,7 @@ fn error(answer: &Answer) -> String {
 
 fn events(gatepost: &Gatepost, name: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1 AND sub IS NOT NULL";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[&name])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(counted, &[&name])
 }
 
 /// Lets sessions go on that ended with the first factor: as the build before left them, with a
@@ -139,19 +127,10 @@ fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     let gatepost = start(&[]);
     let mut own = signed_in(&gatepost);
     let account = own.visit("/account");
-    assert!(
-        account
-            .text()
-            .contains("Only your password protects this account"),
-        "{}",
-        account.text()
-    );
+    account.assert_says("Only your password protects this account");
     let page = send(&mut own, &account, &[("decision", "add_app")]);
-    assert!(
-        page.text().contains("<svg class=\"qr-code\"") && page.text().contains("role=\"img\""),
-        "{}",
-        page.text()
-    );
+    page.assert_says("<svg class=\"qr-code\"");
+    page.assert_says("role=\"img\"");
     let phone = Phone::from_page(&page, 0);
     let again = send(
         &mut own,
@@ -171,10 +150,8 @@ fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     );
     recovery_codes(&done);
     let account = own.visit("/account");
-    assert!(
-        account.text().contains("App that shows codes")
-            && account.text().contains("Recovery codes left: 10")
-    );
+    account.assert_says("App that shows codes");
+    account.assert_says("Recovery codes left: 10");
     assert_eq!(
         claims(&gatepost, &own.get(&authorize_path("conf1", RP1, &[])))["acr"],
         "2",
@@ -235,11 +212,7 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     is_wrong(&enter(&codes[3]).0);
     assert_eq!(events(&gatepost, "recovery_code_used"), 1);
     let account = own.visit("/account");
-    assert!(
-        account.text().contains("Recovery codes left: 9"),
-        "{}",
-        account.text()
-    );
+    account.assert_says("Recovery codes left: 9");
     let fresh = recovery_codes(&send(
         &mut own,
         &account,
@@ -274,25 +247,13 @@ fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
     };
     for answer in told {
         assert_eq!(answer.status, 200, "{}", answer.text());
-        assert!(
-            answer.text().contains("no codes were made here"),
-            "{}",
-            answer.text()
-        );
+        answer.assert_says("no codes were made here");
         assert!(!answer.text().contains("<li><code>"), "{}", answer.text());
     }
     assert_eq!(events(&gatepost, "factor_added"), 2, "the app and one set");
     // The page that says so makes them anew; a token of another form makes none.
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let other = own.post(
-        "/account",
-        &[("form_token", &token), ("decision", "make_recovery_codes")],
-    );
-    assert!(
-        other.text().contains("no codes were made here"),
-        "{}",
-        other.text()
-    );
+    let other = send(&mut own, &page, &[("decision", "make_recovery_codes")]);
+    other.assert_says("no codes were made here");
     let path = authorize_path("conf1", RP1, &[]);
     let enter = |code: &str| {
         let mut browser = gatepost.browser();
@@ -320,11 +281,8 @@ fn wrong_passwords_are_forgotten_with_the_second_factor_and_not_before() {
         for _ in 0..times {
             let page = browser.visit(&path);
             let refused = sign_in(browser, &page, "Alice", "wrong");
-            assert!(
-                refused.status == 200 && refused.text().contains("is not correct"),
-                "{}",
-                refused.text()
-            );
+            assert_eq!(refused.status, 200, "{}", refused.text());
+            refused.assert_says("is not correct");
         }
     };
     for code in [phone.code(0), codes[0].clone()] {
@@ -349,12 +307,7 @@ fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
     let mut browser = gatepost.browser();
     let essential = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
     let page = password_at(&mut browser, &essential);
-    assert!(
-        page.text().contains("A second factor is needed here"),
-        "{} {}",
-        page.status,
-        page.text()
-    );
+    page.assert_says("A second factor is needed here");
     let declined = send(&mut browser, &page, &[("decision", "cancel")]);
     assert_eq!(error(&declined), "unmet_authentication_requirements");
     for path in [essential.as_str(), &authorize_path("strong", RP1, &[])] {
@@ -585,18 +538,9 @@ fn a_device_that_needs_more_asks_for_more() {
     let page = device::enter(&mut weak, text(&waiting, "user_code"));
     asks_for_a_code(&page);
     let question = send(&mut weak, &page, &[("code", &phone.code(0))]);
-    assert!(
-        question.text().contains("Is this your device?"),
-        "{} {}",
-        question.status,
-        question.text()
-    );
+    question.assert_says("Is this your device?");
     let connected = device::decide(&mut weak, &question, "allow", &["openid"]);
-    assert!(
-        connected.text().contains("is connected"),
-        "{}",
-        connected.text()
-    );
+    connected.assert_says("is connected");
     let form = [
         ("grant_type", DEVICE_CODE),
         ("device_code", text(&waiting, "device_code")),
@@ -736,11 +680,7 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
-    assert!(
-        refused.text().contains("so the last one was not removed"),
-        "{}",
-        refused.text()
-    );
+    refused.assert_says("so the last one was not removed");
     // The operator can.
     let listed: Value =
         serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], ""))
@@ -772,11 +712,7 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
-    assert!(
-        removed.text().contains("The second factor is removed"),
-        "{}",
-        removed.text()
-    );
+    removed.assert_says("The second factor is removed");
     assert!(
         other
             .visit("/account")
@@ -784,11 +720,8 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
             .contains("to see your account"),
         "signed out there"
     );
-    assert!(
-        own.visit("/account")
-            .text()
-            .contains("Only your password protects this account")
-    );
+    own.visit("/account")
+        .assert_says("Only your password protects this account");
     assert_eq!(
         password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status,
         303
@@ -822,21 +755,13 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
     asks_for_a_code(&asked);
     let back = send(&mut weak, &asked, &[("code", &phone.code(0))]);
     let account = weak.follow(back);
-    assert!(
-        account.text().contains("You have signed in again"),
-        "{}",
-        account.text()
-    );
+    account.assert_says("You have signed in again");
     let removed = send(
         &mut weak,
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
-    assert!(
-        removed.text().contains("The second factor is removed"),
-        "{}",
-        removed.text()
-    );
+    removed.assert_says("The second factor is removed");
 }
 
 #[test]
@@ -847,11 +772,7 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     assert_eq!(error(&refused), "unmet_authentication_requirements");
     let account = own.visit("/account");
     let refused = send(&mut own, &account, &[("decision", "add_app")]);
-    assert!(
-        refused.text().contains("It was not added"),
-        "{}",
-        refused.text()
-    );
+    refused.assert_says("It was not added");
 
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
     let mut browser = gatepost.browser();
@@ -950,11 +871,7 @@ fn factors_outlive_a_change_of_the_master_secret_and_nobody_comes_in_by_less_wit
     gatepost.serve();
     let mut browser = gatepost.browser();
     let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
-    assert!(
-        asked.text().contains("Confirm that it is you"),
-        "{}",
-        asked.text()
-    );
+    asked.assert_says("Confirm that it is you");
     is_wrong(&send(&mut browser, &asked, &[("code", &codes[0])]));
     gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
     assert_eq!(
@@ -1017,11 +934,7 @@ fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
     let gatepost = start(&[]);
     let mut thief = gatepost.browser();
     let kept = password_at(&mut thief, &authorize_path("strong", RP1, &[]));
-    assert!(
-        kept.text().contains("A second factor is needed here"),
-        "{}",
-        kept.text()
-    );
+    kept.assert_says("A second factor is needed here");
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     let over = send(
         &mut thief,
@@ -1045,12 +958,7 @@ fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
         &page,
         &[("decision", "add_app"), ("code", &own.code(0))],
     );
-    assert!(
-        refused.text().contains("It was not added"),
-        "{} {}",
-        refused.status,
-        refused.text()
-    );
+    refused.assert_says("It was not added");
     let passkey = send(
         &mut thief,
         &kept,
@@ -1060,11 +968,7 @@ fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
             ("attestation_object", "oA"),
         ],
     );
-    assert!(
-        passkey.text().contains("was not accepted"),
-        "{}",
-        passkey.text()
-    );
+    passkey.assert_says("was not accepted");
     assert_eq!(events(&gatepost, "factor_added"), 1);
     asks_for_a_code(&thief.visit(&authorize_path("strong", RP1, &[])));
     let mut alice = gatepost.browser();
@@ -1112,11 +1016,7 @@ fn who_cancels_a_new_factor_where_no_client_waits_comes_back() {
     let gatepost = start(&[("GATEPOST_MINIMUM_ACR", "2")]);
     let mut alice = gatepost.browser();
     let page = password_at(&mut alice, "/account");
-    assert!(
-        page.text().contains("A second factor is needed here"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("A second factor is needed here");
     let back = send(&mut alice, &page, &[("decision", "cancel")]);
     assert_eq!((back.status, back.location()), (303, "/"));
     // In the language that they came with.
@@ -1210,11 +1110,7 @@ fn a_sign_in_that_demands_the_first_factor_ends_all_else_and_still_gets_its_code
         tokens(&mut own),
         code(&mut own, &authorize_path("conf1", RP1, &[])),
     );
-    assert!(
-        page.text().contains("Everywhere else you are signed out"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Everywhere else you are signed out");
     let phone = Phone::from_page(&page, 0);
     let done = send(
         &mut own,
@@ -1262,11 +1158,7 @@ fn another_app_and_new_recovery_codes_end_nothing() {
         &page,
         &[("decision", "add_app"), ("code", &new.code(-1))],
     );
-    assert!(
-        added.text().contains("The second factor is added"),
-        "{}",
-        added.text()
-    );
+    added.assert_says("The second factor is added");
     issued(&redeem(&gatepost, &held));
     assert!(is_signed_in(&mut other) && is_signed_in(&mut own));
     assert_eq!(
@@ -1345,21 +1237,9 @@ fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_chan
     let asked = sign_in(&mut strong, &page, "alice", ALICE_PASSWORD);
     let back = send(&mut strong, &asked, &[("code", &phone.code(1))]);
     let account = strong.follow(back);
-    assert!(
-        account.text().contains("You have signed in again"),
-        "{}",
-        account.text()
-    );
-    assert!(
-        send(&mut strong, &account, CHANGES[3])
-            .text()
-            .contains("signed out everywhere else")
-    );
+    account.assert_says("You have signed in again");
+    send(&mut strong, &account, CHANGES[3]).assert_says("signed out everywhere else");
     assert!(!is_signed_in(&mut weak));
     let account = strong.visit("/account");
-    assert!(
-        send(&mut strong, &account, CHANGES[0])
-            .text()
-            .contains("Your password is changed")
-    );
+    send(&mut strong, &account, CHANGES[0]).assert_says("Your password is changed");
 }

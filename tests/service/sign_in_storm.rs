@@ -200,13 +200,7 @@ fn whoever_is_turned_away_gets_the_sign_in_page_again_with_the_name_and_when_to_
     let turned_away = turned_away.into_inner().unwrap();
     assert!(!turned_away.is_empty());
     for (name, answer) in &turned_away {
-        assert!(
-            answer
-                .text()
-                .contains("Very many people are signing in at this moment"),
-            "{}",
-            answer.text()
-        );
+        answer.assert_says("Very many people are signing in at this moment");
         assert_eq!(
             answer.attribute("id=\"username\"", "value").as_ref(),
             Some(name)
@@ -253,11 +247,7 @@ fn the_cookie_of_a_known_browser_says_nothing_and_goes_with_what_the_build_befor
         );
         // A form that was drawn before is tied to the new value no longer: it is nobody else's turn.
         let stale = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
-        assert!(
-            stale.text().contains("no longer up to date"),
-            "{}",
-            stale.text()
-        );
+        stale.assert_says("no longer up to date");
     }
 }
 

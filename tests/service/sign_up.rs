@@ -147,11 +147,7 @@ fn somebody_proves_an_address_makes_an_account_and_signs_in() {
     let made = send(&mut browser, &page, "newcomer");
     assert_eq!(made.status, 303, "{}", made.text());
     let ready = browser.follow(made);
-    assert!(
-        ready.text().contains("value=\"newcomer\""),
-        "{}",
-        ready.text()
-    );
+    ready.assert_says("value=\"newcomer\"");
     let in_tenant = [("acr_values", "tenant:acme")];
     assert!(signs_in(&gatepost, "newcomer", &in_tenant));
     assert!(signs_in(&gatepost, "new@example.com", &in_tenant));
@@ -341,11 +337,7 @@ fn a_taken_user_name_costs_nothing_and_what_is_over_makes_nothing() {
     let mut browser = gatepost.browser();
     let page = opened(&mut browser, mailbox.letter(1).link());
     let taken = send(&mut browser, &page, "ALICE");
-    assert!(
-        taken.text().contains("This user name is taken"),
-        "{}",
-        taken.text()
-    );
+    taken.assert_says("This user name is taken");
     assert_eq!(listed(&gatepost)[0]["used"], 0);
     // Whoever tries many learns of ten an hour at most who is there.
     for _ in 0..9 {

@@ -13,6 +13,7 @@ use crate::support::gatepost::{
 };
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser, encode};
+use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::traveller::Traveller;
 
@@ -300,11 +301,7 @@ fn a_bookmarked_page_leads_to_the_account_page() {
             .assert_error_page(400, "GP1504", page);
     }
     let page = browser.visit("/login?ui_locales=de");
-    assert!(
-        page.text().contains("<html lang=\"de\">"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("<html lang=\"de\">");
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(browser.follow(answer).text().contains("Ihr Konto"));
 }
@@ -330,11 +327,7 @@ fn an_error_page_that_knows_the_application_leads_back_to_it() {
         assert_leads_home(&page, case);
     }
     let login = browser.visit(&authorize_path("homely", RP1, &[]));
-    let token = login.attribute("name=\"form_token\"", "value").unwrap();
-    let page = browser.post(
-        &login.action(),
-        &[("form_token", token.as_str()), ("decision", "unheard-of")],
-    );
+    let page = send(&mut browser, &login, &[("decision", "unheard-of")]);
     page.assert_error_page(400, "GP1505", "an action that the page has not");
     assert_leads_home(&page, "action");
     let foreign = [("Origin", "https://evil.example")];

@@ -241,11 +241,7 @@ fn a_level_that_fails_leaves_nothing_of_itself_and_the_next_run_goes_on() {
     let database = TestDatabase::empty();
     let relations = || {
         let asked = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'";
-        database
-            .client()
-            .query_one(asked, &[&database.schema])
-            .unwrap()
-            .get::<_, i64>(0)
+        database.value::<i64>(asked, &[&database.schema])
     };
     let level = |level, name, sql| Migration { level, name, sql };
     let first = level(

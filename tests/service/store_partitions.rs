@@ -23,11 +23,7 @@ fn event() -> AuditEvent<'static> {
 
 fn partitions_of(database: &TestDatabase, table: &str) -> i64 {
     let counted = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass($1)";
-    database
-        .client()
-        .query_one(counted, &[&table])
-        .unwrap()
-        .get(0)
+    database.value(counted, &[&table])
 }
 
 #[test]

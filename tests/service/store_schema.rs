@@ -313,14 +313,7 @@ fn what_refers_to_a_row_is_found_by_an_index_when_that_row_goes() {
     let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(names, [""; 0]);
     let keys = "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND connamespace = current_schema()::regnamespace";
-    assert!(
-        database
-            .client()
-            .query_one(keys, &[])
-            .unwrap()
-            .get::<_, i64>(0)
-            > 3
-    );
+    assert!(database.value::<i64>(keys, &[]) > 3);
 }
 
 #[test]

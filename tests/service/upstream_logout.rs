@@ -89,13 +89,7 @@ fn signing_out_here_goes_on_there_and_comes_back_to_where_it_would_have_ended() 
     let (mut person, id_token) = through(&house, "up");
     assert_eq!(left(&house), (1, 1));
     let dump = "SELECT upstream_id_token FROM sessions";
-    let kept: Vec<u8> = house
-        .gatepost
-        .database
-        .client()
-        .query_one(dump, &[])
-        .unwrap()
-        .get(0);
+    let kept: Vec<u8> = house.gatepost.database.value(dump, &[]);
     assert!(!String::from_utf8_lossy(&kept).contains("eyJ"), "sealed");
 
     let answer = end_session(&house, &mut person, &id_token, &[]);
@@ -186,11 +180,8 @@ fn applications_in_frames_are_told_before_the_browser_leaves() {
         seconds == "2" && onward.starts_with(&house.up.url(Place::EndSession)),
         "{refresh}"
     );
-    assert!(
-        page.text().contains("Sign out at") && page.text().contains("Sign-in up"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Sign out at");
+    page.assert_says("Sign-in up");
     assert!(!page.text().contains(DONE), "that comes later");
     assert_eq!(
         page.attribute("rel=\"noreferrer\"", "href").as_deref(),

@@ -18,7 +18,7 @@ use crate::support::flow::{authorize_path, decide, sign_in, signed_in, userinfo}
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::Browser;
 use crate::support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, member, refresh};
-use crate::support::phone::add_app;
+use crate::support::phone::{add_app, send};
 
 const ONLINE: &str = "openid profile";
 const OFFLINE: &str = "openid profile offline_access";
@@ -179,25 +179,12 @@ impl Scene {
     }
 
     fn events(&self, name: &str) -> i64 {
-        let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-        self.gatepost
-            .database
-            .client()
-            .query_one(counted, &[&name])
-            .unwrap()
-            .get(0)
+        self.gatepost.database.events(name)
     }
 
     fn alice(&self) -> Subject {
         let found = "SELECT sub FROM users WHERE username = 'alice'";
-        Subject::new(
-            self.gatepost
-                .database
-                .client()
-                .query_one(found, &[])
-                .unwrap()
-                .get::<_, String>(0),
-        )
+        Subject::new(self.gatepost.database.value::<String>(found, &[]))
     }
 
     fn list(&self, arguments: &[&str]) -> Vec<Value> {
@@ -214,11 +201,7 @@ fn nothing_ends_by_itself() {
 fn signing_out_ends_the_session_and_all_but_offline_grants() {
     let mut scene = scene();
     let page = scene.browser.get("/logout");
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    scene.browser.post(
-        "/logout",
-        &[("form_token", &token), ("decision", "sign_out")],
-    );
+    send(&mut scene.browser, &page, &[("decision", "sign_out")]);
     assert_eq!(scene.left(), SIGNED_OUT);
 }
 

@@ -149,9 +149,5 @@ pub fn allow(browser: &mut Browser, device: &Value) {
         &SCOPE.split(' ').skip(1).collect::<Vec<_>>(),
     );
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert!(
-        answer.text().contains("Your device is connected"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("Your device is connected");
 }

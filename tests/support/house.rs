@@ -119,11 +119,7 @@ impl House {
         let callback = self.at_the_gate(person, provider);
         let question = person.get(&callback);
         let answer = self.confirm(person, &question);
-        assert!(
-            answer.text().contains("role=\"status\""),
-            "{}",
-            answer.text()
-        );
+        answer.assert_says("role=\"status\"");
     }
 
     /// What a form of the account page calls the account at the provider with that display name.
@@ -187,12 +183,7 @@ impl House {
 
     pub fn sub(&self, username: &str) -> String {
         let sql = "SELECT sub FROM users WHERE username = $1";
-        self.gatepost
-            .database
-            .client()
-            .query_one(sql, &[&username])
-            .unwrap()
-            .get(0)
+        self.gatepost.database.value(sql, &[&username])
     }
 
     pub fn links(&self) -> i64 {

@@ -139,6 +139,20 @@ impl Answer {
         }
     }
 
+    /// Asserts that it has these words, or shows what it has.
+    #[track_caller]
+    pub fn assert_says(&self, words: &str) {
+        let text = self.text();
+        assert!(text.contains(words), "no {words}: {} {text}", self.status);
+    }
+
+    /// Asserts that it has not these words, or shows what it has.
+    #[track_caller]
+    pub fn assert_says_not(&self, words: &str) {
+        let text = self.text();
+        assert!(!text.contains(words), "{words}: {} {text}", self.status);
+    }
+
     /// Asserts an error page with that reason code: nothing redirects, nothing posts.
     pub fn assert_error_page(&self, status: u16, reason_code: &str, what: &str) {
         let text = self.text();

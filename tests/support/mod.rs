@@ -14,6 +14,7 @@ pub mod phone;
 pub mod postgres;
 pub mod proofs;
 pub mod proxy;
+pub mod readings;
 pub mod record;
 pub mod scim;
 pub mod secrets;

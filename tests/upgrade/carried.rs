@@ -151,12 +151,7 @@ fn session(world: &World, user: &str) -> Carried {
         let token =
             access(&CONF1.tokens(&world.gatepost, &mut browser, "openid profile")).to_owned();
         assert_eq!(userinfo(&world.gatepost, &token).json()["name"], name);
-        assert!(
-            browser
-                .get("/account")
-                .text()
-                .contains("<h1>Your account</h1>")
-        );
+        browser.get("/account").assert_says("<h1>Your account</h1>");
     })
 }
 
@@ -214,11 +209,7 @@ fn before_the_second_factor(world: &World, user: &str) -> (Browser, Answer, Phon
     let (phone, codes) = add_app(&mut signed_in(world, user), 0);
     let mut browser = world.gatepost.browser();
     let page = password_at(&mut browser, user, &request());
-    assert!(
-        page.text().contains("Confirm that it is you"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Confirm that it is you");
     (browser, page, phone, codes)
 }
 
@@ -226,11 +217,7 @@ fn second_factor_page(world: &World, user: &str) -> Carried {
     let (mut browser, page, phone, _) = before_the_second_factor(world, user);
     Box::new(move |world| {
         let wrong = send(&mut browser, &page, &[("code", "000000")]);
-        assert!(
-            wrong.text().contains("That code is not right"),
-            "{}",
-            wrong.text()
-        );
+        wrong.assert_says("That code is not right");
         let answer = send(&mut browser, &page, &[("code", &phone.code(0))]);
         assert_eq!(claims(world, &answer)["amr"], json!(["pwd", "otp", "mfa"]));
     })
@@ -274,11 +261,7 @@ fn app_on_the_account_page(world: &World, user: &str) -> Carried {
 fn app_in_a_sign_in(world: &World, user: &str) -> Carried {
     let mut browser = world.gatepost.browser();
     let page = password_at(&mut browser, user, &authorize_path("strong", RP1, &[]));
-    assert!(
-        page.text().contains("A second factor is needed here"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("A second factor is needed here");
     let phone = Phone::from_page(&page, 0);
     Box::new(move |_| {
         let done = send(
@@ -408,12 +391,7 @@ fn account_page(world: &World, user: &str) -> Carried {
             "/account",
             &[&[("form_token", token.as_str())], &fields[..], &more].concat(),
         );
-        assert!(
-            answer.text().contains("role=\"status\""),
-            "{} {}",
-            answer.status,
-            answer.text()
-        );
+        answer.assert_says("role=\"status\"");
         assert!(signs_in(world, &user, NEW_PASSWORD) && !signs_in(world, &user, ALICE_PASSWORD));
         assert!(is_signed_in(&mut browser), "this session goes on");
     })
@@ -425,12 +403,7 @@ fn sign_out_page(world: &World, user: &str) -> Carried {
     let cookies = browser.cookies.clone();
     Box::new(move |_| {
         let answer = send(&mut browser, &page, &[("decision", "sign_out")]);
-        assert!(
-            answer.text().contains("signed out"),
-            "{} {}",
-            answer.status,
-            answer.text()
-        );
+        answer.assert_says("signed out");
         browser.cookies = cookies;
         assert!(!is_signed_in(&mut browser), "the session itself is over");
     })
@@ -634,11 +607,7 @@ fn device_page(world: &World, user: &str) -> Carried {
             "allow",
             &SCOPE.split(' ').skip(1).collect::<Vec<_>>(),
         );
-        assert!(
-            answer.text().contains("Your device is connected"),
-            "{}",
-            answer.text()
-        );
+        answer.assert_says("Your device is connected");
         is_connected(world, &device);
     })
 }

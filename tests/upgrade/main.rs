@@ -184,12 +184,7 @@ impl World {
     /// The level that the database stands at.
     fn level(&self) -> i32 {
         let newest = "SELECT max(level) FROM schema_migrations";
-        self.gatepost
-            .database
-            .client()
-            .query_one(newest, &[])
-            .unwrap()
-            .get(0)
+        self.gatepost.database.value(newest, &[])
     }
 
     /// The new binary, still lying beside the old one, looks at the database and migrates it.
