@@ -17,6 +17,7 @@ pub mod proxy;
 pub mod record;
 pub mod scim;
 pub mod secrets;
+pub mod shared;
 pub mod signer;
 pub mod template;
 pub mod timing;
