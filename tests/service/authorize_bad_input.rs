@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::support::flow::{authorize_path, sign_in, signed_in, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::shared::Shared;
 
 /// What an authorization request may be made of, and what it may not.
 pub const PARAMETERS: [&str; 21] = [
@@ -60,12 +61,12 @@ const TEXTS: [&str; 24] = [
     " ",
 ];
 
-fn gatepost() -> Gatepost {
+fn gatepost() -> Shared {
     let every = json!({
         "response_types": ["code", "id_token token"], "grant_types": ["authorization_code", "implicit"],
         "allow_access_tokens_via_browser": true, "require_consent": false
     });
-    Gatepost::start_with(&with_clients(document(), &[("every", every)]), &[])
+    Gatepost::shared_with(&with_clients(document(), &[("every", every)]), &[])
 }
 
 /// An answer that leads to a page of ours or to the client, and says nothing back unescaped.

@@ -108,7 +108,7 @@ fn repeated_parameters_are_refused_where_they_can_still_be_told_apart() {
 
 #[test]
 fn malformed_encoding_is_a_bad_request_in_every_parameter() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for name in PARAMETERS.into_iter().chain(["unknown", "%FF"]) {
         for value in [
             "%FF",
@@ -142,7 +142,7 @@ fn malformed_encoding_is_a_bad_request_in_every_parameter() {
 
 #[test]
 fn what_is_too_long_is_refused_and_never_an_error_of_ours() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for (name, most) in [
         ("scope", 2_000),
         ("nonce", 1_024),
@@ -215,7 +215,7 @@ fn what_is_too_long_is_refused_and_never_an_error_of_ours() {
 
 #[test]
 fn line_breaks_and_bidi_marks_stay_inside_their_parameter() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     for state in [
         "a\r\nSet-Cookie: x=y\r\n\r\n<html>",
@@ -244,7 +244,7 @@ fn line_breaks_and_bidi_marks_stay_inside_their_parameter() {
 
 #[test]
 fn response_types_and_modes_that_do_not_fit_are_refused_in_the_place_they_imply() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for (response_type, response_mode, expected, place) in [
         ("", "", "invalid_request", "?"),
         ("", "fragment", "invalid_request", "#"),
@@ -297,7 +297,7 @@ fn response_types_and_modes_that_do_not_fit_are_refused_in_the_place_they_imply(
 
 #[test]
 fn scopes_must_be_registered_allowed_and_of_the_right_kind() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for scope in [
         "",
         "   ",
@@ -343,7 +343,7 @@ fn scopes_must_be_registered_allowed_and_of_the_right_kind() {
 
 #[test]
 fn pkce_is_required_and_checked() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let (overlong, short) = ("a".repeat(129), "a".repeat(42));
     let odd = |end: &str| format!("{}{end}", "a".repeat(42));
     let (plus, kelvin, newline, dot, equals) =
@@ -506,7 +506,7 @@ fn a_client_that_is_registered_without_pkce_is_held_to_it_once_it_tries() {
 
 #[test]
 fn request_objects_are_refused_before_anything_else_but_the_way_back() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
     let payload =
         r#"{"state":"inside","response_mode":"fragment","redirect_uri":"https://evil.example/"}"#;

@@ -47,7 +47,7 @@ fn faults_of_client_and_redirect_uri_end_on_a_page() {
 
 #[test]
 fn nothing_is_ever_sent_to_an_unregistered_uri() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let overlong = format!("{RP1}?{}", "x".repeat(2_000));
     for uri in [

@@ -164,7 +164,7 @@ fn assert_error(gatepost: &Gatepost, answer: &Answer, went: &str, error: &str, c
 
 #[test]
 fn every_type_answers_in_every_mode_that_may_carry_it() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (response_type, scope, brings) in TYPES {
         for mode in MODES {
@@ -199,7 +199,7 @@ fn every_type_answers_in_every_mode_that_may_carry_it() {
 
 #[test]
 fn words_come_in_any_order_and_a_client_gets_its_own_types_alone() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (sent, same_as) in [
         ("token id_token", "id_token token"),
@@ -254,7 +254,7 @@ fn words_come_in_any_order_and_a_client_gets_its_own_types_alone() {
 
 #[test]
 fn a_clients_own_default_mode_counts_where_it_may_carry_the_type() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (response_type, scope, brings) in TYPES {
         let answer = browser.get(&request("posts", response_type, "", &[]));
@@ -451,7 +451,7 @@ fn consent_page(gatepost: &Gatepost, response_type: &str, mode: &str) -> (Browse
 
 #[test]
 fn what_the_person_decides_arrives_in_the_same_place() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     for (response_type, scope, brings) in TYPES {
         for mode in ["", "form_post"] {
             let went = place(response_type, mode).unwrap();
@@ -476,7 +476,7 @@ fn what_the_person_decides_arrives_in_the_same_place() {
 
 #[test]
 fn what_the_person_unticks_is_not_in_the_browsers_tokens() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let ticked = |response_type: &str, scopes: &[&str]| {
         let (mut browser, consent) = consent_page(&gatepost, response_type, "");
         decide(&mut browser, &consent, "allow", scopes, false).fragment()
@@ -499,7 +499,7 @@ fn what_the_person_unticks_is_not_in_the_browsers_tokens() {
 
 #[test]
 fn a_client_that_takes_iss_for_something_else_gets_none_with_errors() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for mode in ["query", "fragment", "form_post"] {
         let ask =

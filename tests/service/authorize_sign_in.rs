@@ -45,7 +45,7 @@ fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
 
 #[test]
 fn prompt_none_never_shows_a_page() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     assert_eq!(
         error(&mut gatepost.browser(), &[("prompt", "none")]),
         "login_required"
@@ -131,7 +131,7 @@ fn a_session_that_no_longer_stands_means_login_required() {
 
 #[test]
 fn prompt_login_asks_again_and_moves_auth_time() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let before = id_token(&gatepost, &code(&mut browser, &path(&[])));
     sleep(Duration::from_millis(1_100));
@@ -234,7 +234,7 @@ fn a_clients_default_max_age_counts_where_the_request_has_none() {
 
 #[test]
 fn select_account_offers_the_present_account_and_another() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let asked = path(&[("prompt", "select_account")]);
     // Without a session signing in is choosing.
     let mut browser = gatepost.browser();
@@ -284,7 +284,7 @@ fn select_account_offers_the_present_account_and_another() {
 
 #[test]
 fn prompts_may_be_combined() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     for prompt in ["login consent", "select_account login consent"] {
         let page = browser.visit(&path(&[("prompt", prompt)]));
@@ -428,7 +428,7 @@ fn a_sign_in_stays_within_its_tenant() {
 
 #[test]
 fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let wanted = r#"{"userinfo":{"name":{"essential":true},"email":null,"phone_number":null,"role":null,"password_hash":null}}"#;
     let code = code(
@@ -476,7 +476,7 @@ fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
 
 #[test]
 fn a_subject_that_is_named_is_the_only_one_that_will_do() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let alice = id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"]
         .as_str()
@@ -580,7 +580,7 @@ fn an_id_token_hint_names_the_subject_however_old_it_is() {
 
 #[test]
 fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let hint = "\"><script>alert(1)</script>@example";
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[

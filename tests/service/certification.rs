@@ -15,6 +15,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::jwt::{half_hash, published_keys, verified};
+use crate::support::shared::Shared;
 
 const ISSUER: &str = "https://op.example";
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
@@ -33,7 +34,7 @@ const STATE: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 /// The provider of the suite's alias, and the person at its browser. `rp` does not use PKCE; `asks`
 /// wants consent.
 struct Suite {
-    op: Gatepost,
+    op: Shared,
     browser: Browser,
 }
 
@@ -50,7 +51,7 @@ impl Suite {
         let demo: Value =
             serde_json::from_str(include_str!("../../src/bin/gatepost-dev/demo.json")).unwrap();
         document["users"][0]["claims"] = demo["users"][0]["claims"].clone();
-        let op = Gatepost::start_with(&document, &[("GATEPOST_BASE_URL", ISSUER)]);
+        let op = Gatepost::shared_with(&document, &[("GATEPOST_BASE_URL", ISSUER)]);
         let browser = op.browser();
         Suite { op, browser }
     }

@@ -97,7 +97,7 @@ fn secrets_of_any_characters_are_understood_in_every_usual_encoding() {
 
 #[test]
 fn a_header_that_does_not_read_is_refused_with_a_challenge() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let url_safe = URL_SAFE_NO_PAD.encode(format!("conf1:{CONF1_SECRET}"));
     let good = STANDARD.encode(format!("conf1:{CONF1_SECRET}"));
     let mut cases = vec![
@@ -142,7 +142,7 @@ fn a_header_that_does_not_read_is_refused_with_a_challenge() {
 
 #[test]
 fn a_client_that_proves_nothing_is_refused() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     assert_unproven(&ask(&gatepost, None, &[]), "nobody");
     assert_unproven(&ask(&gatepost, None, &[("client_id", "")]), "an empty name");
     assert_unproven(
@@ -219,7 +219,7 @@ fn a_client_that_proves_nothing_is_refused() {
 
 #[test]
 fn an_unknown_client_is_answered_as_a_wrong_secret_is() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let comparable = |answer: &Answer| {
         let headers = answer
             .headers
@@ -251,7 +251,7 @@ fn an_unknown_client_is_answered_as_a_wrong_secret_is() {
 
 #[test]
 fn two_ways_at_once_are_a_contradiction() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let right = basic("conf1", CONF1_SECRET);
     let both = ask(
         &gatepost,
@@ -311,7 +311,7 @@ fn two_ways_at_once_are_a_contradiction() {
 
 #[test]
 fn a_public_client_that_brings_a_secret_is_refused() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let code = [
         ("grant_type", "authorization_code"),
         ("code", "gpc_x"),

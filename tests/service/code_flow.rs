@@ -9,7 +9,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2}
 
 #[test]
 fn a_person_signs_in_and_the_client_learns_who_it_is() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path(
         "conf1",
@@ -73,7 +73,7 @@ fn a_person_signs_in_and_the_client_learns_who_it_is() {
 
 #[test]
 fn second_redemption_is_refused_and_revokes_the_first_tokens() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let code = code(&mut browser, &authorize_path("conf1", RP1, &[]));
     let tokens = redeem(&gatepost, &code).json();

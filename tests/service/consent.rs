@@ -51,7 +51,7 @@ fn tokens(gatepost: &Gatepost, answer: &Answer) -> Value {
 
 #[test]
 fn what_is_not_ticked_is_not_granted() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (ticked, granted) in [
         (
@@ -147,7 +147,7 @@ fn leaving_everything_out_is_a_denial_and_leaving_offline_access_out_gives_no_re
 
 #[test]
 fn a_scope_that_was_not_asked_for_cannot_be_granted() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
     for scope in [
@@ -174,7 +174,7 @@ fn a_scope_that_was_not_asked_for_cannot_be_granted() {
 
 #[test]
 fn a_denial_goes_to_the_client_and_is_not_remembered() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (mode, is_query) in [("query", true), ("fragment", false)] {
         let page = browser.visit(&path(&[("response_mode", mode)]));
@@ -206,7 +206,7 @@ fn a_denial_goes_to_the_client_and_is_not_remembered() {
 
 #[test]
 fn consent_is_remembered_when_the_user_says_so_and_until_more_is_asked() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     assert_eq!(
         silent_error(&mut browser, &[]).as_deref(),
@@ -278,7 +278,7 @@ fn consent_is_remembered_when_the_user_says_so_and_until_more_is_asked() {
 
 #[test]
 fn what_was_unticked_is_asked_about_again() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
     decide(&mut browser, &page, "allow", &["orders.read"], true);
@@ -301,7 +301,7 @@ fn what_was_unticked_is_asked_about_again() {
 
 #[test]
 fn prompt_consent_asks_every_time_and_every_client() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for _ in 0..2 {
         let page = browser.visit(&path(&[("prompt", "consent")]));
@@ -339,7 +339,7 @@ fn prompt_consent_asks_every_time_and_every_client() {
 
 #[test]
 fn nobody_else_can_answer_the_page() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
     let mut attacker = gatepost.browser();
@@ -414,7 +414,7 @@ fn nobody_else_can_answer_the_page() {
 
 #[test]
 fn a_page_drawn_for_one_session_is_drawn_again_in_another() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
     assert!(page.text().contains("Alice Smith"));
@@ -455,7 +455,7 @@ fn a_page_drawn_for_one_session_is_drawn_again_in_another() {
 
 #[test]
 fn another_account_can_be_chosen_from_the_page() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
     let login = decide(&mut browser, &page, "another", &[], false);
@@ -536,7 +536,7 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
 
 #[test]
 fn a_withdrawn_consent_ends_codes_tokens_and_memory() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
     let got = tokens(
@@ -591,7 +591,7 @@ fn a_withdrawn_consent_ends_codes_tokens_and_memory() {
 
 #[test]
 fn what_is_withdrawn_while_an_answer_is_on_its_way_is_not_remembered_again() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let claims = [("claims", r#"{"userinfo":{"email":null}}"#)];
     let page = browser.visit(&path(&claims));

@@ -9,10 +9,11 @@ use crate::support::flow::{
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::Browser;
+use crate::support::shared::Shared;
 
 const DEFAULT: &str = "profile roles orders.read";
 
-fn gatepost() -> Gatepost {
+fn gatepost() -> Shared {
     let scope = "openid profile email roles orders.read stock.read offline_access";
     let default = json!({"scope": scope, "default_scope": DEFAULT, "grant_types": ["authorization_code", "refresh_token", "client_credentials"]});
     let mut asking = default.clone();
@@ -26,7 +27,7 @@ fn gatepost() -> Gatepost {
         ("asking", asking),
         ("implicit", implicit),
     ];
-    Gatepost::start_with(&with_clients(document(), &clients), &[])
+    Gatepost::shared_with(&with_clients(document(), &clients), &[])
 }
 
 /// The scope of the tokens that a code is redeemed for, and what they are.

@@ -81,7 +81,7 @@ fn tokens(gatepost: &Gatepost) -> Value {
 
 #[test]
 fn the_metadata_says_what_clients_and_the_certification_need() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let answer = gatepost.get(DOCUMENT);
     assert_eq!(
         (answer.status, answer.header("content-type")),
@@ -202,7 +202,7 @@ fn the_metadata_says_what_clients_and_the_certification_need() {
 
 #[test]
 fn the_metadata_has_registered_names_of_the_right_types_alone() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let metadata = gatepost.get(DOCUMENT).json();
     for (name, value) in metadata.as_object().unwrap() {
         assert!(
@@ -289,7 +289,7 @@ fn the_registration_shows_in_the_metadata_as_far_as_it_may() {
 
 #[test]
 fn the_key_set_is_public_and_every_key_has_its_own_name() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let answer = gatepost.get(JWKS);
     assert_eq!(
         (answer.status, answer.header("content-type")),

@@ -1,5 +1,6 @@
 //! DPoP (RFC 9449): which proofs are taken, what they bind, and who may use that.
 
+use std::sync::LazyLock;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use crate::support::proofs::{
     claims, for_form, for_token, hash, header, nonce, sign, thumbprint, with,
 };
 use crate::support::scim;
+use crate::support::shared::Shared;
 use crate::support::signer::{Signer, key_set, now};
 
 const TOKEN: &str = "/connect/token";
@@ -49,8 +51,11 @@ fn document(signer: &Signer) -> Value {
     document
 }
 
-fn start() -> Gatepost {
-    Gatepost::start_with(&document(&Signer::es256("c")), &[])
+/// Signs for `keyed` wherever the server is lent.
+static KEYED: LazyLock<Signer> = LazyLock::new(|| Signer::es256("c"));
+
+fn start() -> Shared {
+    Gatepost::lent_with(&document(&KEYED), &[])
 }
 
 /// Posts a form as a client with the secret of `conf1`, with these lines of `DPoP`.
@@ -249,8 +254,8 @@ fn a_client_that_must_send_proofs_is_told_so_and_offered_no_nonce() {
 
 #[test]
 fn a_nonce_round_spends_neither_assertion_nor_code_and_counts_against_no_limit() {
-    let client_key = Signer::es256("c");
-    let gatepost = Gatepost::start_with(&document(&client_key), &[]);
+    let client_key = &*KEYED;
+    let gatepost = Gatepost::start_with(&document(client_key), &[]);
     let mut browser = signed_in(&gatepost);
     let code = code(&mut browser, &authorize_path("keyed", RP1, &[]));
     let assertion = client_key.sign(&json!({
@@ -314,7 +319,7 @@ fn a_nonce_round_spends_neither_assertion_nor_code_and_counts_against_no_limit()
 
 #[test]
 fn nobody_learns_by_a_bad_proof_which_clients_there_are_and_guesses_count() {
-    let gatepost = start();
+    let gatepost = Gatepost::start_with(&document(&KEYED), &[]);
     let guess = |client_id: &str, proof: &str| {
         let form = [
             ("grant_type", "client_credentials"),

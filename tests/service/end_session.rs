@@ -193,7 +193,7 @@ fn hints(gatepost: &Gatepost, browser: &mut Browser) -> BTreeMap<&'static str, S
 
 #[test]
 fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let hints = hints(&gatepost, &mut browser);
     const AGREE_BACK: Outcome = Asked(&Back);
@@ -267,7 +267,7 @@ fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
 
 #[test]
 fn the_hint_of_another_session_of_the_same_person_ends_the_one_that_is_there() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let hint = id_token(&gatepost, &mut browser);
     let used = access_token(&gatepost, &mut browser, "openid");
@@ -449,7 +449,7 @@ fn without_a_browser_nothing_ends_but_what_a_good_hint_names() {
 
 #[test]
 fn somebody_elses_hint_ends_nothing_of_theirs_where_a_person_is_signed_in() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let (mut alice, mut bob) = (signed_in(&gatepost), gatepost.browser());
     let page = bob.visit(&authorize_path("conf1", RP1, &[]));
     sign_in(&mut bob, &page, "bob", BOB_PASSWORD);
@@ -460,7 +460,7 @@ fn somebody_elses_hint_ends_nothing_of_theirs_where_a_person_is_signed_in() {
 
 #[test]
 fn state_comes_back_byte_for_byte_and_alone() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let hint = id_token(&gatepost, &mut browser);
     let back = |state: &str| {
@@ -497,7 +497,7 @@ fn state_comes_back_byte_for_byte_and_alone() {
 
 #[test]
 fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let hint = id_token(&gatepost, &mut browser);
     let form = [
@@ -574,7 +574,7 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
 
 #[test]
 fn what_is_malformed_is_refused_before_anybody_is_asked() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (query, reason) in [
         (String::from("state=%ff"), "GP1001"),
@@ -740,7 +740,7 @@ fn a_hint_counts_for_as_long_as_its_key_is_kept_and_its_client_is_there() {
 
 #[test]
 fn discovery_names_the_way_out() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let metadata = gatepost.get("/.well-known/openid-configuration").json();
     assert_eq!(
         metadata["end_session_endpoint"],

@@ -68,7 +68,7 @@ fn frames(page: &Answer) -> Vec<(String, String)> {
 
 #[test]
 fn the_page_frames_exactly_the_sessions_clients_and_goes_on() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     // Used twice, framed once.
     use_clients(&mut browser, &["shop", "quiet", "shop", "wiki", "search"]);
@@ -150,7 +150,7 @@ fn the_page_frames_exactly_the_sessions_clients_and_goes_on() {
 
 #[test]
 fn without_frames_the_way_back_is_straight_and_without_a_way_back_the_page_stays() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let quiet = tokens(&gatepost, &mut browser, "quiet", "openid");
     let answer = end_session(
@@ -198,7 +198,7 @@ fn without_frames_the_way_back_is_straight_and_without_a_way_back_the_page_stays
 
 #[test]
 fn a_sign_in_as_somebody_else_leaves_the_frames_of_the_old_session_behind() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     use_clients(&mut browser, &["shop"]);
     let page = browser.visit(&authorize_path("wiki", RP1, &[("prompt", "login")]));

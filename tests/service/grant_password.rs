@@ -14,6 +14,7 @@ use crate::support::gatepost::{
 };
 use crate::support::http::Answer;
 use crate::support::jwt::{half_hash, verified};
+use crate::support::shared::Shared;
 use crate::support::waiting::SOON;
 
 const SCOPE: &str = "openid profile roles orders.read orders.write offline_access";
@@ -61,7 +62,12 @@ fn registration() -> Value {
     document
 }
 
-fn start() -> Gatepost {
+fn start() -> Shared {
+    Gatepost::lent_with(&registration(), &[])
+}
+
+/// A server that a test may change.
+fn start_own() -> Gatepost {
     Gatepost::start_with(&registration(), &[])
 }
 
@@ -114,7 +120,7 @@ fn failures_told(gatepost: &Gatepost, least: i64) -> i64 {
 
 #[test]
 fn a_password_gives_tokens_of_its_user_without_a_session() {
-    let gatepost = start();
+    let gatepost = start_own();
     let answer = ask(&gatepost, "direct", &[("scope", SCOPE)]);
     assert_eq!(
         (answer.header("cache-control"), answer.header("pragma")),
@@ -227,7 +233,7 @@ fn a_password_gives_tokens_of_its_user_without_a_session() {
 
 #[test]
 fn what_is_given_right_after_a_revocation_is_reached_by_the_next() {
-    let gatepost = start();
+    let gatepost = start_own();
     for _ in 0..2 {
         gatepost.run_well(&["user", "revoke", "alice"], "");
         let tokens = issued(&ask(&gatepost, "direct", &[]));
@@ -377,7 +383,7 @@ fn what_is_missing_repeated_or_too_long_is_refused_by_name() {
 
 #[test]
 fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() {
-    let gatepost = start();
+    let gatepost = start_own();
     assert_refused(
         &ask(&gatepost, "conf1", &[]),
         400,
@@ -432,7 +438,7 @@ fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() 
 
 #[test]
 fn unknown_wrong_disabled_and_throttled_are_told_alike() {
-    let gatepost = start();
+    let gatepost = start_own();
     let refused = |source: &str, username: &str, password: &str| {
         let answer = ask_from(
             &gatepost,
@@ -528,7 +534,7 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
 
 #[test]
 fn guesses_on_the_login_page_count_here() {
-    let gatepost = start();
+    let gatepost = start_own();
     let mut browser = gatepost.browser();
     browser
         .headers
@@ -640,7 +646,7 @@ fn the_tenant_is_named_or_the_clients_only_one() {
 
 #[test]
 fn a_changed_password_ends_what_the_old_one_gave() {
-    let gatepost = start();
+    let gatepost = start_own();
     let tokens = issued(&ask(&gatepost, "direct", &[]));
     gatepost.run_well(
         &["user", "password", "alice"],

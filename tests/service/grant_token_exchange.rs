@@ -10,6 +10,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
+use crate::support::shared::Shared;
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
@@ -65,7 +66,12 @@ fn registration() -> Value {
     document
 }
 
-fn start() -> Gatepost {
+fn start() -> Shared {
+    Gatepost::lent_with(&registration(), &[])
+}
+
+/// A server that a test may change.
+fn start_own() -> Gatepost {
     Gatepost::start_with(&registration(), &[])
 }
 
@@ -301,7 +307,7 @@ fn scope_and_target_stay_within_token_client_and_registration() {
 
 #[test]
 fn other_tokens_and_other_clients_get_nothing() {
-    let gatepost = start();
+    let gatepost = start_own();
     let mut browser = signed_in(&gatepost);
     let whole = tokens(
         &gatepost,
@@ -413,7 +419,7 @@ fn other_tokens_and_other_clients_get_nothing() {
 
 #[test]
 fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
-    let gatepost = start();
+    let gatepost = start_own();
     let mut browser = signed_in(&gatepost);
     let scope = "openid offline_access orders.read stock.read";
     // The subject token, by its client: and what hangs on it, over several hands.
@@ -506,7 +512,7 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
 
 #[test]
 fn it_expires_with_the_token_it_was_made_from() {
-    let gatepost = start();
+    let gatepost = start_own();
     let mut browser = signed_in(&gatepost);
     let mut document = registration();
     let clients = document["clients"].as_array_mut().unwrap();

@@ -10,11 +10,12 @@ use crate::support::offline::{
     CONF1, CONF2, ORDERS, PUB1, REUSE, STOCK, access, assert_error, document, introspect_as,
     member, refresh,
 };
+use crate::support::shared::Shared;
 
 const BOTH: &str = "openid profile orders.read stock.read offline_access";
 
-fn start() -> (Gatepost, Browser) {
-    let gatepost = Gatepost::start_with(&document(), &[]);
+fn start() -> (Shared, Browser) {
+    let gatepost = Gatepost::shared_with(&document(), &[]);
     let browser = signed_in(&gatepost);
     (gatepost, browser)
 }
@@ -173,7 +174,8 @@ fn a_client_learns_of_its_own_tokens_and_of_no_others() {
 
 #[test]
 fn what_is_over_is_inactive() {
-    let (gatepost, mut browser) = start();
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let mut browser = signed_in(&gatepost);
     let first = CONF2.tokens(&gatepost, &mut browser, BOTH);
     let second = CONF2.refresh(&gatepost, refresh(&first)).json();
     assert_eq!(

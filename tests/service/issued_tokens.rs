@@ -36,7 +36,7 @@ fn an_access_token_never_outlives_its_grant() {
 
 #[test]
 fn tokens_carry_exactly_what_they_should() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let code = code(
         &mut browser,
@@ -146,7 +146,7 @@ fn tokens_carry_exactly_what_they_should() {
 
 #[test]
 fn without_openid_there_is_no_id_token_and_the_audience_is_the_resource() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let code = code(
         &mut browser,
@@ -172,7 +172,7 @@ fn without_openid_there_is_no_id_token_and_the_audience_is_the_resource() {
 
 #[test]
 fn a_resource_alone_asks_for_the_scopes_behind_it() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let asked = |resource: &str| path("conf1", &[("scope", ""), ("resource", resource)]);
     let response = issued(&redeem(
@@ -193,7 +193,7 @@ fn a_resource_alone_asks_for_the_scopes_behind_it() {
 
 #[test]
 fn a_nonce_comes_back_byte_for_byte_and_only_when_sent() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let long = "\u{1f600}".repeat(1_024);
     let ascii = "n".repeat(1_024);

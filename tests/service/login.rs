@@ -91,7 +91,7 @@ fn every_way_to_fail_looks_the_same() {
 
 #[test]
 fn missing_fields_are_asked_for_by_name() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
     let token = token(&page);
@@ -151,7 +151,7 @@ fn missing_fields_are_asked_for_by_name() {
 
 #[test]
 fn cancelling_tells_the_client() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for (mode, place) in [("query", '?'), ("fragment", '#')] {
         let mut browser = gatepost.browser();
         let page = browser.visit(&path(&[("response_mode", mode)]));
@@ -187,7 +187,7 @@ fn cancelling_tells_the_client() {
 
 #[test]
 fn a_form_counts_only_with_the_token_of_its_request_and_browser() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let (mut victim, mut attacker) = (gatepost.browser(), gatepost.browser());
     let page = victim.visit(&path(&[]));
     let other_request = token(&victim.visit(&path(&[("state", "other")])));
@@ -253,7 +253,7 @@ fn a_form_counts_only_with_the_token_of_its_request_and_browser() {
 
 #[test]
 fn a_form_sent_from_elsewhere_is_forbidden() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
     let token = token(&page);
@@ -307,7 +307,7 @@ fn a_form_sent_from_elsewhere_is_forbidden() {
 
 #[test]
 fn a_sign_in_never_takes_over_what_was_in_the_cookie_jar() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
     let before = browser.cookies.clone();
@@ -349,7 +349,7 @@ fn a_sign_in_never_takes_over_what_was_in_the_cookie_jar() {
 
 #[test]
 fn signing_in_as_somebody_else_ends_the_first_session() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let alice = browser.cookies.clone();
     let tokens = redeem(&gatepost, &code(&mut browser, &path(&[]))).json();
@@ -382,7 +382,7 @@ fn signing_in_as_somebody_else_ends_the_first_session() {
 
 #[test]
 fn the_address_of_a_page_means_nothing_in_another_browser() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut victim = gatepost.browser();
     let page = victim.visit(&path(&[("prompt", "consent")]));
     let answer = sign_in(&mut victim, &page, "alice", ALICE_PASSWORD);
@@ -419,7 +419,7 @@ fn the_address_of_a_page_means_nothing_in_another_browser() {
 
 #[test]
 fn an_address_that_was_tampered_with_is_not_valid() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let issued = code(&mut browser, &path(&[]));
     let page = browser.visit(&path(&[("prompt", "login")]));
@@ -591,7 +591,7 @@ fn every_byte_of_a_password_counts() {
 
 #[test]
 fn going_back_to_the_page_of_a_fresh_sign_in_signs_nobody_in() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for (name, value) in [("prompt", "login"), ("max_age", "0")] {
         let mut browser = signed_in(&gatepost);
         let address = browser.get(&path(&[(name, value)])).location().to_owned();
@@ -615,7 +615,7 @@ fn going_back_to_the_page_of_a_fresh_sign_in_signs_nobody_in() {
 
 #[test]
 fn head_answers_no_client() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let address = browser.get(&path(&[])).location().to_owned();
     let page = browser.get(&address);

@@ -24,7 +24,7 @@ fn is_signed_in(browser: &mut Browser) -> bool {
 
 #[test]
 fn signing_out_ends_the_session_and_everything_that_hangs_on_it() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let mut elsewhere = signed_in(&gatepost);
     let jwt = redeem(
@@ -102,7 +102,7 @@ fn signing_out_ends_the_session_and_everything_that_hangs_on_it() {
 
 #[test]
 fn only_this_browsers_own_form_signs_out() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let mut attacker = gatepost.browser();
     let login = attacker.visit(&authorize_path("conf1", RP1, &[]));
@@ -158,7 +158,7 @@ fn only_this_browsers_own_form_signs_out() {
 
 #[test]
 fn without_a_session_there_is_nothing_to_ask() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     for uri in [
         "",

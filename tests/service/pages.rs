@@ -29,7 +29,7 @@ fn is_marked(name: &str, prefix: &str) -> bool {
 
 #[test]
 fn cookies_on_loopback_are_plain_and_scoped_to_the_installation() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     let (name, kept) = attributes(&page, "gatepost-browser-");
@@ -209,7 +209,7 @@ fn names_from_the_registry_and_from_people_are_shown_as_text() {
 
 #[test]
 fn nothing_that_a_request_says_is_reflected_unescaped() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     for payload in PAYLOADS {
         for name in PARAMETERS.into_iter().chain(["unknown"]) {
@@ -240,7 +240,7 @@ fn nothing_that_a_request_says_is_reflected_unescaped() {
 
 #[test]
 fn pages_cannot_be_framed_and_load_nothing_from_elsewhere() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let pages = [
         (
@@ -478,7 +478,7 @@ fn every_failure_is_told_in_the_persons_language_under_a_reference_that_the_log_
 
 #[test]
 fn the_way_back_by_a_form_speaks_the_language_of_the_request() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let asked = [("ui_locales", "zh-CN"), ("response_mode", "form_post")];
     let page = browser.visit(&authorize_path("conf1", RP1, &asked));

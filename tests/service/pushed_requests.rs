@@ -117,7 +117,7 @@ fn a_pushed_request_leads_to_one_code_and_what_the_browser_adds_counts_for_nothi
 
 #[test]
 fn that_it_was_used_is_said_in_the_language_of_the_request() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let uri = request_uri(&push(&gatepost, "conf1", &[("ui_locales", "de")]));
     let mut browser = signed_in(&gatepost);
     assert_eq!(browser.get(&path("conf1", &uri, &[])).status, 303);
@@ -134,7 +134,7 @@ fn that_it_was_used_is_said_in_the_language_of_the_request() {
 
 #[test]
 fn a_request_may_be_opened_many_times_until_it_led_somewhere() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let uri = request_uri(&push(&gatepost, "consenting", &[]));
     let mut browser = gatepost.browser();
     for _ in 0..3 {
@@ -191,7 +191,7 @@ fn of_many_at_once_one_gets_a_code() {
 
 #[test]
 fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let wrong = gatepost.post(
         "/connect/par",
         &[("Authorization", &basic("conf1", "not-the-secret-of-it"))],
@@ -319,7 +319,7 @@ fn a_request_uri_is_its_clients_alone_and_no_other_text_is_one() {
 
 #[test]
 fn a_client_may_have_to_push_and_a_public_one_may() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let direct = parameters(&[("client_id", "pushing")]);
     let direct: Vec<(&str, &str)> = direct
@@ -352,7 +352,7 @@ fn a_client_may_have_to_push_and_a_public_one_may() {
 
 #[test]
 fn discovery_names_the_endpoint_where_it_is_there() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let metadata = gatepost.get("/.well-known/openid-configuration").json();
     let endpoint = format!("{}/connect/par", gatepost.base_url);
     assert_eq!(

@@ -10,10 +10,18 @@ use crate::support::offline::{
     CONF1, CONF2, PLAIN, PUB1, Party, REUSE, access, assert_error, client, document, member,
     refresh,
 };
+use crate::support::shared::Shared;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
-fn start() -> (Gatepost, Browser) {
+fn start() -> (Shared, Browser) {
+    let gatepost = Gatepost::lent_with(&document(), &[]);
+    let browser = signed_in(&gatepost);
+    (gatepost, browser)
+}
+
+/// A server that a test may change.
+fn start_own() -> (Gatepost, Browser) {
     let gatepost = Gatepost::start_with(&document(), &[]);
     let browser = signed_in(&gatepost);
     (gatepost, browser)
@@ -206,7 +214,7 @@ fn a_public_clients_window_is_shorter_and_none_means_none() {
 
 #[test]
 fn a_lost_answer_may_still_be_repeated_once_tokens_are_registered_to_stay() {
-    let (gatepost, mut browser) = start();
+    let (gatepost, mut browser) = start_own();
     let [kept, used, late] = [(); 3].map(|()| {
         let first = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
         let second = CONF1.refresh(&gatepost, refresh(&first)).json();
@@ -518,7 +526,7 @@ fn both_ends_come() {
 
 #[test]
 fn what_is_refused_leaves_the_grant_and_its_token_as_they_were() {
-    let (gatepost, mut browser) = start();
+    let (gatepost, mut browser) = start_own();
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let row = || {
         gatepost
@@ -587,7 +595,7 @@ fn a_token_whose_grant_is_no_longer_there_is_refused() {
 
 #[test]
 fn claims_asked_for_by_name_and_new_attributes_reach_the_refreshed_tokens() {
-    let (gatepost, mut browser) = start();
+    let (gatepost, mut browser) = start_own();
     let claims = json!({"userinfo": {"email": null}, "id_token": {"given_name": null}}).to_string();
     let changes = [
         ("scope", "openid profile email offline_access"),

@@ -30,7 +30,7 @@ fn registered() -> Value {
 
 #[test]
 fn a_slash_behind_the_host_leads_to_the_same_resource_at_both_endpoints() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (sent, again, scope, audience) in [
         (
@@ -72,7 +72,7 @@ fn a_slash_behind_the_host_leads_to_the_same_resource_at_both_endpoints() {
 
 #[test]
 fn offline_access_alone_leaves_it_to_the_resource_which_scopes_there_are() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (scope, granted) in [
         ("offline_access", "tools.use offline_access"),

@@ -10,10 +10,18 @@ use crate::support::offline::{
     CONF1, CONF2, PUB1, Party, REUSE, access, assert_error, document, introspect_as, member,
     refresh,
 };
+use crate::support::shared::Shared;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
-fn start() -> (Gatepost, Browser) {
+fn start() -> (Shared, Browser) {
+    let gatepost = Gatepost::lent_with(&document(), &[]);
+    let browser = signed_in(&gatepost);
+    (gatepost, browser)
+}
+
+/// A server that a test may change.
+fn start_own() -> (Gatepost, Browser) {
     let gatepost = Gatepost::start_with(&document(), &[]);
     let browser = signed_in(&gatepost);
     (gatepost, browser)
@@ -279,7 +287,7 @@ fn scripts_of_the_clients_own_pages_may_revoke() {
 
 #[test]
 fn what_could_not_be_stored_is_not_acknowledged() {
-    let (gatepost, mut browser) = start();
+    let (gatepost, mut browser) = start_own();
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     gatepost.database.run(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$; \

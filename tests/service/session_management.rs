@@ -54,7 +54,7 @@ fn sign_out(browser: &mut Browser) -> Answer {
 
 #[test]
 fn session_state_follows_the_browsers_state_from_sign_in_to_sign_out() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     assert!(
@@ -128,7 +128,7 @@ fn session_state_follows_the_browsers_state_from_sign_in_to_sign_out() {
 
 #[test]
 fn a_browser_that_lost_its_state_is_given_one() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for lost in [
         "",
         "short",

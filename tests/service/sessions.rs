@@ -128,7 +128,7 @@ fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
 
 #[test]
 fn a_form_that_a_sign_in_elsewhere_made_stale_never_goes_on_as_somebody_else() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
     let another = choose(&mut browser, &chooser, "another");
@@ -213,7 +213,7 @@ fn a_new_factor_that_was_asked_for_before_somebody_else_signed_in_is_asked_for_n
 /// A button of an identity provider is pressed by somebody who wants to go there.
 #[test]
 fn a_stale_button_of_a_provider_does_not_go_on_as_whoever_is_signed_in() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     let stale = browser.visit(&conf1(&[]));
     let page = browser.visit(&conf1(&[]));

@@ -99,7 +99,7 @@ fn a_logo_that_is_no_picture_is_told_and_not_served() {
 
 #[test]
 fn only_what_is_in_the_table_is_served() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for name in ["app.css", "icon.svg", "form-post.js", "check-session.js"] {
         let answer = gatepost.get(&format!("/static/{name}"));
         assert_eq!(answer.status, 200, "{name}");

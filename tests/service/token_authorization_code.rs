@@ -157,7 +157,7 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
 
 #[test]
 fn a_wrong_attempt_after_redemption_revokes_what_the_redemption_gave() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     for case in [("redirect_uri", RP2), ("code_verifier", LEFT_OUT)] {
         let code = code(&mut browser, &path("conf1", &[]));
@@ -555,7 +555,7 @@ fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revok
 
 #[test]
 fn a_public_client_redeems_by_its_name_and_verifier_alone() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let fresh = |browser: &mut Browser| {
         code(
@@ -659,7 +659,7 @@ fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
 fn verifiers_of_43_and_128_characters_pass() {
     use base64::Engine;
     use sha2::{Digest, Sha256};
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     for verifier in ["v".repeat(43), "-._~".repeat(32)] {
         let challenge =
@@ -679,7 +679,7 @@ fn verifiers_of_43_and_128_characters_pass() {
 
 #[test]
 fn a_replay_revokes_whatever_else_is_wrong_with_it() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let used = code(&mut browser, &path("conf1", &[]));
     let tokens = issued(&redeem(&gatepost, &used));

@@ -31,7 +31,7 @@ fn token(answer: &Answer) -> String {
 
 #[test]
 fn a_client_gets_an_access_token_and_nothing_else() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let answer = ask(&gatepost, "conf1", &[]);
     let token = token(&answer);
     let response = answer.json();
@@ -301,7 +301,7 @@ fn a_clients_token_is_never_the_token_of_a_user_of_that_name() {
 #[test]
 fn a_resource_narrows_the_token() {
     const STOCK: &str = "https://stock.example";
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let answer = ask(&gatepost, "conf1", &[("resource", STOCK)]);
     let (_, claims) = verified(&gatepost, &token(&answer));
     assert_eq!(

@@ -1,6 +1,6 @@
 //! The token endpoint before any grant: types, parameters, grant types, origins.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::flow::{VERIFIER, assert_refused, basic, changed, signed_in, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
@@ -18,6 +18,21 @@ fn right() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
+/// Another three clients: `coder` takes codes alone, `spa` is of another origin, `shell` takes
+/// passwords.
+fn registered() -> Value {
+    let shell = json!({"grant_types": ["password"], "response_types": [], "redirect_uris": []});
+    let clients = [
+        ("coder", json!({"grant_types": ["authorization_code"]})),
+        (
+            "spa",
+            json!({"allowed_cors_origins": ["https://spa.example"]}),
+        ),
+        ("shell", shell),
+    ];
+    with_clients(document(), &clients)
+}
+
 fn send(
     gatepost: &Gatepost,
     method: &str,
@@ -30,7 +45,7 @@ fn send(
 
 #[test]
 fn only_a_form_is_a_token_request() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let form = encode(&right());
     let json =
         json!({"grant_type": "client_credentials", "client_id": "conf1", "client_secret": CONF1_SECRET}).to_string();
@@ -75,7 +90,7 @@ fn only_a_form_is_a_token_request() {
 
 #[test]
 fn parameters_stand_in_the_body_once() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let names = [
         "grant_type",
         "client_id",
@@ -176,8 +191,7 @@ fn parameters_stand_in_the_body_once() {
 
 #[test]
 fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
-    let clients = [("coder", json!({"grant_types": ["authorization_code"]}))];
-    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let ask = |client_id: &str, grant_type: &str| {
         let form = [
             ("grant_type", grant_type),
@@ -226,7 +240,7 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
 
 #[test]
 fn malformed_bodies_are_refused_and_never_repaired() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let form = encode(&right());
     let names = [
         "grant_type",
@@ -286,7 +300,7 @@ fn malformed_bodies_are_refused_and_never_repaired() {
 
 #[test]
 fn overlong_input_is_refused_cheaply() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let names = [
         "grant_type",
         "client_id",
@@ -361,11 +375,7 @@ fn overlong_input_is_refused_cheaply() {
 
 #[test]
 fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
-    let clients = [(
-        "spa",
-        json!({"allowed_cors_origins": ["https://spa.example"]}),
-    )];
-    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let answered =
         |answer: &Answer, origin: Option<&str>, credentials: Option<&str>, case: &str| {
             assert_eq!(
@@ -528,7 +538,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
 
 #[test]
 fn a_script_may_send_whatever_header_fields_its_libraries_add() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let allowed = |path: &str, asked: &[(&str, &str)]| {
         let headers = [
             &[
@@ -577,11 +587,7 @@ fn a_script_may_send_whatever_header_fields_its_libraries_add() {
 /// Scripts of other origins may send the cookies that a browser has for Gatepost.
 #[test]
 fn cookies_change_nothing_at_the_token_endpoint() {
-    let clients = [(
-        "shell",
-        json!({"grant_types": ["password"], "response_types": [], "redirect_uris": []}),
-    )];
-    let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     browser.get("/login");
     let cookies = browser.cookie_header();

@@ -132,7 +132,7 @@ fn an_id_token_is_bound_to_what_travels_with_it() {
 
 #[test]
 fn both_id_tokens_of_a_hybrid_answer_name_the_same_sign_in() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for response_type in ["code id_token", HYBRID] {
         let front = given(&mut browser, "all", response_type, &[]);
@@ -161,7 +161,7 @@ fn both_id_tokens_of_a_hybrid_answer_name_the_same_sign_in() {
 
 #[test]
 fn scope_claims_are_in_an_id_token_only_where_nothing_else_can_tell_them() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (client_id, response_type, told) in [
         ("all", "id_token", true),
@@ -197,7 +197,7 @@ fn scope_claims_are_in_an_id_token_only_where_nothing_else_can_tell_them() {
 
 #[test]
 fn claims_asked_for_by_name_come_with_the_code_where_there_is_one() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let claims = r#"{"id_token":{"email":null},"userinfo":{"given_name":{"essential":true}}}"#;
     for (response_type, at_once) in [
@@ -242,7 +242,7 @@ fn claims_asked_for_by_name_come_with_the_code_where_there_is_one() {
 
 #[test]
 fn an_access_token_through_the_browser_is_one_like_any_other() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let scope = "openid profile orders.read";
     for response_type in ["id_token token", "code token", HYBRID] {
@@ -318,7 +318,7 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
 
 #[test]
 fn each_has_a_name_of_its_own_and_runs_out() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let jtis: BTreeSet<String> = (0..8)
         .map(|_| {
@@ -343,7 +343,7 @@ fn each_has_a_name_of_its_own_and_runs_out() {
 
 #[test]
 fn offline_access_means_nothing_without_a_code_and_saves_no_token_of_the_browser() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let offline = [("scope", "openid offline_access")];
     let got = given(&mut browser, "all", "id_token token", &offline);
@@ -384,7 +384,7 @@ fn offline_access_means_nothing_without_a_code_and_saves_no_token_of_the_browser
 
 #[test]
 fn a_replayed_code_does_not_take_the_browsers_token_along_but_a_revocation_does() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for client_id in ["all", "reference"] {
         let got = given(&mut browser, client_id, HYBRID, &[]);
@@ -439,7 +439,7 @@ fn right_after_a_revocation_a_new_sign_in_gets_tokens_that_live() {
 
 #[test]
 fn signing_in_as_someone_else_ends_the_first_ones_tokens() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let alices = given(&mut browser, "all", "id_token token", &[])["access_token"].clone();
     let page = browser.visit(&authorize_path(

@@ -63,7 +63,7 @@ const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded")
 
 #[test]
 fn a_token_is_taken_from_the_header_or_a_form_body() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let token = access_token(&gatepost, &mut browser, "openid profile");
     let bearer = format!("Bearer {token}");
@@ -115,7 +115,7 @@ fn a_token_is_taken_from_the_header_or_a_form_body() {
 
 #[test]
 fn without_a_token_there_is_a_bare_challenge() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let basic = basic("conf1", CONF1_SECRET);
     let requests: [Sent; 9] = [
         ("GET", &[], ""),
@@ -148,7 +148,7 @@ fn without_a_token_there_is_a_bare_challenge() {
 
 #[test]
 fn a_token_in_the_query_or_two_tokens_are_refused() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let token = access_token(&gatepost, &mut browser, "openid");
     let bearer = format!("Bearer {token}");
@@ -212,7 +212,7 @@ fn a_token_in_the_query_or_two_tokens_are_refused() {
 
 #[test]
 fn nothing_forged_is_believed() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let all = tokens(&gatepost, &mut browser, "conf1", "openid profile");
     let token = all["access_token"].as_str().unwrap();
@@ -367,7 +367,7 @@ fn tokens_of_another_installation_are_strangers() {
 
 #[test]
 fn a_token_without_openid_or_without_a_user_is_not_enough() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let without = access_token(&gatepost, &mut browser, "orders.read");
     assert_challenged(

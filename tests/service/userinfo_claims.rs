@@ -209,7 +209,7 @@ fn a_users_attributes_never_speak_for_the_protocol() {
 
 #[test]
 fn every_answer_about_one_person_names_the_same_subject() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     let all = tokens(&gatepost, &mut browser, "conf1", "openid");
     let token = all["access_token"].as_str().unwrap();

@@ -90,7 +90,7 @@ fn a_reference_token_that_is_cut_or_bent_opens_nothing() {
 
 #[test]
 fn a_bearer_token_stands_behind_one_space() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     for header in [
         "Bearer\tx",
         "Bearer",

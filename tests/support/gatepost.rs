@@ -1,7 +1,7 @@
 //! The real binary over a schema of its own: migrated, with a document applied, serving on a free
 //! port.
 
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::http::{Answer, Browser, Connection, free_port};
 use super::postgres::TestDatabase;
 use super::proxy::Proxy;
+use super::shared::Shared;
 use super::waiting::{SOON, await_that};
 use super::{record, secrets};
 
@@ -58,7 +59,8 @@ pub struct Gatepost {
     serving: Option<Serving>,
 }
 
-/// `gatepost serve` below a shell that ends it when this process is gone, however it goes.
+/// `gatepost serve` below a shell that ends it when this process is gone, however it goes, and then
+/// takes the directory away.
 struct Serving {
     shell: Child,
     leash: Option<ChildStdin>,
@@ -75,6 +77,22 @@ impl Gatepost {
         let mut gatepost = Gatepost::registered(document, settings);
         gatepost.serve();
         gatepost
+    }
+
+    /// The one that serves [`document`] to all tests of this process.
+    pub fn shared() -> Shared {
+        Gatepost::shared_with(&document(), &[])
+    }
+
+    /// The one that serves this document under these settings to all tests of this process.
+    pub fn shared_with(document: &Value, settings: &[(&str, &str)]) -> Shared {
+        Shared::find(document, settings, false)
+    }
+
+    /// Serves this document under these settings to one test at a time. It finds no session, grant, consent or event of those before
+    /// it.
+    pub fn lent_with(document: &Value, settings: &[(&str, &str)]) -> Shared {
+        Shared::find(document, settings, true)
     }
 
     /// Migrated, with a document applied, not serving.
@@ -119,11 +137,12 @@ impl Gatepost {
 
     /// Sets the clock forward, and waits until a running server has seen it.
     pub fn travel(&self, seconds: u32) {
-        let times = || self.log().matches("ms behind the database's").count();
-        let before = times();
+        let before = self.log_length();
         self.database.travel(seconds);
         if self.serving.is_some() {
-            self.await_log("the clock set forward", |_| times() > before);
+            self.await_log_since(before, "the clock set forward", |log| {
+                log.contains("ms behind the database's")
+            });
         }
     }
 
@@ -143,7 +162,18 @@ impl Gatepost {
 
     /// Waits until the log of a running server says so.
     pub fn await_log(&self, what: &str, holds: impl Fn(&str) -> bool) {
-        await_that(what, SOON, || holds(&self.log()));
+        self.await_log_since(0, what, holds);
+    }
+
+    /// Waits until what a running server logs behind the first `length` bytes says so. Each look
+    /// reads no more than is new.
+    pub fn await_log_since(&self, length: u64, what: &str, holds: impl Fn(&str) -> bool) {
+        let mut log = Vec::new();
+        await_that(what, SOON, || {
+            let known = u64::try_from(log.len()).unwrap();
+            log.extend(self.log_bytes_since(length + known));
+            holds(&String::from_utf8_lossy(&log))
+        });
     }
 
     /// Migrated, nothing applied, not serving. `PORT` in a setting stands for the port. Nearly all
@@ -281,14 +311,6 @@ impl Gatepost {
     /// Has a token or a request explained. Nothing that a request leaves behind may be other after
     /// it: no grant, event, count of guesses, used assertion or key.
     pub fn explain(&self, what: &str) -> Output {
-        let before = self.left_behind();
-        let output = self.run(&["explain", "-"], what);
-        assert_eq!(self.left_behind(), before, "explaining changed something");
-        output
-    }
-
-    fn left_behind(&self) -> Vec<(&'static str, String)> {
-        let mut client = self.database.client();
         let tables = [
             "audit_events",
             "consents",
@@ -304,12 +326,22 @@ impl Gatepost {
             "used_assertions",
             "users",
         ];
-        let mut rows = |table| -> String {
+        let before = self.digests(&tables);
+        let output = self.run(&["explain", "-"], what);
+        let after = self.digests(&tables);
+        assert_eq!(after, before, "explaining changed something");
+        output
+    }
+
+    /// A digest of all rows of each table.
+    pub fn digests(&self, tables: &[&'static str]) -> Vec<(&'static str, String)> {
+        let mut client = self.database.client();
+        let mut digest = |table| -> String {
             let rows = "coalesce(string_agg(held::text, ' ' ORDER BY held::text), '')";
             let read = format!("SELECT md5({rows}) FROM {table} AS held");
             client.query_one(&read, &[]).unwrap().get(0)
         };
-        tables.map(|table| (table, rows(table))).into()
+        tables.iter().map(|table| (*table, digest(table))).collect()
     }
 
     /// Runs a command that must succeed; what it printed.
@@ -345,12 +377,12 @@ impl Gatepost {
 
     /// Starts the server and waits for nothing.
     pub fn launch(&mut self) {
-        let log = std::fs::File::create(self.directory.join("log")).unwrap();
+        let log = std::fs::File::create(self.log_file()).unwrap();
+        let script = "\"$0\" serve </dev/null & server=$!; read end; kill $server; wait $server; \
+                      [ \"$end\" = stop ] || rm -rf \"$1\"";
         let mut shell = Command::new("sh");
-        shell
-            .arg("-c")
-            .arg("\"$0\" serve </dev/null & server=$!; read gone; kill $server; wait $server");
-        shell.arg(&self.binary).env_clear().envs(passed_on());
+        shell.args(["-c", script]).arg(&self.binary);
+        shell.arg(&self.directory).env_clear().envs(passed_on());
         shell.envs(self.settings.iter().map(|(name, value)| (name, value)));
         shell
             .stdin(Stdio::piped())
@@ -409,7 +441,8 @@ impl Gatepost {
     /// Ends the server in order. Whatever level it logged at, nothing secret stands in its log.
     pub fn stop(&mut self) {
         if let Some(mut serving) = self.serving.take() {
-            drop(serving.leash.take());
+            // A shell that somebody has killed reads nothing.
+            let _ = serving.leash.take().unwrap().write_all(b"stop\n");
             serving.shell.wait().unwrap();
             if !std::thread::panicking() {
                 secrets::assert_none_in(&self.log(), "the server");
@@ -430,6 +463,11 @@ impl Gatepost {
 
     /// What the server has logged so far, all of it: the threads that write have come to rest.
     pub fn log(&self) -> String {
+        self.log_since(0)
+    }
+
+    /// The same without the first `length` bytes.
+    pub fn log_since(&self, length: u64) -> String {
         let shell = self.serving.iter().map(|serving| serving.shell.id());
         let all = || {
             shell
@@ -440,7 +478,25 @@ impl Gatepost {
         await_that("log lines are written", SOON, || {
             !all().any(writes_log_lines)
         });
-        std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+        String::from_utf8_lossy(&self.log_bytes_since(length)).into_owned()
+    }
+
+    /// How many bytes the server has logged so far.
+    pub fn log_length(&self) -> u64 {
+        std::fs::metadata(self.log_file()).map_or(0, |file| file.len())
+    }
+
+    fn log_bytes_since(&self, length: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Ok(mut log) = std::fs::File::open(self.log_file()) {
+            log.seek(SeekFrom::Start(length)).unwrap();
+            log.read_to_end(&mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.directory.join("log")
     }
 
     /// A connection without cookies.

@@ -18,6 +18,7 @@ pub mod readings;
 pub mod record;
 pub mod scim;
 pub mod secrets;
+pub mod shared;
 pub mod signer;
 pub mod template;
 pub mod timing;

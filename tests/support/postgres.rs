@@ -93,7 +93,7 @@ impl TestDatabase {
     }
 
     fn copied(issuer: &str, copy: fn(name: &str, issuer: &str)) -> TestDatabase {
-        let schema = new_name();
+        let schema = template::copy_name();
         copy(&schema, issuer);
         let around = in_database(&schema);
         TestDatabase {

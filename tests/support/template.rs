@@ -1,13 +1,15 @@
 //! Databases that were made once, and are copied for each test: one that was migrated, and one that
 //! has the usual registration besides. A copy takes a tenth of the time that the commands take.
 //!
-//! The next test binary of the same build finds them again, until the day is over.
+//! The next test binary of the same build finds them again, until the day is over. So do copies that
+//! a process left behind: it ends without dropping those that its tests shared.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::UNIX_EPOCH;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,6 +27,9 @@ const ISSUER: &str = "http://localhost:1";
 
 /// How the name of each template begins.
 const MARK: &str = "gatepost_template_";
+
+/// How the name of each copy begins.
+const COPY: &str = "gatepost_copy_";
 
 /// The schema in the template.
 pub const SCHEMA: &str = "template";
@@ -44,6 +49,12 @@ struct Sealed {
     plain: SecretBytes,
 }
 
+/// A name that no copy has had.
+pub fn copy_name() -> String {
+    let drawn = u64::from_ne_bytes(random::bytes());
+    format!("{}{drawn:016x}", of_today(COPY))
+}
+
 /// Makes the database `name`, as `gatepost migrate` would have made it for that issuer. Its signing
 /// keys are those of all other copies.
 pub fn copy_migrated(name: &str, issuer: &str) {
@@ -60,12 +71,12 @@ fn migrated() -> &'static Template {
     static MIGRATED: OnceLock<Template> = OnceLock::new();
     MIGRATED.get_or_init(|| {
         let mut client = connect(&cluster());
-        let today = of_today(&mut client);
+        let today = of_today(MARK);
         let binary = std::fs::metadata(env!("CARGO_BIN_EXE_gatepost")).unwrap();
         let (inode, seconds, nanoseconds) = (binary.ino(), binary.mtime(), binary.mtime_nsec());
         let name = format!("{today}{inode}_{seconds}_{nanoseconds}");
         Template::find(&name, |making| {
-            drop_those_of_other_days(&mut client, &today);
+            drop_those_of_other_days(&mut client);
             let create = format!("CREATE DATABASE {making}");
             client.batch_execute(&create).unwrap();
             let schema = format!("CREATE SCHEMA {SCHEMA}");
@@ -96,19 +107,22 @@ fn registered() -> &'static Template {
     })
 }
 
-/// How the names of today's templates begin.
-fn of_today(client: &mut Client) -> String {
-    let today = "SELECT extract(epoch FROM clock_timestamp())::int8 / 86400";
-    let day: i64 = client.query_one(today, &[]).unwrap().get(0);
-    format!("{MARK}{day}_")
+/// How the names of what is made today begin.
+fn of_today(mark: &str) -> String {
+    let since_1970 = UNIX_EPOCH.elapsed().unwrap().as_secs();
+    format!("{mark}{}_", since_1970 / 86_400)
 }
 
-fn drop_those_of_other_days(client: &mut Client, today: &str) {
-    let others = "SELECT datname FROM pg_database WHERE starts_with(datname, $1) AND NOT starts_with(datname, $2)";
-    for row in client.query(others, &[&MARK, &today]).unwrap() {
-        let old: String = row.get(0);
-        let drop = format!("DROP DATABASE IF EXISTS {old} WITH (FORCE)");
-        client.batch_execute(&drop).unwrap();
+fn drop_those_of_other_days(client: &mut Client) {
+    let others = "SELECT datname FROM pg_database
+        WHERE starts_with(datname, $1) AND NOT starts_with(datname, $2)
+        AND datname NOT IN (SELECT datname FROM pg_stat_activity WHERE datname IS NOT NULL)";
+    for mark in [MARK, COPY] {
+        for row in client.query(others, &[&mark, &of_today(mark)]).unwrap() {
+            let old: String = row.get(0);
+            let drop = format!("DROP DATABASE IF EXISTS {old} WITH (FORCE)");
+            client.batch_execute(&drop).unwrap();
+        }
     }
 }
 

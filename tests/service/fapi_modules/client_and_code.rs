@@ -21,7 +21,7 @@ pub(super) fn assert_assertions_refused<'s>(
     case: &str,
 ) {
     let now = suite.now();
-    let first = &suite.first;
+    let first = suite.first;
     let changed = |name: &str, value: Value| suite.assertion(first, &[(name, value)]);
     let refused = match case {
         "none" => ask().unasserted(),
@@ -35,7 +35,7 @@ pub(super) fn assert_assertions_refused<'s>(
 
 /// The second client's name, and an assertion in its name by the first one's key.
 pub(super) fn other_client(suite: &Suite) -> String {
-    let claims = suite.assertion_claims(&suite.second);
+    let claims = suite.assertion_claims(suite.second);
     suite.first.key.sign(&claims)
 }
 
@@ -44,7 +44,7 @@ pub(super) fn other_client(suite: &Suite) -> String {
 /// that says RS256 is refused.
 pub(super) fn assert_rs256_refused<'s>(suite: &'s Suite, ask: &dyn Fn() -> Call<'s>) {
     let rsa = Signer::rs256("first");
-    let by_rsa = ask().asserting(rsa.sign(&suite.assertion_claims(&suite.first)));
+    let by_rsa = ask().asserting(rsa.sign(&suite.assertion_claims(suite.first)));
     assert_error(&by_rsa.send(), &[400, 401], &["invalid_client"]);
     let mut registered = json!({
         "client_id": "bank-3", "profile": "fapi2", "redirect_uris": [RP1], "scope": "openid",
@@ -71,7 +71,7 @@ fn ensure_client_id_in_token_endpoint() {
     let mut suite = Suite::start();
     let code = suite.code(&[]);
     let redeemed = suite
-        .redemption(&suite.first, &code)
+        .redemption(suite.first, &code)
         .with("client_id", suite.second.client_id)
         .asserting(other_client(&suite))
         .send();
@@ -82,15 +82,15 @@ fn ensure_client_id_in_token_endpoint() {
 fn ensure_holder_of_key_required() {
     let mut suite = Suite::start();
     let code = suite.code(&[]);
-    let redeemed = suite.redemption(&suite.first, &code).unproved().send();
+    let redeemed = suite.redemption(suite.first, &code).unproved().send();
     assert_error(
         &redeemed,
         &[400],
         &["invalid_request", "invalid_dpop_proof"],
     );
     // The code is as good as before.
-    let redeemed = suite.redemption(&suite.first, &code).send();
-    suite.assert_tokens(&suite.first, &redeemed);
+    let redeemed = suite.redemption(suite.first, &code).send();
+    suite.assert_tokens(suite.first, &redeemed);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn ensure_authorization_code_is_bound_to_client() {
     let mut suite = Suite::start();
     let code = suite.code(&[]);
     let redeemed = suite
-        .redemption(&suite.second, &code)
+        .redemption(suite.second, &code)
         .with("redirect_uri", RP1)
         .send();
     assert_error(&redeemed, &[400], &["invalid_grant"]);
@@ -108,11 +108,11 @@ fn ensure_authorization_code_is_bound_to_client() {
 fn attempt_reuse_authorization_code_after_one_second() {
     let mut suite = Suite::start();
     let code = suite.code(&[]);
-    let answer = suite.redemption(&suite.first, &code).send();
-    let tokens = suite.assert_tokens(&suite.first, &answer);
+    let answer = suite.redemption(suite.first, &code).send();
+    let tokens = suite.assert_tokens(suite.first, &answer);
     assert_eq!(suite.userinfo(&tokens).status, 200);
     sleep(Duration::from_secs(1));
-    let again = suite.redemption(&suite.first, &code).send();
+    let again = suite.redemption(suite.first, &code).send();
     assert_error(&again, &[400], &["invalid_grant"]);
     assert_eq!(suite.userinfo(&tokens).status, 401, "it is revoked");
 }
@@ -122,7 +122,7 @@ fn ensure_token_endpoint_fails_with_expired_auth_code() {
     let mut suite = Suite::start_with_a_clock_of_its_own();
     let code = suite.code(&[]);
     suite.wait(62);
-    let redeemed = suite.redemption(&suite.first, &code).send();
+    let redeemed = suite.redemption(suite.first, &code).send();
     assert_error(&redeemed, &[400], &["invalid_grant"]);
 }
 
@@ -130,17 +130,17 @@ fn ensure_token_endpoint_fails_with_expired_auth_code() {
 fn ensure_signed_client_assertion_with_rs256_fails() {
     let mut suite = Suite::start();
     let code = suite.code(&[]);
-    assert_rs256_refused(&suite, &|| suite.redemption(&suite.first, &code));
+    assert_rs256_refused(&suite, &|| suite.redemption(suite.first, &code));
 }
 
 /// The code of a good flow, redeemed with that assertion.
 fn assert_refused_with(case: &str) {
     let mut suite = Suite::start();
     let code = suite.code(&[]);
-    assert_assertions_refused(&suite, &|| suite.redemption(&suite.first, &code), case);
+    assert_assertions_refused(&suite, &|| suite.redemption(suite.first, &code), case);
     // It was the assertion alone.
-    let redeemed = suite.redemption(&suite.first, &code).send();
-    suite.assert_tokens(&suite.first, &redeemed);
+    let redeemed = suite.redemption(suite.first, &code).send();
+    suite.assert_tokens(suite.first, &redeemed);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn ensure_client_assertion_with_no_sub_fails() {
 fn refresh_token() {
     let mut suite = Suite::start();
     let pushed = suite
-        .push(&suite.first)
+        .push(suite.first)
         .with("scope", "openid profile offline_access")
         .with("prompt", "consent")
         .send();
@@ -179,12 +179,12 @@ fn refresh_token() {
     let scopes = ["profile", "offline_access"];
     let answer = decide(&mut suite.browser, &page, "allow", &scopes, false);
     let code = code_in(&suite, &answer, RP1);
-    let answer = suite.redemption(&suite.first, &code).send();
-    let tokens = suite.assert_tokens(&suite.first, &answer);
+    let answer = suite.redemption(suite.first, &code).send();
+    let tokens = suite.assert_tokens(suite.first, &answer);
     let refresh_token = text(&tokens, "refresh_token").to_owned();
-    let refresh = || suite.refresh(&suite.first, &refresh_token);
+    let refresh = || suite.refresh(suite.first, &refresh_token);
     for _ in 0..2 {
-        let refreshed = suite.assert_tokens(&suite.first, &refresh().send());
+        let refreshed = suite.assert_tokens(suite.first, &refresh().send());
         // It does not rotate.
         let kept = refreshed["refresh_token"].as_str();
         assert!(kept.is_none_or(|kept| kept == refresh_token));
@@ -210,10 +210,10 @@ fn refresh_token() {
         &["invalid_request", "invalid_dpop_proof"],
     );
     // Of the second client it is none.
-    let of_other = suite.refresh(&suite.second, &refresh_token).send();
+    let of_other = suite.refresh(suite.second, &refresh_token).send();
     assert_error(&of_other, &[400], &["invalid_grant"]);
     // A confidential client may come with another key (RFC 9449 §5).
     let other = Signer::es256("other");
     let answer = refresh().proving(&other).send();
-    suite.assert_tokens(&suite.first, &answer);
+    suite.assert_tokens(suite.first, &answer);
 }

@@ -26,11 +26,11 @@ fn users<'r>(party: &'r Party, tokens: &'r Value) -> Resource<'r> {
 fn flow_with(changes: &dyn Fn(&Suite) -> Vec<(&'static str, Value)>) {
     let suite = Suite::start();
     let asked = changes(&suite).into_iter().fold(
-        suite.client_credentials(&suite.first),
+        suite.client_credentials(suite.first),
         |call, (name, value)| call.proof_with(name, value),
     );
-    let tokens = suite.assert_tokens(&suite.first, &asked.send());
-    let answer = suite.resource(&users(&suite.first, &tokens), &|mut proof| {
+    let tokens = suite.assert_tokens(suite.first, &asked.send());
+    let answer = suite.resource(&users(suite.first, &tokens), &|mut proof| {
         change(&mut proof.claims, &changes(&suite));
         vec![proof.header_line()]
     });
@@ -45,7 +45,7 @@ fn discovery_end_point_verification() {
 #[test]
 fn happy_flow() {
     let suite = Suite::start();
-    for party in [&suite.first, &suite.second] {
+    for party in [suite.first, suite.second] {
         let tokens = tokens(&suite, party);
         assert!(tokens.get("id_token").is_none() && tokens.get("refresh_token").is_none());
         let ask = |party, scheme| {
@@ -60,8 +60,8 @@ fn happy_flow() {
         assert_eq!(ask(party, "DPoP"), 200);
         assert_eq!(ask(party, "Bearer"), 401);
         let other = match party.client_id == suite.first.client_id {
-            true => &suite.second,
-            false => &suite.first,
+            true => suite.second,
+            false => suite.first,
         };
         assert_eq!(ask(other, "DPoP"), 401);
     }
@@ -70,10 +70,10 @@ fn happy_flow() {
 #[test]
 fn access_token_type_header_case_sensitivity() {
     let suite = Suite::start();
-    let tokens = tokens(&suite, &suite.first);
+    let tokens = tokens(&suite, suite.first);
     let resource = Resource {
         scheme: "dpOp",
-        ..users(&suite.first, &tokens)
+        ..users(suite.first, &tokens)
     };
     let answer = suite.resource(&resource, &|proof| vec![proof.header_line()]);
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -101,7 +101,7 @@ fn ensure_dpopproof_with_iat_10seconds_after_succeeds() {
 fn ensure_client_id_in_token_endpoint() {
     let suite = Suite::start();
     let asked = suite
-        .client_credentials(&suite.first)
+        .client_credentials(suite.first)
         .with("client_id", suite.second.client_id)
         .asserting(other_client(&suite))
         .send();
@@ -111,21 +111,21 @@ fn ensure_client_id_in_token_endpoint() {
 #[test]
 fn ensure_holder_of_key_required() {
     let suite = Suite::start();
-    let asked = suite.client_credentials(&suite.first).unproved().send();
+    let asked = suite.client_credentials(suite.first).unproved().send();
     assert_error(&asked, &[400], &["invalid_request", "invalid_dpop_proof"]);
 }
 
 #[test]
 fn ensure_signed_client_assertion_with_rs256_fails() {
     let suite = Suite::start();
-    assert_rs256_refused(&suite, &|| suite.client_credentials(&suite.first));
+    assert_rs256_refused(&suite, &|| suite.client_credentials(suite.first));
 }
 
 fn assert_refused_with(case: &str) {
     let suite = Suite::start();
-    let ask = || suite.client_credentials(&suite.first);
+    let ask = || suite.client_credentials(suite.first);
     assert_assertions_refused(&suite, &ask, case);
-    suite.assert_tokens(&suite.first, &ask().send());
+    suite.assert_tokens(suite.first, &ask().send());
 }
 
 #[test]
@@ -151,6 +151,6 @@ fn ensure_client_assertion_with_no_sub_fails() {
 #[test]
 fn dpop_negative_tests() {
     let suite = Suite::start();
-    let tokens = tokens(&suite, &suite.first);
+    let tokens = tokens(&suite, suite.first);
     assert_judged(&suite, USERS, text(&tokens, "access_token"));
 }

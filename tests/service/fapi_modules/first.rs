@@ -70,8 +70,8 @@ fn happy_flow() {
     let mut suite = Suite::start();
     // The first client, without a proof at the push.
     let code = suite.code(&[]);
-    let answer = suite.redemption(&suite.first, &code).send();
-    let tokens = suite.assert_tokens(&suite.first, &answer);
+    let answer = suite.redemption(suite.first, &code).send();
+    let tokens = suite.assert_tokens(suite.first, &answer);
     let id_token = decode_jwt(text(&tokens, "id_token")).1;
     assert_eq!(id_token["nonce"], json!("a-nonce-of-the-suite"));
     assert_eq!(id_token.get("sid"), None, "no sign-out uses it");
@@ -87,7 +87,7 @@ fn happy_flow() {
     // The second one by `dpop_jkt` alone, with a nonce of 43 characters.
     let nonce = random_text(43);
     let pushed = suite
-        .push(&suite.second)
+        .push(suite.second)
         .with("nonce", &nonce)
         .with("dpop_jkt", &thumbprint(&suite.second.prover))
         .send();
@@ -95,8 +95,8 @@ fn happy_flow() {
     let answer = suite.open(&path);
     let code = code_in(&suite, &answer, DUMMY);
     assert_eq!(answer.query()["state"], "a-state-of-the-suite");
-    let answer = suite.redemption(&suite.second, &code).send();
-    let tokens = suite.assert_tokens(&suite.second, &answer);
+    let answer = suite.redemption(suite.second, &code).send();
+    let tokens = suite.assert_tokens(suite.second, &answer);
     assert_eq!(
         decode_jwt(text(&tokens, "id_token")).1["nonce"],
         json!(nonce)
@@ -112,9 +112,9 @@ fn happy_flow() {
             .resource(&resource, &|proof| vec![proof.header_line()])
             .status
     };
-    assert_eq!(ask(&suite.second, "DPoP"), 200);
-    assert_eq!(ask(&suite.first, "DPoP"), 401);
-    assert_eq!(ask(&suite.second, "Bearer"), 401);
+    assert_eq!(ask(suite.second, "DPoP"), 200);
+    assert_eq!(ask(suite.first, "DPoP"), 401);
+    assert_eq!(ask(suite.second, "Bearer"), 401);
 }
 
 #[test]
@@ -122,11 +122,7 @@ fn user_rejects_authentication() {
     let mut suite = Suite::start();
     let state = random_text(128);
     for is_second in [false, true] {
-        let party = if is_second {
-            &suite.second
-        } else {
-            &suite.first
-        };
+        let party = if is_second { suite.second } else { suite.first };
         let (client_id, redirect_uri) = (party.client_id, party.redirect_uri);
         let pushed = suite
             .push(party)
@@ -160,12 +156,12 @@ fn user_rejects_authentication() {
 #[test]
 fn ensure_authorization_request_without_state_success() {
     let mut suite = Suite::start();
-    let pushed = suite.push(&suite.first).with("state", LEFT_OUT).send();
+    let pushed = suite.push(suite.first).with("state", LEFT_OUT).send();
     let answer = suite.answer_to(&pushed);
     let code = code_in(&suite, &answer, RP1);
     assert!(!answer.query().contains_key("state"));
-    let answer = suite.redemption(&suite.first, &code).send();
-    let tokens = suite.assert_tokens(&suite.first, &answer);
+    let answer = suite.redemption(suite.first, &code).send();
+    let tokens = suite.assert_tokens(suite.first, &answer);
     let id_token = decode_jwt(text(&tokens, "id_token")).1;
     assert_eq!(id_token.get("s_hash"), None);
     assert_eq!(suite.userinfo(&tokens).status, 200);
@@ -238,6 +234,6 @@ fn test_claims_parameter_identity_claims() {
             .all(|name| supported.contains(&json!(name)))
     );
     // What is no claims parameter is refused at the push.
-    let refused = suite.push(&suite.first).with("claims", "[]").send();
+    let refused = suite.push(suite.first).with("claims", "[]").send();
     assert_error(&refused, &[400], &["invalid_request"]);
 }

@@ -12,21 +12,21 @@ const UNPROVEN: [&str; 2] = ["invalid_client", "invalid_request"];
 #[test]
 fn par_ensure_reused_request_uri_prior_to_auth_completion_succeeds() {
     let mut suite = Suite::start();
-    let pushed = suite.push(&suite.first).send();
+    let pushed = suite.push(suite.first).send();
     let path = suite.authorize_path(suite.first.client_id, &request_uri(&pushed), &[]);
     // The sign-in page is shown, and nobody signs in.
     assert_eq!(suite.browser.visit(&path).status, 200);
     let answer = suite.open(&path);
     let code = code_in(&suite, &answer, RP1);
-    let redeemed = suite.redemption(&suite.first, &code).send();
-    suite.assert_tokens(&suite.first, &redeemed);
+    let redeemed = suite.redemption(suite.first, &code).send();
+    suite.assert_tokens(suite.first, &redeemed);
 }
 
 /// `review`: the suite wants a picture of the page.
 #[test]
 fn par_attempt_reuse_request_uri() {
     let mut suite = Suite::start();
-    let pushed = suite.push(&suite.first).send();
+    let pushed = suite.push(suite.first).send();
     let answer = suite.answer_to(&pushed);
     code_in(&suite, &answer, RP1);
     let again = suite.answer_to(&pushed);
@@ -39,7 +39,7 @@ fn par_attempt_reuse_request_uri() {
 #[test]
 fn par_attempt_to_use_expired_request_uri() {
     let mut suite = Suite::start_with_a_clock_of_its_own();
-    let pushed = suite.push(&suite.first).send();
+    let pushed = suite.push(suite.first).send();
     let seconds = pushed.json()["expires_in"].as_u64().unwrap();
     suite.wait(u32::try_from(seconds).unwrap() + 1);
     let late = suite.answer_to(&pushed);
@@ -52,7 +52,7 @@ fn par_attempt_to_use_expired_request_uri() {
 #[test]
 fn par_attempt_to_use_request_uri_for_different_client() {
     let mut suite = Suite::start();
-    let pushed = suite.push(&suite.first).send();
+    let pushed = suite.push(suite.first).send();
     let path = suite.authorize_path(suite.second.client_id, &request_uri(&pushed), &[]);
     let other = suite.browser.get(&path);
     other.assert_error_page(400, "GP1152", "a request_uri of another client");
@@ -67,8 +67,8 @@ fn par_attempt_to_use_request_uri_for_different_client() {
 fn par_ensure_jwt_client_assertions_nbf_8_seconds_in_the_future_is_accepted() {
     let mut suite = Suite::start();
     let soon = json!(suite.now() + 8);
-    let assertion = suite.assertion(&suite.first, &[("iat", soon.clone()), ("nbf", soon)]);
-    let pushed = suite.push(&suite.first).asserting(assertion).send();
+    let assertion = suite.assertion(suite.first, &[("iat", soon.clone()), ("nbf", soon)]);
+    let pushed = suite.push(suite.first).asserting(assertion).send();
     let answer = suite.answer_to(&pushed);
     code_in(&suite, &answer, RP1);
 }
@@ -82,14 +82,14 @@ fn par_ensure_jwt_client_assertions_nbf_over_60_seconds_in_the_future_fails() {
     for ahead in [15, 65] {
         let later = json!(now + ahead);
         let assertion = suite.assertion(
-            &suite.first,
+            suite.first,
             &[
                 ("iat", later.clone()),
                 ("nbf", later),
                 ("exp", json!(now + ahead + 60)),
             ],
         );
-        let pushed = suite.push(&suite.first).asserting(assertion).send();
+        let pushed = suite.push(suite.first).asserting(assertion).send();
         assert_error(&pushed, &[400, 401], &UNPROVEN);
     }
 }
@@ -98,7 +98,7 @@ fn par_ensure_jwt_client_assertions_nbf_over_60_seconds_in_the_future_fails() {
 fn par_authorization_request_containing_request_uri_form_param() {
     let suite = Suite::start();
     let inside = format!("urn:ietf:params:oauth:request_uri:{}", random_text(20));
-    let pushed = suite.push(&suite.first).with("request_uri", &inside).send();
+    let pushed = suite.push(suite.first).with("request_uri", &inside).send();
     let errors = [
         "invalid_request",
         "invalid_request_object",
@@ -122,7 +122,7 @@ fn par_attempt_invalid_http_method() {
 fn par_ensure_pkce_required() {
     let suite = Suite::start();
     let pushed = suite
-        .push(&suite.first)
+        .push(suite.first)
         .with("code_challenge", LEFT_OUT)
         .with("code_challenge_method", LEFT_OUT)
         .send();
@@ -134,7 +134,7 @@ fn ensure_pkce_code_verifier_required() {
     let mut suite = Suite::start();
     let code = suite.code(&[]);
     let redeemed = suite
-        .redemption(&suite.first, &code)
+        .redemption(suite.first, &code)
         .with("code_verifier", LEFT_OUT)
         .send();
     assert_error(&redeemed, &[400], &["invalid_grant"]);
@@ -145,7 +145,7 @@ fn incorrect_pkce_code_verifier_rejected() {
     let mut suite = Suite::start();
     let code = suite.code(&[]);
     let redeemed = suite
-        .redemption(&suite.first, &code)
+        .redemption(suite.first, &code)
         .with("code_verifier", &random_text(43))
         .send();
     assert_error(&redeemed, &[400], &["invalid_grant"]);
@@ -161,7 +161,7 @@ fn par_plain_pkce_rejected() {
         (challenge().as_str(), LEFT_OUT),
     ] {
         let pushed = suite
-            .push(&suite.first)
+            .push(suite.first)
             .with("code_challenge", challenge)
             .with("code_challenge_method", method)
             .send();
@@ -178,11 +178,11 @@ fn par_without_duplicate_parameters() {
 
 fn assert_audience_refused(audience: &dyn Fn(&Suite) -> Value) {
     let suite = Suite::start();
-    let assertion = suite.assertion(&suite.first, &[("aud", audience(&suite))]);
-    let pushed = suite.push(&suite.first).asserting(assertion).send();
+    let assertion = suite.assertion(suite.first, &[("aud", audience(&suite))]);
+    let pushed = suite.push(suite.first).asserting(assertion).send();
     assert_error(&pushed, &[400, 401], &UNPROVEN);
     // By the issuer it is taken.
-    assert_eq!(suite.push(&suite.first).send().status, 201);
+    assert_eq!(suite.push(suite.first).send().status, 201);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::scene::{Proof, Resource, Suite, change};
+use super::scene::{Proof, Resource, Suite, change, random_text};
 use crate::support::flow::{damaged, text};
 use crate::support::jwt::forge;
 use crate::support::signer::Signer;
@@ -54,7 +54,7 @@ pub(super) fn assert_judged(suite: &Suite, path: &str, access_token: &str) {
     let resource = |scheme| Resource {
         path,
         scheme,
-        ..Resource::userinfo(&suite.first, access_token)
+        ..Resource::userinfo(suite.first, access_token)
     };
     let usual: Make<'_> = Box::new(|proof| line(proof.text()));
     let ask = |make: &Make<'_>| suite.resource(&resource("DPoP"), make).status;
@@ -136,7 +136,7 @@ pub(super) fn assert_judged(suite: &Suite, path: &str, access_token: &str) {
         assert!(!suite.has_nonce(), "{iat}");
     }
     assert_eq!(ask(&usual), 200);
-    let again = claim("jti", json!("the-same-jti-again"));
+    let again = claim("jti", json!(random_text(22)));
     assert_eq!([ask(&again), ask(&again)], [200, 401]);
     let bearer = suite.resource(&resource("Bearer"), &|_| Vec::new());
     assert_eq!(bearer.status, 401);

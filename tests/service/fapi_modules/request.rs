@@ -16,12 +16,12 @@ fn beside(
     further: &[(&str, &str)],
 ) -> (BTreeMap<String, String>, serde_json::Value) {
     let mut suite = Suite::start();
-    let pushed = suite.push(&suite.first).with("state", pushed_state).send();
+    let pushed = suite.push(suite.first).with("state", pushed_state).send();
     let path = suite.authorize_path(suite.first.client_id, &request_uri(&pushed), further);
     let answer = suite.open(&path);
     let code = code_in(&suite, &answer, RP1);
-    let redeemed = suite.redemption(&suite.first, &code).send();
-    let tokens = suite.assert_tokens(&suite.first, &redeemed);
+    let redeemed = suite.redemption(suite.first, &code).send();
+    let tokens = suite.assert_tokens(suite.first, &redeemed);
     assert_eq!(suite.userinfo(&tokens).status, 200);
     let id_token = decode_jwt(text(&tokens, "id_token")).1;
     (answer.query(), id_token)
@@ -59,7 +59,7 @@ fn ensure_authorization_request_with_long_nonce() {
 fn ensure_authorization_request_with_long_state() {
     let mut suite = Suite::start();
     let state = random_text(1_000);
-    let pushed = suite.push(&suite.first).with("state", &state).send();
+    let pushed = suite.push(suite.first).with("state", &state).send();
     let answer = suite.answer_to(&pushed);
     code_in(&suite, &answer, RP1);
     assert_eq!(answer.query()["state"], state);
@@ -69,7 +69,7 @@ fn ensure_authorization_request_with_long_state() {
 fn ensure_request_object_without_redirect_uri_fails() {
     let suite = Suite::start();
     let pushed = suite
-        .push(&suite.first)
+        .push(suite.first)
         .with("redirect_uri", LEFT_OUT)
         .send();
     assert_error(
@@ -84,7 +84,7 @@ fn plain_fapi_tolerate_unregistered_redirect_uri() {
     let suite = Suite::start();
     let address = format!("{RP1}/{}", random_text(10));
     let pushed = suite
-        .push(&suite.first)
+        .push(suite.first)
         .with("redirect_uri", &address)
         .send();
     assert_error(
@@ -113,7 +113,7 @@ fn ensure_unsigned_authorization_request_without_using_par_fails() {
 fn ensure_redirect_uri_in_authorization_request() {
     let suite = Suite::start();
     let pushed = suite
-        .push(&suite.second)
+        .push(suite.second)
         .with("redirect_uri", LEFT_OUT)
         .send();
     assert_error(&pushed, &[400], &["invalid_request"]);
@@ -122,7 +122,7 @@ fn ensure_redirect_uri_in_authorization_request() {
 fn assert_refuses(response_type: &str) {
     let suite = Suite::start();
     let pushed = suite
-        .push(&suite.first)
+        .push(suite.first)
         .with("response_type", response_type)
         .send();
     let errors = [

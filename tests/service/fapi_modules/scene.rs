@@ -2,6 +2,7 @@
 //! the flow, in which a module changes what it looks at.
 
 use std::cell::RefCell;
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,6 +15,7 @@ use crate::support::jwt::verified;
 use crate::support::postgres::TestDatabase;
 use crate::support::proofs;
 use crate::support::scim;
+use crate::support::shared::Shared;
 use crate::support::signer::{Signer, key_set, now};
 
 pub const PAR: &str = "/connect/par";
@@ -35,56 +37,50 @@ pub struct Party {
 }
 
 pub struct Suite {
-    pub op: Gatepost,
+    pub op: Shared,
     pub browser: Browser,
-    pub first: Party,
-    pub second: Party,
+    pub first: &'static Party,
+    pub second: &'static Party,
     /// How far the provider's clock was set forward.
     ahead: u64,
     /// The last that came.
     nonce: RefCell<Option<String>>,
 }
 
+static FIRST: LazyLock<Party> = LazyLock::new(|| Party {
+    client_id: "bank-1",
+    redirect_uri: RP1,
+    key: Signer::es256("first"),
+    prover: Signer::es256("first-prover"),
+});
+static SECOND: LazyLock<Party> = LazyLock::new(|| Party {
+    client_id: "bank-2",
+    redirect_uri: DUMMY,
+    key: Signer::ed25519("second"),
+    prover: Signer::ed25519("second-prover"),
+});
+
 impl Suite {
     pub fn start() -> Suite {
-        Suite::over(Gatepost::prepare(&settings()))
+        Suite::over(Gatepost::shared_with(&registered(), &settings()))
     }
 
     /// The same with a clock that [`Suite::wait`] sets forward.
     pub fn start_with_a_clock_of_its_own() -> Suite {
         let database = TestDatabase::with_a_clock_of_its_own();
-        Suite::over(Gatepost::prepare_over(database, &settings()))
+        let mut op = Gatepost::prepare_over(database, &settings());
+        op.apply(&registered());
+        op.serve();
+        Suite::over(Shared::from(op))
     }
 
-    fn over(mut op: Gatepost) -> Suite {
-        let first = Party {
-            client_id: "bank-1",
-            redirect_uri: RP1,
-            key: Signer::es256("first"),
-            prover: Signer::es256("first-prover"),
-        };
-        let second = Party {
-            client_id: "bank-2",
-            redirect_uri: DUMMY,
-            key: Signer::ed25519("second"),
-            prover: Signer::ed25519("second-prover"),
-        };
-        let mut registered = scim::registered();
-        registered["clients"].as_array_mut().unwrap().extend([
-            client(&first, json!({})),
-            client(
-                &second,
-                json!({"access_token_type": "reference", "id_token_signed_response_alg": "EdDSA"}),
-            ),
-        ]);
-        op.apply(&registered);
-        op.serve();
+    fn over(op: Shared) -> Suite {
         let browser = op.browser();
         Suite {
             op,
             browser,
-            first,
-            second,
+            first: &FIRST,
+            second: &SECOND,
             ahead: 0,
             nonce: RefCell::new(None),
         }
@@ -208,7 +204,7 @@ impl Suite {
     pub fn code(&mut self, changes: &[(&str, &str)]) -> String {
         let pushed = changes
             .iter()
-            .fold(self.push(&self.first), |call, (name, value)| {
+            .fold(self.push(self.first), |call, (name, value)| {
                 call.with(name, value)
             })
             .send();
@@ -219,8 +215,8 @@ impl Suite {
     /// Tokens of the first client's.
     pub fn tokens(&mut self, changes: &[(&str, &str)]) -> Value {
         let code = self.code(changes);
-        let answer = self.redemption(&self.first, &code).send();
-        self.assert_tokens(&self.first, &answer)
+        let answer = self.redemption(self.first, &code).send();
+        self.assert_tokens(self.first, &answer)
     }
 
     /// What the suite looks at in each answer with tokens.
@@ -297,7 +293,7 @@ impl Suite {
 
     /// UserInfo for the first client's token, as it should be asked.
     pub fn userinfo(&self, tokens: &Value) -> Answer {
-        let resource = Resource::userinfo(&self.first, text(tokens, "access_token"));
+        let resource = Resource::userinfo(self.first, text(tokens, "access_token"));
         self.resource(&resource, &|proof| vec![proof.header_line()])
     }
 }
@@ -440,6 +436,17 @@ fn settings() -> [(&'static str, &'static str); 2] {
         scim::ON[0],
         ("GATEPOST_BASE_URL", "https://login.bank.example"),
     ]
+}
+
+fn registered() -> Value {
+    let by_reference =
+        json!({"access_token_type": "reference", "id_token_signed_response_alg": "EdDSA"});
+    let mut registered = scim::registered();
+    registered["clients"]
+        .as_array_mut()
+        .unwrap()
+        .extend([client(&FIRST, json!({})), client(&SECOND, by_reference)]);
+    registered
 }
 
 fn client(party: &Party, changes: Value) -> Value {
