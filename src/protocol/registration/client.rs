@@ -138,8 +138,8 @@ fn has_secrets(walker: &mut Walker<'_, '_>) -> Option<bool> {
 key_table! {
     fn read_keys(
         walker,
-        profile: Option<Profile>,
-        authentication: ClientAuthenticationMethod,
+        said_profile: Option<Profile>,
+        method: ClientAuthenticationMethod,
         defaults: &ClientDefaults
     ) -> Client;
     pub const CLIENT_KEYS;
@@ -169,14 +169,14 @@ key_table! {
     enabled: flag or true;
     /// `profile` | `fapi2` [holds the client to the FAPI 2.0 Security Profile](../connect/fapi.md):
     /// it sets what the registration does not say, and refuses what contradicts it | none
-    profile => profile;
+    profile => said_profile;
     /// `redirect_uris` | compared byte for byte. One on `127.0.0.1` or `[::1]` without a port fits
     /// with any port, and so does one on `localhost` of a public client | required with a response
     /// type
-    redirect_uris: strings(redirect_uri(authentication));
+    redirect_uris: strings(redirect_uri(method));
     /// `post_logout_redirect_uris` | where a person may go after signing out; compared byte for
     /// byte | none
-    post_logout_redirect_uris: strings(redirect_uri(authentication));
+    post_logout_redirect_uris: strings(redirect_uri(method));
     /// `frontchannel_logout_uri`, `backchannel_logout_uri` | where Gatepost tells the client that a
     /// [session ended](../connect/signing-out.md): https, or http on this machine, without a
     /// fragment | none
@@ -214,7 +214,7 @@ key_table! {
     /// `token_endpoint_auth_method` | `client_secret_basic`, `client_secret_post`,
     /// `private_key_jwt`, or `none` for a public client | with secrets: header or body; without:
     /// `none`
-    authentication => authentication;
+    authentication => method;
     /// `jwks` or `jwks_uri`, `token_endpoint_auth_signing_alg` | [public
     /// keys](../connect/client-keys.md) for `private_key_jwt`, and the algorithm it signs with:
     /// `RS256`, `ES256`, `EdDSA` (or its newer name `Ed25519`) | none; any that the keys fit
