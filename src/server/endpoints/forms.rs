@@ -30,7 +30,7 @@ pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
 /// Parameters in the URL end up in logs: refused even where the body has them too.
 pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(), Failure> {
     let query = request.query_parameters()?;
-    if known_parameter_in_query(&query, known) {
+    if known_parameter_in_query(query, known) {
         Err(Failure::bad_request(Reason::ParameterInQuery))
     } else {
         Ok(())

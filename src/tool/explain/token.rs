@@ -68,7 +68,7 @@ pub(super) fn request(app: &App, text: &str) -> Judged {
         Err(Unproven::Refused(failure)) => {
             return unrecognised(app, &presented, raw.as_ref(), failure.error.reason);
         }
-        Err(Unproven::Unjudged(failure)) => return Err(failure.into()),
+        Err(Unproven::Unjudged(failure)) => return Err(failure),
     };
     let client = &client.client;
     let said = match &by_assertion {

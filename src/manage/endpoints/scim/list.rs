@@ -48,12 +48,12 @@ struct Cursor {
 impl<'a> ListRequest<'a> {
     pub(super) fn read(asked: &'a ScimRequest<'a>) -> Result<ListRequest<'a>, ScimRefusal> {
         let query = asked.query()?;
-        let filter = match single(&query, "filter")? {
+        let filter = match single(query, "filter")? {
             Some(text) => filter::parse(text)?,
             None => UserFilter::default(),
         };
-        let count = number(&query, "count")?.unwrap_or(USUAL_USERS);
-        let first = number(&query, "startIndex")?.unwrap_or(1);
+        let count = number(query, "count")?.unwrap_or(USUAL_USERS);
+        let first = number(query, "startIndex")?.unwrap_or(1);
         let mut list = ListRequest {
             asked,
             filter,
@@ -62,7 +62,7 @@ impl<'a> ListRequest<'a> {
             after: None,
             projection: asked.projection()?,
         };
-        list.after = match single(&query, "cursor")? {
+        list.after = match single(query, "cursor")? {
             Some(cursor) => Some(list.opened(cursor)?),
             // An empty one asks for the first page.
             None => query.was_sent("cursor").then(PageStart::default),

@@ -372,8 +372,8 @@ impl ScimRequest<'_> {
     /// What the query asks to be shown.
     pub(super) fn projection(&self) -> Result<Projection, ScimRefusal> {
         let query = self.query()?;
-        let attributes = single(&query, "attributes")?;
-        let excluded = single(&query, "excludedAttributes")?;
+        let attributes = single(query, "attributes")?;
+        let excluded = single(query, "excludedAttributes")?;
         Ok(Projection::new(attributes, excluded))
     }
 

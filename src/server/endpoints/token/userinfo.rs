@@ -59,7 +59,7 @@ fn presented(request: &Request) -> Result<SentToken, Failure> {
         None
     };
     let headers: Vec<&str> = request.headers.all("authorization").collect();
-    let sent = userinfo::access_token(&headers, &query, form.as_ref());
+    let sent = userinfo::access_token(&headers, query, form.as_ref());
     sent.map_err(|failure| Failure::Unadmitted {
         failure,
         scheme: TokenScheme::Bearer,
