@@ -335,7 +335,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         &[],
     );
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
-    let mut browser = signed_in(&gatepost);
+    let mut browser = signed_in(gatepost);
     let consented = authorize_path("conf2", RP2, &[]);
     let page = browser.visit(&consented);
     assert_eq!(
@@ -343,7 +343,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         303
     );
     let bearer = |code: &str, secret: (&str, &str), redirect_uri: &str| {
-        let tokens = redeem_as(&gatepost, secret, redirect_uri, code).json();
+        let tokens = redeem_as(gatepost, secret, redirect_uri, code).json();
         tokens["access_token"].as_str().unwrap().to_owned()
     };
     let (conf1, conf2) = (("conf1", CONF1_SECRET), ("conf2", CONF2_SECRET));
@@ -356,7 +356,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let flow = meter.of(|| {
         let code = code(&mut browser, &consented);
         let token = bearer(&code, conf2, RP2);
-        assert_eq!(userinfo(&gatepost, &token).status, 200);
+        assert_eq!(userinfo(gatepost, &token).status, 200);
     });
     flow.assert_is(1, AUTHORIZE + REDEEM + USERINFO);
 
@@ -372,7 +372,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     authorize.assert_is(0, AUTHORIZE + NOTE_CLIENT);
 
     for token in [&jwt, &reference_token] {
-        let cost = meter.of(|| assert_eq!(userinfo(&gatepost, token).status, 200));
+        let cost = meter.of(|| assert_eq!(userinfo(gatepost, token).status, 200));
         cost.assert_is(0, USERINFO);
     }
 
@@ -395,7 +395,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         let cost = meter.of(request);
         cost.assert_is(0, CLIENT_CREDENTIALS);
     }
-    introspection_of_a_clients_own_token(&gatepost, meter);
+    introspection_of_a_clients_own_token(gatepost, meter);
     proofs(gatepost, meter, &mut browser);
 
     for path in PUBLISHED {
@@ -431,7 +431,7 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
         ROUNDS * CONSENT,
         "{consent:#?}"
     );
-    assert_eq!(flow::redeem(&gatepost, "gpc_nothing").status, 400);
+    assert_eq!(flow::redeem(gatepost, "gpc_nothing").status, 400);
 }
 
 /// By an address as by a name; and the page behind a sign-up link leaves everything to the lane of
@@ -459,7 +459,7 @@ fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
     );
     let link = gatepost.run_well(&["signup", "make", "--uses", "1", "--for", "1d"], "");
     meter.await_quiet();
-    let mut browser = signed_in(&gatepost);
+    let mut browser = signed_in(gatepost);
     browser.visit(&authorize_path("conf1", RP1, &[]));
     let cost = meter.of(|| {
         let mut fresh = gatepost.browser();
@@ -484,12 +484,12 @@ fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant
     let mut scene = Scene::serving(&offline::document(), &[]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let mut tokens = CONF1.tokens(
-        &gatepost,
-        &mut signed_in(&gatepost),
+        gatepost,
+        &mut signed_in(gatepost),
         "openid profile offline_access",
     );
     let mut refreshed = |further: &[(&str, &str)]| {
-        let answer = CONF1.refresh_with(&gatepost, refresh(&tokens), further);
+        let answer = CONF1.refresh_with(gatepost, refresh(&tokens), further);
         assert_eq!(answer.status, 200, "{}", answer.text());
         tokens = answer.json();
     };
@@ -523,7 +523,7 @@ fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
     }]);
     let mut scene = Scene::serving(&registered, &[("GATEPOST_ID_JAG", "on")]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
-    let tokens = flow::tokens(&gatepost, &mut signed_in(&gatepost), "agent", "openid");
+    let tokens = flow::tokens(gatepost, &mut signed_in(gatepost), "agent", "openid");
     let authorization = basic("agent", CONF1_SECRET);
     let ask = |form: &[(&str, &str)]| {
         let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], form);
@@ -708,13 +708,13 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
     let forged = |prefix: &str| format!("{prefix}{}", "A".repeat(120));
     let (code, token) = (forged("gpc_"), forged("gpa_"));
     // Caches the client.
-    assert_eq!(flow::redeem(&gatepost, &code).status, 400);
+    assert_eq!(flow::redeem(gatepost, &code).status, 400);
     let mut number = 0;
     let cost = meter.once(&mut || {
-        assert_eq!(flow::redeem(&gatepost, &code).status, 400);
-        assert_eq!(userinfo(&gatepost, &token).status, 401);
-        assert_eq!(userinfo(&gatepost, "a.b.c").status, 401);
-        assert_eq!(userinfo(&gatepost, &"x".repeat(500)).status, 401);
+        assert_eq!(flow::redeem(gatepost, &code).status, 400);
+        assert_eq!(userinfo(gatepost, &token).status, 401);
+        assert_eq!(userinfo(gatepost, "a.b.c").status, 401);
+        assert_eq!(userinfo(gatepost, &"x".repeat(500)).status, 401);
         let wrong = basic("conf1", &format!("{CONF1_SECRET}x"));
         let form = [("grant_type", "client_credentials")];
         let answer = gatepost.post("/connect/token", &[("Authorization", &wrong)], &form);
@@ -931,8 +931,8 @@ fn a_program_over_scim_reads_its_token_and_the_user_and_a_change_is_one_commit()
     let mut scene = Scene::serving(&scim::registered(), &[scim::ON[0]]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     meter.await_quiet();
-    let registered = registry_version(&gatepost);
-    let hr = Program::hr(&gatepost);
+    let registered = registry_version(gatepost);
+    let hr = Program::hr(gatepost);
     let mut number = 0;
     let mut subs = Vec::new();
     let added = meter.of(|| {
@@ -960,7 +960,7 @@ fn a_program_over_scim_reads_its_token_and_the_user_and_a_change_is_one_commit()
     });
     removed.assert_is(1, SCIM_WRITE);
     // No other process reads the registry anew for it.
-    assert_eq!(registry_version(&gatepost), registered);
+    assert_eq!(registry_version(gatepost), registered);
 }
 
 #[test]

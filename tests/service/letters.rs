@@ -65,7 +65,7 @@ fn forgotten(browser: &mut Browser) -> Answer {
 }
 
 fn ask_on(browser: &mut Browser, page: &Answer, name: &str) -> Answer {
-    send(browser, &page, &[("name", name)])
+    send(browser, page, &[("name", name)])
 }
 
 /// Asks for a letter, as somebody who comes from the first shop.
@@ -80,7 +80,7 @@ fn ask(gatepost: &Gatepost, name: &str) -> Answer {
 fn set(browser: &mut Browser, page: &Answer, new: &str) -> Answer {
     send(
         browser,
-        &page,
+        page,
         &[("new_password", new), ("new_password_again", new)],
     )
 }
@@ -304,7 +304,7 @@ fn who_has_a_second_factor_shows_it_before_they_set_a_password() {
     let page = browser.visit(letter.link());
     assert!(!page.text().contains("new_password"), "{}", page.text());
     let send =
-        |browser: &mut Browser, page: &Answer, code: &str| send(browser, &page, &[("code", code)]);
+        |browser: &mut Browser, page: &Answer, code: &str| send(browser, page, &[("code", code)]);
     // The password's form cannot be posted past it.
     let skipped = browser.post(
         &page.action(),

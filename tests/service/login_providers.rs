@@ -136,7 +136,7 @@ fn names_only(answer: &Answer, shown: &[&str], what: &str) {
 
 /// Presses the button of a provider.
 fn press(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
-    send(browser, &page, &[("identity_provider", provider)])
+    send(browser, page, &[("identity_provider", provider)])
 }
 
 /// Asserts that an answer sends the browser upstream, and gives it the flow's cookie; what is asked
@@ -665,7 +665,7 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
         .database
         .run("UPDATE sessions SET identity_provider = 'corp'");
     let decide = |browser: &mut Browser, page: &Answer, decision: &str| {
-        send(browser, &page, &[("decision", decision)])
+        send(browser, page, &[("decision", decision)])
     };
     let chooser = browser.visit(&path("corp-only", &[("prompt", "select_account")]));
     assert!(chooser.text().contains("Choose an account") && chooser.text().contains("Alice Smith"));
