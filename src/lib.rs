@@ -65,7 +65,7 @@
 //! What ends a refresh token is listed in `protocol/token/refresh_token.rs`.
 //!
 //! A sign-in: `endpoints/conversation.rs` opens each page and goes on to the next one; its head
-//! tells the four requests of a sign-in one by one. It begins with `endpoints/visit.rs`, which
+//! tells the four requests of a sign-in one by one. It begins with `endpoints/transaction.rs`, which
 //! seals the request for the addresses of the pages, validates it, and asks
 //! `protocol/authorize/interaction.rs` what the request needs; `endpoints/login.rs` shows its page
 //! and takes the form, `endpoints/login/password.rs` tries the password,

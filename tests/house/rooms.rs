@@ -53,7 +53,7 @@ pub const ROOMS: &[Room] = &[
     core("store/sessions", "store/sessions"),
     core("store/users", "store/users manage/statements/scim_users manage/statements/admin_people registrar/statements/user_changes store/sign_in_failures store/linked_identities"),
     room("store", "store"),
-    core("server/endpoints/authorize", "server/endpoints/conversation server/endpoints/consent server/endpoints/visit server/endpoints/present_session server/app/id_tokens server/endpoints/answer server/endpoints/cookies server/endpoints/forms"),
+    core("server/endpoints/authorize", "server/endpoints/conversation server/endpoints/consent server/endpoints/transaction server/endpoints/current_session server/app/id_tokens server/endpoints/answer server/endpoints/cookies server/endpoints/forms"),
     core("server/endpoints/token", "server/endpoints/token server/app/extension_grant"),
     core("server/endpoints/device", "server/endpoints/device"),
     core("server/endpoints/login", "server/endpoints/login server/app/guesses"),

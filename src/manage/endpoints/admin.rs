@@ -27,7 +27,7 @@ use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::forms::{self, Form};
-use gatepost_server::endpoints::visit::{InSession, own_page};
+use gatepost_server::endpoints::transaction::{InSession, own_page};
 use gatepost_server::http::Response;
 use gatepost_server::pages::frame::PageForm;
 use gatepost_store::Store;
@@ -42,7 +42,7 @@ const LONGEST_PAGE: usize = 800;
 /// An administrator, who asks for a page in a session that is strong enough.
 #[derive(Clone, Copy)]
 pub struct Administrator<'a> {
-    pub turn: InSession<'a>,
+    pub context: InSession<'a>,
     pub administration: &'a Administration,
     /// The tenants whose people they look after; an empty name stands for no tenant.
     pub reach: &'a [&'a str],
@@ -73,11 +73,11 @@ pub fn not_found() -> Failure {
 
 impl<'a> Administrator<'a> {
     pub fn sub(&self) -> &'a Subject {
-        &self.turn.present.user.sub
+        &self.context.current_session.user.sub
     }
 
     pub fn query(&self) -> Result<&Parameters, Failure> {
-        Ok(self.turn.request.query_parameters()?)
+        Ok(self.context.request.query_parameters()?)
     }
 
     /// Whether they come back from signing in anew, and what they had sent was not done.
@@ -95,15 +95,15 @@ impl<'a> Administrator<'a> {
         page: impl FnOnce(AdminChrome<'_>) -> Markup,
     ) -> Response {
         let around = AdminChrome {
-            chrome: self.turn.chrome(),
+            chrome: self.context.chrome(),
             section,
-            ui_locales: self.turn.visit.ui_locales(),
+            ui_locales: self.context.transaction.ui_locales(),
         };
         answers::scripted_page(200, page(around))
     }
 
     pub fn store(&self) -> &'a Store {
-        &self.turn.app.store
+        &self.context.app.store
     }
 
     /// The same with a form that goes to this page.
@@ -112,41 +112,53 @@ impl<'a> Administrator<'a> {
         section: AdminSection,
         page: impl FnOnce(AdminChrome<'_>, PageForm<'_>) -> Markup,
     ) -> Response {
-        let InSession { app, present, .. } = self.turn;
+        let InSession {
+            app,
+            current_session,
+            ..
+        } = self.context;
         let path = app.config.base_url.path();
         let address = format!("{path}/admin/{}", self.page);
         let form = PageForm {
-            action: &answers::speaking(address, self.turn.visit.ui_locales()),
-            token: &forms::issue(app, Form::Admin, self.page, &present.handle.random),
+            action: &answers::speaking(address, self.context.transaction.ui_locales()),
+            token: &forms::issue(app, Form::Admin, self.page, &current_session.handle.random),
         };
         self.shown(section, |around| page(around, form))
     }
 
     /// Whether the form was drawn for this page, whose address names the person, in this session.
     pub fn matches(&self, form: &Parameters) -> bool {
-        let InSession { app, present, .. } = self.turn;
-        let browser = Some(&present.handle.random);
+        let InSession {
+            app,
+            current_session,
+            ..
+        } = self.context;
+        let browser = Some(&current_session.handle.random);
         forms::matches(app, Form::Admin, self.page, browser, form)
     }
 
     /// Whether their sign-in is young enough to change something.
     pub fn may_act(&self) -> bool {
-        let InSession { app, present, .. } = self.turn;
-        app.now() < present.row.auth_time.plus(FRESH)
+        let InSession {
+            app,
+            current_session,
+            ..
+        } = self.context;
+        app.now() < current_session.row.auth_time.plus(FRESH)
     }
 
     /// Sends them to sign in once more, and back to this page, which says that nothing was done.
     pub fn sign_in_anew(&self) -> Result<Response, Failure> {
         let InSession {
             app,
-            visit,
-            present,
+            transaction,
+            current_session,
             ..
-        } = self.turn;
+        } = self.context;
         let purpose = SealedPurpose::Admin {
             page: way_back(self.page, &Parameters::from_pairs([("signed_in", "anew")])),
-            tenant: present.row.tenant.as_ref().map(ToString::to_string),
-            ui_locales: visit.request.ui_locales.clone(),
+            tenant: current_session.row.tenant.as_ref().map(ToString::to_string),
+            ui_locales: transaction.request.ui_locales.clone(),
             anew: true,
         };
         own_page::to_sign_in(app, purpose)
@@ -162,14 +174,14 @@ impl<'a> Administrator<'a> {
             event,
             sub: Some(sub),
             detail: told,
-            ..self.turn.event()
+            ..self.context.event()
         }
     }
 
     /// A turn to read many rows. Nobody waits for one: that would hold a worker that others need.
     pub fn survey(&self) -> Result<Permit<'a>, Failure> {
-        let turn = self.turn.app.admin_surveys.take(Duration::ZERO);
-        turn.ok_or(Failure::Busy)
+        let context = self.context.app.admin_surveys.take(Duration::ZERO);
+        context.ok_or(Failure::Busy)
     }
 
     /// The roles that were ticked, sorted. The page offers those alone that may be given.

@@ -13,13 +13,13 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
 use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
 use crate::endpoints::login::new_factor::{has_any, needs_passkey};
 use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt, password_in};
 use crate::endpoints::login::webauthn;
-use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::{InSession, own_page, unknown_action};
+use crate::endpoints::transaction::{InSession, own_page, unknown_action};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -42,7 +42,7 @@ const MOST_GRANTS: i64 = 500;
 /// A form of this page, in the session that it was posted in.
 #[derive(Clone, Copy)]
 struct Change<'a> {
-    turn: InSession<'a>,
+    context: InSession<'a>,
     form: &'a Parameters,
 }
 
@@ -54,11 +54,11 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         anew: false,
         by_password: false,
     };
-    let present = PresentSession::find(app, request)?;
+    let current_session = CurrentSession::find(app, request)?;
     own_page::to_signed_in(
         app,
         request,
-        present.as_ref(),
+        current_session.as_ref(),
         purpose,
         |signed_in| match request.method {
             Method::Post => take(signed_in),
@@ -71,25 +71,30 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     )
 }
 
-fn take(turn: InSession<'_>) -> Result<Response, Failure> {
-    let form = forms::read_post(turn.app, turn.request)?;
+fn take(context: InSession<'_>) -> Result<Response, Failure> {
+    let form = forms::read_post(context.app, context.request)?;
     let decision = form.single("decision")?;
-    let change = Change { turn, form: &form };
+    let change = Change {
+        context,
+        form: &form,
+    };
     match decision {
         // These forms have tokens of their own.
-        Some("confirm_link") if !needs_passkey(turn.present) => return linked::confirm(change),
+        Some("confirm_link") if !needs_passkey(context.current_session) => {
+            return linked::confirm(change);
+        }
         Some("make_recovery_codes") => return factors::make_recovery_codes(change),
         Some(_) | None => {}
     }
-    let browser = Some(&turn.present.handle.random);
-    if !forms::matches(turn.app, Form::Account, "", browser, &form) {
+    let browser = Some(&context.current_session.handle.random);
+    if !forms::matches(context.app, Form::Account, "", browser, &form) {
         return change.problem(AccountProblem::SessionChanged);
     }
     match decision {
         // Somebody else may have begun this session: by a password alone, or by a code that was
         // phished.
         Some("link" | "unlink" | "end_session" | "end_others" | "change_password")
-            if has_any(turn.present) && !factors::may_change(turn) =>
+            if has_any(context.current_session) && !factors::may_change(context) =>
         {
             change.sign_in_anew()
         }
@@ -97,7 +102,7 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
         Some(
             "add_app" | "add_passkey" | "remove_factor" | "change_address" | "link"
             | "confirm_link" | "unlink",
-        ) if needs_passkey(turn.present) => factors::refuse_without_passkey(change),
+        ) if needs_passkey(context.current_session) => factors::refuse_without_passkey(change),
         Some("sign_in_anew") => change.sign_in_anew(),
         Some("link") => linked::begin(change),
         Some("unlink") => linked::unlink(change),
@@ -107,7 +112,7 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
         Some("add_app") => factors::add_app_here(change),
         Some("add_passkey") => factors::add_passkey_here(change),
         Some("remove_factor") => factors::remove(change),
-        Some("continue") => Ok(answers::see_other(address(turn, "/account"))),
+        Some("continue") => Ok(answers::see_other(address(context, "/account"))),
         Some("change_password") => change_password(change),
         Some("change_address") => address::ask_for(change),
         Some(_) | None => Err(unknown_action()),
@@ -115,16 +120,23 @@ fn take(turn: InSession<'_>) -> Result<Response, Failure> {
 }
 
 /// The address of a page of ours, in the language of this one.
-pub fn address(turn: InSession<'_>, page: &str) -> String {
-    let path = turn.app.config.base_url.path();
-    turn.presentation().in_its_language(format!("{path}{page}"))
+pub fn address(context: InSession<'_>, page: &str) -> String {
+    let path = context.app.config.base_url.path();
+    context
+        .presentation()
+        .in_its_language(format!("{path}{page}"))
 }
 
 /// Draws something with a form of this page.
-fn with_form<T>(turn: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
+fn with_form<T>(context: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
     draw(PageForm {
-        action: &address(turn, "/account"),
-        token: &forms::issue(turn.app, Form::Account, "", &turn.present.handle.random),
+        action: &address(context, "/account"),
+        token: &forms::issue(
+            context.app,
+            Form::Account,
+            "",
+            &context.current_session.handle.random,
+        ),
     })
 }
 
@@ -134,15 +146,15 @@ impl<'a> Change<'a> {
     fn sign_in_anew(&self) -> Result<Response, Failure> {
         let InSession {
             app,
-            visit,
-            present,
+            transaction,
+            current_session,
             ..
-        } = self.turn;
+        } = self.context;
         let purpose = SealedPurpose::Account {
-            tenant: present.row.tenant.as_ref().map(ToString::to_string),
-            ui_locales: visit.request.ui_locales.clone(),
+            tenant: current_session.row.tenant.as_ref().map(ToString::to_string),
+            ui_locales: transaction.request.ui_locales.clone(),
             anew: true,
-            by_password: present.user.password_hash.is_some(),
+            by_password: current_session.user.password_hash.is_some(),
         };
         own_page::to_sign_in(app, purpose)
     }
@@ -153,7 +165,7 @@ impl<'a> Change<'a> {
     }
 
     fn answer(&self, outcome: Outcome<'_>) -> Result<Response, Failure> {
-        draw(self.turn, 200, Some(outcome))
+        draw(self.context, 200, Some(outcome))
     }
 
     /// Says what was not done.
@@ -171,14 +183,14 @@ impl<'a> Change<'a> {
         AuditEvent {
             sid: Some(sid),
             detail: json!({"by": "user"}),
-            ..self.turn.own_event(event)
+            ..self.context.own_event(event)
         }
     }
 }
 
 /// What this person allowed, with one entry for each application.
-fn allowances(app: &App, present: &PresentSession) -> Result<Vec<Allowance>, Failure> {
-    let (now, sub) = (app.now(), &present.user.sub);
+fn allowances(app: &App, current_session: &CurrentSession) -> Result<Vec<Allowance>, Failure> {
+    let (now, sub) = (app.now(), &current_session.user.sub);
     let mut found = Vec::new();
     for (client_id, row) in consents::list_of_user(&app.store, sub)? {
         if let Some(client) = app.registry.client(&client_id)? {
@@ -200,21 +212,25 @@ fn allowances(app: &App, present: &PresentSession) -> Result<Vec<Allowance>, Fai
 
 /// The page, as everything is stored now.
 fn draw(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     status: u16,
     outcome: Option<Outcome<'_>>,
 ) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = turn;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
     let snapshot = app.registry.snapshot();
-    let sessions = sessions::list_of_user(&app.store, &present.user.sub, MOST_SESSIONS)?;
+    let sessions = sessions::list_of_user(&app.store, &current_session.user.sub, MOST_SESSIONS)?;
     let mut applications = Vec::new();
-    for allowance in allowances(app, present)? {
+    for allowance in allowances(app, current_session)? {
         let client = app.registry.client(&allowance.client_id)?;
         applications.extend(client.map(|client| (client, allowance)));
     }
-    let factors = authenticators::list(&app.store, &present.user.sub, true)?;
-    let own = linked::identities(app, &snapshot, present)?;
-    let linkable = linked::linkable(&snapshot, present, &own);
+    let factors = authenticators::list(&app.store, &current_session.user.sub, true)?;
+    let own = linked::identities(app, &snapshot, current_session)?;
+    let linkable = linked::linkable(&snapshot, current_session, &own);
     let mut identities = Vec::new();
     for identity in own {
         let form_name = linked::form_name(app, &snapshot, &identity);
@@ -222,43 +238,47 @@ fn draw(
     }
     let holdings = Holdings {
         catalogue: &snapshot.catalogue,
-        account: present.account(),
-        has_password: present.user.password_hash.is_some(),
-        has_own_way_in: present.user.has_own_way_in(),
-        claims: app.letters.from().map(|_| &present.user.claims),
+        account: current_session.account(),
+        has_password: current_session.user.password_hash.is_some(),
+        has_own_way_in: current_session.user.has_own_way_in(),
+        claims: app.letters.from().map(|_| &current_session.user.claims),
         factors: &factors,
         has_passkeys: webauthn::party(app).is_some(),
-        recovery_codes_token: &factors::recovery_codes_token(app, present),
-        needs_passkey: needs_passkey(present),
-        present: &present.row,
+        recovery_codes_token: &factors::recovery_codes_token(app, current_session),
+        needs_passkey: needs_passkey(current_session),
+        current_session: &current_session.row,
         sessions: &sessions,
         applications: &applications,
         identities: &identities,
         linkable: &linkable,
     };
-    let sign_out = address(turn, "/logout");
-    let page = with_form(turn, |form| {
-        pages::account::page(turn.chrome(), form, &sign_out, &holdings, outcome)
+    let sign_out = address(context, "/logout");
+    let page = with_form(context, |form| {
+        pages::account::page(context.chrome(), form, &sign_out, &holdings, outcome)
     });
     Ok(answers::scripted_page(status, page))
 }
 
 /// The page, in the session as it is stored now.
-pub fn draw_again(turn: InSession<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
-    let present = turn.present.read_again(turn.app)?;
-    let present = present.as_ref().unwrap_or(turn.present);
-    draw(turn.within(present), 200, Some(outcome))
+pub fn draw_again(context: InSession<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
+    let current_session = context.current_session.read_again(context.app)?;
+    let current_session = current_session.as_ref().unwrap_or(context.current_session);
+    draw(context.within(current_session), 200, Some(outcome))
 }
 
 /// Ends one session of this person. A session of somebody else is not found.
 fn end_session(change: Change<'_>) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = change.turn;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = change.context;
     let sid = Sid::new(change.parameter("session", parameters::OTHER)?);
-    if sid == present.row.sid {
+    if sid == current_session.row.sid {
         let path = app.config.base_url.path();
         return Ok(answers::see_other(format!("{path}/logout")));
     }
-    let theirs = sessions::find_of_user(&app.store, &sid, &present.user.sub)?;
+    let theirs = sessions::find_of_user(&app.store, &sid, &current_session.user.sub)?;
     let ended = match theirs {
         Some(session) => {
             let event = change.event("session_ended", &session.sid);
@@ -274,36 +294,48 @@ fn end_session(change: Change<'_>) -> Result<Response, Failure> {
 }
 
 fn end_others(change: Change<'_>) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = change.turn;
-    let sid = &present.row.sid;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = change.context;
+    let sid = &current_session.row.sid;
     let event = change.event("session_ended", sid);
-    sessions::end_others(&app.store, &present.user.sub, sid, &event)?;
+    sessions::end_others(&app.store, &current_session.user.sub, sid, &event)?;
     change.answer(Outcome::OtherSessionsEnded)
 }
 
 /// Takes back what an application was allowed, remembered or not, and whatever it still holds.
 fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = change.turn;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = change.context;
     let client_id = ClientId::new(change.parameter("client_id", parameters::CLIENT_ID)?);
-    let allowed = allowances(app, present)?;
+    let allowed = allowances(app, current_session)?;
     let is_allowed = allowed.iter().any(|one| one.client_id == client_id);
     let Some(client) = app.registry.client(&client_id)?.filter(|_| is_allowed) else {
         return nothing_to_withdraw(change, &client_id);
     };
     let event = AuditEvent {
         client_id: Some(&client_id),
-        ..change.event("consent_withdrawn", &present.row.sid)
+        ..change.event("consent_withdrawn", &current_session.row.sid)
     };
-    consents::withdraw(&app.store, &present.user.sub, &client_id, &event)?;
-    let language = change.turn.presentation().language("");
+    consents::withdraw(&app.store, &current_session.user.sub, &client_id, &event)?;
+    let language = change.context.presentation().language("");
     change.answer(Outcome::AccessWithdrawn(
         language.of(&client.client.client_name),
     ))
 }
 
 fn nothing_to_withdraw(change: Change<'_>, client_id: &ClientId) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = change.turn;
-    if consents::find(&app.store, &present.user.sub, client_id)?.is_some() {
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = change.context;
+    if consents::find(&app.store, &current_session.user.sub, client_id)?.is_some() {
         app.store.confirm()?;
     }
     change.problem(AccountProblem::NothingThere)
@@ -315,9 +347,9 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let InSession {
         app,
         request,
-        present,
+        current_session,
         ..
-    } = change.turn;
+    } = change.context;
     let passwords = match read_passwords(change)? {
         Ok(passwords) => passwords,
         Err(problem) => return change.problem(problem),
@@ -325,18 +357,18 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let tried = attempt(
         app,
         &Attempt {
-            tenant: present.user.tenant.as_ref(),
+            tenant: current_session.user.tenant.as_ref(),
             username: passwords.username,
-            password: &passwords.present,
+            password: &passwords.current,
             request,
             client: None,
         },
     );
     let user = match tried? {
         // The row that the present password was checked by.
-        Tried::Accepted(found) if found.user.sub == present.user.sub => found.user,
+        Tried::Accepted(found) if found.user.sub == current_session.user.sub => found.user,
         Tried::Accepted(_) | Tried::Wrong { .. } => {
-            let event = change.event("password_change_refused", &present.row.sid);
+            let event = change.event("password_change_refused", &current_session.row.sid);
             audit_events::insert(&app.store, &event)?;
             return change.refuse(AccountProblem::PresentPasswordWrong, Reason::WrongPassword);
         }
@@ -344,7 +376,7 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
             app.note_turned_away(request);
             let minutes = answers::minutes(wait);
             let problem = AccountProblem::TooManyAttempts { minutes };
-            let page = draw(change.turn, 429, Some(Outcome::Problem(problem)))?;
+            let page = draw(change.context, 429, Some(Outcome::Problem(problem)))?;
             let page = answers::noted(page, Reason::TooManySignInFailures);
             return Ok(answers::retry_after(page, wait));
         }
@@ -353,30 +385,30 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
     let password_hash = app
         .take_hashing_turn(request, None, known)?
         .hash(&passwords.new)?;
-    let handle = SessionHandle::new(present.row.day, random::bytes());
+    let handle = SessionHandle::new(current_session.row.day, random::bytes());
     let changed = users::change_password(
         &app.store,
         &user,
         &password_hash,
-        &present.row,
+        &current_session.row,
         &handle.hash(),
-        &change.event("password_changed", &present.row.sid),
+        &change.event("password_changed", &current_session.row.sid),
     )?;
     // Revoked or signed out while the hash was made: the next look will find no session.
     let Some(user_epoch) = changed else {
         app.store.confirm()?;
         return change.problem(AccountProblem::SessionChanged);
     };
-    let presentation = change.turn.presentation();
+    let presentation = change.context.presentation();
     notices::send(app, &presentation, &user, AccountChange::Password);
-    let mut kept = PresentSession {
+    let mut kept = CurrentSession {
         handle,
         user,
-        ..present.clone()
+        ..current_session.clone()
     };
     kept.row.epochs.user = user_epoch;
     let page = draw(
-        change.turn.within(&kept),
+        change.context.within(&kept),
         200,
         Some(Outcome::PasswordChanged),
     )?;
@@ -386,28 +418,28 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
 /// What somebody types to change their password.
 struct Passwords<'a> {
     username: &'a str,
-    present: SecretText,
+    current: SecretText,
     new: SecretText,
 }
 
 fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountProblem>, Failure> {
     let form = change.form;
     let typed = TypedPassword::of(form)?;
-    let Some(present) = password_in(form, "present_password")? else {
+    let Some(current) = password_in(form, "present_password")? else {
         return Ok(Err(AccountProblem::PresentPasswordMissing));
     };
-    if typed.new == present {
+    if typed.new == current {
         return Ok(Err(AccountProblem::NewPasswordIsPresent));
     }
-    if let Some(problem) = typed.problem(change.turn.app) {
+    if let Some(problem) = typed.problem(change.context.app) {
         return Ok(Err(problem));
     }
-    let Some(username) = change.turn.present.user.username.as_deref() else {
+    let Some(username) = change.context.current_session.user.username.as_deref() else {
         return Ok(Err(AccountProblem::NothingThere));
     };
     Ok(Ok(Passwords {
         username,
-        present: SecretText::new(present),
+        current: SecretText::new(current),
         new: SecretText::new(typed.new),
     }))
 }

@@ -9,11 +9,11 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::{self, SessionHandle};
+use crate::endpoints::current_session::{CurrentSession, KnownConsent};
 use crate::endpoints::login::known_browser;
-use crate::endpoints::present_session::{KnownConsent, PresentSession};
 use crate::endpoints::token::grants::issue::{self, Issue, IssueUser};
-use crate::endpoints::visit::of_device::user_code_hashes;
-use crate::endpoints::visit::{self, InSession, Proof, Turn};
+use crate::endpoints::transaction::of_device::user_code_hashes;
+use crate::endpoints::transaction::{self, InSession, Proof, RequestContext};
 use crate::http::Response;
 use crate::keys::random;
 use crate::pages;
@@ -55,48 +55,59 @@ const USER_AGENT: usize = 200;
 /// - It has any other session: a new one begins, and that one ends.
 /// - Their way in is no longer one, or the user was revoked meanwhile: `None`.
 pub fn begin_session(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     found: CurrentUser,
     proof: &Proof,
-) -> Result<Option<PresentSession>, Failure> {
-    let Turn { app, present, .. } = turn;
+) -> Result<Option<CurrentSession>, Failure> {
+    let RequestContext {
+        app,
+        current_session,
+        ..
+    } = context;
     let is_offered = app.config.remember_session_lifetime.is_some();
     let remember = proof.remember.filter(|_| is_offered);
-    let new = new_session(turn, &found, proof, remember);
+    let new = new_session(context, &found, proof, remember);
     let user = found.user;
     let arrival = proof.upstream.as_ref();
-    let renewable = present
-        .filter(|present| present.user.sub == user.sub && present.row.tenant == user.tenant)
-        .filter(|present| remember != Some(true) || present.is_remembered(app));
-    if let Some(present) = renewable {
-        let row = renewed(app, present, new.clone(), remember);
+    let renewable = current_session
+        .filter(|current_session| {
+            current_session.user.sub == user.sub && current_session.row.tenant == user.tenant
+        })
+        .filter(|current_session| remember != Some(true) || current_session.is_remembered(app));
+    if let Some(current_session) = renewable {
+        let row = renewed(app, current_session, new.clone(), remember);
         let handle = SessionHandle::new(row.day, random::bytes());
-        let event = session_event("signed_in", turn, proof, &row);
+        let event = session_event("signed_in", context, proof, &row);
         if sessions::renew(&app.store, &row, &handle.hash(), arrival, &event)? {
             return Ok(Some(begun(handle, row, user)));
         }
         // That session has ended meanwhile. A second factor that was asked for within it has its
         // `auth_time`: the first factor was proved in that session alone, and ended with it.
-        if proof.auth_time == Some(present.row.auth_time) {
+        if proof.auth_time == Some(current_session.row.auth_time) {
             return Ok(None);
         }
     }
     let handle = SessionHandle::new(new.day, random::bytes());
-    let signed_in = session_event("signed_in", turn, proof, &new);
+    let signed_in = session_event("signed_in", context, proof, &new);
     if !sessions::insert(&app.store, &new, &handle.hash(), arrival, &signed_in)? {
         return Ok(None);
     }
     // A session that could not be renewed ends. Where the renewal failed, it has ended already, or
     // goes on under a handle that this browser does not have.
-    if let Some(present) = present.filter(|_| renewable.is_none()) {
-        let event = session_event("signed_out", turn, proof, &present.row);
-        sessions::end(&app.store, present.row.day, &present.row.sid, &event)?;
+    if let Some(current_session) = current_session.filter(|_| renewable.is_none()) {
+        let event = session_event("signed_out", context, proof, &current_session.row);
+        sessions::end(
+            &app.store,
+            current_session.row.day,
+            &current_session.row.sid,
+            &event,
+        )?;
     }
     Ok(Some(begun(handle, new, user)))
 }
 
-fn begun(handle: SessionHandle, row: Session, user: UserRow) -> PresentSession {
-    PresentSession {
+fn begun(handle: SessionHandle, row: Session, user: UserRow) -> CurrentSession {
+    CurrentSession {
         handle,
         row,
         user,
@@ -107,7 +118,7 @@ fn begun(handle: SessionHandle, row: Session, user: UserRow) -> PresentSession {
 
 /// The answer with the cookies of the session that began: the session, its state, and that this
 /// browser is known. For such a session [`grant`] sets none of them.
-pub fn carried_by(app: &App, response: Response, session: &PresentSession) -> Response {
+pub fn carried_by(app: &App, response: Response, session: &CurrentSession) -> Response {
     let response = session.carried_by(app, response);
     let response = known_browser::remember(app, response, &session.user.sub);
     match &session.browser_state {
@@ -117,17 +128,17 @@ pub fn carried_by(app: &App, response: Response, session: &PresentSession) -> Re
 }
 
 fn new_session(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     found: &CurrentUser,
     proof: &Proof,
     remember: Option<bool>,
 ) -> Session {
-    let Turn {
+    let RequestContext {
         app,
         request,
-        visit,
+        transaction,
         ..
-    } = turn;
+    } = context;
     let created_at = app.now();
     let lifetime = app
         .config
@@ -146,7 +157,7 @@ fn new_session(
         // one again. The request may bear a time that lies a moment ahead: another process set it.
         auth_time: proof
             .auth_time
-            .unwrap_or_else(|| app.now().max(visit.request.received_at)),
+            .unwrap_or_else(|| app.now().max(transaction.request.received_at)),
         amr: proof.amr.clone(),
         acr: proof.acr.clone(),
         tenant: found.user.tenant.clone(),
@@ -170,9 +181,14 @@ fn new_session(
 
 /// The present session after this sign-in: the same session, as long as it was to last, unless the
 /// user unticked the box to stay signed in.
-fn renewed(app: &App, present: &PresentSession, new: Session, remember: Option<bool>) -> Session {
-    let mut before = present.row.clone();
-    if remember == Some(false) && present.is_remembered(app) {
+fn renewed(
+    app: &App,
+    current_session: &CurrentSession,
+    new: Session,
+    remember: Option<bool>,
+) -> Session {
+    let mut before = current_session.row.clone();
+    if remember == Some(false) && current_session.is_remembered(app) {
         before = before.no_longer_remembered(app.config.session_lifetime, new.created_at);
     }
     Session {
@@ -187,7 +203,7 @@ fn renewed(app: &App, present: &PresentSession, new: Session, remember: Option<b
 
 fn session_event<'a>(
     event: &'a str,
-    turn: Turn<'a>,
+    context: RequestContext<'a>,
     proof: &Proof,
     session: &'a Session,
 ) -> AuditEvent<'a> {
@@ -201,74 +217,76 @@ fn session_event<'a>(
         } else {
             json!({"amr": amr})
         },
-        ..turn.event()
+        ..context.event()
     }
 }
 
 /// Gives what was asked for, as far as `scope` goes. `consent` is what the user allows the client;
 /// `agreed`: they have just agreed anew.
 pub fn grant(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     scope: &ScopeSet,
     consent: Option<ConsentRow>,
     agreed: bool,
 ) -> Result<Response, Failure> {
-    let visit = turn.visit;
-    match (&visit.request.ending, &visit.client) {
+    let transaction = context.transaction;
+    match (&transaction.request.ending, &transaction.client) {
         (Ending::Client(path), Some(client)) => {
-            let consent_epoch = consent_epoch(turn, client, consent, agreed)?;
-            let epochs = turn.present.row.epochs;
+            let consent_epoch = consent_epoch(context, client, consent, agreed)?;
+            let epochs = context.current_session.row.epochs;
             let granted = Granted {
-                turn,
+                context,
                 client: &client.client,
                 path,
                 scope,
                 epochs: epochs.at_client(client.epoch, consent_epoch),
-                now: turn.app.now(),
+                now: context.app.now(),
             };
             granted.respond()
         }
         (Ending::Account { anew, admin_page }, _) => {
-            Ok(to_own_page(turn, admin_page.as_deref(), *anew))
+            Ok(to_own_page(context, admin_page.as_deref(), *anew))
         }
         (Ending::Device(_) | Ending::Client(_), _) => {
-            decide_device(turn, DeviceDecision::Allowed, scope)
+            decide_device(context, DeviceDecision::Allowed, scope)
         }
     }
 }
 
-fn to_own_page(turn: InSession<'_>, admin_page: Option<&str>, anew: bool) -> Response {
+fn to_own_page(context: InSession<'_>, admin_page: Option<&str>, anew: bool) -> Response {
     let page = match (admin_page, anew) {
         (Some(page), _) => page,
         // How the account page is told that they were sent to sign in anew, and did.
         (None, true) => "/account?signed_in=anew",
         (None, false) => "/account",
     };
-    let address = format!("{}{page}", turn.app.config.base_url.path());
-    answers::see_other(answers::speaking(address, turn.visit.ui_locales()))
+    let address = format!("{}{page}", context.app.config.base_url.path());
+    answers::see_other(answers::speaking(address, context.transaction.ui_locales()))
 }
 
 /// Decides about the device, once. Its grant does not depend on the browser session.
 pub fn decide_device(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     decision: DeviceDecision,
     scope: &ScopeSet,
 ) -> Result<Response, Failure> {
     let InSession {
         app,
-        visit,
-        present,
+        transaction,
+        current_session,
         ..
-    } = turn;
-    let (Ending::Device(user_code), Some(client)) = (&visit.request.ending, &visit.client) else {
-        return Err(visit::invalid());
+    } = context;
+    let (Ending::Device(user_code), Some(client)) =
+        (&transaction.request.ending, &transaction.client)
+    else {
+        return Err(transaction::invalid());
     };
     let allowed = decision == DeviceDecision::Allowed;
     let new = NewDecision {
         decision,
-        user: &present.sign_in(None, &visit.request),
+        user: &current_session.sign_in(None, &transaction.request),
         scopes: scope,
-        session_epochs: present.row.epochs,
+        session_epochs: current_session.row.epochs,
         client_epoch: client.epoch,
         ends_lapsed_consent: allowed && client.client.require_consent == Some(true),
     };
@@ -279,25 +297,29 @@ pub fn decide_device(
     };
     let event = AuditEvent {
         detail: json!({"scope": scope.to_string()}),
-        ..turn.own_event(event)
+        ..context.own_event(event)
     };
     let hashes = user_code_hashes(app, user_code);
     if !device_authorizations::decide(&app.store, &hashes, &new, &event)? {
         return Err(Failure::bad_request(Reason::DeviceAlreadyDecided));
     }
-    let page = pages::consent::decided_page(turn.chrome(), &client.client, allowed);
+    let page = pages::consent::decided_page(context.chrome(), &client.client, allowed);
     Ok(answers::plain_page(200, page))
 }
 
 /// The epoch that the grant stands on. A new consent, remembered or not, first ends what stood on
 /// one that has lapsed.
 fn consent_epoch(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     client: &RegisteredClient,
     consent: Option<ConsentRow>,
     agreed: bool,
 ) -> Result<i64, Failure> {
-    let InSession { app, present, .. } = turn;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
     let lapsed = consent
         .as_ref()
         .is_some_and(|row| row.has_lapsed(app.now()));
@@ -305,19 +327,19 @@ fn consent_epoch(
         return Ok(consent.map_or(0, |row| row.epoch));
     }
     let client_id = &client.client.client_id;
-    match consents::end_lapsed(&app.store, &present.user.sub, client_id)? {
+    match consents::end_lapsed(&app.store, &current_session.user.sub, client_id)? {
         Some(epoch) => Ok(epoch),
         // Somebody was quicker, most likely they themselves.
-        None => Ok(turn
-            .visit
-            .find_consent(app, present)?
+        None => Ok(context
+            .transaction
+            .find_consent(app, current_session)?
             .map_or(0, |row| row.epoch)),
     }
 }
 
 /// What a client is given.
 struct Granted<'a> {
-    turn: InSession<'a>,
+    context: InSession<'a>,
     client: &'a Client,
     path: &'a ReturnPath,
     scope: &'a ScopeSet,
@@ -330,14 +352,14 @@ impl Granted<'_> {
     fn respond(&self) -> Result<Response, Failure> {
         let InSession {
             app,
-            visit,
-            present,
+            transaction,
+            current_session,
             ..
-        } = self.turn;
+        } = self.context;
         let client = self.client;
         // The client has a part in the session, where it wants to hear of its end.
         if client.frontchannel_logout.is_some() || client.backchannel_logout.is_some() {
-            let row = &present.row;
+            let row = &current_session.row;
             session_clients::enter(&app.store, row.day, &row.sid, &client.client_id)?;
         }
         let issued = self.issue()?;
@@ -346,7 +368,7 @@ impl Granted<'_> {
             return Ok(self.used_up());
         }
         let mut response = self.deliver(&issued);
-        let request = &visit.request;
+        let request = &transaction.request;
         for flow in request.legacy_flows() {
             app.note_flow(&client.client_id, flow);
         }
@@ -360,13 +382,13 @@ impl Granted<'_> {
     fn deliver(&self, issued: &Issued) -> Response {
         let InSession {
             app,
-            visit,
-            present,
+            transaction,
+            current_session,
             ..
-        } = self.turn;
+        } = self.context;
         let path = self.path;
-        let request = &visit.request;
-        let browser_state = present
+        let request = &transaction.request;
+        let browser_state = current_session
             .browser_state
             .clone()
             .unwrap_or_else(cookies::new_browser_state);
@@ -379,8 +401,9 @@ impl Granted<'_> {
         };
         let delivery = authorize_response::deliver(&path.to, path.mode, success.parameters());
         let framed_by = path.to.origin().filter(|_| request.prompt.none);
-        let response = answers::deliver(&self.turn.presentation(), delivery, framed_by.as_deref());
-        match present.browser_state {
+        let response =
+            answers::deliver(&self.context.presentation(), delivery, framed_by.as_deref());
+        match current_session.browser_state {
             Some(_) => response,
             None => cookies::set_browser_state(&app.config, response, &browser_state),
         }
@@ -388,7 +411,7 @@ impl Granted<'_> {
 
     /// For OpenID requests of clients that run in a browser.
     fn session_state(&self, browser_state: &SecretText) -> Option<String> {
-        if !self.turn.visit.request.is_openid() {
+        if !self.context.transaction.request.is_openid() {
             return None;
         }
         let origin = self.path.to.origin()?;
@@ -399,8 +422,10 @@ impl Granted<'_> {
 
     /// A pushed request leads to one answer: whoever is second is shown a page.
     fn use_up(&self) -> Result<bool, Failure> {
-        let InSession { app, visit, .. } = self.turn;
-        let Some(pushed) = &visit.pushed else {
+        let InSession {
+            app, transaction, ..
+        } = self.context;
+        let Some(pushed) = &transaction.pushed else {
             return Ok(true);
         };
         let client_id = &self.client.client_id;
@@ -412,12 +437,12 @@ impl Granted<'_> {
     }
 
     fn used_up(&self) -> Response {
-        let visit = self.turn.visit;
-        visit.noted(answers::error_page_with(
-            &self.turn.presentation(),
+        let transaction = self.context.transaction;
+        transaction.noted(answers::error_page_with(
+            &self.context.presentation(),
             Problem::RequestUsed,
             (Reason::PushedRequestUsed, None),
-            visit.ui_locales(),
+            transaction.ui_locales(),
             None,
         ))
     }
@@ -425,41 +450,41 @@ impl Granted<'_> {
     fn issue(&self) -> Result<Issued, Failure> {
         let InSession {
             app,
-            visit,
-            present,
+            transaction,
+            current_session,
             ..
-        } = self.turn;
-        let request = &visit.request;
-        let sign_in = present.sign_in(Some(&present.row.sid), request);
+        } = self.context;
+        let request = &transaction.request;
+        let sign_in = current_session.sign_in(Some(&current_session.row.sid), request);
         let claims = ClaimNames {
             userinfo: request.claims.userinfo.iter().cloned().collect(),
             id_token: request.claims.id_token.iter().cloned().collect(),
         };
         let code = if request.response_type.code {
             let code = self.authorization_code(&sign_in, &claims);
-            Some(issue::authorization_code(app, &code).ok_or_else(|| visit.too_long())?)
+            Some(issue::authorization_code(app, &code).ok_or_else(|| transaction.too_long())?)
         } else {
             None
         };
         // Whom an access token through the browser is for. A resource whose scopes the user
         // unticked is not to be had.
         let narrowed = if request.response_type.token {
-            let catalogue = &visit.snapshot.catalogue;
+            let catalogue = &transaction.snapshot.catalogue;
             let resources = &request.resources;
             let narrowed = narrow(self.scope, &[], resources, catalogue, app.issuer());
             let code = AuthorizeErrorCode::InvalidTarget;
-            Some(narrowed.map_err(|error| visit.refuse_with(code, error.reason))?)
+            Some(narrowed.map_err(|error| transaction.refuse_with(code, error.reason))?)
         } else {
             None
         };
         let issue = Issue {
             app,
-            snapshot: &visit.snapshot,
+            snapshot: &transaction.snapshot,
             client: self.client,
             scope: self.scope,
             user: Some(IssueUser {
                 sign_in: &sign_in,
-                user: &present.user.clone().into_core(),
+                user: &current_session.user.clone().into_core(),
                 grant: None,
                 claims: &claims,
                 nonce: request.nonce.as_deref(),
@@ -474,7 +499,7 @@ impl Granted<'_> {
 
     fn authorization_code(&self, sign_in: &SignIn, claims: &ClaimNames) -> AuthorizationCode {
         let client = self.client;
-        let request = &self.turn.visit.request;
+        let request = &self.context.transaction.request;
         let lifetime = client.lifetimes.authorization_code;
         // Its end is fixed now, because the grant's id carries the day of it.
         let grant = Grant::given(

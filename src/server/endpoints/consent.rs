@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::visit::{self, InSession, Taken, Turn, unknown_action};
+use crate::endpoints::transaction::{self, InSession, RequestContext, Taken, unknown_action};
 use crate::http::Response;
 use crate::pages;
 use gatepost_protocol::authorize::interaction::{Step, may_remember, narrow};
@@ -19,18 +19,18 @@ use gatepost_store::consents::{self, GivenConsent};
 
 /// Takes the form of either page. A form that was drawn for another request or session is no
 /// answer: the page is shown again.
-pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
-    let Some(turn) = turn.in_session() else {
+pub fn take(context: RequestContext<'_>) -> Result<Taken, Failure> {
+    let Some(context) = context.in_session() else {
         return Ok(Taken::Step(Step::Arrival));
     };
-    let form = forms::read_post(turn.app, turn.request)?;
-    if !turn.matches(Form::Consent, &form) {
+    let form = forms::read_post(context.app, context.request)?;
+    if !context.matches(Form::Consent, &form) {
         return Ok(Taken::Step(Step::Arrival));
     }
     match form.single("decision")? {
-        Some("allow") => allow(turn, &form),
-        Some("deny") if turn.visit.is_of_device() => Ok(Taken::DeviceDenied),
-        Some("deny") => turn.cancel(),
+        Some("allow") => allow(context, &form),
+        Some("deny") if context.transaction.is_of_device() => Ok(Taken::DeviceDenied),
+        Some("deny") => context.cancel(),
         Some("another") => Ok(Taken::OtherWay {
             someone_else: true,
             provider: None,
@@ -39,82 +39,88 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
     }
 }
 
-fn allow(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
-    let visit = turn.visit;
+fn allow(context: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
+    let transaction = context.transaction;
     let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
     let wants_it_remembered = form.single("remember")?.is_some();
-    let granted = match narrow(&visit.request.scope, &ticked, &visit.snapshot.catalogue) {
+    let granted = match narrow(
+        &transaction.request.scope,
+        &ticked,
+        &transaction.snapshot.catalogue,
+    ) {
         Ok(granted) => granted,
         // Nothing is ticked: the client is told.
         Err(refusal) if refusal.code == AuthorizeErrorCode::AccessDenied => {
-            return Err(visit.refuse(refusal));
+            return Err(transaction.refuse(refusal));
         }
         // The page does not show that scope.
         Err(refusal) => return Err(Failure::bad_request(refusal.reason)),
     };
-    if let Some(client) = visit.registration()
+    if let Some(client) = transaction.registration()
         && wants_it_remembered
-        && may_remember(&visit.request, Some(client))
+        && may_remember(&transaction.request, Some(client))
     {
-        remember(turn, client, &granted)?;
+        remember(context, client, &granted)?;
     }
     Ok(Taken::Step(Step::AfterConsent { granted }))
 }
 
 /// Remembers what the user allowed. What they allowed before stays allowed, unless it has lapsed,
 /// is asked about now, or is withdrawn meanwhile.
-fn remember(turn: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<(), Failure> {
+fn remember(context: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<(), Failure> {
     let InSession {
         app,
-        visit,
-        present,
+        transaction,
+        current_session,
         ..
-    } = turn;
+    } = context;
     let lifetime = client.consent_lifetime;
     let now = app.now();
-    let before = visit
-        .known_consent(app, present)?
+    let before = transaction
+        .known_consent(app, current_session)?
         .filter(|row| !row.has_lapsed(now) && row.consent.stands(lifetime, now));
     let given = GivenConsent {
-        sub: &present.user.sub,
+        sub: &current_session.user.sub,
         client_id: &client.client_id,
-        asked_scopes: &visit.request.scope,
+        asked_scopes: &transaction.request.scope,
         scopes: granted,
-        claims: &Vec::from_iter(visit.request.claims.names()),
+        claims: &Vec::from_iter(transaction.request.claims.names()),
         kept_epoch: before.map(|row| row.epoch),
         expires_at: lifetime.map(|lifetime| now.plus(lifetime)),
         is_required: client.require_consent == Some(true),
     };
     let event = AuditEvent {
         detail: json!({"scope": granted.to_string()}),
-        ..turn.own_event("consent_given")
+        ..context.own_event("consent_given")
     };
     Ok(consents::give(&app.store, &given, &event)?)
 }
 
 /// Draws the page that asks.
 pub fn draw(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     may_remember: bool,
     drawn_again: bool,
 ) -> Result<Response, Failure> {
-    let visit = turn.visit;
+    let transaction = context.transaction;
     // The account page needs no consent.
-    let client = visit.registration().ok_or_else(visit::invalid)?;
-    let page = if visit.is_of_device() {
+    let client = transaction
+        .registration()
+        .ok_or_else(transaction::invalid)?;
+    let page = if transaction.is_of_device() {
         "/device"
     } else {
         "/consent"
     };
-    let page = turn.with_form(page, Form::Consent, |form| {
+    let page = context.with_form(page, Form::Consent, |form| {
         pages::consent::page(
-            turn.chrome(),
+            context.chrome(),
             form,
             pages::consent::Asked {
-                request: &visit.request,
+                request: &transaction.request,
                 client,
-                catalogue: &visit.snapshot.catalogue,
-                account: turn.present.account(),
+                catalogue: &transaction.snapshot.catalogue,
+                account: context.current_session.account(),
                 may_remember,
             },
             drawn_again,

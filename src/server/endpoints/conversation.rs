@@ -6,10 +6,10 @@
 //! which comes in by `come_back`. A first visit with a password and a second factor has four, where
 //! neither consent nor a stronger factor is due:
 //!
-//! 1. `GET /connect/authorize`. `open` has `visit.rs` seal the request and validate it. Nobody is
+//! 1. `GET /connect/authorize`. `open` has `transaction.rs` seal the request and validate it. Nobody is
 //!    signed in, so `next` has `sign_in_first` send the browser to `/login`, with the sealed
 //!    request in its address.
-//! 2. `GET /login`. `visit.rs` opens the seal. Still nobody is signed in, so `sign_in_first` has
+//! 2. `GET /login`. `transaction.rs` opens the seal. Still nobody is signed in, so `sign_in_first` has
 //!    `ask_who` draw the page. A cookie ties its form, and the next one, to this browser.
 //! 3. `POST /login`. `login.rs` tries the password and answers `Taken::Proved`. The user has a
 //!    second factor, so `go_on` draws its page as the answer, and does not ask the core: the proof
@@ -24,11 +24,13 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::account::linked;
 use crate::endpoints::consent;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::login::{self, Drawn, second_factor};
-use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::transaction::{
+    self, AuthorizationTransaction, InSession, Judged, Opening, Proof, RequestContext, Taken,
+};
 use crate::endpoints::upstream::callback::{self, Back};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
-use crate::endpoints::visit::{self, InSession, Judged, Opening, Proof, Taken, Turn, Visit};
 use crate::endpoints::{answer, answers, device};
 use crate::http::{Method, Request, Response};
 use gatepost_protocol::authorize::authorize_request::Ending;
@@ -58,15 +60,15 @@ pub enum Page {
 pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Failure> {
     let is_post = request.method == Method::Post;
     let is_question = page == Page::UserCode && is_post && device::has_request(request)?;
-    let visit = match open(page, app, request, is_question)? {
-        Opening::Visit(visit) => visit,
+    let transaction = match open(page, app, request, is_question)? {
+        Opening::AuthorizationTransaction(transaction) => transaction,
         Opening::Answer(response) => return Ok(response),
     };
     let page = if is_question { Page::Consent } else { page };
-    meet(app, request, &visit, page, |turn| match page {
-        Page::Login if is_post => login::take(turn),
-        Page::Consent if is_post => consent::take(turn),
-        Page::SecondFactor => second_factor::take(turn),
+    meet(app, request, &transaction, page, |context| match page {
+        Page::Login if is_post => login::take(context),
+        Page::Consent if is_post => consent::take(context),
+        Page::SecondFactor => second_factor::take(context),
         Page::Authorize | Page::Login | Page::Consent | Page::UserCode | Page::Callback => {
             Ok(Taken::Step(Step::Arrival))
         }
@@ -76,13 +78,13 @@ pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Fail
 /// `is_question`: the form answers the question whether a device may have what it asks for.
 fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
     if page == Page::Authorize {
-        let visit = Visit::begin(app, request)?;
+        let transaction = AuthorizationTransaction::begin(app, request)?;
         // A post from another site carries no Lax cookie: the session is looked at one GET later,
         // on a page of ours.
         if request.method == Method::Post {
-            return Ok(Opening::at_sign_in(app, &visit));
+            return Ok(Opening::at_sign_in(app, &transaction));
         }
-        return Ok(Opening::Visit(Box::new(visit)));
+        return Ok(Opening::AuthorizationTransaction(Box::new(transaction)));
     }
     if page == Page::UserCode && !is_question {
         return device::open(app, request);
@@ -93,24 +95,24 @@ fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<O
 /// Opens the request in the address of the page.
 fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
     let is_post = request.method == Method::Post;
-    let opened = visit::open(app, request)?;
+    let opened = transaction::open(app, request)?;
     let is_of_device = matches!(opened.request.purpose, SealedPurpose::Device(_));
     // An address alone does not lead past the page that asks for the code.
     if page == Page::Login && is_of_device && !is_post {
-        let device = visit::page_address(app, "/device", &opened.sealed);
+        let device = transaction::page_address(app, "/device", &opened.sealed);
         return Ok(Opening::Answer(answers::see_other(device)));
     }
-    let visit = Visit::resume(app, opened)?;
-    let is_of_client = matches!(visit.request.ending, Ending::Client(_));
+    let transaction = AuthorizationTransaction::resume(app, opened)?;
+    let is_of_client = matches!(transaction.request.ending, Ending::Client(_));
     if is_question && !is_of_device || page == Page::Consent && !is_of_client {
-        return Err(visit::invalid());
+        return Err(transaction::invalid());
     }
     // That page is drawn only as the answer to another one: its form has a sealed proof, or a token
     // of the session.
     if page == Page::SecondFactor && !is_post {
-        return Ok(Opening::at_sign_in(app, &visit));
+        return Ok(Opening::at_sign_in(app, &transaction));
     }
-    Ok(Opening::Visit(Box::new(visit)))
+    Ok(Opening::AuthorizationTransaction(Box::new(transaction)))
 }
 
 /// Lets the page take the form, in the session of this browser, and goes on from there. All that is
@@ -118,24 +120,24 @@ fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result
 fn meet(
     app: &App,
     request: &Request,
-    visit: &Visit,
+    transaction: &AuthorizationTransaction,
     page: Page,
-    take: impl FnOnce(Turn<'_>) -> Result<Taken, Failure>,
+    take: impl FnOnce(RequestContext<'_>) -> Result<Taken, Failure>,
 ) -> Result<Response, Failure> {
-    let present = app
+    let current_session = app
         .require_fresh_registry()
-        .and_then(|()| PresentSession::find_at(app, request, visit.client_id()))
-        .map_err(|failure| visit.noted_failure(visit.tell_outage(failure)))?;
-    let turn = Turn {
+        .and_then(|()| CurrentSession::find_at(app, request, transaction.client_id()))
+        .map_err(|failure| transaction.noted_failure(transaction.tell_outage(failure)))?;
+    let context = RequestContext {
         app,
         request,
-        visit,
-        present: present.as_ref(),
+        transaction,
+        current_session: current_session.as_ref(),
         someone_else: page == Page::Login && login::says_someone_else(request),
     };
-    take(turn)
-        .and_then(|taken| go_on(turn, page, taken))
-        .map_err(|failure| visit.noted_failure(failure))
+    take(context)
+        .and_then(|taken| go_on(context, page, taken))
+        .map_err(|failure| transaction.noted_failure(failure))
 }
 
 /// Goes on with somebody who is back from an identity provider.
@@ -152,115 +154,120 @@ pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Respons
 }
 
 fn sign_in_from(back: &Back<'_>) -> Result<Response, Failure> {
-    let opened = visit::open_text(back.app, &back.sealed)
+    let opened = transaction::open_text(back.app, &back.sealed)
         .map_err(|unopened| unopened.answered(back.app, back.request))?;
-    let visit = &Visit::resume(back.app, opened)?;
+    let transaction = &AuthorizationTransaction::resume(back.app, opened)?;
     // Asked before the session is read: one that was revoked meanwhile is not to go on.
-    let identified = back.identify(|provider| visit.choices().offers(&provider.name));
+    let identified = back.identify(|provider| transaction.choices().offers(&provider.name));
     meet(
         back.app,
         back.request,
-        visit,
+        transaction,
         Page::Callback,
-        |turn| match identified {
-            Ok(identified) => back.take(turn, &identified),
+        |context| match identified {
+            Ok(identified) => back.take(context, &identified),
             Err(problem) => {
-                login::after_failure(turn, &back.trip.provider, &problem).map(Taken::Answer)
+                login::after_failure(context, &back.trip.provider, &problem).map(Taken::Answer)
             }
         },
     )
 }
 
 /// Does what the page's form asks for. With `prompt=none` a client hears of an outage at once.
-fn go_on(turn: Turn<'_>, page: Page, taken: Taken) -> Result<Response, Failure> {
+fn go_on(context: RequestContext<'_>, page: Page, taken: Taken) -> Result<Response, Failure> {
     let answer = match taken {
         Taken::Answer(response) => Ok(response),
-        Taken::Step(step) => next(turn, page, step),
-        Taken::Strengthened(session) => next(turn.within(Some(&*session)), page, Step::AfterSignIn),
-        Taken::Proved(found, proof) if proof.lacks_second_factor_of(&found.user) => {
-            second_factor::after_password(turn, &found.user, proof)
+        Taken::Step(step) => next(context, page, step),
+        Taken::Strengthened(session) => {
+            next(context.within(Some(&*session)), page, Step::AfterSignIn)
         }
-        Taken::Proved(found, proof) => sign_in(turn, page, *found, &proof),
+        Taken::Proved(found, proof) if proof.lacks_second_factor_of(&found.user) => {
+            second_factor::after_password(context, &found.user, proof)
+        }
+        Taken::Proved(found, proof) => sign_in(context, page, *found, &proof),
         Taken::NotSignedIn(problem, reason) => {
-            let page = login::draw(turn, Drawn::default().with(problem));
+            let page = login::draw(context, Drawn::default().with(problem));
             Ok(answers::noted(page, reason))
         }
         Taken::OtherWay {
             someone_else,
             provider,
         } => {
-            let turn = Turn {
+            let context = RequestContext {
                 someone_else,
-                ..turn
+                ..context
             };
             match provider {
-                Some(provider) => to_provider(turn, &provider),
-                None => ask_who(turn),
+                Some(provider) => to_provider(context, &provider),
+                None => ask_who(context),
             }
         }
-        Taken::DeviceDenied => match (turn.judge(Step::Arrival)?.interaction, turn.in_session()) {
-            (Interaction::Refuse(refusal), _) => Err(turn.visit.refuse(refusal)),
-            (Interaction::Consent { .. }, Some(turn)) => {
-                answer::decide_device(turn, DeviceDecision::Denied, &ScopeSet::default())
+        Taken::DeviceDenied => match (
+            context.judge(Step::Arrival)?.interaction,
+            context.in_session(),
+        ) {
+            (Interaction::Refuse(refusal), _) => Err(context.transaction.refuse(refusal)),
+            (Interaction::Consent { .. }, Some(context)) => {
+                answer::decide_device(context, DeviceDecision::Denied, &ScopeSet::default())
             }
-            (_, _) => Ok(start_again(turn)),
+            (_, _) => Ok(start_again(context)),
         },
     };
     match answer {
-        Ok(response) => Ok(turn.visit.noted(response)),
-        Err(failure) => Err(turn.visit.tell_outage(failure)),
+        Ok(response) => Ok(context.transaction.noted(response)),
+        Err(failure) => Err(context.transaction.tell_outage(failure)),
     }
 }
 
 fn sign_in(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     page: Page,
     found: CurrentUser,
     proof: &Proof,
 ) -> Result<Response, Failure> {
-    let Some(session) = answer::begin_session(turn, found, proof)? else {
+    let Some(session) = answer::begin_session(context, found, proof)? else {
         return Ok(if page == Page::Callback {
-            callback::over(turn.app, turn.request, Reason::RoundTripOver)
+            callback::over(context.app, context.request, Reason::RoundTripOver)
         } else {
             // They were revoked, or their way in or the session of their first factor has ended:
             // who they are is asked anew.
-            turn.redirect("/login")
+            context.redirect("/login")
         });
     };
-    let response = match next(turn.within(Some(&session)), page, Step::AfterSignIn) {
+    let response = match next(context.within(Some(&session)), page, Step::AfterSignIn) {
         // The user is signed in although the client is told no: the browser must learn its session
         // in that answer.
-        Err(Failure::Authorize(error)) => answers::authorize_error(&turn.presentation(), error),
+        Err(Failure::Authorize(error)) => answers::authorize_error(&context.presentation(), error),
         answer => answer?,
     };
-    Ok(answer::carried_by(turn.app, response, &session))
+    Ok(answer::carried_by(context.app, response, &session))
 }
 
 /// Asks the core what comes next, and does it: a page is drawn as the answer, or its address is
 /// sent; or the request is granted or refused.
-fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
+fn next(context: RequestContext<'_>, page: Page, step: Step) -> Result<Response, Failure> {
     let Judged {
         interaction,
         consent,
-    } = turn.judge(step.clone())?;
-    let visit = turn.visit;
+    } = context.judge(step.clone())?;
+    let transaction = context.transaction;
     let arrives = step == Step::Arrival;
-    let wants_fresh = arrives && visit.wants_fresh_sign_in();
+    let wants_fresh = arrives && transaction.wants_fresh_sign_in();
     let is_consent = page == Page::Consent;
-    match (interaction, turn.in_session()) {
-        (Interaction::Refuse(refusal), _) => Err(visit.refuse(refusal)),
+    match (interaction, context.in_session()) {
+        (Interaction::Refuse(refusal), _) => Err(transaction.refuse(refusal)),
         // A request for a fresh sign-in gets one each time: to go back to the sign-in page is not
         // to sign in. So does whoever asked there to sign in as somebody else.
-        (_, _) if page == Page::Login && (wants_fresh || turn.someone_else && arrives) => {
-            ask_who(turn)
+        (_, _) if page == Page::Login && (wants_fresh || context.someone_else && arrives) => {
+            ask_who(context)
         }
-        (Interaction::Login { .. }, _) | (_, None) => sign_in_first(turn, page, &step),
+        (Interaction::Login { .. }, _) | (_, None) => sign_in_first(context, page, &step),
         (Interaction::SelectAccount, Some(signed_in)) if page == Page::Login => {
             Ok(login::choose_account(signed_in))
         }
-        (Interaction::SelectAccount, _) => Ok(start_again(turn)),
+        (Interaction::SelectAccount, _) => Ok(start_again(context)),
         (Interaction::Stronger(_), _) if is_consent || page == Page::Authorize => {
-            Ok(start_again(turn))
+            Ok(start_again(context))
         }
         (Interaction::Stronger(stronger), Some(signed_in)) => {
             second_factor::in_session(signed_in, stronger)
@@ -273,10 +280,10 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
         // request. Were consent due, that page would show what goes on; none is, so the sign-in
         // page must.
         (Interaction::NotOpen | Interaction::Proceed { .. }, _) if is_consent && wants_fresh => {
-            Ok(start_again(turn))
+            Ok(start_again(context))
         }
         (Interaction::NotOpen | Interaction::Proceed { .. }, _)
-            if turn.request.method == Method::Head =>
+            if context.request.method == Method::Head =>
         {
             Ok(answers::nothing_to_show())
         }
@@ -294,77 +301,83 @@ fn next(turn: Turn<'_>, page: Page, step: Step) -> Result<Response, Failure> {
 /// wish for a stronger sign-in is declined; and, under `prompt=select_account`, a factor is proved
 /// in the session that was chosen, whose `auth_time` stays older than the request.
 fn ask_consent(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     page: Page,
     step: &Step,
     may_remember: bool,
 ) -> Result<Response, Failure> {
     let has_answered = match step {
         Step::AfterAccountChosen | Step::AfterWishDeclined => true,
-        Step::AfterSignIn => page == Page::SecondFactor && turn.visit.request.prompt.select_account,
+        Step::AfterSignIn => {
+            page == Page::SecondFactor && context.transaction.request.prompt.select_account
+        }
         Step::Arrival | Step::AfterConsent { .. } => false,
     };
     let is_consent = page == Page::Consent;
-    if is_consent || turn.visit.is_of_device() || has_answered {
-        let drawn_again = is_consent && turn.request.method == Method::Post;
-        return consent::draw(turn, may_remember, drawn_again);
+    if is_consent || context.transaction.is_of_device() || has_answered {
+        let drawn_again = is_consent && context.request.method == Method::Post;
+        return consent::draw(context, may_remember, drawn_again);
     }
-    Ok(turn.redirect("/consent"))
+    Ok(context.redirect("/consent"))
 }
 
 /// Nobody is signed in, or not as the request wants it.
-fn sign_in_first(turn: Turn<'_>, page: Page, step: &Step) -> Result<Response, Failure> {
+fn sign_in_first(
+    context: RequestContext<'_>,
+    page: Page,
+    step: &Step,
+) -> Result<Response, Failure> {
     match page {
-        Page::Authorize => match turn.visit.ways_in()?.only() {
-            Some(provider) => to_provider(turn, provider),
-            None => Ok(turn.redirect("/login")),
+        Page::Authorize => match context.transaction.ways_in()?.only() {
+            Some(provider) => to_provider(context, provider),
+            None => Ok(context.redirect("/login")),
         },
         // Asking upstream again would get the same answer, round and round.
-        Page::Callback => Err(turn
-            .visit
+        Page::Callback => Err(context
+            .transaction
             .refuse_with(AuthorizeErrorCode::LoginRequired, Reason::LoginRequired)),
-        Page::Consent => Ok(start_again(turn)),
+        Page::Consent => Ok(start_again(context)),
         Page::Login | Page::SecondFactor | Page::UserCode => match step {
-            Step::AfterSignIn => Ok(turn.redirect("/login")),
+            Step::AfterSignIn => Ok(context.redirect("/login")),
             Step::Arrival
             | Step::AfterAccountChosen
             | Step::AfterWishDeclined
-            | Step::AfterConsent { .. } => ask_who(turn),
+            | Step::AfterConsent { .. } => ask_who(context),
         },
     }
 }
 
 /// The sign-in page; or, where there is nothing to choose, straight to the provider.
-fn ask_who(turn: Turn<'_>) -> Result<Response, Failure> {
-    let ways = turn.visit.ways_in()?;
+fn ask_who(context: RequestContext<'_>) -> Result<Response, Failure> {
+    let ways = context.transaction.ways_in()?;
     if let Some(provider) = ways.only() {
-        return to_provider(turn, provider);
+        return to_provider(context, provider);
     }
-    let hint = turn.visit.request.login_hint.as_deref();
-    let hint = hint.filter(|_| turn.request.method != Method::Post);
+    let hint = context.transaction.request.login_hint.as_deref();
+    let hint = hint.filter(|_| context.request.method != Method::Post);
     let drawn = Drawn {
         username: hint.unwrap_or_default(),
         ..Drawn::default()
     };
-    Ok(login::draw(turn, drawn))
+    Ok(login::draw(context, drawn))
 }
 
-fn to_provider(turn: Turn<'_>, provider: &str) -> Result<Response, Failure> {
+fn to_provider(context: RequestContext<'_>, provider: &str) -> Result<Response, Failure> {
     let purpose = UpstreamPurpose::SignIn {
-        visit: turn.visit,
-        someone_else: turn.someone_else,
+        transaction: context.transaction,
+        someone_else: context.someone_else,
     };
-    match depart(turn.app, turn.request, purpose, provider)? {
+    match depart(context.app, context.request, purpose, provider)? {
         Ok(response) => Ok(response),
-        Err(problem) => login::after_failure(turn, provider, &problem),
+        Err(problem) => login::after_failure(context, provider, &problem),
     }
 }
 
 /// Back to the page that a sign-in begins with. For a device that is the page that asks for its
 /// code, which no address leads past.
-fn start_again(turn: Turn<'_>) -> Response {
-    match &turn.visit.request.ending {
-        Ending::Device(user_code) => device::ask(turn.app, turn.request, Some(user_code)),
-        Ending::Client(_) | Ending::Account { .. } => turn.redirect("/login"),
+fn start_again(context: RequestContext<'_>) -> Response {
+    match &context.transaction.request.ending {
+        Ending::Device(user_code) => device::ask(context.app, context.request, Some(user_code)),
+        Ending::Client(_) | Ending::Account { .. } => context.redirect("/login"),
     }
 }

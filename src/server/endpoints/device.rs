@@ -13,7 +13,7 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, Browser};
 use crate::endpoints::forms::{self, Form, refuse_parameters_in_query, require_form};
 use crate::endpoints::token::client_authentication::authenticate;
-use crate::endpoints::visit::{self, Opening, Visit};
+use crate::endpoints::transaction::{self, AuthorizationTransaction, Opening};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -35,8 +35,8 @@ pub fn open(app: &App, request: &Request) -> Result<Opening, Failure> {
         return take_code(app, request);
     }
     let code = if has_request(request)? {
-        let SealedPurpose::Device(code) = visit::open(app, request)?.request.purpose else {
-            return Err(visit::invalid());
+        let SealedPurpose::Device(code) = transaction::open(app, request)?.request.purpose else {
+            return Err(transaction::invalid());
         };
         Some(code)
     } else {
@@ -103,13 +103,13 @@ fn take_code(app: &App, request: &Request) -> Result<Opening, Failure> {
     }
     let found = code
         .clone()
-        .and_then(|code| Visit::to_device(app, code).transpose());
-    let Some(visit) = found else {
+        .and_then(|code| AuthorizationTransaction::to_device(app, code).transpose());
+    let Some(transaction) = found else {
         return again(UserCodeProblem::Wrong, Reason::UnknownUserCode);
     };
     app.user_code_failures.take_back(&source);
     app.user_code_failures_overall.take_back(&());
-    Ok(Opening::Visit(Box::new(visit?)))
+    Ok(Opening::AuthorizationTransaction(Box::new(transaction?)))
 }
 
 /// Counts a code that was typed, for its source and for all together. Says how long to wait where

@@ -11,8 +11,8 @@ use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::Browser;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::notices;
-use crate::endpoints::visit;
-use crate::endpoints::visit::tied_page::TiedPage;
+use crate::endpoints::transaction;
+use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::forgotten::AskingProblem;
@@ -32,7 +32,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         app,
         presentation,
         path: PAGE,
-        sealed: visit::open(app, request)?.sealed,
+        sealed: transaction::open(app, request)?.sealed,
         browser: Browser::of(&app.config, request),
     };
     if page.is_post() {

@@ -63,7 +63,7 @@ pub fn presented_token(parameters: &Parameters) -> Result<SecretText, Failure> {
 named! {
     pub enum Form {
         Login = "login",
-        /// `/login`, where it offers the present account.
+        /// `/login`, where it offers the account of this browser.
         SelectAccount = "select account",
         Consent = "consent",
         Logout = "logout",

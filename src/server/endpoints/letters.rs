@@ -14,7 +14,7 @@ use crate::app::guesses::Source;
 use crate::app::letters::{AskedBy, Errand, Letter, LetterOutcome, WaitingLetter};
 use crate::config::Config;
 use crate::endpoints::notices::withhold;
-use crate::endpoints::visit::{self, Visit};
+use crate::endpoints::transaction::{self, AuthorizationTransaction};
 use crate::keys::random;
 use crate::outbound::Undelivered;
 use crate::outbound::message::Message;
@@ -216,9 +216,9 @@ fn write_resets(
     sealed: &str,
     is_withheld: bool,
 ) -> Result<(), Failure> {
-    let opened = visit::open_text(app, sealed).map_err(|_| visit::invalid())?;
-    let visit = Visit::resume(app, opened)?;
-    let tenant = visit.request.acr_values.tenant.as_ref();
+    let opened = transaction::open_text(app, sealed).map_err(|_| transaction::invalid())?;
+    let transaction = AuthorizationTransaction::resume(app, opened)?;
+    let tenant = transaction.request.acr_values.tenant.as_ref();
     let found = users::find_by_name_or_address(&app.store, tenant, typed.expose())?;
     if is_withheld {
         return Ok(());
@@ -226,7 +226,7 @@ fn write_resets(
     for (address, users) in &by_address(app, asked, found) {
         let counted = count_letter(app, asked, b"letters to address", address)?;
         match counted {
-            None => write_reset(app, asked, address, users, &visit),
+            None => write_reset(app, asked, address, users, &transaction),
             Some(why) => withhold(app, asked, users.first().map(|one| &one.user.sub), why),
         }
     }
@@ -383,14 +383,14 @@ fn write_reset(
     asked: &AskedBy,
     address: &MailAddress,
     users: &[CurrentUser],
-    visit: &Visit,
+    transaction: &AuthorizationTransaction,
 ) {
     let until = app.now().plus(RESET_LIFETIME);
     // A device would wait behind a genuine letter for whoever has it.
-    let is_of_client = matches!(visit.request.ending, Ending::Client(_));
-    let goes_on = is_of_client && visit.sealed.len() <= LONGEST_REQUEST;
+    let is_of_client = matches!(transaction.request.ending, Ending::Client(_));
+    let goes_on = is_of_client && transaction.sealed.len() <= LONGEST_REQUEST;
     let origin = if goes_on {
-        LinkOrigin::With(OnTheWay(visit.sealed.clone()))
+        LinkOrigin::With(OnTheWay(transaction.sealed.clone()))
     } else {
         LinkOrigin::Plain
     };
@@ -405,7 +405,7 @@ fn write_reset(
         });
     }
     let frame = frame(app, asked);
-    let client = visit.registration().filter(|_| goes_on);
+    let client = transaction.registration().filter(|_| goes_on);
     let client = client.map(|client| frame.texts.language.of(&client.client_name));
     let text = frame.reset(&accounts, client, until);
     let subs = users.iter().map(|user| user.user.sub.clone()).collect();

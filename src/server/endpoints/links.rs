@@ -13,8 +13,8 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::Browser;
-use crate::endpoints::visit;
-use crate::endpoints::visit::tied_page::TiedPage;
+use crate::endpoints::transaction;
+use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::{Request, Response};
 use gatepost_protocol::login::mail_link::{self, ADDRESS_PREFIX};
 use gatepost_protocol::login::password_link::{
@@ -46,8 +46,8 @@ pub fn handle(path: &'static str, app: &App, request: &Request) -> Result<Respon
     let query = request.query_parameters()?;
     let text = query.bounded("l", parameters::HANDLE).unwrap_or_default();
     let opened = match text {
-        Some(text) => open(app, text, &browser).map(|purpose| visit::seal(app, purpose)),
-        None => visit::open(app, request).ok(),
+        Some(text) => open(app, text, &browser).map(|purpose| transaction::seal(app, purpose)),
+        None => transaction::open(app, request).ok(),
     };
     let Some(opened) = opened else {
         return Ok(flow::over(presentation));

@@ -21,8 +21,10 @@ use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::password::{
     Attempt, PasswordOutcome, attempt, password_in, record_failure,
 };
-use crate::endpoints::visit::expired::{EXPIRED, SOMEONE_ELSE};
-use crate::endpoints::visit::{InSession, Proof, Taken, Turn, page_address, unknown_action};
+use crate::endpoints::transaction::expired::{EXPIRED, SOMEONE_ELSE};
+use crate::endpoints::transaction::{
+    InSession, Proof, RequestContext, Taken, page_address, unknown_action,
+};
 use crate::http::{Request, Response};
 use crate::pages;
 use crate::pages::error::Problem;
@@ -94,47 +96,51 @@ pub fn after_link(app: &App, sealed: &str, done: DoneByLink<'_>) -> String {
 }
 
 /// Who has just set their password, for this request.
-fn password_set(turn: Turn<'_>) -> Option<PasswordSetNote> {
-    let query = turn.request.query_parameters().ok()?;
+fn password_set(context: RequestContext<'_>) -> Option<PasswordSetNote> {
+    let query = context.request.query_parameters().ok()?;
     let text = query.bounded(PASSWORD_SET, parameters::HANDLE).ok()??;
-    let note: PasswordSetNote = turn.app.vault.mail_links.open_text(NOTE_PREFIX, text)?;
-    note.is_for(&turn.visit.sealed).then_some(note)
+    let note: PasswordSetNote = context.app.vault.mail_links.open_text(NOTE_PREFIX, text)?;
+    note.is_for(&context.transaction.sealed).then_some(note)
 }
 
 /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and
 /// password.
-pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
-    let form = forms::read_post(turn.app, turn.request)?;
+pub fn take(context: RequestContext<'_>) -> Result<Taken, Failure> {
+    let form = forms::read_post(context.app, context.request)?;
     let decision = form.single("decision")?;
-    let turn = Turn {
+    let context = RequestContext {
         someone_else: form.single(SOMEONE_ELSE)?.is_some(),
-        ..turn
+        ..context
     };
-    let browser = cookies::pre_session(&turn.app.config, turn.request);
-    let sealed = &turn.visit.sealed;
-    let of_chooser = turn
+    let browser = cookies::pre_session(&context.app.config, context.request);
+    let sealed = &context.transaction.sealed;
+    let of_chooser = context
         .in_session()
-        .is_some_and(|turn| turn.matches(Form::SelectAccount, &form));
-    let of_login = forms::matches(turn.app, Form::Login, sealed, browser.as_ref(), &form);
+        .is_some_and(|context| context.matches(Form::SelectAccount, &form));
+    let of_login = forms::matches(context.app, Form::Login, sealed, browser.as_ref(), &form);
     match decision {
-        Some("cancel") if of_chooser || of_login => turn.cancel(),
+        Some("cancel") if of_chooser || of_login => context.cancel(),
         Some("continue") if of_chooser => Ok(Taken::Step(Step::AfterAccountChosen)),
         Some("another") if of_chooser => Ok(Taken::OtherWay {
             someone_else: true,
             provider: None,
         }),
-        None if of_login => sign_in(turn, &form),
+        None if of_login => sign_in(context, &form),
         _ if of_login => Err(unknown_action()),
-        _ => take_stale(turn, &form, decision),
+        _ => take_stale(context, &form, decision),
     }
 }
 
 /// Takes a form that was not drawn for this browser as it is now: most often, it has signed in in
 /// another tab since. Then the request goes on as if the page were opened again, unless the form
 /// says that somebody else is there.
-fn take_stale(turn: Turn<'_>, form: &Parameters, decision: Option<&str>) -> Result<Taken, Failure> {
+fn take_stale(
+    context: RequestContext<'_>,
+    form: &Parameters,
+    decision: Option<&str>,
+) -> Result<Taken, Failure> {
     let username = form.bounded("username", parameters::USERNAME)?;
-    if let Some(signed_in) = turn.in_session()
+    if let Some(signed_in) = context.in_session()
         && signed_in.goes_on()?
     {
         match decision {
@@ -150,44 +156,44 @@ fn take_stale(turn: Turn<'_>, form: &Parameters, decision: Option<&str>) -> Resu
         username: username.unwrap_or_default(),
         ..Drawn::default()
     };
-    let page = draw(turn, drawn.with(LoginProblem::PageExpired));
+    let page = draw(context, drawn.with(LoginProblem::PageExpired));
     Ok(Taken::Answer(answers::noted(page, Reason::PageExpired)))
 }
 
 /// Whether the form asks for nobody but whoever is signed in: it names them or nobody, no identity
 /// provider, and is not that of another account.
 fn names_no_other(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     form: &Parameters,
     username: Option<&str>,
 ) -> Result<bool, Failure> {
-    if turn.someone_else || form.single("identity_provider")?.is_some() {
+    if context.someone_else || form.single("identity_provider")?.is_some() {
         return Ok(false);
     }
     let Some(username) = username else {
         return Ok(true);
     };
-    let visit = turn.visit;
-    let tenant = visit.request.acr_values.tenant.as_ref();
-    let by = turn.app.config.sign_in_with;
-    let store = &turn.app.store;
-    let found = users::find_for_sign_in(store, tenant, username, by, visit.client_id())?;
+    let transaction = context.transaction;
+    let tenant = transaction.request.acr_values.tenant.as_ref();
+    let by = context.app.config.sign_in_with;
+    let store = &context.app.store;
+    let found = users::find_for_sign_in(store, tenant, username, by, transaction.client_id())?;
     let named = found.user.map(|found| found.user.sub);
-    Ok(named.as_ref() == Some(&turn.present.user.sub))
+    Ok(named.as_ref() == Some(&context.current_session.user.sub))
 }
 
-fn sign_in(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
+fn sign_in(context: RequestContext<'_>, form: &Parameters) -> Result<Taken, Failure> {
     match form.single("identity_provider")? {
-        Some(provider) if turn.visit.choices().offers(provider) => Ok(Taken::OtherWay {
-            someone_else: turn.someone_else,
+        Some(provider) if context.transaction.choices().offers(provider) => Ok(Taken::OtherWay {
+            someone_else: context.someone_else,
             provider: Some(provider.to_owned()),
         }),
-        None if turn.visit.ways_in()?.password => by_password(turn, form),
+        None if context.transaction.ways_in()?.password => by_password(context, form),
         _ => Err(unknown_action()),
     }
 }
 
-fn by_password(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
+fn by_password(context: RequestContext<'_>, form: &Parameters) -> Result<Taken, Failure> {
     let ticked = form.single("remember")?.is_some();
     let username = form.bounded("username", parameters::USERNAME)?;
     let password = password_in(form, "password")?;
@@ -198,31 +204,31 @@ fn by_password(turn: Turn<'_>, form: &Parameters) -> Result<Taken, Failure> {
     };
     let missing = match (username, password) {
         (Some(username), Some(password)) => {
-            return try_password(turn, drawn, username, &SecretText::new(password));
+            return try_password(context, drawn, username, &SecretText::new(password));
         }
         (None, Some(_)) => LoginProblem::UsernameMissing,
         (Some(_), None) => LoginProblem::PasswordMissing,
         (None, None) => LoginProblem::BothMissing,
     };
-    Ok(Taken::Answer(draw(turn, drawn.with(missing))))
+    Ok(Taken::Answer(draw(context, drawn.with(missing))))
 }
 
 fn try_password(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     drawn: Drawn<'_>,
     username: &str,
     password: &SecretText,
 ) -> Result<Taken, Failure> {
-    let Turn {
+    let RequestContext {
         app,
         request,
-        visit,
+        transaction,
         ..
-    } = turn;
+    } = context;
     let outcome = attempt(
         app,
         &Attempt {
-            tenant: visit.request.acr_values.tenant.as_ref(),
+            tenant: transaction.request.acr_values.tenant.as_ref(),
             username,
             password,
             request,
@@ -234,8 +240,8 @@ fn try_password(
             return Ok(Taken::Proved(found, Proof::password(drawn.ticked)));
         }
         Ok(PasswordOutcome::Wrong { user }) => {
-            record_failure(app, request, visit.client_id(), user.as_ref());
-            let page = draw(turn, drawn.with(LoginProblem::WrongCredentials));
+            record_failure(app, request, transaction.client_id(), user.as_ref());
+            let page = draw(context, drawn.with(LoginProblem::WrongCredentials));
             return Ok(Taken::Answer(answers::noted(page, Reason::WrongPassword)));
         }
         Ok(PasswordOutcome::Throttled(wait)) => {
@@ -250,38 +256,38 @@ fn try_password(
         }
         Err(failure) => return Err(failure),
     };
-    let mut page = answers::noted(draw(turn, drawn.with(problem)), reason);
+    let mut page = answers::noted(draw(context, drawn.with(problem)), reason);
     page.status = status;
     Ok(Taken::Answer(answers::retry_after(page, wait)))
 }
 
 /// Answers a sign-in that failed upstream.
 pub fn after_failure(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     provider: &str,
     problem: &UpstreamProblem,
 ) -> Result<Response, Failure> {
-    let visit = turn.visit;
+    let transaction = context.transaction;
     let reason = problem.reason();
     let detail = problem.detail(provider);
-    turn.app.note_failure(
+    context.app.note_failure(
         EXTERNAL_SIGN_IN_FAILED,
-        turn.request,
-        visit.client_id(),
+        context.request,
+        transaction.client_id(),
         Concerned::Provider(provider),
         reason,
     );
-    let has_client = matches!(visit.request.ending, Ending::Client(_));
-    let mut page = match way_out(problem, provider, &visit.choices(), has_client) {
+    let has_client = matches!(transaction.request.ending, Ending::Client(_));
+    let mut page = match way_out(problem, provider, &transaction.choices(), has_client) {
         WayOut::TellClient(refusal) => {
-            return Err(visit.refuse(AuthorizeRefusal {
+            return Err(transaction.refuse(AuthorizeRefusal {
                 detail: Some(detail),
                 ..refusal
             }));
         }
         WayOut::ChooseAgain => {
             // Refused where meanwhile there is nothing left to choose from.
-            visit.ways_in()?;
+            transaction.ways_in()?;
             let problem = match problem {
                 UpstreamProblem::Cancelled => Some(LoginProblem::UpstreamCancelled),
                 UpstreamProblem::LoginRequired => Some(LoginProblem::UpstreamLoginRequired),
@@ -295,14 +301,14 @@ pub fn after_failure(
                 problem,
                 ..Drawn::default()
             };
-            answers::noted(draw(turn, drawn), reason)
+            answers::noted(draw(context, drawn), reason)
         }
         WayOut::Page => answers::error_page_with(
-            &turn.presentation(),
+            &context.presentation(),
             Problem::NotBelieved,
             (reason, Some(&detail)),
-            visit.ui_locales(),
-            Some(&visit.page(turn.app, PAGE)),
+            transaction.ui_locales(),
+            Some(&transaction.page(context.app, PAGE)),
         ),
     };
     page.note.detail = Some(detail);
@@ -329,27 +335,28 @@ impl<'a> Drawn<'a> {
 }
 
 /// Draws the form, and gives the browser the value that ties the form to it unless it has one.
-pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
-    let Turn {
+pub fn draw(context: RequestContext<'_>, drawn: Drawn<'_>) -> Response {
+    let RequestContext {
         app,
-        visit,
-        present,
+        transaction,
+        current_session,
         someone_else,
         ..
-    } = turn;
-    let browser = Browser::of(&app.config, turn.request);
-    let choices = visit.choices();
+    } = context;
+    let browser = Browser::of(&app.config, context.request);
+    let choices = transaction.choices();
     let options = if choices.password {
-        webauthn::request_options(app, tie(&visit.sealed, &browser.value), &[])
+        webauthn::request_options(app, tie(&transaction.sealed, &browser.value), &[])
     } else {
         None
     };
     let has_letters = app.letters.from().is_some() && choices.password;
-    let forgotten = has_letters.then(|| turn.action(FORGOTTEN));
-    let note = password_set(turn);
-    let to_second_factor = turn.action(second_factor::PAGE);
+    let forgotten = has_letters.then(|| context.action(FORGOTTEN));
+    let note = password_set(context);
+    let to_second_factor = context.action(second_factor::PAGE);
     // As it was sent, else as the session is. Who says that they are somebody else begins without.
-    let is_remembered = present.is_some_and(|present| present.is_remembered(app));
+    let is_remembered =
+        current_session.is_some_and(|current_session| current_session.is_remembered(app));
     let is_ticked = drawn.ticked.unwrap_or(is_remembered && !someone_else);
     let shown = SignInForm {
         someone_else,
@@ -358,8 +365,8 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
         // The operator's link leads to the account page. No application's sign-in can be made to
         // say it, but by a note that was sealed for it.
         password_is_set: note.is_some()
-            || visit.client_id().is_none() && says(turn.request, PASSWORD_SET),
-        passkey_is_set: visit.client_id().is_none() && says(turn.request, PASSKEY_SET),
+            || transaction.client_id().is_none() && says(context.request, PASSWORD_SET),
+        passkey_is_set: transaction.client_id().is_none() && says(context.request, PASSKEY_SET),
         username: match &note {
             Some(note) if drawn.username.is_empty() => &note.username,
             _ => drawn.username,
@@ -371,11 +378,11 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
         }),
     };
     let form = PageForm {
-        action: &turn.action(PAGE),
-        token: &forms::issue(app, Form::Login, &visit.sealed, &browser.value),
+        action: &context.action(PAGE),
+        token: &forms::issue(app, Form::Login, &transaction.sealed, &browser.value),
     };
-    let purpose = turn.purpose();
-    let is_expired = says(turn.request, EXPIRED);
+    let purpose = context.purpose();
+    let is_expired = says(context.request, EXPIRED);
     let problem = drawn
         .problem
         .or(is_expired.then_some(LoginProblem::PageExpired));
@@ -384,21 +391,21 @@ pub fn draw(turn: Turn<'_>, drawn: Drawn<'_>) -> Response {
 }
 
 /// The account chooser.
-pub fn choose_account(turn: InSession<'_>) -> Response {
-    offer(turn, 200, false)
+pub fn choose_account(context: InSession<'_>) -> Response {
+    offer(context, 200, false)
 }
 
 /// Tells a person that the application is not open to them; others may use it from here.
-pub fn not_open(turn: InSession<'_>) -> Response {
-    answers::noted(offer(turn, 403, false), Reason::NotOpenToUser)
+pub fn not_open(context: InSession<'_>) -> Response {
+    answers::noted(offer(context, 403, false), Reason::NotOpenToUser)
 }
 
 /// Offers the present account, unless the application is closed to it.
-fn offer(turn: InSession<'_>, status: u16, drawn_again: bool) -> Response {
-    let page = turn.with_form(PAGE, Form::SelectAccount, |form| {
-        let account = turn.present.account();
+fn offer(context: InSession<'_>, status: u16, drawn_again: bool) -> Response {
+    let page = context.with_form(PAGE, Form::SelectAccount, |form| {
+        let account = context.current_session.account();
         let is_open = status == 200;
-        pages::login::chooser_page(form, turn.purpose(), account, is_open, drawn_again)
+        pages::login::chooser_page(form, context.purpose(), account, is_open, drawn_again)
     });
     answers::scripted_page(status, page)
 }

@@ -9,9 +9,9 @@ use super::{cookies, static_files};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::logout::end_session::SignOut;
-use crate::endpoints::present_session::PresentSession;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::frame::PageForm;
@@ -22,24 +22,28 @@ use gatepost_protocol::words::reason::Reason;
 /// browser.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     let sign_out = SignOut::reopen(app, request)?;
-    let present = PresentSession::find(app, request)?;
-    match (request.method, &present, sign_out.next(present.as_ref())) {
-        (Method::Post, Some(present), _) => take(&sign_out, present),
-        (_, Some(present), SignOutStep::Ask) => Ok(draw(&sign_out, present, false)),
+    let current_session = CurrentSession::find(app, request)?;
+    match (
+        request.method,
+        &current_session,
+        sign_out.next(current_session.as_ref()),
+    ) {
+        (Method::Post, Some(current_session), _) => take(&sign_out, current_session),
+        (_, Some(current_session), SignOutStep::Ask) => Ok(draw(&sign_out, current_session, false)),
         (Method::Head, _, _) => Ok(answers::nothing_to_show()),
-        (_, present, _) => sign_out.finish(present.as_ref()),
+        (_, current_session, _) => sign_out.finish(current_session.as_ref()),
     }
 }
 
-fn take(sign_out: &SignOut<'_>, present: &PresentSession) -> Result<Response, Failure> {
+fn take(sign_out: &SignOut<'_>, current_session: &CurrentSession) -> Result<Response, Failure> {
     let SignOut { app, request, .. } = *sign_out;
     let form = forms::read_post(app, request)?;
-    let browser = Some(&present.handle.random);
+    let browser = Some(&current_session.handle.random);
     if !forms::matches(app, Form::Logout, &sign_out.sealed, browser, &form) {
-        return Ok(draw(sign_out, present, true));
+        return Ok(draw(sign_out, current_session, true));
     }
     match form.single("decision")? {
-        Some("sign_out") => sign_out.finish(Some(present)),
+        Some("sign_out") => sign_out.finish(Some(current_session)),
         Some("stay") => {
             let home = format!("{}/", app.config.base_url.path());
             let presentation = Presentation::of(app, request);
@@ -51,9 +55,14 @@ fn take(sign_out: &SignOut<'_>, present: &PresentSession) -> Result<Response, Fa
     }
 }
 
-fn draw(sign_out: &SignOut<'_>, present: &PresentSession, drawn_again: bool) -> Response {
+fn draw(sign_out: &SignOut<'_>, current_session: &CurrentSession, drawn_again: bool) -> Response {
     let SignOut { app, request, .. } = *sign_out;
-    let token = forms::issue(app, Form::Logout, &sign_out.sealed, &present.handle.random);
+    let token = forms::issue(
+        app,
+        Form::Logout,
+        &sign_out.sealed,
+        &current_session.handle.random,
+    );
     let presentation = Presentation::of(app, request);
     let action = presentation.in_its_language(sign_out.page());
     let chrome = presentation.chrome(sign_out.ui_locales());
@@ -64,7 +73,7 @@ fn draw(sign_out: &SignOut<'_>, present: &PresentSession, drawn_again: bool) -> 
     let page = pages::logout::page(
         chrome,
         form,
-        present.account(),
+        current_session.account(),
         sign_out.client(),
         drawn_again,
     );

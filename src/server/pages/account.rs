@@ -51,7 +51,7 @@ pub struct Holdings<'a> {
     /// Whether only a sign-in by a passkey of theirs can change their factors.
     pub needs_passkey: bool,
     /// The session of this browser.
-    pub present: &'a Session,
+    pub current_session: &'a Session,
     pub sessions: &'a [Session],
     pub applications: &'a [(Arc<RegisteredClient>, Allowance)],
     /// Each with what it is called in its form.
@@ -181,7 +181,7 @@ pub fn page(
         account,
         has_password,
         has_own_way_in,
-        present,
+        current_session,
         ..
     } = *holdings;
     let problem = if let Some(Outcome::Problem(problem)) = outcome {
@@ -193,12 +193,12 @@ pub fn page(
     let sign_ins = SignIns {
         catalogue,
         has_password,
-        present,
+        current_session,
         sessions: holdings.sessions,
     };
     let card = html! {
         p .lead { (about_account(texts.signed_in_as, account)) }
-        (tenant_notice(texts, catalogue, present.tenant.as_ref()))
+        (tenant_notice(texts, catalogue, current_session.tenant.as_ref()))
         p { a href=(sign_out) { (texts.sign_out) } }
         @if let Some(outcome) = outcome { (said(texts, outcome)) }
         div .columns {

@@ -15,7 +15,7 @@ pub struct SignIns<'a> {
     pub catalogue: &'a Catalogue,
     pub has_password: bool,
     /// The session of this browser.
-    pub present: &'a Session,
+    pub current_session: &'a Session,
     pub sessions: &'a [Session],
 }
 
@@ -36,14 +36,14 @@ impl SignIns<'_> {
                     @for (index, session) in self.sessions.iter().enumerate() {
                         @let id = format!("session-{index}");
                         li {
-                            @if session.sid != self.present.sid {
+                            @if session.sid != self.current_session.sid {
                                 (form.of(&ending(texts, session, &id)))
                             }
                             (self.one(texts, session, &id))
                         }
                     }
                 }
-                @if self.sessions.iter().any(|session| session.sid != self.present.sid) {
+                @if self.sessions.iter().any(|session| session.sid != self.current_session.sid) {
                     (form.of(&button("end_others", texts.end_other_sessions)))
                 }
             }
@@ -57,7 +57,7 @@ impl SignIns<'_> {
             details {
                 summary id=(id) {
                     bdi { (browser(texts, session.user_agent.as_deref())) }
-                    @if session.sid == self.present.sid {
+                    @if session.sid == self.current_session.sid {
                         " " span .badge { (texts.this_browser) }
                     }
                     br;

@@ -432,7 +432,7 @@ fn account_page(
         factors: &factors,
         has_passkeys: true,
         needs_passkey: false,
-        present: &sessions[0],
+        current_session: &sessions[0],
         sessions: &sessions,
         applications: &[(Arc::new(registered), allowance)],
         identities: &identities,

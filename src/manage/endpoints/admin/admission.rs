@@ -4,26 +4,26 @@ use super::{Administrator, not_found, way_back};
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::endpoints::present_session::PresentSession;
-use gatepost_server::endpoints::visit::own_page;
+use gatepost_server::endpoints::current_session::CurrentSession;
+use gatepost_server::endpoints::transaction::own_page;
 use gatepost_server::http::{Request, Response};
 
 /// Answers below `/admin/`. `page` is what follows that.
 pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Failure> {
     let administration = app.config.administration.as_ref().ok_or_else(not_found)?;
-    let present = PresentSession::find(app, request)?;
-    let reach = match &present {
-        Some(present) => app.reach_of(administration, &present.user),
+    let current_session = CurrentSession::find(app, request)?;
+    let reach = match &current_session {
+        Some(current_session) => app.reach_of(administration, &current_session.user),
         None => Vec::new(),
     };
     let reach: Vec<&str> = reach.iter().map(String::as_str).collect();
-    if present.is_some() && reach.is_empty() {
+    if current_session.is_some() && reach.is_empty() {
         return Err(not_found());
     }
     let purpose = purpose(request, page)?;
-    own_page::to_signed_in(app, request, present.as_ref(), purpose, |turn| {
+    own_page::to_signed_in(app, request, current_session.as_ref(), purpose, |context| {
         answer(&Administrator {
-            turn,
+            context,
             administration,
             reach: &reach,
             page,

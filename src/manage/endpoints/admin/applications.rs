@@ -18,7 +18,7 @@ const MOST: usize = 100;
 
 impl Administrator<'_> {
     pub(super) fn list_applications(&self) -> Result<Response, Failure> {
-        let app = self.turn.app;
+        let app = self.context.app;
         let query = self.query()?;
         let after = query.bounded("after", parameters::CLIENT_ID)?;
         let reach = self.reach;
@@ -40,7 +40,7 @@ impl Administrator<'_> {
 
     /// `name` is the client's, as it stands in the path.
     pub(super) fn show_application(&self, name: &str) -> Result<Response, Failure> {
-        let app = self.turn.app;
+        let app = self.context.app;
         let name = percent_decode_str(name).decode_utf8();
         let client_id = ClientId::new(name.map_err(|_| not_found())?.as_ref());
         // The database is not asked about made-up names.

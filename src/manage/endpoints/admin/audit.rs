@@ -16,7 +16,7 @@ const MOST: usize = 200;
 
 impl Administrator<'_> {
     pub(super) fn show_audit_log(&self) -> Result<Response, Failure> {
-        let app = self.turn.app;
+        let app = self.context.app;
         let query = self.query()?;
         let now = app.now();
         let today = &timestamp::format_day(now.day());

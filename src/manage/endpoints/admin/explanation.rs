@@ -10,17 +10,17 @@ use gatepost_server::http::{Method, Response};
 
 impl Administrator<'_> {
     pub(super) fn explain_refusal(&self) -> Result<Response, Failure> {
-        let turn = self.turn;
-        let is_post = turn.request.method == Method::Post;
+        let context = self.context;
+        let is_post = context.request.method == Method::Post;
         let sent = if is_post {
-            forms::read_post(turn.app, turn.request)?
+            forms::read_post(context.app, context.request)?
         } else {
             self.query()?.clone()
         };
         let drawn_again = is_post && !self.matches(&sent);
         let what = sent.single("what")?.filter(|_| !drawn_again);
         let explained = match what {
-            Some(what) => Some(explain(turn.app, what, self.reach)?),
+            Some(what) => Some(explain(context.app, what, self.reach)?),
             None => None,
         };
         Ok(

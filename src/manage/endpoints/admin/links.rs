@@ -35,7 +35,7 @@ impl Administrator<'_> {
         if !user.enabled || user.username.is_none() {
             return LinkWay::None;
         }
-        if self.turn.app.letters.from().is_none() {
+        if self.context.app.letters.from().is_none() {
             return LinkWay::Shown;
         }
         let is_of_invitation = person.is_new() && !user.claims.contains_key("email_verified");
@@ -65,13 +65,13 @@ impl Administrator<'_> {
 
     /// Leaves the letter to the lane. Where there were too many, the administrator is told to wait.
     fn send_link(&self, person: &Person, to: &MailAddress) -> Result<(), Failure> {
-        let turn = self.turn;
-        let language = turn.chrome().texts.language;
+        let context = self.context;
+        let language = context.chrome().texts.language;
         let origin = LinkOrigin::ByAdministrator(self.sub().clone());
-        let letter = letters::of_link(turn.app, &person.found, to, language, origin);
-        let asked = notices::asked_by(&turn.presentation());
+        let letter = letters::of_link(context.app, &person.found, to, language, origin);
+        let asked = notices::asked_by(&context.presentation());
         let sub = &person.found.user.sub;
-        if letters::write_about(turn.app, &asked, b"links", sub, letter)? {
+        if letters::write_about(context.app, &asked, b"links", sub, letter)? {
             return Ok(());
         }
         Err(Failure::Throttled {
@@ -81,7 +81,7 @@ impl Administrator<'_> {
     }
 
     fn link_to_show(&self, person: &Person) -> String {
-        let app = self.turn.app;
+        let app = self.context.app;
         let origin = LinkOrigin::ByAdministrator(self.sub().clone());
         to_pass_on(
             app,

@@ -15,7 +15,7 @@ use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::forms;
-use gatepost_server::endpoints::visit::InSession;
+use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::{Method, Response};
 use gatepost_server::keys::random;
 use gatepost_server::pages::account::AccountProblem;
@@ -42,7 +42,7 @@ impl Administrator<'_> {
 
     /// `/admin/invite`: a new person, and the link by which they choose their password.
     pub(super) fn invite(&self) -> Result<Response, Failure> {
-        match self.turn.request.method {
+        match self.context.request.method {
             Method::Post => self.take_invitation(),
             _ => {
                 let undone = JoinProblem::Other(AccountProblem::SessionChanged);
@@ -53,9 +53,11 @@ impl Administrator<'_> {
     }
 
     fn draw_invitation(&self, typed: Invited<'_>, problem: Option<JoinProblem>) -> Response {
-        let InSession { app, visit, .. } = self.turn;
+        let InSession {
+            app, transaction, ..
+        } = self.context;
         let invitation = Invitation {
-            catalogue: &visit.snapshot.catalogue,
+            catalogue: &transaction.snapshot.catalogue,
             tenants: self.reach,
             given_roles: &self.administration.given_roles,
             by_letter: app.letters.from().is_some(),
@@ -66,7 +68,7 @@ impl Administrator<'_> {
     }
 
     fn take_invitation(&self) -> Result<Response, Failure> {
-        let InSession { app, request, .. } = self.turn;
+        let InSession { app, request, .. } = self.context;
         let form = forms::read_post(app, request)?;
         let username = tidy(form.single("username")?, 256);
         let name = tidy(form.single("name")?, 200);

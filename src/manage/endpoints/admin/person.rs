@@ -23,7 +23,7 @@ use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::forms;
 use gatepost_server::endpoints::login::password::count_wrong;
 use gatepost_server::endpoints::notices;
-use gatepost_server::endpoints::visit::InSession;
+use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::{Method, Response};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users::UserRow;
@@ -46,7 +46,7 @@ impl Administrator<'_> {
         let subject = decoded.filter(|id| !id.contains('\0'));
         let subject = Subject::new(subject.ok_or_else(not_found)?);
         let person = &self.found_person(&subject)?;
-        let InSession { app, request, .. } = self.turn;
+        let InSession { app, request, .. } = self.context;
         if request.method != Method::Post {
             let undone = PersonOutcome::Problem(PersonProblem::SessionChanged);
             let outcome = self.left_undone()?.then_some(undone);
@@ -83,19 +83,19 @@ impl Administrator<'_> {
         let InSession {
             app,
             request,
-            visit,
-            present,
+            transaction,
+            current_session,
             ..
-        } = self.turn;
+        } = self.context;
         let sub = &person.found.user.sub;
         let factors = authenticators::list(&app.store, sub, true)?;
         let sessions = sessions::list_of_user(&app.store, sub, MOST_SESSIONS)?;
         let view = PersonView {
             person,
-            catalogue: &visit.snapshot.catalogue,
+            catalogue: &transaction.snapshot.catalogue,
             factors: &factors,
             sessions: &sessions,
-            present: &present.row,
+            current_session: &current_session.row,
             wrong_tries: count_wrong(app, &person.found, request.source)?,
             may_change: self.may_change(person),
             takes_link: !matches!(self.link_way(person), LinkWay::None),
@@ -247,10 +247,10 @@ impl Deed<'_> {
 
     /// Tells the person at the address that they had.
     fn notify(&self, change: AccountChange) {
-        let turn = self.administrator.turn;
+        let context = self.administrator.context;
         notices::send(
-            turn.app,
-            &turn.presentation(),
+            context.app,
+            &context.presentation(),
             &self.person.found.user,
             change,
         );

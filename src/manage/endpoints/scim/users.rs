@@ -348,10 +348,10 @@ impl ScimRequest<'_> {
         if let Some(rule) = flaw.map(PasswordFlaw::rule) {
             return Err(ScimError::invalid_value(format!("password: {rule}")).into());
         }
-        let turn = self
+        let hashing = self
             .app
             .take_hashing_turn(self.request, Some(&self.client_id), None)?;
-        Ok(Some(turn.hash(&SecretText::new(password))?))
+        Ok(Some(hashing.hash(&SecretText::new(password))?))
     }
 
     fn event<'a>(&'a self, name: &'a str, subject: &'a Subject, detail: Value) -> AuditEvent<'a> {

@@ -29,7 +29,7 @@ pub struct PersonView<'a> {
     pub factors: &'a [Authenticator],
     pub sessions: &'a [Session],
     /// The session of the administrator.
-    pub present: &'a Session,
+    pub current_session: &'a Session,
     pub wrong_tries: i64,
     /// Whether the administrator may act on them.
     pub may_change: bool,
@@ -256,7 +256,7 @@ fn sign_ins(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
     let drawn = SignIns {
         catalogue: view.catalogue,
         has_password: view.person.found.user.password_hash.is_some(),
-        present: view.present,
+        current_session: view.current_session,
         sessions: view.sessions,
     };
     html! {

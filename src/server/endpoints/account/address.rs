@@ -5,7 +5,7 @@ use super::Change;
 use crate::app::failure::Failure;
 use crate::app::letters::Errand;
 use crate::endpoints::notices;
-use crate::endpoints::visit::{InSession, unknown_action};
+use crate::endpoints::transaction::{InSession, unknown_action};
 use crate::http::Response;
 use crate::pages::account::{AccountProblem, Outcome};
 use gatepost_protocol::login::mail_link::{
@@ -19,33 +19,37 @@ pub const PAGE: &str = "/account/address";
 
 /// Sends a letter to the address that they typed.
 pub(super) fn ask_for(change: Change<'_>) -> Result<Response, Failure> {
-    if change.turn.app.letters.from().is_none() {
+    if change.context.app.letters.from().is_none() {
         return Err(unknown_action());
     }
-    if !super::factors::may_change(change.turn) {
+    if !super::factors::may_change(change.context) {
         return change.sign_in_anew();
     }
     let typed = change.form.single("new_address")?.unwrap_or_default();
     let Ok(to) = MailAddress::parse(typed.trim()) else {
         return change.problem(AccountProblem::AddressUnfit);
     };
-    send_letter(change.turn, &to);
+    send_letter(change.context, &to);
     change.answer(Outcome::AddressLetterSent(to.as_str()))
 }
 
-fn send_letter(turn: InSession<'_>, to: &MailAddress) {
-    let InSession { app, present, .. } = turn;
-    let user = &present.user;
+fn send_letter(context: InSession<'_>, to: &MailAddress) {
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
+    let user = &current_session.user;
     let link = AddressLink {
-        user: user.of_link(present.row.epochs.installation),
+        user: user.of_link(current_session.row.epochs.installation),
         old_hash: address_hash(&user.claims),
         new: to.as_str().to_owned(),
-        sid: present.row.sid.clone(),
+        sid: current_session.row.sid.clone(),
         asked_at: app.now(),
         expires_at: app.now().plus(ADDRESS_LIFETIME),
     };
     let sealed = app.vault.mail_links.seal_text(ADDRESS_PREFIX, &link);
-    let asked = notices::asked_by(&turn.presentation());
+    let asked = notices::asked_by(&context.presentation());
     let errand = Errand::NewAddress {
         sub: user.sub.clone(),
         to: to.clone(),

@@ -7,13 +7,13 @@ use crate::app::App;
 use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{
     self, Added, RecoveryCodes, event, has_any, has_shown_one, needs_passkey,
 };
 use crate::endpoints::notices;
-use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::InSession;
+use crate::endpoints::transaction::InSession;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::account::{AccountProblem, Outcome};
@@ -26,8 +26,12 @@ use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::authenticators::{self, KeptSession, NewFactors};
 
 /// Whether they may change their factors: soon after a sign-in with a factor, if they have one.
-pub(super) fn may_change(turn: InSession<'_>) -> bool {
-    has_shown_one(turn.present) && turn.present.row.may_change_ways_in(true, turn.app.now())
+pub(super) fn may_change(context: InSession<'_>) -> bool {
+    has_shown_one(context.current_session)
+        && context
+            .current_session
+            .row
+            .may_change_ways_in(true, context.app.now())
 }
 
 /// Says that their passkey must be shown first.
@@ -35,34 +39,34 @@ pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response, Fai
     change.refuse(AccountProblem::PasskeyNeeded, Reason::PasskeyNeeded)
 }
 
-fn recovery_page(turn: InSession<'_>, codes: &[String]) -> Response {
-    let page = with_form(turn, |form| {
-        pages::second_factor::recovery_page(turn.chrome(), Ok(form), codes)
+fn recovery_page(context: InSession<'_>, codes: &[String]) -> Response {
+    let page = with_form(context, |form| {
+        pages::second_factor::recovery_page(context.chrome(), Ok(form), codes)
     });
     answers::form_page(200, page)
 }
 
 /// Shows what an app needs, or takes its code.
 pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { turn, form } = change;
+    let Change { context, form } = change;
     let before = form.single("app")?;
     // Codes open nothing beside a passkey, for who has no password.
-    let has_password = turn.present.user.password_hash.is_some();
-    if !turn.present.may_add_factors(turn.app) || !has_password {
+    let has_password = context.current_session.user.password_hash.is_some();
+    if !context.current_session.may_add_factors(context.app) || !has_password {
         return refuse_factor(change);
     }
-    if before.is_none() && !may_change(turn) {
+    if before.is_none() && !may_change(context) {
         return change.sign_in_anew();
     }
     let added = match before {
-        Some(_) => Some(new_factor::add_app(turn, form)?),
+        Some(_) => Some(new_factor::add_app(context, form)?),
         None => None,
     };
     match added {
         Some(Added::Problem(FactorProblem::Impossible)) => refuse_factor(change),
         added => after(change, added, |problem| {
-            Ok(with_form(turn, |form| {
-                new_factor::app_page(turn, form, before, false, problem)
+            Ok(with_form(context, |form| {
+                new_factor::app_page(context, form, before, false, problem)
             }))
         }),
     }
@@ -70,21 +74,21 @@ pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
 
 /// Shows what makes a passkey, or takes it.
 pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { turn, form } = change;
-    if !turn.present.may_add_factors(turn.app) {
+    let Change { context, form } = change;
+    if !context.current_session.may_add_factors(context.app) {
         return refuse_factor(change);
     }
-    if !may_change(turn) {
+    if !may_change(context) {
         return change.sign_in_anew();
     }
-    let tie = tie("", &turn.present.handle.random);
+    let tie = tie("", &context.current_session.handle.random);
     let added = match form.single("attestation_object")? {
-        Some(_) => Some(new_factor::add_passkey(turn, tie, form)?),
+        Some(_) => Some(new_factor::add_passkey(context, tie, form)?),
         None => None,
     };
     after(change, added, |problem| {
-        with_form(turn, |form| {
-            new_factor::passkey_page(turn, form, tie, false, problem)
+        with_form(context, |form| {
+            new_factor::passkey_page(context, form, tie, false, problem)
         })
     })
 }
@@ -102,103 +106,121 @@ fn after(
     match added {
         None => page(None),
         Some(Added::Problem(problem)) => page(Some(problem)),
-        Some(Added::Another) => draw_again(change.turn, Outcome::FactorAdded),
+        Some(Added::Another) => draw_again(change.context, Outcome::FactorAdded),
         Some(Added::First {
             handle,
             recovery_codes,
         }) => {
-            let kept = PresentSession {
+            let kept = CurrentSession {
                 handle,
-                ..change.turn.present.clone()
+                ..change.context.current_session.clone()
             };
-            let page = recovery_page(change.turn.within(&kept), &recovery_codes);
-            Ok(kept.carried_by(change.turn.app, page))
+            let page = recovery_page(change.context.within(&kept), &recovery_codes);
+            Ok(kept.carried_by(change.context.app, page))
         }
     }
 }
 
 /// The token of the form that makes recovery codes anew, for the factors that this session's user
 /// has.
-pub(super) fn recovery_codes_token(app: &App, present: &PresentSession) -> String {
-    let factors = present.user.factors.to_string();
-    forms::issue(app, Form::RecoveryCodes, &factors, &present.handle.random)
+pub(super) fn recovery_codes_token(app: &App, current_session: &CurrentSession) -> String {
+    let factors = current_session.user.factors.to_string();
+    forms::issue(
+        app,
+        Form::RecoveryCodes,
+        &factors,
+        &current_session.handle.random,
+    )
 }
 
 /// Makes recovery codes anew, while the factors are those that the form was drawn with. Of two
 /// posts at once one makes codes, and the other shows none: a second set would make the first
 /// worthless, and the person may have kept either.
 pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {
-    let Change { turn, form } = change;
-    let InSession { app, present, .. } = turn;
+    let Change { context, form } = change;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
     // The page has no such form for them.
-    if present.user.password_hash.is_none() {
+    if current_session.user.password_hash.is_none() {
         return refuse_factor(change);
     }
-    if needs_passkey(present) {
+    if needs_passkey(current_session) {
         return refuse_without_passkey(change);
     }
-    let drawn_with = present.user.factors.to_string();
-    let browser = Some(&present.handle.random);
+    let drawn_with = current_session.user.factors.to_string();
+    let browser = Some(&current_session.handle.random);
     if !forms::matches(app, Form::RecoveryCodes, &drawn_with, browser, form) {
-        return factors_changed(turn);
+        return factors_changed(context);
     }
-    if !may_change(turn) {
+    if !may_change(context) {
         return change.sign_in_anew();
     }
-    let codes = RecoveryCodes::new(app, &present.user.sub);
-    if !add(turn, &codes)? {
-        return factors_changed(turn);
+    let codes = RecoveryCodes::new(app, &current_session.user.sub);
+    if !add(context, &codes)? {
+        return factors_changed(context);
     }
     notices::send(
         app,
-        &turn.presentation(),
-        &present.user,
+        &context.presentation(),
+        &current_session.user,
         AccountChange::FactorAdded,
     );
-    Ok(recovery_page(turn, &codes.texts))
+    Ok(recovery_page(context, &codes.texts))
 }
 
-fn factors_changed(turn: InSession<'_>) -> Result<Response, Failure> {
-    let response = draw_again(turn, Outcome::Problem(AccountProblem::FactorsChanged))?;
+fn factors_changed(context: InSession<'_>) -> Result<Response, Failure> {
+    let response = draw_again(context, Outcome::Problem(AccountProblem::FactorsChanged))?;
     Ok(answers::noted(response, Reason::FactorImpossible))
 }
 
 /// `false` where the factors are not as they were.
-fn add(turn: InSession<'_>, codes: &RecoveryCodes) -> Result<bool, Failure> {
-    let InSession { app, present, .. } = turn;
+fn add(context: InSession<'_>, codes: &RecoveryCodes) -> Result<bool, Failure> {
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
     let event = AuditEvent {
         detail: json!({"by": "user", "factor": FactorKind::RecoveryCode.as_str()}),
-        ..event("factor_added", turn)
+        ..event("factor_added", context)
     };
     let kept = KeptSession {
-        session: &present.row,
+        session: &current_session.row,
         handle_hash: None,
     };
     let new = NewFactors {
         factors: &codes.rows,
-        strongest: present.user.strongest_acr,
+        strongest: current_session.user.strongest_acr,
         user_handle: None,
         replaces_all: false,
     };
-    let user = &present.user;
-    Ok(has_any(present) && authenticators::add(&app.store, user, &new, Some(kept), None, &event)?)
+    let user = &current_session.user;
+    Ok(has_any(current_session)
+        && authenticators::add(&app.store, user, &new, Some(kept), None, &event)?)
 }
 
 /// Removes a factor, and ends everything else of this person.
 pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = change.turn;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = change.context;
     let name = change.parameter("factor", parameters::HANDLE)?;
-    if !may_change(change.turn) {
+    if !may_change(change.context) {
         return change.sign_in_anew();
     }
-    let mut others = authenticators::list(&app.store, &present.user.sub, false)?;
+    let mut others = authenticators::list(&app.store, &current_session.user.sub, false)?;
     let named = others.iter().position(|one| factor_name(one) == name);
     let Some(factor) = named.map(|at| others.remove(at)) else {
         app.store.confirm()?;
         return change.refuse(AccountProblem::NothingThere, Reason::FactorImpossible);
     };
     let left = authenticators::strongest(&others);
-    if present.user.password_hash.is_none() && left < Strength::PhishingResistant {
+    if current_session.user.password_hash.is_none() && left < Strength::PhishingResistant {
         return change.refuse(AccountProblem::LastPasskey, Reason::LastFactor);
     }
     if left < app.config.client_defaults.minimum_acr {
@@ -206,15 +228,15 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     }
     let event = AuditEvent {
         detail: json!({"by": "user", "factor": factor.kind.as_str()}),
-        ..event("factor_removed", change.turn)
+        ..event("factor_removed", change.context)
     };
-    let user = &present.user;
-    let session = Some(&present.row);
+    let user = &current_session.user;
+    let session = Some(&current_session.row);
     if !authenticators::remove(&app.store, user, Some(&factor), left, session, &event)? {
         app.store.confirm()?;
         return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
     }
-    let presentation = change.turn.presentation();
+    let presentation = change.context.presentation();
     notices::send(app, &presentation, user, AccountChange::FactorRemoved);
-    draw_again(change.turn, Outcome::FactorRemoved)
+    draw_again(change.context, Outcome::FactorRemoved)
 }

@@ -11,12 +11,12 @@ use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::notices;
-use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::transaction::{self, AuthorizationTransaction, InSession, RequestContext};
 use crate::endpoints::upstream::callback::{Back, Identified, over};
 use crate::endpoints::upstream::departure::{UpstreamPurpose, depart};
-use crate::endpoints::visit::{self, InSession, Turn, Visit};
 use crate::http::Response;
 use crate::pages;
 use crate::pages::account::{AccountProblem, OfferedLink, Outcome, provider_name};
@@ -38,9 +38,12 @@ use gatepost_store::users;
 
 /// What the page says to a user who was sent to sign in anew: that they did, or that the sign-in
 /// was not new. A provider may date it back.
-pub(super) fn signed_in_anew(turn: InSession<'_>, query: &Parameters) -> Option<Outcome<'static>> {
+pub(super) fn signed_in_anew(
+    context: InSession<'_>,
+    query: &Parameters,
+) -> Option<Outcome<'static>> {
     let was_sent = query.all("signed_in").any(|value| value == "anew");
-    let outcome = if may_begin(turn) {
+    let outcome = if may_begin(context) {
         Outcome::SignedInAnew
     } else {
         Outcome::Problem(AccountProblem::SignInTooOld)
@@ -48,38 +51,41 @@ pub(super) fn signed_in_anew(turn: InSession<'_>, query: &Parameters) -> Option<
     was_sent.then_some(outcome)
 }
 
-fn may_begin(turn: InSession<'_>) -> bool {
-    let present = turn.present;
-    let has_own_way_in = present.user.has_own_way_in();
-    present
+fn may_begin(context: InSession<'_>) -> bool {
+    let current_session = context.current_session;
+    let has_own_way_in = current_session.user.has_own_way_in();
+    current_session
         .row
-        .may_change_ways_in(has_own_way_in, turn.app.now())
+        .may_change_ways_in(has_own_way_in, context.app.now())
 }
 
 /// A person's identities elsewhere with which they can sign in.
 pub(super) fn identities(
     app: &App,
     snapshot: &Snapshot,
-    present: &PresentSession,
+    current_session: &CurrentSession,
 ) -> Result<Vec<LinkedIdentity>, Failure> {
-    let mut own = linked_identities::of_user(&app.store, &present.user.sub)?;
+    let mut own = linked_identities::of_user(&app.store, &current_session.user.sub)?;
     own.retain(|identity| {
         identity.provider.is_some() || provider_of(&snapshot.catalogue, &identity.issuer).is_some()
     });
     Ok(own)
 }
 
-fn place<'a>(snapshot: &'a Snapshot, present: &'a PresentSession) -> SignInPlace<'a> {
+fn place<'a>(snapshot: &'a Snapshot, current_session: &'a CurrentSession) -> SignInPlace<'a> {
     SignInPlace {
         client: None,
-        tenant: present.user.tenant.as_ref(),
+        tenant: current_session.user.tenant.as_ref(),
         catalogue: &snapshot.catalogue,
     }
 }
 
 /// Where this person may link an account, in the order shown.
-fn offered<'a>(snapshot: &'a Snapshot, present: &PresentSession) -> Vec<&'a IdentityProvider> {
-    let choices = Choices::of(&place(snapshot, present), None);
+fn offered<'a>(
+    snapshot: &'a Snapshot,
+    current_session: &CurrentSession,
+) -> Vec<&'a IdentityProvider> {
+    let choices = Choices::of(&place(snapshot, current_session), None);
     choices
         .providers
         .iter()
@@ -88,17 +94,21 @@ fn offered<'a>(snapshot: &'a Snapshot, present: &PresentSession) -> Vec<&'a Iden
 }
 
 /// Whether this person may link an account at that provider.
-fn may_link(snapshot: &Snapshot, present: &PresentSession, provider: &IdentityProvider) -> bool {
-    Choices::of(&place(snapshot, present), None).offers(&provider.name)
+fn may_link(
+    snapshot: &Snapshot,
+    current_session: &CurrentSession,
+    provider: &IdentityProvider,
+) -> bool {
+    Choices::of(&place(snapshot, current_session), None).offers(&provider.name)
 }
 
 /// Where they could link an account: one at each provider.
 pub(super) fn linkable<'a>(
     snapshot: &'a Snapshot,
-    present: &PresentSession,
+    current_session: &CurrentSession,
     own: &[LinkedIdentity],
 ) -> Vec<&'a IdentityProvider> {
-    let mut providers = offered(snapshot, present);
+    let mut providers = offered(snapshot, current_session);
     providers.retain(|provider| own.iter().all(|one| one.issuer != provider.authority()));
     providers
 }
@@ -108,36 +118,36 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
     let InSession {
         app,
         request,
-        present,
+        current_session,
         ..
-    } = change.turn;
+    } = change.context;
     let name = change.parameter("provider", parameters::OTHER)?;
     let snapshot = app.registry.snapshot();
-    let own = identities(app, &snapshot, present)?;
-    let linkable = linkable(&snapshot, present, &own);
+    let own = identities(app, &snapshot, current_session)?;
+    let linkable = linkable(&snapshot, current_session, &own);
     if !linkable.iter().any(|provider| provider.name == name) {
         return change.refuse(AccountProblem::ProviderUnavailable, Reason::LinkImpossible);
     }
-    if !may_begin(change.turn) {
+    if !may_begin(change.context) {
         return change.sign_in_anew();
     }
-    match depart(app, request, UpstreamPurpose::Link(present), name)? {
+    match depart(app, request, UpstreamPurpose::Link(current_session), name)? {
         Ok(response) => Ok(response),
-        Err(problem) => not_arrived(change.turn, name, &problem),
+        Err(problem) => not_arrived(change.context, name, &problem),
     }
 }
 
 /// The account page, when linking failed upstream or did not get there.
 fn not_arrived(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     provider: &str,
     problem: &UpstreamProblem,
 ) -> Result<Response, Failure> {
     let reason = problem.reason();
     let concerned = Concerned::Provider(provider);
-    turn.app.note_failure(
+    context.app.note_failure(
         "identity_link_failed",
-        turn.request,
+        context.request,
         None,
         concerned,
         reason,
@@ -153,7 +163,7 @@ fn not_arrived(
             AccountProblem::ProviderUnusable
         }
     };
-    let mut response = draw(turn, 200, Some(Outcome::Problem(sentence)))?;
+    let mut response = draw(context, 200, Some(Outcome::Problem(sentence)))?;
     response.note.reason = Some(reason);
     response.note.detail = Some(problem.detail(provider));
     Ok(response)
@@ -164,77 +174,82 @@ fn not_arrived(
 pub fn come_back(back: &Back<'_>, sid: &Sid) -> Result<Response, Failure> {
     let Back { app, request, .. } = *back;
     app.require_fresh_registry()?;
-    let present = PresentSession::find(app, request)?.filter(|present| present.row.sid == *sid);
-    let Some(present) = present else {
+    let current_session = CurrentSession::find(app, request)?
+        .filter(|current_session| current_session.row.sid == *sid);
+    let Some(current_session) = current_session else {
         return Ok(over(app, request, Reason::LinkSessionOver));
     };
-    let identified = back.identify(|provider| may_link(&back.snapshot, &present, provider));
-    let visit = Visit::to_account(app)?;
-    let turn = Turn {
+    let identified = back.identify(|provider| may_link(&back.snapshot, &current_session, provider));
+    let transaction = AuthorizationTransaction::to_account(app)?;
+    let context = RequestContext {
         app,
         request,
-        visit: &visit,
-        present: &present,
+        transaction: &transaction,
+        current_session: &current_session,
         someone_else: false,
     };
     match identified {
-        Ok(Identified { provider, identity }) => ask(turn, provider, &identity),
-        Err(problem) => not_arrived(turn, &back.trip.provider, &problem),
+        Ok(Identified { provider, identity }) => ask(context, provider, &identity),
+        Err(problem) => not_arrived(context, &back.trip.provider, &problem),
     }
 }
 
 /// Shows who they are there, and asks.
 fn ask(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     provider: &IdentityProvider,
     identity: &UpstreamIdentity,
 ) -> Result<Response, Failure> {
-    let app = turn.app;
+    let app = context.app;
     let subject = &identity.facts.subject;
     let owner = linked_identities::find_user(&app.store, provider.authority(), subject, None)?;
     match owner.map(|owner| owner.found.user.sub) {
-        Some(sub) if sub == turn.present.user.sub => {
+        Some(sub) if sub == context.current_session.user.sub => {
             let name = &provider.display_name;
-            draw(turn, 200, Some(Outcome::IdentityLinkedAlready(name)))
+            draw(context, 200, Some(Outcome::IdentityLinkedAlready(name)))
         }
         Some(_) => {
             let reason = Reason::IdentityLinkedElsewhere;
             app.note_failure(
                 "identity_link_refused",
-                turn.request,
+                context.request,
                 None,
                 Concerned::Provider(&provider.name),
                 reason,
             );
             let problem = Outcome::Problem(AccountProblem::LinkedElsewhere);
-            Ok(answers::noted(draw(turn, 200, Some(problem))?, reason))
+            Ok(answers::noted(draw(context, 200, Some(problem))?, reason))
         }
-        None => Ok(draw_question(turn, provider, identity)),
+        None => Ok(draw_question(context, provider, identity)),
     }
 }
 
 fn draw_question(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     provider: &IdentityProvider,
     identity: &UpstreamIdentity,
 ) -> Response {
-    let InSession { app, present, .. } = turn;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
     let subject = &identity.facts.subject;
     let offer = LinkOffer {
         provider: provider.name.clone(),
         issuer: provider.authority().to_owned(),
         subject: subject.clone(),
         label: identity.label.clone(),
-        sid: present.row.sid.clone(),
+        sid: current_session.row.sid.clone(),
     };
-    let sealed = visit::seal(app, SealedPurpose::Link(offer)).sealed;
+    let sealed = transaction::seal(app, SealedPurpose::Link(offer)).sealed;
     let page = pages::account::link_page(
-        turn.chrome(),
+        context.chrome(),
         PageForm {
             action: &format!("{}/account", app.config.base_url.path()),
-            token: &forms::issue(app, Form::Link, &sealed, &present.handle.random),
+            token: &forms::issue(app, Form::Link, &sealed, &current_session.handle.random),
         },
-        present.account(),
+        current_session.account(),
         OfferedLink {
             provider,
             subject,
@@ -248,12 +263,22 @@ fn draw_question(
 /// The person said yes: links the identity that the form holds under seal. The form must be of this
 /// session, and the offer must still stand.
 pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = change.turn;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = change.context;
     let form = change.form;
     let sealed = form
         .bounded("offer", parameters::HANDLE)?
         .unwrap_or_default();
-    if !forms::matches(app, Form::Link, sealed, Some(&present.handle.random), form) {
+    if !forms::matches(
+        app,
+        Form::Link,
+        sealed,
+        Some(&current_session.handle.random),
+        form,
+    ) {
         return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
     }
     let opened = app.vault.authorize_requests.open_text("", sealed);
@@ -262,9 +287,9 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
         purpose: SealedPurpose::Link(offer),
     }) = opened
     else {
-        return Err(visit::invalid());
+        return Err(transaction::invalid());
     };
-    match offer.judge(&present.row.sid, received_at, app.now()) {
+    match offer.judge(&current_session.row.sid, received_at, app.now()) {
         Ok(()) => {}
         Err(OfferProblem::OtherSession) => {
             return change.refuse(AccountProblem::SessionChanged, Reason::LinkOfAnotherSession);
@@ -274,7 +299,7 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
         }
     }
     let snapshot = app.registry.snapshot();
-    let providers = offered(&snapshot, present);
+    let providers = offered(&snapshot, current_session);
     let provider = providers
         .iter()
         .find(|one| one.name == offer.provider && one.authority() == offer.issuer);
@@ -284,17 +309,22 @@ pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
     let new = Link {
         issuer: &offer.issuer,
         upstream_subject: &offer.subject,
-        sub: &present.user.sub,
+        sub: &current_session.user.sub,
         provider: Some(&provider.name),
     };
     let event = link_event("identity_linked", &change, &new);
-    match linked_identities::link(&app.store, &new, Some(&present.row), &event)? {
+    match linked_identities::link(&app.store, &new, Some(&current_session.row), &event)? {
         Linked::Added => {
-            let presentation = change.turn.presentation();
-            notices::send(app, &presentation, &present.user, AccountChange::Linked);
+            let presentation = change.context.presentation();
+            notices::send(
+                app,
+                &presentation,
+                &current_session.user,
+                AccountChange::Linked,
+            );
             change.answer(Outcome::IdentityLinked(&provider.display_name))
         }
-        Linked::Taken(owner) if owner == present.user.sub => {
+        Linked::Taken(owner) if owner == current_session.user.sub => {
             change.answer(Outcome::IdentityLinkedAlready(&provider.display_name))
         }
         Linked::Taken(_) => change.refuse(
@@ -313,7 +343,7 @@ fn link_event<'a>(event: &'a str, change: &'a Change<'_>, link: &Link<'_>) -> Au
     });
     AuditEvent {
         detail,
-        ..change.event(event, &change.turn.present.row.sid)
+        ..change.event(event, &change.context.current_session.row.sid)
     }
 }
 
@@ -326,7 +356,7 @@ pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentit
         upstream_subject,
         ..
     } = identity.clone();
-    visit::seal(
+    transaction::seal(
         app,
         SealedPurpose::Unlink {
             sub,
@@ -340,9 +370,13 @@ pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentit
 
 /// Takes one of this person's identities from them, unless nothing would be left to sign in with.
 pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = change.turn;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = change.context;
     let sealed = change.parameter("identity", parameters::HANDLE)?;
-    let sub = &present.user.sub;
+    let sub = &current_session.user.sub;
     let opened: Option<SealedRequest> = app.vault.authorize_requests.open_text("", sealed);
     let purpose = opened.map(|request| request.purpose);
     let Some(SealedPurpose::Unlink {
@@ -359,7 +393,7 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     }
     let snapshot = app.registry.snapshot();
     // Of the providers by which this person could come in, offered here or not.
-    let place = place(&snapshot, present);
+    let place = place(&snapshot, current_session);
     let ways_in = snapshot
         .catalogue
         .identity_providers
@@ -374,15 +408,20 @@ pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
     };
     let event = link_event("identity_unlinked", &change, &identity);
     // Asked before the change, which forgets who verified the address.
-    let address = verified_address(&present.user.claims);
+    let address = verified_address(&current_session.user.claims);
     let counted = users::address_counts(&app.store, sub, address)?;
     let unlinked = linked_identities::unlink(&app.store, &identity, Some(&usable_issuers), &event)?;
     if counted && unlinked == Unlinked::Done {
-        let presentation = change.turn.presentation();
-        notices::send(app, &presentation, &present.user, AccountChange::Unlinked);
+        let presentation = change.context.presentation();
+        notices::send(
+            app,
+            &presentation,
+            &current_session.user,
+            AccountChange::Unlinked,
+        );
     }
     match unlinked {
-        Unlinked::Done if present.read_again(app)?.is_some() => {
+        Unlinked::Done if current_session.read_again(app)?.is_some() => {
             change.answer(Outcome::IdentityUnlinked(provider))
         }
         // The session of this browser was one of those that ended with it.

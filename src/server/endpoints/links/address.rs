@@ -9,11 +9,11 @@ use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
 use crate::endpoints::account::{address, draw_again};
 use crate::endpoints::answers;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::notices;
-use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::tied_page::TiedPage;
-use crate::endpoints::visit::{InSession, Turn, Visit};
+use crate::endpoints::transaction::tied_page::TiedPage;
+use crate::endpoints::transaction::{AuthorizationTransaction, InSession, RequestContext};
 use crate::http::Response;
 use crate::pages;
 use crate::pages::account::Outcome;
@@ -38,26 +38,26 @@ impl Link for AddressLink {
     fn answer(&self, page: &TiedPage<'_>, (): ()) -> Result<Response, Failure> {
         let app = page.app;
         let request = page.presentation.request;
-        let visit = &Visit::to_account(app)?;
-        let present = PresentSession::find(app, request)?;
-        let present = present.filter(|present| {
-            present.user.sub == self.user.subject && self.counts_in(&present.row)
+        let transaction = &AuthorizationTransaction::to_account(app)?;
+        let current_session = CurrentSession::find(app, request)?;
+        let current_session = current_session.filter(|current_session| {
+            current_session.user.sub == self.user.subject && self.counts_in(&current_session.row)
         });
-        let Some(present) = &present else {
+        let Some(current_session) = &current_session else {
             return Ok(sign_in_first(page));
         };
-        let turn = Turn {
+        let context = RequestContext {
             app,
             request,
-            visit,
-            present,
+            transaction,
+            current_session,
             someone_else: false,
         };
-        let user = present.user.clone().into_core();
-        let stands = self.stands(&user, present.row.epochs.installation, app.now());
+        let user = current_session.user.clone().into_core();
+        let stands = self.stands(&user, current_session.row.epochs.installation, app.now());
         match (stands, page.is_post()) {
-            (true, true) => take(turn, page, self),
-            (true, false) => Ok(ask(turn, page, self)),
+            (true, true) => take(context, page, self),
+            (true, false) => Ok(ask(context, page, self)),
             (false, _) => is_over(page),
         }
     }
@@ -70,47 +70,66 @@ fn sign_in_first(page: &TiedPage<'_>) -> Response {
     answers::plain_page(200, markup)
 }
 
-fn ask(turn: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Response {
-    let random = &turn.present.handle.random;
+fn ask(context: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Response {
+    let random = &context.current_session.handle.random;
     let form = PageForm {
         action: &page.address(PAGE),
-        token: &forms::issue(turn.app, Form::NewAddress, &page.sealed, random),
+        token: &forms::issue(context.app, Form::NewAddress, &page.sealed, random),
     };
-    let account = address(turn, "/account");
+    let account = address(context, "/account");
     let markup = pages::forgotten::address_page(page.chrome(), form, &link.new, &account);
     answers::form_page(200, markup)
 }
 
-fn take(turn: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Result<Response, Failure> {
-    let InSession { app, present, .. } = turn;
-    let form = forms::read_post(app, turn.request)?;
-    let browser = Some(&present.handle.random);
+fn take(
+    context: InSession<'_>,
+    page: &TiedPage<'_>,
+    link: &AddressLink,
+) -> Result<Response, Failure> {
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
+    let form = forms::read_post(app, context.request)?;
+    let browser = Some(&current_session.handle.random);
     if !forms::matches(app, Form::NewAddress, &page.sealed, browser, &form) {
-        return Ok(ask(turn, page, link));
+        return Ok(ask(context, page, link));
     }
-    if !change_address(turn, link)? {
+    if !change_address(context, link)? {
         return is_over(page);
     }
-    draw_again(turn, Outcome::AddressChanged)
+    draw_again(context, Outcome::AddressChanged)
 }
 
 /// `false` when the account is no longer as it was read.
-fn change_address(turn: InSession<'_>, link: &AddressLink) -> Result<bool, Failure> {
-    let InSession { app, present, .. } = turn;
-    let user = &present.user;
+fn change_address(context: InSession<'_>, link: &AddressLink) -> Result<bool, Failure> {
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
+    let user = &current_session.user;
     let event = AuditEvent {
         detail: json!({"by": "user"}),
-        ..turn.own_event("address_changed")
+        ..context.own_event("address_changed")
     };
     let old = stored_address(&user.claims);
     // Asked before the change, which forgets who verified the old one.
     let counted = users::address_counts(&app.store, &user.sub, old)?;
-    if !users::change_address(&app.store, user, &present.row, old, &link.new, &event)? {
+    if !users::change_address(
+        &app.store,
+        user,
+        &current_session.row,
+        old,
+        &link.new,
+        &event,
+    )? {
         return Ok(false);
     }
     users::tell_of_sharing(&app.store, &user.sub, "user", &event)?;
     if counted && old != Some(link.new.as_str()) {
-        notices::send(app, &turn.presentation(), user, AccountChange::Address);
+        notices::send(app, &context.presentation(), user, AccountChange::Address);
     }
     Ok(true)
 }

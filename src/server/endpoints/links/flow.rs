@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
-use crate::endpoints::visit;
-use crate::endpoints::visit::tied_page::TiedPage;
+use crate::endpoints::transaction;
+use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::pages::error::Problem;
 use gatepost_protocol::sealed_request::SealedPurpose;
@@ -82,8 +82,8 @@ pub(super) fn name_of(browser: &SecretBytes) -> String {
 
 /// On to the form with what is new under seal.
 pub(super) fn on_to_form(page: &TiedPage<'_>, purpose: SealedPurpose) -> Response {
-    let sealed = visit::seal(page.app, purpose).sealed;
-    let address = visit::page_address(page.app, page.path, &sealed);
+    let sealed = transaction::seal(page.app, purpose).sealed;
+    let address = transaction::page_address(page.app, page.path, &sealed);
     answers::see_other(page.presentation.in_its_language(address))
 }
 

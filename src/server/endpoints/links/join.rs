@@ -13,7 +13,7 @@ use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::letters::standing_link;
 use crate::endpoints::login::DoneByLink;
-use crate::endpoints::visit::tied_page::TiedPage;
+use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::keys::random;
 use crate::pages;

@@ -10,8 +10,8 @@ use crate::endpoints::answers;
 use crate::endpoints::forms;
 use crate::endpoints::login::passkey;
 use crate::endpoints::login::second_factor::{self, ask_at, posted_ticket, show_code};
-use crate::endpoints::visit::tied_page::TiedPage;
-use crate::endpoints::visit::{Turn, Visit};
+use crate::endpoints::transaction::tied_page::TiedPage;
+use crate::endpoints::transaction::{AuthorizationTransaction, RequestContext};
 use crate::http::Response;
 use crate::pages::second_factor::FactorProblem;
 use gatepost_protocol::login::mail_link::MailLink;
@@ -62,39 +62,48 @@ struct FactorForm<'a> {
 
 impl FactorForm<'_> {
     fn answer(&self) -> Result<Response, Failure> {
-        let visit = &Visit::to_account(self.page.app)?;
-        let turn = Turn {
+        let transaction = &AuthorizationTransaction::to_account(self.page.app)?;
+        let context = RequestContext {
             app: self.page.app,
             request: self.page.presentation.request,
-            visit,
-            present: None,
+            transaction,
+            current_session: None,
             someone_else: false,
         };
         if self.page.is_post() {
-            self.take(turn)
+            self.take(context)
         } else {
-            self.draw(turn, None)
+            self.draw(context, None)
         }
     }
 
-    fn draw(&self, turn: Turn<'_>, problem: Option<FactorProblem>) -> Result<Response, Failure> {
-        let ticket = second_factor::ticket(turn.app, &self.found.user, self.page.tie());
-        ask_at(turn, &self.page.address(self.page.path), &ticket, problem)
+    fn draw(
+        &self,
+        context: RequestContext<'_>,
+        problem: Option<FactorProblem>,
+    ) -> Result<Response, Failure> {
+        let ticket = second_factor::ticket(context.app, &self.found.user, self.page.tie());
+        ask_at(
+            context,
+            &self.page.address(self.page.path),
+            &ticket,
+            problem,
+        )
     }
 
-    fn take(&self, turn: Turn<'_>) -> Result<Response, Failure> {
-        let app = turn.app;
-        let form = forms::read_post(app, turn.request)?;
+    fn take(&self, context: RequestContext<'_>) -> Result<Response, Failure> {
+        let app = context.app;
+        let form = forms::read_post(app, context.request)?;
         let ties = [self.page.tie()];
         let ticket = posted_ticket(app, &form, &ties)?;
         let Some(ticket) = ticket.filter(|one| second_factor::stands(one, &self.found.user)) else {
-            return self.draw(turn, None);
+            return self.draw(context, None);
         };
         match form.single("decision")? {
-            Some("passkey") => match passkey::show(turn, Some(&ticket), &ties, &form)? {
+            Some("passkey") => match passkey::show(context, Some(&ticket), &ties, &form)? {
                 Ok(_) => Ok(self.go_on()),
                 Err(reason) => {
-                    let page = self.draw(turn, Some(FactorProblem::PasskeyRefused))?;
+                    let page = self.draw(context, Some(FactorProblem::PasskeyRefused))?;
                     Ok(answers::noted(page, reason))
                 }
             },
@@ -102,10 +111,10 @@ impl FactorForm<'_> {
                 let path = app.config.base_url.path();
                 Ok(answers::see_other(format!("{path}/")))
             }
-            None => match show_code(turn, &self.found, &form)? {
+            None => match show_code(context, &self.found, &form)? {
                 Ok(()) => Ok(self.go_on()),
                 Err(refusal) => {
-                    let page = self.draw(turn, Some(refusal.problem))?;
+                    let page = self.draw(context, Some(refusal.problem))?;
                     Ok(refusal.answer(page))
                 }
             },

@@ -12,7 +12,7 @@ use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::{DoneByLink, new_factor, webauthn};
 use crate::endpoints::notices;
-use crate::endpoints::visit::tied_page::TiedPage;
+use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::second_factor::FactorProblem;

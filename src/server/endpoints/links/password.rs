@@ -13,8 +13,8 @@ use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{self, RecoveryCodes};
 use crate::endpoints::login::{DoneByLink, after_link};
 use crate::endpoints::notices;
-use crate::endpoints::visit;
-use crate::endpoints::visit::tied_page::TiedPage;
+use crate::endpoints::transaction;
+use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::keys::password::PasswordVerdict;
 use crate::pages;
@@ -139,13 +139,13 @@ impl PasswordForm<'_> {
         }
     }
 
-    /// `None` where the new password is the present one. Whoever enrols may keep theirs.
+    /// `None` where the new password is the current one. Whoever enrols may keep theirs.
     fn hash(&self, new: &SecretText) -> Result<Option<SecretText>, Failure> {
         let request = self.page.presentation.request;
         let hashing = self.page.app.take_hashing_turn(request, None, None)?;
-        let present = self.found.user.password_hash.as_ref();
-        let present = present.filter(|_| !self.enrols);
-        if present.is_some() && hashing.verify(present, new) != PasswordVerdict::Wrong {
+        let current = self.found.user.password_hash.as_ref();
+        let current = current.filter(|_| !self.enrols);
+        if current.is_some() && hashing.verify(current, new) != PasswordVerdict::Wrong {
             return Ok(None);
         }
         Ok(Some(hashing.hash(new)?))
@@ -205,7 +205,7 @@ impl PasswordForm<'_> {
         notices::send(app, presentation, user, AccountChange::Password);
         let username = user.username.as_deref().unwrap_or_default();
         let waiting = match self.letter {
-            Some(LinkOrigin::With(OnTheWay(sealed))) => visit::open_text(app, sealed).ok(),
+            Some(LinkOrigin::With(OnTheWay(sealed))) => transaction::open_text(app, sealed).ok(),
             Some(_) | None => None,
         };
         let done = match self.letter {
@@ -231,7 +231,7 @@ pub(super) fn sign_in(
         anew: true,
         by_password: true,
     };
-    let sealed = visit::seal(page.app, purpose).sealed;
+    let sealed = transaction::seal(page.app, purpose).sealed;
     let address = after_link(page.app, &sealed, done);
     page.presentation.in_its_language(address)
 }

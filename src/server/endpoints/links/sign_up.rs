@@ -8,7 +8,7 @@ use crate::app::letters::Errand;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::notices;
-use crate::endpoints::visit::tied_page::TiedPage;
+use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
 use crate::pages;
 use crate::pages::forgotten::AskingProblem;

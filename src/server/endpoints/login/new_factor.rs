@@ -16,9 +16,9 @@ use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::notices;
-use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::InSession;
+use crate::endpoints::transaction::InSession;
 use crate::http::{Request, Response};
 use crate::keys::random;
 use crate::pages;
@@ -122,19 +122,19 @@ fn standing_offer(app: &App, user: &UserRow, text: &str) -> Option<OfferedApp> {
 
 /// The page that sets up an app and does nothing else. `is_required`: a sign-in waits for it.
 pub fn app_page(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     form: PageForm<'_>,
     before: Option<&str>,
     is_required: bool,
     problem: Option<FactorProblem>,
 ) -> Response {
-    with_offer(turn.app, &turn.present.user, before, |new| {
+    with_offer(context.app, &context.current_session.user, before, |new| {
         let new = NewApp {
             is_required,
-            offers_passkey: is_required && passkey::host(turn.app.issuer()).is_some(),
+            offers_passkey: is_required && passkey::host(context.app.issuer()).is_some(),
             ..new
         };
-        let page = pages::second_factor::add_app_page(turn.chrome(), form, new, problem);
+        let page = pages::second_factor::add_app_page(context.chrome(), form, new, problem);
         answers::scripted_page(200, page)
     })
 }
@@ -170,47 +170,55 @@ pub fn shown_right(
 
 /// Takes what that page posts: the app is theirs once it has shown a right code, and the session is
 /// as strong as both.
-pub fn add_app(turn: InSession<'_>, form: &Parameters) -> Result<Added, Failure> {
-    match shown_right(turn.app, &turn.present.user, form)? {
-        Ok(new) => add(turn, new, &["otp"], None),
+pub fn add_app(context: InSession<'_>, form: &Parameters) -> Result<Added, Failure> {
+    match shown_right(context.app, &context.current_session.user, form)? {
+        Ok(new) => add(context, new, &["otp"], None),
         Err(problem) => Ok(Added::Problem(problem)),
     }
 }
 
 /// Adds a factor that was just used; with the first, recovery codes.
 fn add(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     factor: Authenticator,
     methods: &[&str],
     user_handle: Option<&[u8]>,
 ) -> Result<Added, Failure> {
-    let InSession { app, present, .. } = turn;
-    let user = &present.user;
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
+    let user = &current_session.user;
     let strength = factor.kind.reaches();
     // However they came by the page; and it was drawn soon after a sign-in.
-    if !has_shown_one(present)
-        || needs_passkey(present)
-        || app.now() >= present.row.auth_time.plus(FRESH_SIGN_IN + OFFER_LIFETIME)
+    if !has_shown_one(current_session)
+        || needs_passkey(current_session)
+        || app.now()
+            >= current_session
+                .row
+                .auth_time
+                .plus(FRESH_SIGN_IN + OFFER_LIFETIME)
     {
         return Ok(Added::Problem(FactorProblem::Impossible));
     }
-    let is_first = !has_any(present);
+    let is_first = !has_any(current_session);
     let codes = if is_first {
         RecoveryCodes::new(app, &user.sub)
     } else {
         RecoveryCodes::default()
     };
     let session = Session {
-        amr: with_factor(&present.row.amr, methods),
+        amr: with_factor(&current_session.row.amr, methods),
         acr: strength
-            .max(Strength::of(&present.row.acr))
+            .max(Strength::of(&current_session.row.acr))
             .as_str()
             .to_owned(),
-        ..present.row.clone()
+        ..current_session.row.clone()
     };
     let event = AuditEvent {
         detail: json!({"by": "user", "factor": factor.kind.as_str()}),
-        ..event("factor_added", turn)
+        ..event("factor_added", context)
     };
     let mut all = vec![factor];
     all.extend(codes.rows);
@@ -236,7 +244,7 @@ fn add(
         app.store.confirm()?;
         return Ok(Added::Problem(FactorProblem::Impossible));
     }
-    let presentation = turn.presentation();
+    let presentation = context.presentation();
     notices::send(app, &presentation, user, AccountChange::FactorAdded);
     Ok(if is_first {
         Added::First {
@@ -249,10 +257,10 @@ fn add(
 }
 
 /// An audit event about the factors of the person in this session.
-pub fn event<'a>(event: &'a str, turn: InSession<'a>) -> AuditEvent<'a> {
+pub fn event<'a>(event: &'a str, context: InSession<'a>) -> AuditEvent<'a> {
     AuditEvent {
         client_id: None,
-        ..turn.own_event(event)
+        ..context.own_event(event)
     }
 }
 
@@ -324,43 +332,47 @@ pub fn creation(
 
 /// The page that makes a passkey. `is_required`: a sign-in waits for it.
 pub fn passkey_page(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     form: PageForm<'_>,
     tie: [u8; 32],
     is_required: bool,
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
-    let party = party(turn.app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
-    let user = &turn.present.user;
-    let known = authenticators::list(&turn.app.store, &user.sub, false)?;
-    let name = turn.present.display_name();
+    let party = party(context.app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
+    let user = &context.current_session.user;
+    let known = authenticators::list(&context.app.store, &user.sub, false)?;
+    let name = context.current_session.display_name();
     let new = NewPasskeyPage {
-        options: &creation(turn.app, user, name, &known, tie, party.id)?,
+        options: &creation(context.app, user, name, &known, tie, party.id)?,
         is_required,
-        is_first: !has_any(turn.present),
+        is_first: !has_any(context.current_session),
     };
-    let page = pages::second_factor::add_passkey_page(turn.chrome(), form, new, problem);
+    let page = pages::second_factor::add_passkey_page(context.chrome(), form, new, problem);
     Ok(answers::scripted_page(200, page))
 }
 
 /// Takes what that page posts.
 pub fn add_passkey(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     tie: [u8; 32],
     form: &Parameters,
 ) -> Result<Added, Failure> {
-    let InSession { app, present, .. } = turn;
-    let made = match made(app, turn.request, &present.user, tie, form)? {
+    let InSession {
+        app,
+        current_session,
+        ..
+    } = context;
+    let made = match made(app, context.request, &current_session.user, tie, form)? {
         Ok(made) => made,
         Err(problem) => return Ok(Added::Problem(problem)),
     };
-    let all = authenticators::list(&app.store, &present.user.sub, false)?;
+    let all = authenticators::list(&app.store, &current_session.user.sub, false)?;
     let passkeys = all.iter().filter(|one| one.kind == FactorKind::Passkey);
     if passkeys.count() >= MOST_PASSKEYS {
         return Ok(Added::Problem(FactorProblem::Impossible));
     }
     let methods = methods(made.factor.backup_eligible == Some(true));
-    add(turn, made.factor, &methods, Some(&made.user_handle))
+    add(context, made.factor, &methods, Some(&made.user_handle))
 }
 
 /// A passkey that a browser made just now.
@@ -422,18 +434,18 @@ pub fn made(
 }
 
 /// Whether they have a factor besides their password.
-pub fn has_any(present: &PresentSession) -> bool {
-    present.user.strongest_acr > Strength::SignedIn
+pub fn has_any(current_session: &CurrentSession) -> bool {
+    current_session.user.strongest_acr > Strength::SignedIn
 }
 
 /// Whether they have shown a factor in this session, if they have any.
-pub fn has_shown_one(present: &PresentSession) -> bool {
-    !has_any(present) || Strength::of(&present.row.acr) > Strength::SignedIn
+pub fn has_shown_one(current_session: &CurrentSession) -> bool {
+    !has_any(current_session) || Strength::of(&current_session.row.acr) > Strength::SignedIn
 }
 
 /// Whether they have a passkey and have not shown it in this session. Passwords and codes can be
 /// phished: if these could change factors, a thief would add a passkey of their own with them.
-pub fn needs_passkey(present: &PresentSession) -> bool {
-    let strongest = present.user.strongest_acr;
-    strongest == Strength::PhishingResistant && Strength::of(&present.row.acr) < strongest
+pub fn needs_passkey(current_session: &CurrentSession) -> bool {
+    let strongest = current_session.user.strongest_acr;
+    strongest == Strength::PhishingResistant && Strength::of(&current_session.row.acr) < strongest
 }

@@ -12,7 +12,7 @@ use super::webauthn::{self, CLIENT_DATA, PASSKEY_REFUSED};
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::answers;
-use crate::endpoints::visit::{Proof, Taken, Turn, Visit};
+use crate::endpoints::transaction::{AuthorizationTransaction, Proof, RequestContext, Taken};
 use crate::pages::login::LoginProblem;
 use crate::pages::second_factor::FactorProblem;
 use gatepost_protocol::keys::jwt::PublicKey;
@@ -32,13 +32,13 @@ const SPENT_FOR: Duration = Duration::from_secs(3_600);
 /// Signs in with a passkey: by itself, or as what a ticket asks for. The challenge must have been
 /// drawn for one of these `ties`.
 pub(super) fn prove(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     ticket: Option<&Ticket>,
     ties: &[[u8; 32]],
     form: &Parameters,
 ) -> Result<Taken, Failure> {
-    match show(turn, ticket, ties, form)? {
-        Err(reason) => refuse(turn, ticket, reason),
+    match show(context, ticket, ties, form)? {
+        Err(reason) => refuse(context, ticket, reason),
         Ok(shown) => {
             let before = ticket.map_or(&[][..], |ticket| &ticket.amr);
             let proof = Proof {
@@ -54,32 +54,37 @@ pub(super) fn prove(
 
 /// Takes a passkey's answer. The inner error is why it is refused, which the audit log is told.
 pub fn show(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     ticket: Option<&Ticket>,
     ties: &[[u8; 32]],
     form: &Parameters,
 ) -> Result<Result<Shown, Reason>, Failure> {
-    let judged = judge(turn, ticket, ties, Answer::read(form)?)?;
+    let judged = judge(context, ticket, ties, Answer::read(form)?)?;
     match &judged {
-        Ok(_) => turn.app.note_factor(FactorKind::Passkey),
+        Ok(_) => context.app.note_factor(FactorKind::Passkey),
         Err(reason) => {
             let (event, concerned) = match ticket {
                 Some(ticket) => (SECOND_FACTOR_FAILED, Concerned::User(&ticket.subject)),
                 None => (PASSKEY_REFUSED, Concerned::Nobody),
             };
-            let client_id = turn.visit.client_id();
-            turn.app
-                .note_failure(event, turn.request, client_id, concerned, *reason);
+            let client_id = context.transaction.client_id();
+            context
+                .app
+                .note_failure(event, context.request, client_id, concerned, *reason);
         }
     }
     Ok(judged)
 }
 
-fn refuse(turn: Turn<'_>, ticket: Option<&Ticket>, reason: Reason) -> Result<Taken, Failure> {
+fn refuse(
+    context: RequestContext<'_>,
+    ticket: Option<&Ticket>,
+    reason: Reason,
+) -> Result<Taken, Failure> {
     let Some(ticket) = ticket else {
         return Ok(Taken::NotSignedIn(LoginProblem::PasskeyRefused, reason));
     };
-    let page = ask(turn, ticket, Some(FactorProblem::PasskeyRefused))?;
+    let page = ask(context, ticket, Some(FactorProblem::PasskeyRefused))?;
     Ok(Taken::Answer(answers::noted(page, reason)))
 }
 
@@ -113,12 +118,12 @@ pub struct Shown {
 
 /// Judges the answer, and spends its challenge. The inner error is why it is refused.
 fn judge(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     ticket: Option<&Ticket>,
     ties: &[[u8; 32]],
     answer: Answer,
 ) -> Result<Result<Shown, Reason>, Failure> {
-    let app = turn.app;
+    let app = context.app;
     let Some(party) = webauthn::party(app) else {
         return Ok(Err(Reason::PasskeyElsewhere));
     };
@@ -130,7 +135,7 @@ fn judge(
     else {
         return Ok(Err(Reason::PasskeyChallenge));
     };
-    let Some(owned) = find(turn, ticket, &answer)? else {
+    let Some(owned) = find(context, ticket, &answer)? else {
         return Ok(Err(Reason::PasskeySignature));
     };
     let known = Passkey {
@@ -161,7 +166,7 @@ fn judge(
     let sub = &owned.found.user.sub;
     let event = AuditEvent {
         sub: Some(sub),
-        ..turn.event()
+        ..context.event()
     };
     let Ok(sign_count) = verified else {
         let cloned = AuditEvent {
@@ -172,7 +177,7 @@ fn judge(
         return Ok(Err(Reason::PasskeyCloned));
     };
     let wrong_passwords = match ticket {
-        Some(_) => counted_wrong(app, &owned.found, turn.request.source),
+        Some(_) => counted_wrong(app, &owned.found, context.request.source),
         None => Vec::new(),
     };
     let row = &owned.row;
@@ -196,16 +201,18 @@ struct Owned {
 /// The passkey that the answer names. `None` where nobody has it, or somebody who is not to sign in
 /// here.
 fn find(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     ticket: Option<&Ticket>,
     answer: &Answer,
 ) -> Result<Option<Owned>, Failure> {
-    let Turn { app, visit, .. } = turn;
+    let RequestContext {
+        app, transaction, ..
+    } = context;
     let Some((sub, row)) = authenticators::find_passkey(&app.store, &answer.id)? else {
         return Ok(None);
     };
-    let found = users::find_for_client(&app.store, &sub, visit.client_id())?
-        .filter(|found| may_sign_in(visit, ticket, &found.user));
+    let found = users::find_for_client(&app.store, &sub, transaction.client_id())?
+        .filter(|found| may_sign_in(transaction, ticket, &found.user));
     let own_handle = authenticators::user_handle(&app.store, &sub)?;
     let named = &answer.user_handle;
     let is_theirs = named.is_empty() || own_handle.as_ref() == Some(named);
@@ -215,13 +222,17 @@ fn find(
     Ok(Some(Owned { row, key, found }))
 }
 
-fn may_sign_in(visit: &Visit, ticket: Option<&Ticket>, user: &UserRow) -> bool {
+fn may_sign_in(
+    transaction: &AuthorizationTransaction,
+    ticket: Option<&Ticket>,
+    user: &UserRow,
+) -> bool {
     match ticket {
         Some(ticket) => stands(ticket, user),
         None => {
             user.enabled
-                && user.tenant == visit.request.acr_values.tenant
-                && visit.choices().password
+                && user.tenant == transaction.request.acr_values.tenant
+                && transaction.choices().password
         }
     }
 }

@@ -106,7 +106,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
     };
     // The counters are looked at again once it is this attempt's turn to hash, and a wrong password
     // is counted before the turn ends: many guesses at once are no way around the limit.
-    let turn = app.take_hashing_turn(attempt.request, attempt.client_id(), known)?;
+    let hashing = app.take_hashing_turn(attempt.request, attempt.client_id(), known)?;
     let counters = match buckets.admit(app)? {
         Ok(counters) => counters,
         Err(wait) => return Ok(PasswordOutcome::Throttled(wait)),
@@ -115,7 +115,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
         .user
         .as_ref()
         .and_then(|found| found.user.password_hash.as_ref());
-    let verdict = turn.verify(stored, attempt.password);
+    let verdict = hashing.verify(stored, attempt.password);
     match (verdict, account.user.filter(|found| found.user.enabled)) {
         (PasswordVerdict::Right | PasswordVerdict::RightButOutdated, Some(found)) => {
             // Where a second factor is to follow, the wrong ones are forgotten once that is right:
@@ -132,7 +132,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
                     &app.store,
                     &found.user.sub,
                     old,
-                    &turn.hash(attempt.password)?,
+                    &hashing.hash(attempt.password)?,
                 )?;
             }
             Ok(PasswordOutcome::Accepted(Box::new(found)))
@@ -177,8 +177,8 @@ fn buckets_of_user(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<Bucket
 
 /// Takes as much time as a try. A client must not see whether a password was looked at.
 pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<(), Failure> {
-    let turn = app.take_hashing_turn(attempt.request, attempt.client_id(), None)?;
-    let _: PasswordVerdict = turn.verify(None, attempt.password);
+    let hashing = app.take_hashing_turn(attempt.request, attempt.client_id(), None)?;
+    let _: PasswordVerdict = hashing.verify(None, attempt.password);
     Ok(())
 }
 

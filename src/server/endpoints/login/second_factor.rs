@@ -11,12 +11,12 @@ use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::endpoints::answers;
 use crate::endpoints::cookies;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{self, Added};
 use crate::endpoints::login::password::counted_wrong;
 use crate::endpoints::login::{passkey, webauthn};
-use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::{InSession, Proof, Taken, Turn, unknown_action};
+use crate::endpoints::transaction::{InSession, Proof, RequestContext, Taken, unknown_action};
 use crate::http::Response;
 use crate::pages;
 use crate::pages::frame::PageForm;
@@ -45,17 +45,21 @@ pub(super) const SECOND_FACTOR_FAILED: &str = "second_factor_failed";
 const TICKET: &str = "gpf_";
 
 /// Asks for another factor after a right password.
-pub fn after_password(turn: Turn<'_>, user: &UserRow, proof: Proof) -> Result<Response, Failure> {
-    let Turn {
+pub fn after_password(
+    context: RequestContext<'_>,
+    user: &UserRow,
+    proof: Proof,
+) -> Result<Response, Failure> {
+    let RequestContext {
         app,
         request,
-        visit,
+        transaction,
         ..
-    } = turn;
+    } = context;
     let event = AuditEvent {
         event: "first_factor",
         sub: Some(&user.sub),
-        ..turn.event()
+        ..context.event()
     };
     audit_events::insert(&app.store, &event)?;
     // Without the cookie the ticket is tied to an empty value, and no posted form matches it.
@@ -64,28 +68,28 @@ pub fn after_password(turn: Turn<'_>, user: &UserRow, proof: Proof) -> Result<Re
     let ticket = Ticket {
         amr: proof.amr,
         // Not before the request, as for every sign-in: see `new_session` in `answer.rs`.
-        auth_time: app.now().max(visit.request.received_at),
+        auth_time: app.now().max(transaction.request.received_at),
         remember: proof.remember == Some(true),
-        ..ticket(app, user, tie(&visit.sealed, &browser))
+        ..ticket(app, user, tie(&transaction.sealed, &browser))
     };
-    ask(turn, &ticket, None)
+    ask(context, &ticket, None)
 }
 
 /// Asks for what makes this session stronger.
-pub fn in_session(turn: InSession<'_>, stronger: Stronger) -> Result<Response, Failure> {
+pub fn in_session(context: InSession<'_>, stronger: Stronger) -> Result<Response, Failure> {
     let may_skip = match stronger {
         Stronger::Prove { may_skip } => may_skip,
-        Stronger::Enrol(wanted) => return enrol(turn, wanted, None, None),
+        Stronger::Enrol(wanted) => return enrol(context, wanted, None, None),
     };
-    let present = turn.present;
+    let current_session = context.current_session;
     let ticket = Ticket {
-        amr: present.row.amr.clone(),
-        auth_time: present.row.auth_time,
-        remember: present.is_remembered(turn.app),
+        amr: current_session.row.amr.clone(),
+        auth_time: current_session.row.auth_time,
+        remember: current_session.is_remembered(context.app),
         may_skip,
-        ..ticket(turn.app, &present.user, turn.tie())
+        ..ticket(context.app, &current_session.user, context.tie())
     };
-    ask(turn.within(Some(present)), &ticket, None)
+    ask(context.within(Some(current_session)), &ticket, None)
 }
 
 fn has_code(ticket: &Ticket) -> bool {
@@ -109,21 +113,21 @@ pub fn ticket(app: &App, user: &UserRow, tie: [u8; 32]) -> Ticket {
 
 /// Draws the page that asks. Its form token is the ticket.
 pub(super) fn ask(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     ticket: &Ticket,
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
-    ask_at(turn, &turn.action(PAGE), ticket, problem)
+    ask_at(context, &context.action(PAGE), ticket, problem)
 }
 
 /// The same with a form that goes to another page.
 pub fn ask_at(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     action: &str,
     ticket: &Ticket,
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
-    let app = turn.app;
+    let app = context.app;
     let factors = authenticators::list(&app.store, &ticket.subject, true)?;
     let passkeys = passkey_ids(&factors);
     // A code that was given already makes the sign-in no stronger.
@@ -142,7 +146,7 @@ pub fn ask_at(
         passkey: options.as_deref(),
         may_skip: ticket.may_skip,
     };
-    let page = pages::second_factor::page(form, turn.purpose(), wanted, problem);
+    let page = pages::second_factor::page(form, context.purpose(), wanted, problem);
     Ok(answers::scripted_page(200, page))
 }
 
@@ -154,37 +158,37 @@ fn passkey_ids(factors: &[Authenticator]) -> Vec<&[u8]> {
 /// The page that adds the factor that this sign-in needs. `app_before` is the app that it offered
 /// when it was drawn before.
 fn enrol(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     wanted: Strength,
     app_before: Option<&str>,
     problem: Option<FactorProblem>,
 ) -> Result<Response, Failure> {
-    turn.with_form(PAGE, Form::NewFactor, |form| match wanted {
+    context.with_form(PAGE, Form::NewFactor, |form| match wanted {
         Strength::PhishingResistant => {
-            new_factor::passkey_page(turn, form, turn.tie(), true, problem)
+            new_factor::passkey_page(context, form, context.tie(), true, problem)
         }
-        Strength::SignedIn | Strength::TwoFactors => {
-            Ok(new_factor::app_page(turn, form, app_before, true, problem))
-        }
+        Strength::SignedIn | Strength::TwoFactors => Ok(new_factor::app_page(
+            context, form, app_before, true, problem,
+        )),
     })
 }
 
 /// Takes the form of the page that asks for a factor, and of the page that adds one.
-pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
-    let Turn {
+pub fn take(context: RequestContext<'_>) -> Result<Taken, Failure> {
+    let RequestContext {
         app,
         request,
-        visit,
+        transaction,
         ..
-    } = turn;
+    } = context;
     let form = forms::read_post(app, request)?;
-    let in_session = turn.in_session();
-    if let Some(turn) = in_session.filter(|turn| turn.matches(Form::NewFactor, &form)) {
-        return take_new_factor(turn, &form);
+    let in_session = context.in_session();
+    if let Some(context) = in_session.filter(|context| context.matches(Form::NewFactor, &form)) {
+        return take_new_factor(context, &form);
     }
-    let of_session = in_session.map(|turn| turn.tie());
-    let of_browser =
-        cookies::pre_session(&app.config, request).map(|browser| tie(&visit.sealed, &browser));
+    let of_session = in_session.map(|context| context.tie());
+    let of_browser = cookies::pre_session(&app.config, request)
+        .map(|browser| tie(&transaction.sealed, &browser));
     let ties: Vec<[u8; 32]> = [of_session, of_browser].into_iter().flatten().collect();
     let ticket = posted_ticket(app, &form, &ties)?;
     let decision = form.single("decision")?;
@@ -195,7 +199,7 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
         return Ok(Taken::Step(Step::Arrival));
     }
     if decision == Some("passkey") {
-        return passkey::prove(turn, ticket.as_ref(), &ties, &form);
+        return passkey::prove(context, ticket.as_ref(), &ties, &form);
     }
     let Some(ticket) = ticket else {
         return Ok(expired());
@@ -204,23 +208,23 @@ pub fn take(turn: Turn<'_>) -> Result<Taken, Failure> {
         Some("not_now") if ticket.may_skip && in_session.is_some() => {
             Ok(Taken::Step(Step::AfterWishDeclined))
         }
-        Some("cancel") if of_session == Some(ticket.tie) => decline(turn),
-        Some("cancel") => turn.cancel(),
+        Some("cancel") if of_session == Some(ticket.tie) => decline(context),
+        Some("cancel") => context.cancel(),
         Some(_) => Err(unknown_action()),
-        None => prove(turn, &ticket, &form),
+        None => prove(context, &ticket, &form),
     }
 }
 
 /// Whether a form without a ticket that counts was drawn before this browser signed in elsewhere,
 /// and names nobody but who is signed in now. Whoever cancels shall not go on.
 fn is_stale_form_of(
-    turn: InSession<'_>,
+    context: InSession<'_>,
     form: &Parameters,
     decision: Option<&str>,
 ) -> Result<bool, Failure> {
-    let app = turn.app;
-    let browser = cookies::pre_session(&app.config, turn.request);
-    let sealed = &turn.visit.sealed;
+    let app = context.app;
+    let browser = cookies::pre_session(&app.config, context.request);
+    let sealed = &context.transaction.sealed;
     let is_fresh = forms::matches(app, Form::Login, sealed, browser.as_ref(), form);
     if is_fresh || decision == Some("cancel") {
         return Ok(false);
@@ -234,7 +238,7 @@ fn is_stale_form_of(
         _ => sealed_ticket(app, form)?.map(|ticket| ticket.subject),
     };
     // A form that names nobody may be of whoever was signed in before.
-    Ok(named.is_some_and(|sub| sub == turn.present.user.sub))
+    Ok(named.is_some_and(|sub| sub == context.current_session.user.sub))
 }
 
 /// The ticket in the form that was posted, if it is tied to one of these and in time.
@@ -256,21 +260,21 @@ fn expired() -> Taken {
     Taken::NotSignedIn(LoginProblem::PageExpired, Reason::PageExpired)
 }
 
-fn decline<S>(turn: Turn<'_, S>) -> Result<Taken, Failure> {
-    turn.give_up(
+fn decline<S>(context: RequestContext<'_, S>) -> Result<Taken, Failure> {
+    context.give_up(
         AuthorizeErrorCode::UnmetAuthenticationRequirements,
         Reason::FactorDeclined,
     )
 }
 
 /// Takes the factor that this sign-in needs, or a refusal to add one.
-fn take_new_factor(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
+fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
     let again = |wanted, problem| {
-        let page = enrol(turn, wanted, form.single("app")?, problem)?;
+        let page = enrol(context, wanted, form.single("app")?, problem)?;
         Ok(Taken::Answer(page))
     };
     let wanted = match form.single("decision")? {
-        Some("cancel") => return decline(turn),
+        Some("cancel") => return decline(context),
         Some("continue") => return Ok(Taken::Step(Step::AfterSignIn)),
         Some("add_app") => Strength::TwoFactors,
         Some("add_passkey") if form.single("attestation_object")?.is_none() => {
@@ -280,48 +284,54 @@ fn take_new_factor(turn: InSession<'_>, form: &Parameters) -> Result<Taken, Fail
         _ => return Err(unknown_action()),
     };
     let added = match wanted {
-        Strength::PhishingResistant => new_factor::add_passkey(turn, turn.tie(), form)?,
-        Strength::SignedIn | Strength::TwoFactors => new_factor::add_app(turn, form)?,
+        Strength::PhishingResistant => new_factor::add_passkey(context, context.tie(), form)?,
+        Strength::SignedIn | Strength::TwoFactors => new_factor::add_app(context, form)?,
     };
     match added {
         Added::Problem(problem) => again(wanted, Some(problem)),
-        Added::Another => Ok(match turn.present.read_again(turn.app)? {
-            Some(present) => Taken::Strengthened(Box::new(present)),
-            None => Taken::Answer(turn.redirect("/login")),
+        Added::Another => Ok(match context.current_session.read_again(context.app)? {
+            Some(current_session) => Taken::Strengthened(Box::new(current_session)),
+            None => Taken::Answer(context.redirect("/login")),
         }),
         Added::First {
             handle,
             recovery_codes,
         } => {
-            let kept = PresentSession {
+            let kept = CurrentSession {
                 handle,
-                ..turn.present.clone()
+                ..context.current_session.clone()
             };
-            let chrome = turn.chrome();
-            let page = turn.within(&kept).with_form(PAGE, Form::NewFactor, |form| {
-                pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes)
-            });
+            let chrome = context.chrome();
+            let page = context
+                .within(&kept)
+                .with_form(PAGE, Form::NewFactor, |form| {
+                    pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes)
+                });
             let page = answers::form_page(200, page);
-            Ok(Taken::Answer(kept.carried_by(turn.app, page)))
+            Ok(Taken::Answer(kept.carried_by(context.app, page)))
         }
     }
 }
 
 /// Tries the code that was typed. The sign-in then has all that was proved.
-fn prove(turn: Turn<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken, Failure> {
-    let client_id = turn.visit.client_id();
-    let found = users::find_for_client(&turn.app.store, &ticket.subject, client_id)?;
+fn prove(
+    context: RequestContext<'_>,
+    ticket: &Ticket,
+    form: &Parameters,
+) -> Result<Taken, Failure> {
+    let client_id = context.transaction.client_id();
+    let found = users::find_for_client(&context.app.store, &ticket.subject, client_id)?;
     let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
         return Ok(expired());
     };
     // A second code makes the sign-in no stronger.
     if has_code(ticket) && form.bounded("code", parameters::OTHER)?.is_some() {
-        return Ok(Taken::Answer(ask(turn, ticket, None)?));
+        return Ok(Taken::Answer(ask(context, ticket, None)?));
     }
-    match show_code(turn, &found, form)? {
+    match show_code(context, &found, form)? {
         Ok(()) => Ok(Taken::Proved(Box::new(found), with_code(ticket))),
         Err(refusal) => {
-            let page = ask(turn, ticket, Some(refusal.problem))?;
+            let page = ask(context, ticket, Some(refusal.problem))?;
             Ok(Taken::Answer(refusal.answer(page)))
         }
     }
@@ -357,7 +367,7 @@ impl CodeRefusal {
 
 /// Tries the code of the form. A right one is spent.
 pub fn show_code(
-    turn: Turn<'_>,
+    context: RequestContext<'_>,
     found: &CurrentUser,
     form: &Parameters,
 ) -> Result<Result<(), CodeRefusal>, Failure> {
@@ -365,15 +375,15 @@ pub fn show_code(
     let Some(code) = form.bounded("code", parameters::OTHER)? else {
         return refusal(FactorProblem::CodeMissing, None);
     };
-    match try_code(turn, found, code)? {
+    match try_code(context, found, code)? {
         CodeVerdict::Right => Ok(Ok(())),
         CodeVerdict::Wrong => {
             let concerned = Concerned::User(&found.user.sub);
             let reason = Reason::SecondFactorWrong;
-            let client_id = turn.visit.client_id();
-            turn.app.note_failure(
+            let client_id = context.transaction.client_id();
+            context.app.note_failure(
                 SECOND_FACTOR_FAILED,
-                turn.request,
+                context.request,
                 client_id,
                 concerned,
                 reason,
@@ -381,7 +391,7 @@ pub fn show_code(
             refusal(FactorProblem::CodeWrong, None)
         }
         CodeVerdict::TurnedAway(wait) => {
-            turn.app.note_turned_away(turn.request);
+            context.app.note_turned_away(context.request);
             let minutes = answers::minutes(wait);
             refusal(FactorProblem::TooManyAttempts { minutes }, Some(wait))
         }
@@ -409,15 +419,19 @@ struct Counter {
     most: i32,
 }
 
-fn try_code(turn: Turn<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdict, Failure> {
-    let app = turn.app;
+fn try_code(
+    context: RequestContext<'_>,
+    found: &CurrentUser,
+    text: &str,
+) -> Result<CodeVerdict, Failure> {
+    let app = context.app;
     let code = typed(text);
     let (kind, limits_of_all): (FactorKind, &[CodeLimit]) = match code {
         Typed::Totp(_) => (FactorKind::Totp, &MOST_CODES_OF_AN_APP),
         Typed::RecoveryCode(_) => (FactorKind::RecoveryCode, &[]),
         Typed::Neither => return Ok(CodeVerdict::Wrong),
     };
-    let source = Source::of(turn.request.source).bytes();
+    let source = Source::of(context.request.source).bytes();
     let counter = |from: &[u8], limit: CodeLimit| Counter {
         most: limit.most,
         bucket: FailureBucket {
@@ -446,11 +460,11 @@ fn try_code(turn: Turn<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdi
         return Ok(CodeVerdict::TurnedAway(wait));
     }
     counters.extend(of_all);
-    if !spend(turn, &found.user, kind, code)? {
+    if !spend(context, &found.user, kind, code)? {
         return Ok(CodeVerdict::Wrong);
     }
     app.note_factor(kind);
-    let wrong_passwords = counted_wrong(app, found, turn.request.source);
+    let wrong_passwords = counted_wrong(app, found, context.request.source);
     let counted: Vec<_> = counters.into_iter().map(|one| one.bucket).collect();
     sign_in_failures::take_back(&app.store, &counted, &wrong_passwords)?;
     Ok(CodeVerdict::Right)
@@ -475,12 +489,17 @@ fn count(app: &App, counters: &[Counter]) -> Result<Option<Duration>, Failure> {
 }
 
 /// Whether the code is right. A right one is spent.
-fn spend(turn: Turn<'_>, user: &UserRow, kind: FactorKind, code: Typed) -> Result<bool, Failure> {
-    let app = turn.app;
+fn spend(
+    context: RequestContext<'_>,
+    user: &UserRow,
+    kind: FactorKind,
+    code: Typed,
+) -> Result<bool, Failure> {
+    let app = context.app;
     let store = &app.store;
     let event = AuditEvent {
         sub: Some(&user.sub),
-        ..turn.event()
+        ..context.event()
     };
     let factors = authenticators::list(store, &user.sub, true)?;
     let mut factors = factors.iter().filter(|one| one.kind == kind);

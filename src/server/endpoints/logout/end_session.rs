@@ -12,10 +12,10 @@ use crate::app::failure::Failure;
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, SessionHandle};
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::require_form;
-use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::transaction;
 use crate::endpoints::upstream::logout::UpstreamSignOut;
-use crate::endpoints::visit;
 use crate::http::{Method, Request, Response};
 use crate::pages;
 use crate::pages::logout::SignedOut;
@@ -47,10 +47,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
         return Ok(answers::see_other(sign_out.page()));
     }
     let sign_out = SignOut::begin(app, request, request.query_parameters()?)?;
-    let present = PresentSession::find(app, request)?;
-    match sign_out.next(present.as_ref()) {
+    let current_session = CurrentSession::find(app, request)?;
+    match sign_out.next(current_session.as_ref()) {
         SignOutStep::Ask => Ok(answers::see_other(sign_out.page())),
-        SignOutStep::End | SignOutStep::NobodySignedIn => sign_out.finish(present.as_ref()),
+        SignOutStep::End | SignOutStep::NobodySignedIn => sign_out.finish(current_session.as_ref()),
     }
 }
 
@@ -73,7 +73,7 @@ impl<'a> SignOut<'a> {
         let snapshot = app.registry.snapshot();
         let asked =
             EndSessionRequest::read(parameters, |hint| id_tokens::claims(app, &snapshot, hint))?;
-        let sealed = visit::seal(app, SealedPurpose::Logout(asked.clone())).sealed;
+        let sealed = transaction::seal(app, SealedPurpose::Logout(asked.clone())).sealed;
         if sealed.len() > parameters::SEALED_REQUEST {
             return Err(Failure::bad_request(Reason::RequestTooLong));
         }
@@ -87,9 +87,9 @@ impl<'a> SignOut<'a> {
         if query.single("r")?.is_none() {
             return SignOut::of(app, request, EndSessionRequest::default(), String::new());
         }
-        let opened = visit::open(app, request)?;
+        let opened = transaction::open(app, request)?;
         let SealedPurpose::Logout(asked) = opened.request.purpose else {
-            return Err(visit::invalid());
+            return Err(transaction::invalid());
         };
         SignOut::of(app, request, asked, opened.sealed)
     }
@@ -120,15 +120,16 @@ impl<'a> SignOut<'a> {
         })
     }
 
-    pub fn next(&self, present: Option<&PresentSession>) -> SignOutStep {
-        self.asked.decide(present.map(|present| &present.row))
+    pub fn next(&self, current_session: Option<&CurrentSession>) -> SignOutStep {
+        self.asked
+            .decide(current_session.map(|current_session| &current_session.row))
     }
 
     pub fn page(&self) -> String {
         if self.sealed.is_empty() {
             return format!("{}/logout", self.app.config.base_url.path());
         }
-        visit::page_address(self.app, "/logout", &self.sealed)
+        transaction::page_address(self.app, "/logout", &self.sealed)
     }
 
     pub fn ui_locales(&self) -> &str {
@@ -141,9 +142,9 @@ impl<'a> SignOut<'a> {
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to
     /// be signed out there as well, back to the client, or to a page that says that it is done.
-    pub fn finish(&self, present: Option<&PresentSession>) -> Result<Response, Failure> {
+    pub fn finish(&self, current_session: Option<&CurrentSession>) -> Result<Response, Failure> {
         let app = self.app;
-        let Some(present) = present else {
+        let Some(current_session) = current_session else {
             self.end_what_is_dead()?;
             self.end_hinted()?;
             let ended = SignedOut {
@@ -152,10 +153,10 @@ impl<'a> SignOut<'a> {
             };
             return Ok(self.leave(&ended));
         };
-        let frames = frames(app, &present.row)?;
+        let frames = frames(app, &current_session.row)?;
         // With its end the session's row forgets the ID token that upstream is shown.
-        let upstream = UpstreamSignOut::of(app, present)?;
-        self.end(&present.row, Value::Null)?;
+        let upstream = UpstreamSignOut::of(app, current_session)?;
+        self.end(&current_session.row, Value::Null)?;
         let upstream = upstream.and_then(|upstream| upstream.onward(app, &self.asked));
         let ended = SignedOut {
             frames,
@@ -208,8 +209,11 @@ impl<'a> SignOut<'a> {
 
     /// The end of a sign-out, for a browser that is back from upstream. One that has a session
     /// again is asked.
-    fn after_upstream(&self, present: Option<&PresentSession>) -> Result<Response, Failure> {
-        match (self.way_back(), present) {
+    fn after_upstream(
+        &self,
+        current_session: Option<&CurrentSession>,
+    ) -> Result<Response, Failure> {
+        match (self.way_back(), current_session) {
             (None, Some(_)) => return Ok(answers::see_other(self.page())),
             (Some(_), Some(_)) => {}
             (_, None) => self.end_what_is_dead()?,
@@ -314,13 +318,13 @@ pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Respon
     if request.method == Method::Head {
         return Ok(answers::nothing_to_show());
     }
-    let present = PresentSession::find(app, request)?;
+    let current_session = CurrentSession::find(app, request)?;
     let sign_out = SignOut::of(app, request, returns.request, String::new())?;
-    sign_out.after_upstream(present.as_ref())
+    sign_out.after_upstream(current_session.as_ref())
 }
 
 fn begun_here(app: &App, state: &str, provider: &str) -> Option<UpstreamReturn> {
-    match visit::open_text(app, state).ok()?.request.purpose {
+    match transaction::open_text(app, state).ok()?.request.purpose {
         SealedPurpose::SignedOut(returns) if returns.provider == provider => Some(returns),
         _ => None,
     }

@@ -17,8 +17,8 @@ use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::login::{EXTERNAL_SIGN_IN_FAILED as FAILED, as_someone_else};
-use crate::endpoints::visit::Visit;
-use crate::endpoints::visit::{Proof, Taken, Turn};
+use crate::endpoints::transaction::AuthorizationTransaction;
+use crate::endpoints::transaction::{Proof, RequestContext, Taken};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::error::Problem;
@@ -132,12 +132,16 @@ impl<'a> Back<'a> {
     }
 
     /// Lets them in, as the user whom the provider vouches for.
-    pub fn take(&self, turn: Turn<'_>, identified: &Identified<'_>) -> Result<Taken, Failure> {
+    pub fn take(
+        &self,
+        context: RequestContext<'_>,
+        identified: &Identified<'_>,
+    ) -> Result<Taken, Failure> {
         let Identified { provider, identity } = identified;
         let entry = Entry {
-            app: turn.app,
-            request: turn.request,
-            visit: turn.visit,
+            app: context.app,
+            request: context.request,
+            transaction: context.transaction,
             provider,
             identity,
         };
@@ -192,7 +196,7 @@ pub fn over(app: &App, request: &Request, reason: Reason) -> Response {
 struct Entry<'a> {
     app: &'a App,
     request: &'a Request,
-    visit: &'a Visit,
+    transaction: &'a AuthorizationTransaction,
     provider: &'a IdentityProvider,
     identity: &'a UpstreamIdentity,
 }
@@ -234,8 +238,8 @@ impl Entry<'_> {
     fn proof(&self, trip: &RoundTrip) -> Proof {
         let provider = self.provider;
         let facts = &self.identity.facts;
-        let ask = Ask::of(&self.visit.request);
-        let asked_at = self.visit.request.received_at;
+        let ask = Ask::of(&self.transaction.request);
+        let asked_at = self.transaction.request.received_at;
         // By the database's clock the request may lie a moment ahead of this process.
         let now = self.app.now().max(asked_at);
         let acr = claims::acr(provider, facts.acr.as_deref());
@@ -283,7 +287,7 @@ impl Entry<'_> {
         said: &Map<String, Value>,
     ) -> Result<Result<CurrentUser, AccountRefusal>, StoreError> {
         let store = &self.app.store;
-        let tenant = self.visit.request.acr_values.tenant.as_ref();
+        let tenant = self.transaction.request.acr_values.tenant.as_ref();
         let issuer = self.provider.authority();
         let upstream_subject = self.identity.facts.subject.as_str();
         let linked = linked_identities::find_user(store, issuer, upstream_subject, None)?;
@@ -310,16 +314,16 @@ impl Entry<'_> {
     ) -> Result<CurrentUser, StoreError> {
         let mut found = linked.found;
         let before = &linked.claims;
-        let present = &found.user.claims;
-        let said = &self.without_admin_roles(said, present);
+        let current = &found.user.claims;
+        let said = &self.without_admin_roles(said, current);
         let change = match &self.app.config.administration {
-            Some(set) => ClaimsChange::beside_admin_roles(set, present, before, said),
-            None => ClaimsChange::between(present, before, said),
+            Some(set) => ClaimsChange::beside_admin_roles(set, current, before, said),
+            None => ClaimsChange::between(current, before, said),
         };
         if change.is_empty() && before == said {
             return Ok(found);
         }
-        let claims = change.applied(present);
+        let claims = change.applied(current);
         let link = self.link(&found.user.sub);
         let detail = json!({"by": self.provider.name, "claims": change.names()});
         let event = self.event("user_changed", &found.user.sub, detail);
@@ -333,7 +337,7 @@ impl Entry<'_> {
     /// Adds the user, who is new here.
     fn provision(&self, said: &Map<String, Value>) -> Result<CurrentUser, StoreError> {
         let store = &self.app.store;
-        let tenant = self.visit.request.acr_values.tenant.as_ref();
+        let tenant = self.transaction.request.acr_values.tenant.as_ref();
         let user = new_user(tenant, self.without_admin_roles(said, &Map::new()));
         let link = self.link(&user.sub);
         let detail = json!({
@@ -356,17 +360,17 @@ impl Entry<'_> {
     }
 
     /// What the provider says, but for the roles of administrators: it neither gives nor takes
-    /// them. The log tells of those that the user does not have at `present`.
+    /// them. The log tells of those that the user does not have at `current`.
     fn without_admin_roles(
         &self,
         said: &Map<String, Value>,
-        present: &Map<String, Value>,
+        current: &Map<String, Value>,
     ) -> Map<String, Value> {
         let Some(administration) = &self.app.config.administration else {
             return said.clone();
         };
         if administration.has_admin_role(said)
-            && administration.keep_admin_roles(present, &mut said.clone())
+            && administration.keep_admin_roles(current, &mut said.clone())
         {
             let id = &self.request.id;
             let name = &self.provider.name;
@@ -389,7 +393,7 @@ impl Entry<'_> {
     fn event<'b>(&'b self, event: &'b str, sub: &'b Subject, detail: Value) -> AuditEvent<'b> {
         AuditEvent {
             event,
-            client_id: self.visit.client_id(),
+            client_id: self.transaction.client_id(),
             sub: Some(sub),
             detail,
             ..AuditEvent::default().by(self.request.source, &self.request.id)
@@ -410,16 +414,16 @@ impl Entry<'_> {
         let Entry {
             app,
             request,
-            visit,
+            transaction,
             provider,
             ..
         } = self;
         let concerned = Concerned::Provider(&provider.name);
-        app.note_failure(FAILED, request, visit.client_id(), concerned, reason);
-        let presentation = Presentation::of(app, request).about(visit.client_id());
+        app.note_failure(FAILED, request, transaction.client_id(), concerned, reason);
+        let presentation = Presentation::of(app, request).about(transaction.client_id());
         // Otherwise the provider would let the same person in once more, without a word.
-        let sign_in = as_someone_else(visit.page(app, "/login"));
-        let ui_locales = visit.ui_locales();
+        let sign_in = as_someone_else(transaction.page(app, "/login"));
+        let ui_locales = transaction.ui_locales();
         // What the operator needs for `gatepost user link`.
         let subject = self.identity.facts.subject.escape_debug();
         let name = &provider.name;
@@ -427,7 +431,7 @@ impl Entry<'_> {
         let told = (reason, Some(detail.as_str()));
         let mut response =
             answers::error_page_with(&presentation, problem, told, ui_locales, Some(&sign_in));
-        response.note.client_id = visit.client_id().map(ToString::to_string);
+        response.note.client_id = transaction.client_id().map(ToString::to_string);
         response.note.detail = Some(detail);
         response
     }

@@ -8,8 +8,8 @@ use super::provider::{self, Connection};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::{Config, SameSite};
-use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit::Visit;
+use crate::endpoints::current_session::CurrentSession;
+use crate::endpoints::transaction::AuthorizationTransaction;
 use crate::endpoints::{answers, cookies};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
@@ -65,12 +65,12 @@ impl Flow {
 #[derive(Clone, Copy)]
 pub enum UpstreamPurpose<'a> {
     SignIn {
-        visit: &'a Visit,
+        transaction: &'a AuthorizationTransaction,
         /// As somebody else than this browser is known to be, there or here: they shall be asked
         /// who they are.
         someone_else: bool,
     },
-    Link(&'a PresentSession),
+    Link(&'a CurrentSession),
 }
 
 /// Sends the browser upstream: 303, one flow cookie more. The inner error is for the caller to
@@ -93,10 +93,10 @@ pub fn depart(
     }
     let (ask, linking, sealed) = match purpose {
         UpstreamPurpose::SignIn {
-            visit,
+            transaction,
             someone_else,
         } => {
-            let ask = Ask::of(&visit.request);
+            let ask = Ask::of(&transaction.request);
             let select_account = someone_else || ask.select_account;
             (
                 Ask {
@@ -104,10 +104,10 @@ pub fn depart(
                     ..ask
                 },
                 None,
-                Some(visit.sealed.clone()),
+                Some(transaction.sealed.clone()),
             )
         }
-        UpstreamPurpose::Link(present) => (Ask::for_linking(), Some(present.row.sid.clone()), None),
+        UpstreamPurpose::Link(carried) => (Ask::for_linking(), Some(carried.row.sid.clone()), None),
     };
     let mut trip = RoundTrip {
         linking,
@@ -131,7 +131,7 @@ pub fn depart(
     let state = seal(&trip);
     if cookie.len() > COOKIE || state.len() > STATE {
         return Err(match purpose {
-            UpstreamPurpose::SignIn { visit, .. } => visit.too_long(),
+            UpstreamPurpose::SignIn { transaction, .. } => transaction.too_long(),
             UpstreamPurpose::Link(_) => Failure::bad_request(Reason::RequestTooLong),
         });
     }
@@ -186,10 +186,10 @@ fn begin(
     flow: Flow,
     value: &str,
 ) -> Response {
-    let present = request
+    let carried = request
         .cookies()
         .filter_map(|(name, value)| Some((Flow::of_cookie_name(config, name)?, value.len())));
-    for outlived in making_room(present.collect(), value.len()) {
+    for outlived in making_room(carried.collect(), value.len()) {
         response = end(config, response, outlived);
     }
     let name = flow.cookie_name(config);
@@ -214,15 +214,15 @@ pub(super) fn removal(config: &Config, flow: Flow) -> String {
 }
 
 /// Which flow cookies must go for one more of length `added`: all but the latest that fit.
-fn making_room(mut present: Vec<(Flow, usize)>, added: usize) -> Vec<Flow> {
-    present.sort_unstable_by(|one, other| other.cmp(one));
+fn making_room(mut carried: Vec<(Flow, usize)>, added: usize) -> Vec<Flow> {
+    carried.sort_unstable_by(|one, other| other.cmp(one));
     let mut bytes = added;
-    let fits = present.iter().take(MOST - 1).take_while(|(_, length)| {
+    let fits = carried.iter().take(MOST - 1).take_while(|(_, length)| {
         bytes += length;
         bytes <= MOST_BYTES
     });
     let kept = fits.count();
-    present
+    carried
         .into_iter()
         .skip(kept)
         .map(|(flow, _)| flow)

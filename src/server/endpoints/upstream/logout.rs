@@ -12,9 +12,9 @@ use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Refusal};
 use crate::app::fetched::Provenance;
 use crate::app::guesses::Source;
+use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::require_form;
-use crate::endpoints::present_session::PresentSession;
-use crate::endpoints::visit;
+use crate::endpoints::transaction;
 use crate::http::{Request, Response};
 use crate::outbound::Asker;
 use gatepost_protocol::authorize::authorize_response::with_query;
@@ -192,13 +192,20 @@ pub struct UpstreamSignOut {
 
 impl UpstreamSignOut {
     /// For a session that came from a provider where signing out here signs out there.
-    pub fn of(app: &App, present: &PresentSession) -> Result<Option<UpstreamSignOut>, Failure> {
+    pub fn of(
+        app: &App,
+        current_session: &CurrentSession,
+    ) -> Result<Option<UpstreamSignOut>, Failure> {
         let snapshot = app.registry.snapshot();
-        let provider = registered(&snapshot, present.row.identity_provider());
+        let provider = registered(&snapshot, current_session.row.identity_provider());
         let Some(provider) = provider.filter(|provider| provider.sign_out) else {
             return Ok(None);
         };
-        let upstream = upstream_sessions::find(&app.store, present.row.day, &present.row.sid)?;
+        let upstream = upstream_sessions::find(
+            &app.store,
+            current_session.row.day,
+            &current_session.row.sid,
+        )?;
         // Another provider of that name never signed them in, and must not see the ID token of the
         // first.
         let of_issuer = upstream.filter(|upstream| upstream.issuer == provider.authority());
@@ -220,7 +227,7 @@ impl UpstreamSignOut {
             provider: provider.name.clone(),
             request: request.clone(),
         };
-        let state = visit::seal(app, SealedPurpose::SignedOut(returns)).sealed;
+        let state = transaction::seal(app, SealedPurpose::SignedOut(returns)).sealed;
         let back = external_url(app.issuer(), &provider.name, "signed-out");
         let metadata = Connection::open(app, provider).ok()?.metadata;
         let endpoint = metadata.end_session_endpoint.as_deref()?;

@@ -1,11 +1,11 @@
 //! Visits to pages of ours: the account page, and those of administrators.
 
-use super::{InSession, Turn, Visit, seal};
+use super::{AuthorizationTransaction, InSession, RequestContext, seal};
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::config::Config;
 use crate::endpoints::answers;
-use crate::endpoints::present_session::PresentSession;
+use crate::endpoints::current_session::CurrentSession;
 use crate::http::{Request, Response};
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use gatepost_protocol::authorize::interaction::{Interaction, Step};
@@ -26,42 +26,42 @@ pub fn asked(request: &Request, name: &str) -> Result<Option<String>, Failure> {
 pub fn to_signed_in(
     app: &App,
     request: &Request,
-    present: Option<&PresentSession>,
+    current_session: Option<&CurrentSession>,
     purpose: SealedPurpose,
     show: impl FnOnce(InSession<'_>) -> Result<Response, Failure>,
 ) -> Result<Response, Failure> {
-    let visit = Visit::resume(app, seal(app, purpose))?;
-    let turn = Turn {
+    let transaction = AuthorizationTransaction::resume(app, seal(app, purpose))?;
+    let context = RequestContext {
         app,
         request,
-        visit: &visit,
-        present,
+        transaction: &transaction,
+        current_session,
         someone_else: false,
     };
-    let interaction = turn.judge(Step::Arrival)?.interaction;
+    let interaction = context.judge(Step::Arrival)?.interaction;
     let is_enough = matches!(interaction, Interaction::Proceed { .. });
-    match turn.in_session().filter(|_| is_enough) {
+    match context.in_session().filter(|_| is_enough) {
         Some(signed_in) => show(signed_in),
-        None => Ok(turn.redirect("/login")),
+        None => Ok(context.redirect("/login")),
     }
 }
 
 /// Sends somebody to sign in for a page of ours.
 pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response, Failure> {
-    let visit = Visit::resume(app, seal(app, purpose))?;
-    Ok(answers::see_other(visit.page(app, "/login")))
+    let transaction = AuthorizationTransaction::resume(app, seal(app, purpose))?;
+    Ok(answers::see_other(transaction.page(app, "/login")))
 }
 
-impl Visit {
+impl AuthorizationTransaction {
     /// Begins on the way to the account page, for a user who is signed in.
-    pub fn to_account(app: &App) -> Result<Visit, Failure> {
+    pub fn to_account(app: &App) -> Result<AuthorizationTransaction, Failure> {
         let purpose = SealedPurpose::Account {
             tenant: None,
             ui_locales: None,
             anew: false,
             by_password: false,
         };
-        Visit::resume(app, seal(app, purpose))
+        AuthorizationTransaction::resume(app, seal(app, purpose))
     }
 
     /// A request for a page of ours, within that tenant.
@@ -73,7 +73,7 @@ impl Visit {
         ui_locales: Option<String>,
         received_at: Instant,
         sealed: String,
-    ) -> Result<Visit, Failure> {
+    ) -> Result<AuthorizationTransaction, Failure> {
         let snapshot = app.registry.snapshot();
         let tenant = named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
         let acr_values = AcrValues {
@@ -86,7 +86,7 @@ impl Visit {
             ui_locales,
             ..request
         };
-        Ok(Visit {
+        Ok(AuthorizationTransaction {
             sealed,
             request,
             client: None,

@@ -21,7 +21,7 @@ const USE_NOTED_AFTER: Duration = Duration::from_secs(3_600);
 /// A live session: it has not ended or run out, its user exists and is enabled, and nothing was
 /// revoked since.
 #[derive(Clone, Debug)]
-pub struct PresentSession {
+pub struct CurrentSession {
     /// The cookie's handle; ties forms to this session.
     pub handle: SessionHandle,
     pub row: Session,
@@ -39,10 +39,10 @@ pub enum KnownConsent {
     Read(Option<ConsentRow>),
 }
 
-impl PresentSession {
+impl CurrentSession {
     /// The live session of this browser, if it has one.
-    pub fn find(app: &App, request: &Request) -> Result<Option<PresentSession>, Failure> {
-        PresentSession::find_at(app, request, None)
+    pub fn find(app: &App, request: &Request) -> Result<Option<CurrentSession>, Failure> {
+        CurrentSession::find_at(app, request, None)
     }
 
     /// The same, with what its user allows that client.
@@ -50,16 +50,16 @@ impl PresentSession {
         app: &App,
         request: &Request,
         client_id: Option<&ClientId>,
-    ) -> Result<Option<PresentSession>, Failure> {
+    ) -> Result<Option<CurrentSession>, Failure> {
         let Some(handle) = SessionHandle::of(&app.config, request) else {
             return Ok(None);
         };
         let browser_state = cookies::browser_state(&app.config, request);
-        PresentSession::read(app, handle, browser_state, client_id)
+        CurrentSession::read(app, handle, browser_state, client_id)
     }
 
-    pub fn read_again(&self, app: &App) -> Result<Option<PresentSession>, Failure> {
-        PresentSession::read(app, self.handle.clone(), self.browser_state.clone(), None)
+    pub fn read_again(&self, app: &App) -> Result<Option<CurrentSession>, Failure> {
+        CurrentSession::read(app, self.handle.clone(), self.browser_state.clone(), None)
     }
 
     fn read(
@@ -67,7 +67,7 @@ impl PresentSession {
         handle: SessionHandle,
         browser_state: Option<SecretText>,
         client_id: Option<&ClientId>,
-    ) -> Result<Option<PresentSession>, Failure> {
+    ) -> Result<Option<CurrentSession>, Failure> {
         let Some(found) = sessions::find(&app.store, handle.day, &handle.hash(), client_id)? else {
             return Ok(None);
         };
@@ -85,7 +85,7 @@ impl PresentSession {
         if stands {
             note_use(app, &session);
         }
-        Ok(user.filter(|_| stands).map(|user| PresentSession {
+        Ok(user.filter(|_| stands).map(|user| CurrentSession {
             handle,
             row: session,
             user,

@@ -3,7 +3,7 @@
 //! validates it anew, and judges it unless the page answers by itself. The session and the consent
 //! are not in it.
 //!
-//! One request of their browser within it is a [`Turn`]. A page takes it, and returns what its form
+//! One request of their browser within it is a [`RequestContext`]. A page takes it, and returns what its form
 //! said: [`Taken`]. The core says what the request needs next, and `conversation.rs` which page
 //! that is.
 
@@ -22,8 +22,8 @@ use crate::app::failure::Failure;
 use crate::app::metadata_documents::undescribed;
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::current_session::{CurrentSession, KnownConsent};
 use crate::endpoints::forms::{self, Form, require_form};
-use crate::endpoints::present_session::{KnownConsent, PresentSession};
 use crate::http::{Method, Request, Response};
 use crate::pages::frame::{Chrome, PageForm};
 use crate::pages::login::{LoginProblem, SignInFor};
@@ -55,7 +55,7 @@ use gatepost_store::users::{CurrentUser, UserRow};
 pub use opening::{Opened, invalid, open, open_text, page_address, seal};
 
 /// A request that may go on, and what it was judged against.
-pub struct Visit {
+pub struct AuthorizationTransaction {
     /// The request, sealed: a page's `r` parameter.
     pub sealed: String,
     /// The request, validated just now.
@@ -67,9 +67,9 @@ pub struct Visit {
     pub snapshot: Arc<Snapshot>,
 }
 
-impl Visit {
+impl AuthorizationTransaction {
     /// Takes in a request to `/connect/authorize` (OpenID Connect Core §3.1.2).
-    pub fn begin(app: &App, request: &Request) -> Result<Visit, Failure> {
+    pub fn begin(app: &App, request: &Request) -> Result<AuthorizationTransaction, Failure> {
         let form;
         let parameters = if request.method == Method::Post {
             require_form(request, 415)?;
@@ -78,33 +78,36 @@ impl Visit {
         } else {
             request.query_parameters()?
         };
-        let visit = Visit::from_parameters(app, parameters)?;
-        let must_push = visit
+        let transaction = AuthorizationTransaction::from_parameters(app, parameters)?;
+        let must_push = transaction
             .registration()
             .is_some_and(|client| client.requires_pushed_requests);
-        if must_push && visit.pushed.is_none() {
-            return Err(visit.refuse_with(
+        if must_push && transaction.pushed.is_none() {
+            return Err(transaction.refuse_with(
                 AuthorizeErrorCode::InvalidRequest,
                 Reason::PushedRequestRequired,
             ));
         }
-        if visit.sealed.len() > parameters::SEALED_REQUEST {
-            return Err(visit.too_long());
+        if transaction.sealed.len() > parameters::SEALED_REQUEST {
+            return Err(transaction.too_long());
         }
-        visit.note_ignored(app, parameters);
-        Ok(visit)
+        transaction.note_ignored(app, parameters);
+        Ok(transaction)
     }
 
-    fn from_parameters(app: &App, parameters: &Parameters) -> Result<Visit, Failure> {
+    fn from_parameters(
+        app: &App,
+        parameters: &Parameters,
+    ) -> Result<AuthorizationTransaction, Failure> {
         match pushed_request::sealed(parameters) {
             Some(sealed) => {
                 let pushed = SealedPurpose::Pushed(open_pushed(app, parameters, sealed)?);
-                Visit::resume(app, seal(app, pushed))
+                AuthorizationTransaction::resume(app, seal(app, pushed))
             }
             None => {
                 let known = SealedPurpose::Authorize(authorize_request::known(parameters));
                 let Opened { request, sealed } = seal(app, known);
-                Visit::of_client(app, parameters, request.received_at, sealed)
+                AuthorizationTransaction::of_client(app, parameters, request.received_at, sealed)
             }
         }
     }
@@ -139,7 +142,7 @@ impl Visit {
 
     /// Goes on with a request whose seal was opened. It is validated anew, against the
     /// registration of today, with the time at which it first came.
-    pub fn resume(app: &App, opened: Opened) -> Result<Visit, Failure> {
+    pub fn resume(app: &App, opened: Opened) -> Result<AuthorizationTransaction, Failure> {
         let Opened {
             request:
                 SealedRequest {
@@ -150,14 +153,14 @@ impl Visit {
         } = opened;
         match purpose {
             SealedPurpose::Authorize(parameters) => {
-                Visit::of_client(app, &parameters, received_at, sealed)
+                AuthorizationTransaction::of_client(app, &parameters, received_at, sealed)
             }
-            SealedPurpose::Pushed(pushed) => Ok(Visit {
+            SealedPurpose::Pushed(pushed) => Ok(AuthorizationTransaction {
                 pushed: Some(pushed.clone()),
-                ..Visit::of_client(app, &pushed.parameters, received_at, sealed)?
+                ..AuthorizationTransaction::of_client(app, &pushed.parameters, received_at, sealed)?
             }),
             SealedPurpose::Device(user_code) => {
-                Visit::of_device(app, user_code, received_at, sealed)?
+                AuthorizationTransaction::of_device(app, user_code, received_at, sealed)?
                     .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided))
             }
             SealedPurpose::Account {
@@ -171,7 +174,7 @@ impl Visit {
                     admin_page: None,
                 };
                 let provider = by_password.then(|| String::from(LOCAL));
-                Visit::of_page(
+                AuthorizationTransaction::of_page(
                     app,
                     ending,
                     provider,
@@ -191,7 +194,15 @@ impl Visit {
                     anew,
                     admin_page: Some(page),
                 };
-                Visit::of_page(app, ending, None, tenant, ui_locales, received_at, sealed)
+                AuthorizationTransaction::of_page(
+                    app,
+                    ending,
+                    None,
+                    tenant,
+                    ui_locales,
+                    received_at,
+                    sealed,
+                )
             }
             _ => Err(invalid()),
         }
@@ -202,7 +213,7 @@ impl Visit {
         parameters: &Parameters,
         received_at: Instant,
         sealed: String,
-    ) -> Result<Visit, Failure> {
+    ) -> Result<AuthorizationTransaction, Failure> {
         let client_id = authorize_request::client_id(parameters)?;
         let registered = app
             .registry
@@ -218,7 +229,7 @@ impl Visit {
             &snapshot.catalogue,
             received_at,
         )?;
-        Ok(Visit {
+        Ok(AuthorizationTransaction {
             sealed,
             request,
             client: Some(client),
@@ -331,11 +342,11 @@ impl Visit {
     pub fn known_consent(
         &self,
         app: &App,
-        present: &PresentSession,
+        current_session: &CurrentSession,
     ) -> Result<Option<ConsentRow>, Failure> {
-        match &present.consent {
+        match &current_session.consent {
             KnownConsent::Read(consent) => Ok(consent.clone()),
-            KnownConsent::Unread => self.find_consent(app, present),
+            KnownConsent::Unread => self.find_consent(app, current_session),
         }
     }
 
@@ -343,12 +354,16 @@ impl Visit {
     pub fn find_consent(
         &self,
         app: &App,
-        present: &PresentSession,
+        current_session: &CurrentSession,
     ) -> Result<Option<ConsentRow>, Failure> {
         let Some(client_id) = self.client_id() else {
             return Ok(None);
         };
-        Ok(consents::find(&app.store, &present.user.sub, client_id)?)
+        Ok(consents::find(
+            &app.store,
+            &current_session.user.sub,
+            client_id,
+        )?)
     }
 
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
@@ -412,33 +427,33 @@ pub fn unknown_action() -> Failure {
     Failure::bad_request(Reason::UnknownPageAction)
 }
 
-/// One request of a browser within a visit: what was sent, and who this browser's session says is
-/// there. `S` is that session: `Option<&PresentSession>`, or the session itself where there
+/// One request of a browser within a transaction: what was sent, and who this browser's session says is
+/// there. `S` is that session: `Option<&CurrentSession>`, or the session itself where there
 /// is one for certain ([`InSession`]).
 #[derive(Clone, Copy)]
-pub struct Turn<'a, S = Option<&'a PresentSession>> {
+pub struct RequestContext<'a, S = Option<&'a CurrentSession>> {
     pub app: &'a App,
     pub request: &'a Request,
-    pub visit: &'a Visit,
-    pub present: S,
+    pub transaction: &'a AuthorizationTransaction,
+    pub current_session: S,
     /// They said that they are not whom this browser knows.
     pub someone_else: bool,
 }
 
-/// A turn of somebody who is signed in.
-pub type InSession<'a> = Turn<'a, &'a PresentSession>;
+/// The context of somebody who is signed in.
+pub type InSession<'a> = RequestContext<'a, &'a CurrentSession>;
 
 /// What the address of a page leads to.
 pub enum Opening {
-    Visit(Box<Visit>),
-    /// The visit begins on another page, or nowhere.
+    AuthorizationTransaction(Box<AuthorizationTransaction>),
+    /// The transaction begins on another page, or nowhere.
     Answer(Response),
 }
 
 impl Opening {
-    /// The visit begins on the sign-in page.
-    pub fn at_sign_in(app: &App, visit: &Visit) -> Opening {
-        Opening::Answer(answers::see_other(visit.page(app, "/login")))
+    /// The transaction begins on the sign-in page.
+    pub fn at_sign_in(app: &App, transaction: &AuthorizationTransaction) -> Opening {
+        Opening::Answer(answers::see_other(transaction.page(app, "/login")))
     }
 }
 
@@ -450,7 +465,7 @@ pub enum Taken {
     /// They proved who they are. Their session has not begun.
     Proved(Box<CurrentUser>, Proof),
     /// They added a factor: their session, read again, is stronger now.
-    Strengthened(Box<PresentSession>),
+    Strengthened(Box<CurrentSession>),
     /// They want to sign in another way: as somebody else, or with the provider that they chose.
     OtherWay {
         someone_else: bool,
@@ -512,44 +527,44 @@ pub struct Judged {
     pub consent: Option<ConsentRow>,
 }
 
-impl<'a, S> Turn<'a, S> {
-    /// The same turn with that session.
-    pub fn within<T>(self, present: T) -> Turn<'a, T> {
-        Turn {
-            present,
+impl<'a, S> RequestContext<'a, S> {
+    /// The same context with that session.
+    pub fn within<T>(self, current_session: T) -> RequestContext<'a, T> {
+        RequestContext {
+            current_session,
             app: self.app,
             request: self.request,
-            visit: self.visit,
+            transaction: self.transaction,
             someone_else: self.someone_else,
         }
     }
 
     pub fn presentation(&self) -> Presentation<'a> {
-        Presentation::of(self.app, self.request).about(self.visit.client_id())
+        Presentation::of(self.app, self.request).about(self.transaction.client_id())
     }
 
     pub fn chrome(&self) -> Chrome<'a> {
-        self.presentation().chrome(self.visit.ui_locales())
+        self.presentation().chrome(self.transaction.ui_locales())
     }
 
     /// Where the form of one of our pages goes.
     pub fn action(&self, page: &str) -> String {
-        let address = page_address(self.app, page, &self.visit.sealed);
+        let address = page_address(self.app, page, &self.transaction.sealed);
         self.presentation()
-            .in_language_of(address, self.visit.ui_locales())
+            .in_language_of(address, self.transaction.ui_locales())
     }
 
     /// To one of our pages, with this request.
     pub fn redirect(&self, page: &str) -> Response {
-        answers::see_other(self.visit.page(self.app, page))
+        answers::see_other(self.transaction.page(self.app, page))
     }
 
     /// Ends the request without what was asked for. A client is told why; everybody else goes back
     /// to where they came from.
     pub fn give_up(&self, code: AuthorizeErrorCode, reason: Reason) -> Result<Taken, Failure> {
-        let back = match self.visit.request.ending {
+        let back = match self.transaction.request.ending {
             Ending::Client(_) => {
-                return Err(self.visit.refuse_with(code, reason));
+                return Err(self.transaction.refuse_with(code, reason));
             }
             Ending::Device(_) => "/device",
             Ending::Account { .. } => "/",
@@ -566,54 +581,60 @@ impl<'a, S> Turn<'a, S> {
     pub fn purpose(&self) -> SignInFor<'a> {
         SignInFor {
             chrome: self.chrome(),
-            request: &self.visit.request,
-            client: self.visit.registration(),
-            catalogue: &self.visit.snapshot.catalogue,
+            request: &self.transaction.request,
+            client: self.transaction.registration(),
+            catalogue: &self.transaction.snapshot.catalogue,
         }
     }
 
     /// An audit event of this request.
     pub fn event(&self) -> AuditEvent<'a> {
         let event = AuditEvent {
-            client_id: self.visit.client_id(),
+            client_id: self.transaction.client_id(),
             ..AuditEvent::default()
         };
         event.by(self.request.source, &self.request.id)
     }
 }
 
-impl<'a> Turn<'a> {
+impl<'a> RequestContext<'a> {
     pub fn in_session(self) -> Option<InSession<'a>> {
-        self.present.map(|present| self.within(present))
+        self.current_session
+            .map(|current_session| self.within(current_session))
     }
 
     /// Asks the core what comes next, with what is stored now. Refuses where the user must sign in
     /// and has no way to.
     pub fn judge(self, step: Step) -> Result<Judged, Failure> {
-        let Turn {
+        let RequestContext {
             app,
-            visit,
-            present,
+            transaction,
+            current_session,
             ..
         } = self;
-        let consent = match (&visit.request.ending, present) {
+        let consent = match (&transaction.request.ending, current_session) {
             // They may have allowed more just now.
-            (Ending::Client(_), Some(present)) if matches!(step, Step::AfterConsent { .. }) => {
-                visit.find_consent(app, present)?
+            (Ending::Client(_), Some(current_session))
+                if matches!(step, Step::AfterConsent { .. }) =>
+            {
+                transaction.find_consent(app, current_session)?
             }
-            (Ending::Client(_), Some(present)) => visit.known_consent(app, present)?,
+            (Ending::Client(_), Some(current_session)) => {
+                transaction.known_consent(app, current_session)?
+            }
             (Ending::Client(_) | Ending::Device(_) | Ending::Account { .. }, _) => None,
         };
-        let user = present.map(|present| &present.user);
+        let user = current_session.map(|current_session| &current_session.user);
         let strongest_acr = user.map_or(Strength::SignedIn, |user| user.strongest_acr);
-        let may_add_factors = present.is_some_and(|present| present.may_add_factors(app));
+        let may_add_factors =
+            current_session.is_some_and(|current_session| current_session.may_add_factors(app));
         let interaction = decide(&Situation {
-            request: &visit.request,
-            client: visit.registration(),
-            catalogue: &visit.snapshot.catalogue,
-            session: present.map(|present| &present.row),
+            request: &transaction.request,
+            client: transaction.registration(),
+            catalogue: &transaction.snapshot.catalogue,
+            session: current_session.map(|current_session| &current_session.row),
             role: user.and_then(|user| user.claims.get("role")),
-            minimum_acr: visit.minimum_acr(&app.config),
+            minimum_acr: transaction.minimum_acr(&app.config),
             strongest_acr,
             may_enrol: match passkey::host(app.issuer()) {
                 _ if !may_add_factors => Strength::SignedIn,
@@ -624,12 +645,12 @@ impl<'a> Turn<'a> {
                 .as_ref()
                 .filter(|row| !row.has_lapsed(app.now()))
                 .map(|row| &row.consent),
-            hinted_subject: visit.hinted_subject(app)?.as_ref(),
+            hinted_subject: transaction.hinted_subject(app)?.as_ref(),
             step,
             now: app.now(),
         });
         if let Interaction::Login { .. } = interaction {
-            visit.ways_in()?;
+            transaction.ways_in()?;
         }
         Ok(Judged {
             interaction,
@@ -643,38 +664,41 @@ impl<'a> InSession<'a> {
     pub fn own_event(&self, event: &'a str) -> AuditEvent<'a> {
         AuditEvent {
             event,
-            sub: Some(&self.present.user.sub),
-            sid: Some(&self.present.row.sid),
+            sub: Some(&self.current_session.user.sub),
+            sid: Some(&self.current_session.row.sid),
             ..self.event()
         }
     }
 
     /// Whether the posted form was drawn for this request and this session.
     pub fn matches(&self, form: Form, posted: &Parameters) -> bool {
-        let browser = Some(&self.present.handle.random);
-        forms::matches(self.app, form, &self.visit.sealed, browser, posted)
+        let browser = Some(&self.current_session.handle.random);
+        forms::matches(self.app, form, &self.transaction.sealed, browser, posted)
     }
 
     /// Whether the request would go on in this session if its page were opened again, and nobody
     /// be asked who they are. Not for a device, whose code is held against it first.
     pub fn goes_on(self) -> Result<bool, Failure> {
-        let turn = self.within(Some(self.present));
-        let interaction = turn.judge(Step::Arrival)?.interaction;
+        let context = self.within(Some(self.current_session));
+        let interaction = context.judge(Step::Arrival)?.interaction;
         let asks = matches!(interaction, Interaction::Login { .. });
-        Ok(!asks && !self.visit.wants_fresh_sign_in() && !self.visit.is_of_device())
+        Ok(!asks && !self.transaction.wants_fresh_sign_in() && !self.transaction.is_of_device())
     }
 
     /// What ties tickets and challenges to this request and this session.
     pub fn tie(&self) -> [u8; 32] {
-        tie(&self.visit.sealed, &self.present.handle.random)
+        tie(
+            &self.transaction.sealed,
+            &self.current_session.handle.random,
+        )
     }
 
     /// Draws something with a form of one of our pages.
     pub fn with_form<T>(&self, page: &str, form: Form, draw: impl FnOnce(PageForm<'_>) -> T) -> T {
-        let browser = &self.present.handle.random;
+        let browser = &self.current_session.handle.random;
         draw(PageForm {
             action: &self.action(page),
-            token: &forms::issue(self.app, form, &self.visit.sealed, browser),
+            token: &forms::issue(self.app, form, &self.transaction.sealed, browser),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Visits of somebody who types the code of a device (RFC 8628 §3.3).
 
-use super::{Opened, Visit, seal};
+use super::{AuthorizationTransaction, Opened, seal};
 use crate::app::App;
 use crate::app::failure::Failure;
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
@@ -12,12 +12,15 @@ use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_store::device_authorizations::{self, WaitingDevice};
 
-impl Visit {
+impl AuthorizationTransaction {
     /// Begins with the code of a device. `None` when no device waits with this code, or when the
     /// device may no longer have what it asked for.
-    pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<Visit>, Failure> {
+    pub fn to_device(
+        app: &App,
+        user_code: UserCode,
+    ) -> Result<Option<AuthorizationTransaction>, Failure> {
         let Opened { request, sealed } = seal(app, SealedPurpose::Device(user_code.clone()));
-        Visit::of_device(app, user_code, request.received_at, sealed)
+        AuthorizationTransaction::of_device(app, user_code, request.received_at, sealed)
     }
 
     pub(super) fn of_device(
@@ -25,7 +28,7 @@ impl Visit {
         user_code: UserCode,
         received_at: Instant,
         sealed: String,
-    ) -> Result<Option<Visit>, Failure> {
+    ) -> Result<Option<AuthorizationTransaction>, Failure> {
         let hashes = user_code_hashes(app, &user_code);
         let Some(device) = device_authorizations::find_waiting(&app.store, &hashes)? else {
             return Ok(None);
@@ -45,7 +48,7 @@ impl Visit {
             scope: device.scope,
             ..request
         };
-        Ok(Some(Visit {
+        Ok(Some(AuthorizationTransaction {
             sealed,
             request,
             client: Some(client),
