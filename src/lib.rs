@@ -4,8 +4,8 @@
 //! `gatepostd`, every other one does its work and ends.
 //!
 //! Each folder here, but `bin`, is a crate, and uses those below it: its `Cargo.toml` names them,
-//! so the compiler holds that; `USES` in `tests/house.rs` is the list. This crate joins them under
-//! the names that tests and your own grants know.
+//! so the compiler holds that; `USES` in `tests/architecture.rs` is the list. This crate joins them
+//! under the names that tests and your own grants know.
 //!
 //! ```text
 //!   bin/gatepost                      bin/gatepostd
@@ -33,7 +33,7 @@
 //! crates `registration` (whole documents) and `import` are as pure.
 //!
 //! `server`, from the street to the cellar; a module uses what stands below it
-//! (`tests/house/floors.rs` holds that):
+//! (`tests/architecture/layers.rs` holds that):
 //!
 //! ```text
 //! serve         starts it: as the supervisor, or as the server process of one
@@ -65,8 +65,8 @@
 //! What ends a refresh token is listed in `protocol/token/refresh_token.rs`.
 //!
 //! A sign-in: `endpoints/conversation.rs` opens each page and goes on to the next one; its head
-//! tells the four requests of a sign-in one by one. It begins with `endpoints/transaction.rs`, which
-//! seals the request for the addresses of the pages, validates it, and asks
+//! tells the four requests of a sign-in one by one. It begins with `endpoints/transaction.rs`,
+//! which seals the request for the addresses of the pages, validates it, and asks
 //! `protocol/authorize/interaction.rs` what the request needs; `endpoints/login.rs` shows its page
 //! and takes the form, `endpoints/login/password.rs` tries the password,
 //! `endpoints/login/second_factor.rs` asks for a code where the user has a second factor, and

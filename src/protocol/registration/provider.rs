@@ -106,7 +106,7 @@ key_table! {
     /// none
     tenant => walker.checked("tenant", plain_name).map(TenantName::new);
     /// `trust_email` | `true`: an address that it calls verified counts as such here: people sign
-    /// in by it (`GATEPOST_SIGN_IN_WITH`), and letters go to it. Only for a provider that proves
+    /// in by it (`GATEPOST_SIGN_IN_WITH`), and e-mails go to it. Only for a provider that proves
     /// addresses, and whose owner you trust with the accounts | `false`
     trust_email: is_set;
     /// `sign_out` | `true`: signing out here also signs out there | `false`

@@ -470,7 +470,7 @@ reasons! {
         "Check both; the log does not say which.";
     TooManySignInFailures "GP1502" "Too many failed attempts." "Wait, then try again.";
     LinkOver "GP1810" "This link cannot be used, or no longer."
-        "Make a new one with `gatepost user invite`, `user reset` or `signup make`. A letter is \
+        "Make a new one with `gatepost user invite`, `user reset` or `signup make`. An e-mail is \
             asked for again where it was: at /login/forgotten, /join or /account.";
     PersonChanged "GP1830" "The person was not changed."
         "They were changed meanwhile: look at their page again.";

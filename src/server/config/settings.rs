@@ -89,7 +89,7 @@ settings! {
         "where people get help who cannot sign in, linked from the pages about signing in: a web \
          address, or `mailto:` and an e-mail address";
     LANGUAGE: Text, Is("en"),
-        "language of pages and letters for those who ask for none that there is: `en`, `de`, \
+        "language of pages and e-mails for those who ask for none that there is: `en`, `de`, \
          `fr`, `es`, `it`, `pt`, `nl`, `pl`, `ja` or `zh-Hans`";
     SMTP_URL: Text, Described("none: no e-mail at all"),
         "the mail server: `smtps://user@host:465`, `smtp://user@host:587` (STARTTLS or nothing), \
@@ -97,7 +97,7 @@ settings! {
     SMTP_PASSWORD_FILE: Text, Described("the systemd credential `gatepost-smtp-password`"),
         "file that holds the password of that user";
     MAIL_FROM: Text, Described("required with `GATEPOST_SMTP_URL`"),
-        "the address that letters come from";
+        "the address that e-mails come from";
     KEY_ANNOUNCE_DAYS: Number(1, 365), Is("14"),
         "days that a signing key is published before it signs";
     KEY_USE_DAYS: Number(1, 3_650), Is("90"), "days that a signing key signs";
@@ -187,10 +187,10 @@ settings! {
     LIMIT_LOGOUT_TOKEN_FAILURES_PER_MINUTE: COUNT, Is("60"),
         "refused logout tokens, for each source";
     LIMIT_LETTERS_PER_HOUR: COUNT, Is("300"),
-        "letters in all to people who forgot their password, or sign up. See \
+        "e-mails in all to people who forgot their password, or sign up. See \
          [mail](../operate/mail.md)";
     LIMIT_TRACKED: Number(1_000, 10_000_000), Is("100000"),
-        "counters of each kind, in memory and of wrong passwords, codes and letters in the \
+        "counters of each kind, in memory and of wrong passwords, codes and e-mails in the \
          database; the oldest beyond that are dropped";
 }
 

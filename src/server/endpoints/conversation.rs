@@ -6,11 +6,11 @@
 //! which comes in by `come_back`. A first visit with a password and a second factor has four, where
 //! neither consent nor a stronger factor is due:
 //!
-//! 1. `GET /connect/authorize`. `open` has `transaction.rs` seal the request and validate it. Nobody is
-//!    signed in, so `next` has `sign_in_first` send the browser to `/login`, with the sealed
-//!    request in its address.
-//! 2. `GET /login`. `transaction.rs` opens the seal. Still nobody is signed in, so `sign_in_first` has
-//!    `ask_who` draw the page. A cookie ties its form, and the next one, to this browser.
+//! 1. `GET /connect/authorize`. `open` has `transaction.rs` seal the request and validate it.
+//!    Nobody is signed in, so `next` has `sign_in_first` send the browser to `/login`, with the
+//!    sealed request in its address.
+//! 2. `GET /login`. `transaction.rs` opens the seal. Still nobody is signed in, so `sign_in_first`
+//!    has `ask_who` draw the page. A cookie ties its form, and the next one, to this browser.
 //! 3. `POST /login`. `login.rs` tries the password and answers `Taken::Proved`. The user has a
 //!    second factor, so `go_on` draws its page as the answer, and does not ask the core: the proof
 //!    lies sealed in the form of that page, and there is no session.

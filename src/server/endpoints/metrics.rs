@@ -309,14 +309,14 @@ fn letters(text: &mut Exposition, letters: &Letters) {
     text.single(
         "gatepost_letters_waiting",
         Kind::Gauge,
-        "Letters that wait to be sent, or are under way.",
+        "E-mails that wait to be sent, or are under way.",
         letters.waiting(),
     );
     let totals = &letters.counts;
     text.family(
         "gatepost_letters_total",
         Kind::Counter,
-        "Letters by outcome; failed ones are repeated until they are given up.",
+        "E-mails by outcome; failed ones are repeated until they are given up.",
     );
     for (outcome, count) in [
         ("sent", &totals.sent),
@@ -329,7 +329,7 @@ fn letters(text: &mut Exposition, letters: &Letters) {
     text.family(
         "gatepost_letters_withheld_total",
         Kind::Counter,
-        "Letters that were not sent, by the limit that kept them.",
+        "E-mails that were not sent, by the limit that kept them.",
     );
     for (limit, count) in Withheld::ALL.iter().zip(&totals.withheld) {
         let count = count.load(Ordering::Relaxed);

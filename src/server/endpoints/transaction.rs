@@ -3,9 +3,9 @@
 //! validates it anew, and judges it unless the page answers by itself. The session and the consent
 //! are not in it.
 //!
-//! One request of their browser within it is a [`RequestContext`]. A page takes it, and returns what its form
-//! said: [`Taken`]. The core says what the request needs next, and `conversation.rs` which page
-//! that is.
+//! One request of their browser within it is a [`RequestContext`]. A page takes it, and returns
+//! what its form said: [`Taken`]. The core says what the request needs next, and `conversation.rs`
+//! which page that is.
 
 pub mod expired;
 pub mod of_device;
@@ -427,8 +427,8 @@ pub fn unknown_action() -> Failure {
     Failure::bad_request(Reason::UnknownPageAction)
 }
 
-/// One request of a browser within a transaction: what was sent, and who this browser's session says is
-/// there. `S` is that session: `Option<&CurrentSession>`, or the session itself where there
+/// One request of a browser within a transaction: what was sent, and who this browser's session
+/// says is there. `S` is that session: `Option<&CurrentSession>`, or the session itself where there
 /// is one for certain ([`InSession`]).
 #[derive(Clone, Copy)]
 pub struct RequestContext<'a, S = Option<&'a CurrentSession>> {

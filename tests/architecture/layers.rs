@@ -1,4 +1,4 @@
-//! The floors inside a crate, or inside a folder of one: which of its parts may use which, and that
+//! The layers inside a crate, or inside a folder of one: which of its parts may use which, and that
 //! no more than a few files use each other in a circle. Which crate may use which stands in the
 //! manifests, and the compiler holds it. Unit tests may use whatever they need.
 
@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{CRATES, SourceFile, sources};
 
-struct Floors {
-    room: &'static str,
-    /// From the top floor down. A part uses its own files and those of later rows. Read from the
+struct Layers {
+    module: &'static str,
+    /// From the top layer down. A part uses its own files and those of later rows. Read from the
     /// last row up, each file builds only on what was read before.
     rows: &'static [&'static [&'static str]],
 }
 
-const FLOORS: &[Floors] = &[
-    Floors {
-        room: "protocol",
+const FLOORS: &[Layers] = &[
+    Layers {
+        module: "protocol",
         rows: &[
             &["sealed_request"],
             &["upstream"],
@@ -30,8 +30,8 @@ const FLOORS: &[Floors] = &[
             &["words"],
         ],
     },
-    Floors {
-        room: "server",
+    Layers {
+        module: "server",
         rows: &[
             &["serve"],
             &["arguments", "logging", "supervisor"],
@@ -45,8 +45,8 @@ const FLOORS: &[Floors] = &[
             &["config", "http", "metrics"],
         ],
     },
-    Floors {
-        room: "server/endpoints",
+    Layers {
+        module: "server/endpoints",
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
@@ -62,12 +62,12 @@ const FLOORS: &[Floors] = &[
             &["static_files"],
         ],
     },
-    Floors {
-        room: "manage",
+    Layers {
+        module: "manage",
         rows: &[&["endpoints"], &["pages", "scim"], &["statements"]],
     },
-    Floors {
-        room: "store",
+    Layers {
+        module: "store",
         rows: &[
             // The tables.
             &[
@@ -144,26 +144,26 @@ fn file_of<'a>(path: &str, modules: &BTreeMap<String, &'a str>) -> Option<&'a st
     None
 }
 
-/// The part of `room` that a file lies in; none for files elsewhere and for the room's own file.
-fn part<'a>(path: &'a str, room: &str) -> Option<&'a str> {
-    let inside = path.strip_prefix(room)?.strip_prefix('/')?;
+/// The part of `module` that a file lies in; none for files elsewhere and for the module's own file.
+fn part<'a>(path: &'a str, module: &str) -> Option<&'a str> {
+    let inside = path.strip_prefix(module)?.strip_prefix('/')?;
     let name = inside.split('/').next()?;
     let name = name.strip_suffix(".rs").unwrap_or(name);
     (name != "mod" && name != "lib").then_some(name)
 }
 
-fn breaches(floors: &Floors, uses: &Uses) -> Vec<String> {
-    let row = |part: &str| floors.rows.iter().position(|row| row.contains(&part));
+fn breaches(layers: &Layers, uses: &Uses) -> Vec<String> {
+    let row = |part: &str| layers.rows.iter().position(|row| row.contains(&part));
     let mut found = Vec::new();
     for (file, used) in uses {
-        let Some(from) = part(file, floors.room) else {
+        let Some(from) = part(file, layers.module) else {
             continue;
         };
         if row(from).is_none() {
-            found.push(format!("{file} has no floor in {}", floors.room));
+            found.push(format!("{file} has no layer in {}", layers.module));
         }
         for other in used {
-            let Some(to) = part(other, floors.room) else {
+            let Some(to) = part(other, layers.module) else {
                 continue;
             };
             if from != to && row(from) >= row(to) {
@@ -205,18 +205,18 @@ fn reached_from<'a>(file: &'a str, uses: &'a Uses) -> BTreeSet<&'a str> {
     reached
 }
 
-fn large_circles<'a>(room: &str, uses: &'a Uses) -> Vec<BTreeSet<&'a str>> {
+fn large_circles<'a>(module: &str, uses: &'a Uses) -> Vec<BTreeSet<&'a str>> {
     let mut circles = circles(uses);
     circles.retain(|circle| circle.len() > MOST_FILES_IN_A_CIRCLE);
-    let touches = |circle: &BTreeSet<&str>| circle.iter().any(|file| part(file, room).is_some());
+    let touches = |circle: &BTreeSet<&str>| circle.iter().any(|file| part(file, module).is_some());
     circles.into_iter().filter(touches).collect()
 }
 
 #[test]
 fn parts_of_a_room_use_only_the_floors_below() {
     let uses = uses(sources());
-    for floors in FLOORS {
-        let found = breaches(floors, &uses);
+    for layers in FLOORS {
+        let found = breaches(layers, &uses);
         assert!(found.is_empty(), "\n{}", found.join("\n"));
     }
 }
@@ -232,12 +232,12 @@ fn no_more_than_four_files_use_each_other_in_a_circle() {
 
 #[test]
 fn the_rules_about_floors_catch_what_they_should() {
-    let floors = Floors {
-        room: "hall",
+    let layers = Layers {
+        module: "hall",
         rows: &[&["top"], &["left", "right"], &["cellar"]],
     };
     let file = |path: &str, text: &str| SourceFile::new(path, text);
-    let found = |files: &[SourceFile]| breaches(&floors, &uses(files));
+    let found = |files: &[SourceFile]| breaches(&layers, &uses(files));
     let caught = [
         file("hall/cellar.rs", "use crate::hall::top::door::Door;"),
         file(

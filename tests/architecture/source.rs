@@ -1,4 +1,4 @@
-//! Rust files as the house rules see them: without comments and literals.
+//! Rust files as the rules see them: without comments and literals.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler checks: who may use whom, what the core must not touch,
+//! The rules of the architecture that no compiler checks: who may use whom, what the core must not touch,
 //! how long things may be, and that every dependency is argued for.
 
 #![allow(
@@ -11,15 +11,15 @@
 
 #[path = "support/blocks.rs"]
 mod blocks;
-#[path = "house/floors.rs"]
-mod floors;
-#[path = "house/releases.rs"]
+#[path = "architecture/layers.rs"]
+mod layers;
+#[path = "architecture/modules.rs"]
+mod modules;
+#[path = "architecture/releases.rs"]
 mod releases;
-#[path = "house/rooms.rs"]
-mod rooms;
-#[path = "house/source.rs"]
+#[path = "architecture/source.rs"]
 mod source;
-#[path = "house/tokens.rs"]
+#[path = "architecture/tokens.rs"]
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,7 +179,7 @@ fn statements_stand_in_the_store_and_beside_those_who_alone_need_them() {
 fn gatepostd_starts_no_program_but_itself_and_gatepost_becomes_it() {
     let starting = sources()
         .iter()
-        .filter(|file| rooms::room_of(file).linked && file.product_names("Command::new"));
+        .filter(|file| modules::module_of(file).linked && file.product_names("Command::new"));
     let mut paths: Vec<&str> = starting.map(|file| file.path.as_str()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["server/supervisor/process.rs", "tool/serve.rs"]);
@@ -204,7 +204,9 @@ fn nothing_is_unsafe_and_no_markup_goes_unescaped_unseen() {
 
 /// The files that the two programs link.
 fn linked() -> impl Iterator<Item = &'static SourceFile> {
-    sources().iter().filter(|file| rooms::room_of(file).linked)
+    sources()
+        .iter()
+        .filter(|file| modules::module_of(file).linked)
 }
 
 #[test]
@@ -244,7 +246,7 @@ fn every_file_says_what_it_is_for_and_what_the_core_may_refuse_says_when() {
         }
         for (at, start) in text
             .match_indices("\npub fn ")
-            .filter(|_| rooms::room_of(file).core)
+            .filter(|_| modules::module_of(file).core)
         {
             let signature = text[at + start.len()..].split('{').next().unwrap();
             let before = text[..=at].rsplit("\n\n").next().unwrap();
@@ -258,7 +260,7 @@ fn every_file_says_what_it_is_for_and_what_the_core_may_refuse_says_when() {
 
 #[test]
 fn nothing_grows_unseen() {
-    let rooms = rooms::tokens_of_rooms();
+    let modules = modules::tokens_of_modules();
     let lets: usize = linked()
         .map(|file| tokens::tuple_lets(&file.tokens()))
         .sum();
@@ -283,7 +285,7 @@ fn nothing_grows_unseen() {
             MOST_CLOSURES,
         ),
     ];
-    println!("{rooms:#?}\n{held:#?}");
+    println!("{modules:#?}\n{held:#?}");
     let grown: Vec<_> = held
         .iter()
         .filter(|(_, there, most)| there > most)
@@ -1003,9 +1005,9 @@ fn the_readme_says_how_much_there_is_to_read() {
             "{what} has {there}; the README says {claimed}"
         );
     }
-    let by_rooms: usize = rooms::tokens_of_rooms()
+    let by_rooms: usize = modules::tokens_of_modules()
         .iter()
-        .filter_map(|(room, tokens)| room.starts_with("protocol").then_some(tokens))
+        .filter_map(|(module, tokens)| module.starts_with("protocol").then_some(tokens))
         .sum();
     assert_eq!(sizes["the pure core, `protocol`"], by_rooms);
 }

@@ -1,11 +1,11 @@
-//! The rooms of the house. Core rooms decide who gets a token: they are what an auditor reads
+//! The modules. Core modules decide who gets a token: they are what an auditor reads
 //! first.
 
 use std::collections::BTreeMap;
 
 use super::source::{SourceFile, sources};
 
-pub struct Room {
+pub struct Module {
     pub name: &'static str,
     pub core: bool,
     /// Whether one of the two programs that are installed links it.
@@ -14,8 +14,8 @@ pub struct Room {
     pub paths: &'static str,
 }
 
-const fn room(name: &'static str, paths: &'static str) -> Room {
-    Room {
+const fn module(name: &'static str, paths: &'static str) -> Module {
+    Module {
         name,
         core: false,
         linked: true,
@@ -23,23 +23,23 @@ const fn room(name: &'static str, paths: &'static str) -> Room {
     }
 }
 
-const fn core(name: &'static str, paths: &'static str) -> Room {
-    Room {
+const fn core(name: &'static str, paths: &'static str) -> Module {
+    Module {
         core: true,
-        ..room(name, paths)
+        ..module(name, paths)
     }
 }
 
 /// What lies in `src`, too, and is not installed.
-const fn beside(name: &'static str, paths: &'static str) -> Room {
-    Room {
+const fn beside(name: &'static str, paths: &'static str) -> Module {
+    Module {
         linked: false,
-        ..room(name, paths)
+        ..module(name, paths)
     }
 }
 
 #[rustfmt::skip]
-pub const ROOMS: &[Room] = &[
+pub const ROOMS: &[Module] = &[
     core("protocol/words", "protocol/lib protocol/words"),
     core("protocol/keys", "protocol/keys"),
     core("protocol/token", "protocol/token"),
@@ -47,27 +47,27 @@ pub const ROOMS: &[Room] = &[
     core("protocol/authorize", "protocol/authorize protocol/sealed_request"),
     core("protocol/login", "protocol/login"),
     core("protocol/logout", "protocol/logout"),
-    room("protocol", "protocol"),
+    module("protocol", "protocol"),
     core("server/keys", "server/keys server/app/key_keeping tool/imported_key"),
     core("store/grants", "store/grants store/endings store/tokens store/consents store/device_authorizations"),
     core("store/sessions", "store/sessions"),
     core("store/users", "store/users manage/statements/scim_users manage/statements/admin_people registrar/statements/user_changes store/sign_in_failures store/linked_identities"),
-    room("store", "store"),
+    module("store", "store"),
     core("server/endpoints/authorize", "server/endpoints/conversation server/endpoints/consent server/endpoints/transaction server/endpoints/current_session server/app/id_tokens server/endpoints/answer server/endpoints/cookies server/endpoints/forms"),
     core("server/endpoints/token", "server/endpoints/token server/app/extension_grant"),
     core("server/endpoints/device", "server/endpoints/device"),
     core("server/endpoints/login", "server/endpoints/login server/app/guesses"),
-    room("server", "server server/endpoints/login/new_factor"),
-    room("registration", "registration"),
-    room("registrar", "registrar"),
-    room("manage", "manage"),
-    room("import", "import"),
-    room("tool", "tool lib bin/gatepost bin/gatepostd"),
+    module("server", "server server/endpoints/login/new_factor"),
+    module("registration", "registration"),
+    module("registrar", "registrar"),
+    module("manage", "manage"),
+    module("import", "import"),
+    module("tool", "tool lib bin/gatepost bin/gatepostd"),
     beside("dev", "bin/gatepost-dev"),
 ];
 
-/// A file without a room is a failure.
-pub fn room_of(file: &SourceFile) -> &'static Room {
+/// A file without a module is a failure.
+pub fn module_of(file: &SourceFile) -> &'static Module {
     let path = file.path.strip_suffix(".rs").unwrap();
     let fits = |part: &str| {
         path.strip_prefix(part)
@@ -75,23 +75,23 @@ pub fn room_of(file: &SourceFile) -> &'static Room {
     };
     let parts = ROOMS
         .iter()
-        .flat_map(|room| room.paths.split(' ').map(move |part| (part, room)));
+        .flat_map(|module| module.paths.split(' ').map(move |part| (part, module)));
     let found = parts
         .filter(|(part, _)| fits(part))
         .max_by_key(|(part, _)| part.len());
     assert!(
         found.is_some(),
-        "src/{} is in no room: give it one",
+        "src/{} is in no module: give it one",
         file.path
     );
     found.unwrap().1
 }
 
-/// How many tokens each room has.
-pub fn tokens_of_rooms() -> BTreeMap<&'static str, usize> {
-    let mut rooms = BTreeMap::new();
+/// How many tokens each module has.
+pub fn tokens_of_modules() -> BTreeMap<&'static str, usize> {
+    let mut modules = BTreeMap::new();
     for file in sources() {
-        *rooms.entry(room_of(file).name).or_default() += file.tokens().len();
+        *modules.entry(module_of(file).name).or_default() += file.tokens().len();
     }
-    rooms
+    modules
 }
