@@ -1,4 +1,4 @@
-//! Runs the real binary against an empty schema of its own.
+//! Runs the real binary against a database of its own.
 
 use std::fs;
 use std::io::Write;
@@ -6,8 +6,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::support::gatepost::MASTER_SECRET;
 use crate::support::postgres::{ISSUER, TestDatabase};
 use crate::support::record;
 
@@ -28,23 +31,26 @@ pub struct Answer {
 impl Installation {
     /// A database without anything in it, and a master secret.
     pub fn empty() -> Installation {
-        let database = TestDatabase::empty();
-        let directory = std::env::temp_dir().join(format!("gatepost-cli-{}", database.schema));
-        fs::create_dir(&directory).unwrap();
-        let installation = Installation {
-            database,
-            directory,
-        };
+        let installation = Installation::over(TestDatabase::empty());
         let secret = installation.run(&["secret"]);
         installation.write_private("secret", &secret.stdout);
         installation
     }
 
-    /// The same after `gatepost migrate`.
+    /// A database as `gatepost migrate` leaves it, and its master secret.
     pub fn migrated() -> Installation {
-        let installation = Installation::empty();
-        installation.done(&["migrate"], "");
+        let installation = Installation::over(TestDatabase::ready(ISSUER));
+        installation.write_private("secret", &STANDARD.encode(MASTER_SECRET));
         installation
+    }
+
+    fn over(database: TestDatabase) -> Installation {
+        let directory = std::env::temp_dir().join(format!("gatepost-cli-{}", database.schema));
+        fs::create_dir(&directory).unwrap();
+        Installation {
+            database,
+            directory,
+        }
     }
 
     pub fn write_private(&self, name: &str, text: &str) -> PathBuf {

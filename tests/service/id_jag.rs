@@ -948,6 +948,10 @@ mod taking {
         assert_eq!((&token["acr"], &token["amr"]), (&json!("2"), &json!([])));
         let age = now() - token["auth_time"].as_u64().unwrap();
         assert!((490..600).contains(&age), "{token}");
+        // Only a token exchange gives out ID-JAGs, whatever else a request asks for.
+        let wanted = [("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag")];
+        let token = scene.claims_of(&json!({}), &wanted);
+        assert_eq!(token["aud"], json!(ORDERS));
         let scope = |changes: Value, asked: &str| {
             let further = [("scope", asked)];
             let token = scene.claims_of(&changes, if asked.is_empty() { &[] } else { &further });

@@ -25,7 +25,7 @@ impl House {
 
     /// With a document and further settings of one's own, and the entry of `up` changed.
     pub fn start_with(document: Value, changes: &Value, settings: &[(&str, &str)]) -> House {
-        House::start_over(TestDatabase::empty(), document, changes, settings)
+        House::prepared_by(Gatepost::prepare, document, changes, settings)
     }
 
     /// The same by a clock that can be set forward.
@@ -41,6 +41,16 @@ impl House {
     /// Over a given empty database.
     pub fn start_over(
         database: TestDatabase,
+        document: Value,
+        changes: &Value,
+        settings: &[(&str, &str)],
+    ) -> House {
+        let prepare = |settings: &[(&str, &str)]| Gatepost::prepare_over(database, settings);
+        House::prepared_by(prepare, document, changes, settings)
+    }
+
+    fn prepared_by(
+        prepare: impl FnOnce(&[(&str, &str)]) -> Gatepost,
         mut document: Value,
         changes: &Value,
         settings: &[(&str, &str)],
@@ -57,7 +67,7 @@ impl House {
         providers.push(other.registration("other", json!({"provision": false})));
         document["identity_providers"] = Value::from(providers);
         let allowed = [("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8")];
-        let mut gatepost = Gatepost::prepare_over(database, &[&allowed, settings].concat());
+        let mut gatepost = prepare(&[&allowed, settings].concat());
         gatepost.apply(&document);
         gatepost.serve();
         House {

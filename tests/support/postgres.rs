@@ -129,14 +129,9 @@ impl TestDatabase {
         ));
     }
 
-    /// Migrated, with its installation and partitions.
+    /// Migrated, with its installation and partitions, and without keys.
     pub fn migrated() -> TestDatabase {
-        let database = TestDatabase::empty();
-        let mut client = database.client();
-        schema::migrate(&mut client).unwrap();
-        installation_changes::ensure(&mut client, INSTALLATION_ID, ISSUER).unwrap();
-        partitions::make_missing(&mut client, &HORIZONS, database.today()).unwrap();
-        database
+        TestDatabase::copied(ISSUER, |name, _| template::copy_bare(name))
     }
 
     /// A plain connection into the schema.
@@ -237,6 +232,15 @@ impl Drop for TestDatabase {
             drop(gone);
         }
     }
+}
+
+/// Makes what [`TestDatabase::migrated`] has.
+pub fn migrate(client: &mut Client) {
+    schema::migrate(client).unwrap();
+    installation_changes::ensure(client, INSTALLATION_ID, ISSUER).unwrap();
+    let now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+    let now = Instant::from_micros(client.query_one(now, &[]).unwrap().get(0));
+    partitions::make_missing(client, &HORIZONS, now.day()).unwrap();
 }
 
 /// Settings of a small server.

@@ -1,5 +1,6 @@
-//! Databases that were made once, and are copied for each test: one that was migrated, and one that
-//! has the usual registration besides. A copy takes a tenth of the time that the commands take.
+//! Databases that were made once, and are copied for each test: one that was migrated, one that has
+//! the usual registration besides, and one for tests of the store. A copy takes a tenth of the time
+//! that the commands take.
 //!
 //! The next test binary of the same build finds them again, until the day is over. So do copies that
 //! a process left behind: it ends without dropping those that its tests shared.
@@ -21,7 +22,7 @@ use gatepost::registry::Sealers;
 use postgres::{Client, NoTls};
 
 use super::gatepost::{CHEAP_HASHING, MASTER_SECRET, document, write_private};
-use super::postgres::{cluster, in_database};
+use super::postgres::{self as databases, cluster, in_database};
 
 const ISSUER: &str = "http://localhost:1";
 
@@ -67,6 +68,21 @@ pub fn copy_registered(name: &str, issuer: &str) {
     registered().copy(name, issuer);
 }
 
+/// The same as [`databases::migrate`] leaves it: no other issuer, no keys.
+pub fn copy_bare(name: &str) {
+    static BARE: OnceLock<Template> = OnceLock::new();
+    let bare = BARE.get_or_init(|| {
+        Template::find(&format!("{}_bare", migrated().name), |making| {
+            create(making);
+            let mut client = connect(&in_database(making));
+            let path = format!("SET search_path = {SCHEMA}");
+            client.batch_execute(&path).unwrap();
+            databases::migrate(&mut client);
+        })
+    });
+    drop(bare.copy_files(name));
+}
+
 fn migrated() -> &'static Template {
     static MIGRATED: OnceLock<Template> = OnceLock::new();
     MIGRATED.get_or_init(|| {
@@ -77,15 +93,20 @@ fn migrated() -> &'static Template {
         let name = format!("{today}{inode}_{seconds}_{nanoseconds}");
         Template::find(&name, |making| {
             drop_those_of_other_days(&mut client);
-            let create = format!("CREATE DATABASE {making}");
-            client.batch_execute(&create).unwrap();
-            let schema = format!("CREATE SCHEMA {SCHEMA}");
-            connect(&in_database(making))
-                .batch_execute(&schema)
-                .unwrap();
+            create(making);
             run_in(making, &["migrate"], "");
         })
     })
+}
+
+/// A database with an empty schema.
+fn create(name: &str) {
+    connect(&cluster())
+        .batch_execute(&format!("CREATE DATABASE {name}"))
+        .unwrap();
+    connect(&in_database(name))
+        .batch_execute(&format!("CREATE SCHEMA {SCHEMA}"))
+        .unwrap();
 }
 
 fn registered() -> &'static Template {
@@ -193,7 +214,8 @@ impl Template {
         }
     }
 
-    fn copy(&self, name: &str, issuer: &str) {
+    /// Copies all as it is; a connection into the copy.
+    fn copy_files(&self, name: &str) -> Client {
         let template = &self.name;
         let create = format!(
             "CREATE DATABASE {name} TEMPLATE {template} {}",
@@ -206,6 +228,11 @@ impl Template {
                 "ALTER SCHEMA {SCHEMA} RENAME TO {name}; SET search_path = {name}"
             ))
             .unwrap();
+        client
+    }
+
+    fn copy(&self, name: &str, issuer: &str) {
+        let mut client = self.copy_files(name);
         let installation_id: [u8; 16] = random::bytes();
         let sealers = sealers(&installation_id, issuer);
         let mut transaction = client.transaction().unwrap();

@@ -18,7 +18,7 @@ use super::liveness::{self, LivenessFacts, check_registration, consent_has_lapse
 use super::token_request::ExtensionRequest;
 use crate::keys::jwt::UnverifiedJws;
 use crate::words::catalogue::{AssertionIssuer, Catalogue};
-use crate::words::client::{Client, IdJagEntry, allows_role};
+use crate::words::client::{Client, GrantType, IdJagEntry, allows_role};
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
 use crate::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -86,9 +86,10 @@ pub fn propose(
     })
 }
 
-/// Whether a token exchange asks for an ID-JAG.
+/// Whether it is a token exchange that asks for an ID-JAG.
 pub fn is_asked(request: &ExtensionRequest) -> bool {
-    request.parameter("requested_token_type") == Some(ID_JAG_TYPE)
+    request.grant_type == GrantType::TokenExchange.as_str()
+        && request.parameter("requested_token_type") == Some(ID_JAG_TYPE)
 }
 
 /// The ID token that was shown, not yet opened, if the client may get ID-JAGs at all.
@@ -237,7 +238,6 @@ mod tests {
     use super::super::token_request::TokenRequest;
     use super::*;
     use crate::token::access_token::{Jti, StandsOn};
-    use crate::words::client::GrantType;
     use crate::words::parameters::Parameters;
     use crate::words::samples::{self, EPOCHS, NOW, scope};
 

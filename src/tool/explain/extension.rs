@@ -33,7 +33,7 @@ const LONGEST_TOLD: usize = 200;
 /// A request of such a grant, as far as it can be judged without doing it.
 pub(super) fn request(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Judged {
     let is_of = |grant: GrantType| request.grant_type == grant.as_str();
-    if is_of(GrantType::TokenExchange) && id_jag::is_asked(request) {
+    if id_jag::is_asked(request) {
         return issued_id_jag(app, sender.client, request);
     }
     let asked = asked(request, sender.client, &app.registry.snapshot().catalogue)?.scope;
