@@ -949,7 +949,10 @@ mod taking {
         let age = now() - token["auth_time"].as_u64().unwrap();
         assert!((490..600).contains(&age), "{token}");
         // Only a token exchange gives out ID-JAGs, whatever else a request asks for.
-        let wanted = [("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag")];
+        let wanted = [(
+            "requested_token_type",
+            "urn:ietf:params:oauth:token-type:id-jag",
+        )];
         let token = scene.claims_of(&json!({}), &wanted);
         assert_eq!(token["aud"], json!(ORDERS));
         let scope = |changes: Value, asked: &str| {
