@@ -98,6 +98,31 @@ impl Failure {
     }
 }
 
+/// Why something did not come about.
+#[derive(Debug)]
+pub enum Stopped<R> {
+    /// It was judged, and is refused. Whoever asked says how that is answered.
+    Refused(R),
+    /// It could not be judged.
+    Failed(Failure),
+}
+
+impl<R> Stopped<R> {
+    /// Why it is refused, where it was judged.
+    pub fn refusal(self) -> Result<R, Failure> {
+        match self {
+            Stopped::Refused(refusal) => Ok(refusal),
+            Stopped::Failed(failure) => Err(failure),
+        }
+    }
+}
+
+impl<R, F: Into<Failure>> From<F> for Stopped<R> {
+    fn from(failure: F) -> Stopped<R> {
+        Stopped::Failed(failure.into())
+    }
+}
+
 impl From<TokenError> for Failure {
     /// Token errors are 400 (RFC 6749 §5.2); client authentication sets its own status.
     fn from(error: TokenError) -> Failure {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{answers, notices};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Stopped};
 use crate::app::letters::AccountChange;
 use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::current_session::CurrentSession;
@@ -350,9 +350,9 @@ fn change_password(change: Change<'_>) -> Result<Response, Failure> {
         current_session,
         ..
     } = change.context;
-    let passwords = match read_passwords(change)? {
+    let passwords = match read_passwords(change) {
         Ok(passwords) => passwords,
-        Err(problem) => return change.problem(problem),
+        Err(stopped) => return change.problem(stopped.refusal()?),
     };
     let tried = attempt(
         app,
@@ -422,26 +422,26 @@ struct Passwords<'a> {
     new: SecretText,
 }
 
-fn read_passwords(change: Change<'_>) -> Result<Result<Passwords<'_>, AccountProblem>, Failure> {
+fn read_passwords(change: Change<'_>) -> Result<Passwords<'_>, Stopped<AccountProblem>> {
     let form = change.form;
     let typed = TypedPassword::of(form)?;
     let Some(current) = password_in(form, "present_password")? else {
-        return Ok(Err(AccountProblem::PresentPasswordMissing));
+        return Err(Stopped::Refused(AccountProblem::PresentPasswordMissing));
     };
     if typed.new == current {
-        return Ok(Err(AccountProblem::NewPasswordIsPresent));
+        return Err(Stopped::Refused(AccountProblem::NewPasswordIsPresent));
     }
     if let Some(problem) = typed.problem(change.context.app) {
-        return Ok(Err(problem));
+        return Err(Stopped::Refused(problem));
     }
     let Some(username) = change.context.current_session.user.username.as_deref() else {
-        return Ok(Err(AccountProblem::NothingThere));
+        return Err(Stopped::Refused(AccountProblem::NothingThere));
     };
-    Ok(Ok(Passwords {
+    Ok(Passwords {
         username,
         current: SecretText::new(current),
         new: SecretText::new(typed.new),
-    }))
+    })
 }
 
 /// A new password, as it is typed twice.

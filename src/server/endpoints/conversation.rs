@@ -367,9 +367,9 @@ fn to_provider(context: RequestContext<'_>, provider: &str) -> Result<Response, 
         transaction: context.transaction,
         someone_else: context.someone_else,
     };
-    match depart(context.app, context.request, purpose, provider)? {
+    match depart(context.app, context.request, purpose, provider) {
         Ok(response) => Ok(response),
-        Err(problem) => login::after_failure(context, provider, &problem),
+        Err(stopped) => login::after_failure(context, provider, &stopped.refusal()?),
     }
 }
 

@@ -29,10 +29,9 @@ use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::explanation::{Explained, broken, near, refused};
+use gatepost_server::app::failure::Stopped;
 use gatepost_server::app::{App, id_tokens};
-use gatepost_server::endpoints::token::client_authentication::{
-    RecognisedClient, Unproven, recognise,
-};
+use gatepost_server::endpoints::token::client_authentication::{RecognisedClient, recognise};
 use gatepost_server::endpoints::token::grants::authorization_code::opened;
 use gatepost_server::endpoints::token::grants::client_credentials;
 use gatepost_server::endpoints::token::grants::id_jag::is_given_to;
@@ -54,9 +53,9 @@ pub(super) fn request(app: &App, text: &str) -> Judged {
         .map_err(|failure| failure.error.reason)?;
     let raw = presented.retry();
     let mut recognised = recognise(app, &presented, app.now());
-    if let (Err(Unproven::Refused(_)), Some(raw)) = (&recognised, &raw) {
+    if let (Err(Stopped::Refused(_)), Some(raw)) = (&recognised, &raw) {
         match recognise(app, raw, app.now()) {
-            Err(Unproven::Refused(_)) => {}
+            Err(Stopped::Refused(_)) => {}
             by_other_reading => recognised = by_other_reading,
         }
     }
@@ -65,10 +64,10 @@ pub(super) fn request(app: &App, text: &str) -> Judged {
         by_assertion,
     } = match recognised {
         Ok(recognised) => recognised,
-        Err(Unproven::Refused(failure)) => {
+        Err(Stopped::Refused(failure)) => {
             return unrecognised(app, &presented, raw.as_ref(), failure.error.reason);
         }
-        Err(Unproven::Unjudged(failure)) => return Err(failure),
+        Err(Stopped::Failed(failure)) => return Err(failure),
     };
     let client = &client.client;
     let said = match &by_assertion {

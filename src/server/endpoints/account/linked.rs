@@ -131,9 +131,9 @@ pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
     if !may_begin(change.context) {
         return change.sign_in_anew();
     }
-    match depart(app, request, UpstreamPurpose::Link(current_session), name)? {
+    match depart(app, request, UpstreamPurpose::Link(current_session), name) {
         Ok(response) => Ok(response),
-        Err(problem) => not_arrived(change.context, name, &problem),
+        Err(stopped) => not_arrived(change.context, name, &stopped.refusal()?),
     }
 }
 

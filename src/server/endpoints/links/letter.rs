@@ -100,9 +100,10 @@ impl FactorForm<'_> {
             return self.draw(context, None);
         };
         match form.single("decision")? {
-            Some("passkey") => match passkey::show(context, Some(&ticket), &ties, &form)? {
+            Some("passkey") => match passkey::show(context, Some(&ticket), &ties, &form) {
                 Ok(_) => Ok(self.go_on()),
-                Err(reason) => {
+                Err(stopped) => {
+                    let reason = stopped.refusal()?;
                     let page = self.draw(context, Some(FactorProblem::PasskeyRefused))?;
                     Ok(answers::noted(page, reason))
                 }
@@ -111,9 +112,10 @@ impl FactorForm<'_> {
                 let path = app.config.base_url.path();
                 Ok(answers::see_other(format!("{path}/")))
             }
-            None => match show_code(context, &self.found, &form)? {
+            None => match show_code(context, &self.found, &form) {
                 Ok(()) => Ok(self.go_on()),
-                Err(refusal) => {
+                Err(stopped) => {
+                    let refusal = stopped.refusal()?;
                     let page = self.draw(context, Some(refusal.problem))?;
                     Ok(refusal.answer(page))
                 }

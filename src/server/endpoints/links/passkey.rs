@@ -68,9 +68,9 @@ fn take(page: &TiedPage<'_>, user: &UserRow) -> Result<Response, Failure> {
     if !page.matches(Form::NewFactor, &form) {
         return draw(page, user, Some(FactorProblem::Impossible));
     }
-    let made = match new_factor::made(app, presentation.request, user, page.tie(), &form)? {
+    let made = match new_factor::made(app, presentation.request, user, page.tie(), &form) {
         Ok(made) => made,
-        Err(problem) => return draw(page, user, Some(problem)),
+        Err(stopped) => return draw(page, user, Some(stopped.refusal()?)),
     };
     let event = page.event("passkey_set_by_link", &user.sub, json!({"by": "user"}));
     let new = NewFactors {

@@ -125,9 +125,9 @@ impl PasswordForm<'_> {
         }
         let mut added = None;
         if self.enrols {
-            match new_factor::shown_right(app, user, &form)? {
+            match new_factor::shown_right(app, user, &form) {
                 Ok(authenticator) => added = Some(authenticator),
-                Err(problem) => return again(LinkProblem::App(problem)),
+                Err(stopped) => return again(LinkProblem::App(stopped.refusal()?)),
             }
         }
         let Some(hash) = self.hash(&SecretText::new(typed.new))? else {

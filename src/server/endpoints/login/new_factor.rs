@@ -12,7 +12,7 @@ use super::webauthn::{
 };
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Stopped};
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
@@ -144,14 +144,14 @@ pub fn shown_right(
     app: &App,
     user: &UserRow,
     form: &Parameters,
-) -> Result<Result<Authenticator, FactorProblem>, Failure> {
+) -> Result<Authenticator, Stopped<FactorProblem>> {
     let now = app.now();
     let offered = form.bounded("app", parameters::HANDLE)?;
     let Some(offered) = offered.and_then(|text| standing_offer(app, user, text)) else {
-        return Ok(Err(FactorProblem::Impossible));
+        return Err(Stopped::Refused(FactorProblem::Impossible));
     };
     let Some(code) = form.bounded("code", parameters::OTHER)?.map(typed) else {
-        return Ok(Err(FactorProblem::CodeMissing));
+        return Err(Stopped::Refused(FactorProblem::CodeMissing));
     };
     let secret = SecretBytes::new(offered.secret);
     let step = match code {
@@ -159,21 +159,21 @@ pub fn shown_right(
         Typed::RecoveryCode(_) | Typed::Neither => None,
     };
     if step.is_none() {
-        return Ok(Err(FactorProblem::CodeWrong));
+        return Err(Stopped::Refused(FactorProblem::CodeWrong));
     }
     let sealed = sealed(app, &user.sub, secret.expose());
-    Ok(Ok(Authenticator {
+    Ok(Authenticator {
         last_step: step,
         ..Authenticator::new(FactorKind::Totp, Vec::new(), Some(sealed), now)
-    }))
+    })
 }
 
 /// Takes what that page posts: the app is theirs once it has shown a right code, and the session is
 /// as strong as both.
 pub fn add_app(context: InSession<'_>, form: &Parameters) -> Result<Added, Failure> {
-    match shown_right(context.app, &context.current_session.user, form)? {
+    match shown_right(context.app, &context.current_session.user, form) {
         Ok(new) => add(context, new, &["otp"], None),
-        Err(problem) => Ok(Added::Problem(problem)),
+        Err(stopped) => Ok(Added::Problem(stopped.refusal()?)),
     }
 }
 
@@ -362,9 +362,9 @@ pub fn add_passkey(
         current_session,
         ..
     } = context;
-    let made = match made(app, context.request, &current_session.user, tie, form)? {
+    let made = match made(app, context.request, &current_session.user, tie, form) {
         Ok(made) => made,
-        Err(problem) => return Ok(Added::Problem(problem)),
+        Err(stopped) => return Ok(Added::Problem(stopped.refusal()?)),
     };
     let all = authenticators::list(&app.store, &current_session.user.sub, false)?;
     let passkeys = all.iter().filter(|one| one.kind == FactorKind::Passkey);
@@ -390,9 +390,9 @@ pub fn made(
     user: &UserRow,
     tie: [u8; 32],
     form: &Parameters,
-) -> Result<Result<MadePasskey, FactorProblem>, Failure> {
+) -> Result<MadePasskey, Stopped<FactorProblem>> {
     let Some(party) = party(app) else {
-        return Ok(Err(FactorProblem::PasskeyRefused));
+        return Err(Stopped::Refused(FactorProblem::PasskeyRefused));
     };
     let client_data = decoded(form, "client_data", CLIENT_DATA)?;
     let object = decoded(form, "attestation_object", ATTESTATION)?;
@@ -407,11 +407,11 @@ pub fn made(
         Err(reason) => {
             let concerned = Concerned::User(&user.sub);
             app.note_failure(PASSKEY_REFUSED, request, None, concerned, reason);
-            return Ok(Err(FactorProblem::PasskeyRefused));
+            return Err(Stopped::Refused(FactorProblem::PasskeyRefused));
         }
     };
     if new.factors != user.factors {
-        return Ok(Err(FactorProblem::Impossible));
+        return Err(Stopped::Refused(FactorProblem::Impossible));
     }
     let name = form.single("name")?.unwrap_or_default();
     let name: String = name
@@ -427,10 +427,10 @@ pub fn made(
         backup_eligible: Some(made.backup_eligible),
         ..Authenticator::new(FactorKind::Passkey, made.id, None, app.now())
     };
-    Ok(Ok(MadePasskey {
+    Ok(MadePasskey {
         factor,
         user_handle: new.user_handle,
-    }))
+    })
 }
 
 /// Whether they have a factor besides their password.

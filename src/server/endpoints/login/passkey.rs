@@ -10,7 +10,7 @@ use super::password::counted_wrong;
 use super::second_factor::{SECOND_FACTOR_FAILED, ask, stands};
 use super::webauthn::{self, CLIENT_DATA, PASSKEY_REFUSED};
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Stopped};
 use crate::endpoints::answers;
 use crate::endpoints::transaction::{AuthorizationTransaction, Proof, RequestContext, Taken};
 use crate::pages::login::LoginProblem;
@@ -37,8 +37,8 @@ pub(super) fn prove(
     ties: &[[u8; 32]],
     form: &Parameters,
 ) -> Result<Taken, Failure> {
-    match show(context, ticket, ties, form)? {
-        Err(reason) => refuse(context, ticket, reason),
+    match show(context, ticket, ties, form) {
+        Err(stopped) => refuse(context, ticket, stopped.refusal()?),
         Ok(shown) => {
             let before = ticket.map_or(&[][..], |ticket| &ticket.amr);
             let proof = Proof {
@@ -52,17 +52,18 @@ pub(super) fn prove(
     }
 }
 
-/// Takes a passkey's answer. The inner error is why it is refused, which the audit log is told.
+/// Takes a passkey's answer. Why it is refused, the audit log is told.
 pub fn show(
     context: RequestContext<'_>,
     ticket: Option<&Ticket>,
     ties: &[[u8; 32]],
     form: &Parameters,
-) -> Result<Result<Shown, Reason>, Failure> {
-    let judged = judge(context, ticket, ties, Answer::read(form)?)?;
+) -> Result<Shown, Stopped<Reason>> {
+    let judged = judge(context, ticket, ties, Answer::read(form)?);
     match &judged {
         Ok(_) => context.app.note_factor(FactorKind::Passkey),
-        Err(reason) => {
+        Err(Stopped::Failed(_)) => {}
+        Err(Stopped::Refused(reason)) => {
             let (event, concerned) = match ticket {
                 Some(ticket) => (SECOND_FACTOR_FAILED, Concerned::User(&ticket.subject)),
                 None => (PASSKEY_REFUSED, Concerned::Nobody),
@@ -73,7 +74,7 @@ pub fn show(
                 .note_failure(event, context.request, client_id, concerned, *reason);
         }
     }
-    Ok(judged)
+    judged
 }
 
 fn refuse(
@@ -116,27 +117,25 @@ pub struct Shown {
     backup_eligible: bool,
 }
 
-/// Judges the answer, and spends its challenge. The inner error is why it is refused.
+/// Judges the answer, and spends its challenge.
 fn judge(
     context: RequestContext<'_>,
     ticket: Option<&Ticket>,
     ties: &[[u8; 32]],
     answer: Answer,
-) -> Result<Result<Shown, Reason>, Failure> {
+) -> Result<Shown, Stopped<Reason>> {
     let app = context.app;
     let Some(party) = webauthn::party(app) else {
-        return Ok(Err(Reason::PasskeyElsewhere));
+        return Err(Stopped::Refused(Reason::PasskeyElsewhere));
     };
-    let challenge = match passkey::challenge(&answer.client_data, "webauthn.get", party) {
-        Ok(challenge) => challenge,
-        Err(reason) => return Ok(Err(reason)),
-    };
+    let challenge =
+        passkey::challenge(&answer.client_data, "webauthn.get", party).map_err(Stopped::Refused)?;
     let Some(asked) = webauthn::answered(app, &challenge, ties).filter(|asked| asked.new.is_none())
     else {
-        return Ok(Err(Reason::PasskeyChallenge));
+        return Err(Stopped::Refused(Reason::PasskeyChallenge));
     };
     let Some(owned) = find(context, ticket, &answer)? else {
-        return Ok(Err(Reason::PasskeySignature));
+        return Err(Stopped::Refused(Reason::PasskeySignature));
     };
     let known = Passkey {
         id: answer.id,
@@ -154,14 +153,14 @@ fn judge(
     if let Err(reason) = verified
         && reason != Reason::PasskeyCloned
     {
-        return Ok(Err(reason));
+        return Err(Stopped::Refused(reason));
     }
     // Spent before a counter is judged: an answer that was sent twice is no copy. The day must be
     // the same whenever it comes again.
     let spent = URL_SAFE_NO_PAD.encode(&challenge);
     let until = asked.expires_at.plus(SPENT_FOR);
     if !tokens::take_assertion(&app.store, "passkey", &spent, until)? {
-        return Ok(Err(Reason::PasskeyChallenge));
+        return Err(Stopped::Refused(Reason::PasskeyChallenge));
     }
     let sub = &owned.found.user.sub;
     let event = AuditEvent {
@@ -174,7 +173,7 @@ fn judge(
             ..event
         };
         audit_events::insert(&app.store, &cloned)?;
-        return Ok(Err(Reason::PasskeyCloned));
+        return Err(Stopped::Refused(Reason::PasskeyCloned));
     };
     let wrong_passwords = match ticket {
         Some(_) => counted_wrong(app, &owned.found, context.request.source),
@@ -183,12 +182,12 @@ fn judge(
     let row = &owned.row;
     let store = &app.store;
     if !authenticators::use_passkey(store, sub, row, sign_count, &wrong_passwords, &event)? {
-        return Ok(Err(Reason::PasskeyChallenge));
+        return Err(Stopped::Refused(Reason::PasskeyChallenge));
     }
-    Ok(Ok(Shown {
+    Ok(Shown {
         found: owned.found,
         backup_eligible: known.backup_eligible,
-    }))
+    })
 }
 
 /// A passkey, and whose it is.

@@ -94,7 +94,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
         attempt.request.source,
     );
     buckets.source = buckets.source.filter(|_| attempt.source_is_of_one_person());
-    if let Err(wait) = buckets.admit(app)? {
+    if let Admitted::AfterWait(wait) = buckets.admit(app)? {
         return Ok(PasswordOutcome::Throttled(wait));
     }
     let user = account.user.as_ref().map(|found| found.user.sub.clone());
@@ -108,8 +108,8 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
     // is counted before the turn ends: many guesses at once are no way around the limit.
     let hashing = app.take_hashing_turn(attempt.request, attempt.client_id(), known)?;
     let counters = match buckets.admit(app)? {
-        Ok(counters) => counters,
-        Err(wait) => return Ok(PasswordOutcome::Throttled(wait)),
+        Admitted::Now(counters) => counters,
+        Admitted::AfterWait(wait) => return Ok(PasswordOutcome::Throttled(wait)),
     };
     let stored = account
         .user
@@ -195,6 +195,13 @@ pub fn record_failure(
     app.note_failure("sign_in_failed", request, client_id, whose, reason);
 }
 
+/// Whether an attempt is looked at.
+enum Admitted {
+    /// It is, after so many that were wrong.
+    Now(Counters),
+    AfterWait(Duration),
+}
+
 impl Buckets {
     fn of(app: &App, tenant: Option<&TenantName>, typed_key: &str, source: IpAddr) -> Buckets {
         let source = Source::of(source).bytes();
@@ -208,8 +215,7 @@ impl Buckets {
         }
     }
 
-    /// What was counted; or how long this attempt must wait.
-    fn admit(&self, app: &App) -> Result<Result<Counters, Duration>, Failure> {
+    fn admit(&self, app: &App) -> Result<Admitted, Failure> {
         let mut read = vec![self.account_and_source, self.account];
         read.extend(self.source);
         let counts = sign_in_failures::find(&app.store, &read)?;
@@ -219,11 +225,11 @@ impl Buckets {
             account: failures_of(&counts, self.account),
         };
         Ok(match admit(&counters, &limits(app), app.now()) {
-            Admission::Admit => Ok(counters),
-            Admission::Wait(wait) => Err(wait),
+            Admission::Admit => Admitted::Now(counters),
+            Admission::Wait(wait) => Admitted::AfterWait(wait),
             Admission::Introduce(wait) => {
                 sign_in_failures::record(&app.store, &[self.note(app, self.account_and_source)])?;
-                Err(wait)
+                Admitted::AfterWait(wait)
             }
         })
     }

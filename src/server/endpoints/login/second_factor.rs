@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Stopped};
 use crate::app::guesses::Source;
 use crate::endpoints::answers;
 use crate::endpoints::cookies;
@@ -328,9 +328,10 @@ fn prove(
     if has_code(ticket) && form.bounded("code", parameters::OTHER)?.is_some() {
         return Ok(Taken::Answer(ask(context, ticket, None)?));
     }
-    match show_code(context, &found, form)? {
+    match show_code(context, &found, form) {
         Ok(()) => Ok(Taken::Proved(Box::new(found), with_code(ticket))),
-        Err(refusal) => {
+        Err(stopped) => {
+            let refusal = stopped.refusal()?;
             let page = ask(context, ticket, Some(refusal.problem))?;
             Ok(Taken::Answer(refusal.answer(page)))
         }
@@ -370,13 +371,13 @@ pub fn show_code(
     context: RequestContext<'_>,
     found: &CurrentUser,
     form: &Parameters,
-) -> Result<Result<(), CodeRefusal>, Failure> {
-    let refusal = |problem, wait| Ok(Err(CodeRefusal { problem, wait }));
+) -> Result<(), Stopped<CodeRefusal>> {
+    let refusal = |problem, wait| Err(Stopped::Refused(CodeRefusal { problem, wait }));
     let Some(code) = form.bounded("code", parameters::OTHER)? else {
         return refusal(FactorProblem::CodeMissing, None);
     };
     match try_code(context, found, code)? {
-        CodeVerdict::Right => Ok(Ok(())),
+        CodeVerdict::Right => Ok(()),
         CodeVerdict::Wrong => {
             let concerned = Concerned::User(&found.user.sub);
             let reason = Reason::SecondFactorWrong;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Stopped};
 use crate::app::fetched::{Provenance, Sought};
 use crate::keys::signing::verify;
 use crate::outbound::{Asker, Deadline, OutboundError, OutboundRequest};
@@ -18,27 +18,6 @@ use gatepost_protocol::words::catalogue::AssertionIssuer;
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_store::tokens;
-
-/// Why there are no verified claims.
-#[derive(Debug)]
-pub enum Unverified {
-    /// The JWT is refused.
-    Refused(AssertionProblem),
-    /// Nothing can be judged now.
-    Unjudged(Failure),
-}
-
-impl From<AssertionProblem> for Unverified {
-    fn from(problem: AssertionProblem) -> Unverified {
-        Unverified::Refused(problem)
-    }
-}
-
-impl From<Failure> for Unverified {
-    fn from(failure: Failure) -> Unverified {
-        Unverified::Unjudged(failure)
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 pub enum KeySource<'a> {
@@ -90,18 +69,17 @@ impl App {
         algs: &[SigningAlgorithm],
         expected: ExpectedAssertion<'_>,
         now: Instant,
-    ) -> Result<Assertion, Unverified> {
+    ) -> Result<Assertion, Stopped<AssertionProblem>> {
         let claims = self.presented_claims(jws, keys, algs)?;
-        let assertion = judge(&claims, expected, now)?;
+        let assertion = judge(&claims, expected, now).map_err(Stopped::Refused)?;
         let is_new = tokens::take_assertion(
             &self.store,
             expected.issuer,
             &assertion.jti,
             assertion.forgotten_at,
-        )
-        .map_err(Failure::from)?;
+        )?;
         if !is_new {
-            return Err(AssertionProblem::Replayed.into());
+            return Err(Stopped::Refused(AssertionProblem::Replayed));
         }
         Ok(assertion)
     }
@@ -112,11 +90,12 @@ impl App {
         jws: &UnverifiedJws,
         keys: KeySource<'_>,
         algs: &[SigningAlgorithm],
-    ) -> Result<Map<String, Value>, Unverified> {
+    ) -> Result<Map<String, Value>, Stopped<AssertionProblem>> {
         match keys {
             KeySource::Inline(jwks) => {
-                let set = KeySet::parse(jwks).ok_or(AssertionProblem::KeysUnavailable)?;
-                Ok(verify_by(jws, &set, algs)?)
+                let set = KeySet::parse(jwks).ok_or(AssertionProblem::KeysUnavailable);
+                let set = set.map_err(Stopped::Refused)?;
+                verify_by(jws, &set, algs).map_err(Stopped::Refused)
             }
             KeySource::Uri(url) => {
                 let sought = Sought {
@@ -138,29 +117,29 @@ impl App {
         jws: &UnverifiedJws,
         provenance: Provenance,
         algs: &[SigningAlgorithm],
-    ) -> Result<Map<String, Value>, Unverified> {
+    ) -> Result<Map<String, Value>, Stopped<AssertionProblem>> {
         let fetch = |asker: Asker<'_>| fetch_key_set(asker, sought.url, sought.deadline);
         let found = self.key_sets.find(sought, |_| true, fetch);
         let set = found.map_err(without_keys)?;
         let verified = verify_by(jws, &set, algs);
         if verified != Err(AssertionProblem::Key) {
-            return Ok(verified?);
+            return verified.map_err(Stopped::Refused);
         }
         let newer = self.key_sets.find_newer(sought, &set, provenance, fetch);
         match newer.map_err(without_keys) {
-            Ok(newer) => Ok(verify_by(jws, &newer, algs)?),
-            Err(Unverified::Refused(_)) => Ok(verified?),
-            Err(Unverified::Unjudged(failure)) => Err(Unverified::Unjudged(failure)),
+            Ok(newer) => verify_by(jws, &newer, algs).map_err(Stopped::Refused),
+            Err(Stopped::Refused(_)) => verified.map_err(Stopped::Refused),
+            Err(Stopped::Failed(failure)) => Err(Stopped::Failed(failure)),
         }
     }
 }
 
 /// Why a set cannot be had. The request that tried has logged the cause.
-fn without_keys(error: OutboundError) -> Unverified {
+fn without_keys(error: OutboundError) -> Stopped<AssertionProblem> {
     match error {
         OutboundError::Busy => Failure::Busy.into(),
-        error if error.is_passing() => AssertionProblem::KeysUnavailable.into(),
-        _ => AssertionProblem::KeysUnusable.into(),
+        error if error.is_passing() => Stopped::Refused(AssertionProblem::KeysUnavailable),
+        _ => Stopped::Refused(AssertionProblem::KeysUnusable),
     }
 }
 

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::{Failure, Refusal};
+use crate::app::failure::{Failure, Refusal, Stopped};
 use crate::app::guesses::{Guesses, Source};
 use crate::app::metadata_documents::reason_for;
-use crate::endpoints::token::assertions::{KeySource, Unverified};
+use crate::endpoints::token::assertions::KeySource;
 use crate::http::Request;
 use crate::registry::RegisteredClient;
 use gatepost_protocol::keys::jwt::UnverifiedJws;
@@ -36,28 +36,8 @@ pub enum Introspector {
     Resource(String),
 }
 
-/// Why nothing was proven.
-pub enum Unproven {
-    /// Authentication failed.
-    Refused(AuthenticationFailure),
-    /// Nothing can be judged now.
-    Unjudged(Failure),
-}
-
-impl From<AuthenticationFailure> for Unproven {
-    fn from(failure: AuthenticationFailure) -> Unproven {
-        Unproven::Refused(failure)
-    }
-}
-
-impl From<Failure> for Unproven {
-    fn from(failure: Failure) -> Unproven {
-        Unproven::Unjudged(failure)
-    }
-}
-
 /// Judges one reading of what was presented.
-type Judge<T> = fn(&App, &PresentedClient, Instant) -> Result<T, Unproven>;
+type Judge<T> = fn(&App, &PresentedClient, Instant) -> Result<T, Stopped<AuthenticationFailure>>;
 
 /// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2
 /// asks for.
@@ -102,8 +82,8 @@ fn prove<T>(
             app.token_is_asked_for();
             Ok(proven)
         }
-        Err(Unproven::Unjudged(failure)) => Err(failure),
-        Err(Unproven::Refused(failure)) => {
+        Err(stopped) => {
+            let failure = stopped.refusal()?;
             let name = note(app, request, &presented.client_id, failure.error.reason);
             let refused = refused(app, shown(failure));
             Err(match name {
@@ -166,7 +146,7 @@ fn judge_readings<T>(
     presented: &PresentedClient,
     now: Instant,
     judge: Judge<T>,
-) -> Result<T, Unproven> {
+) -> Result<T, Stopped<AuthenticationFailure>> {
     let source = Source::of(request.source);
     let raw = presented.retry();
     let mut refused = None;
@@ -187,8 +167,8 @@ fn judge_readings<T>(
                     None => Ok(proven),
                 };
             }
-            Err(Unproven::Unjudged(failure)) => return Err(failure.into()),
-            Err(Unproven::Refused(failure)) => {
+            Err(stopped) => {
+                let failure = stopped.refusal()?;
                 if failure.counts_as_guess() {
                     tried.push(Guesser { failures, who });
                 }
@@ -201,7 +181,7 @@ fn judge_readings<T>(
             return Err(turned_away(app, request, wait).into());
         }
     }
-    Err(refused.expect("there is a first reading").into())
+    Err(Stopped::Refused(refused.expect("there is a first reading")))
 }
 
 fn turned_away(app: &App, request: &Request, retry_after: Duration) -> Failure {
@@ -218,16 +198,20 @@ fn introspector(
     app: &App,
     presented: &PresentedClient,
     now: Instant,
-) -> Result<Introspector, Unproven> {
+) -> Result<Introspector, Stopped<AuthenticationFailure>> {
     let snapshot = app.registry.snapshot();
     let name = presented.client_id.as_str();
     if let Some(secrets) = snapshot.resource_secrets.get(name) {
-        presented.judge_resource(secrets, now)?;
+        presented
+            .judge_resource(secrets, now)
+            .map_err(Stopped::Refused)?;
         return Ok(Introspector::Resource(name.to_owned()));
     }
     let client = client(app, presented, now)?;
     if !client.client.is_confidential() {
-        return Err(presented.failure(Reason::PublicClientIntrospection).into());
+        return Err(Stopped::Refused(
+            presented.failure(Reason::PublicClientIntrospection),
+        ));
     }
     Ok(Introspector::Client(client))
 }
@@ -236,7 +220,7 @@ fn client(
     app: &App,
     presented: &PresentedClient,
     now: Instant,
-) -> Result<Arc<RegisteredClient>, Unproven> {
+) -> Result<Arc<RegisteredClient>, Stopped<AuthenticationFailure>> {
     let recognised = recognise(app, presented, now)?;
     if let Some(OwnAssertion { described, jws }) = &recognised.by_assertion {
         by_assertion(app, presented, &described.client, jws, now)?;
@@ -262,7 +246,7 @@ pub fn recognise(
     app: &App,
     presented: &PresentedClient,
     now: Instant,
-) -> Result<RecognisedClient, Unproven> {
+) -> Result<RecognisedClient, Stopped<AuthenticationFailure>> {
     let registered = app
         .registry
         .client(&presented.client_id)
@@ -274,16 +258,16 @@ pub fn recognise(
     let assertion = match presented.judge(client, secrets, now) {
         ClientVerdict::Authenticated => None,
         ClientVerdict::ByAssertion(jws) => Some(jws),
-        ClientVerdict::Refused(failure) => return Err(failure.into()),
+        ClientVerdict::Refused(failure) => return Err(Stopped::Refused(failure)),
     };
-    let unknown = || presented.failure(Reason::UnknownClientAtToken);
+    let unknown = || Stopped::Refused(presented.failure(Reason::UnknownClientAtToken));
     let client = registered.ok_or_else(unknown)?;
     let by_assertion = match assertion {
         Some(jws) => match app.described(&client) {
             Ok(described) => Some(OwnAssertion { described, jws }),
             Err(problem) => {
                 let reason = reason_for(&problem).ok_or(Failure::Busy)?;
-                return Err(presented.failure(reason).into());
+                return Err(Stopped::Refused(presented.failure(reason)));
             }
         },
         None => None,
@@ -328,19 +312,18 @@ fn by_assertion(
     client: &Client,
     jws: &UnverifiedJws,
     now: Instant,
-) -> Result<(), Unproven> {
+) -> Result<(), Stopped<AuthenticationFailure>> {
     let claims = jws.unverified_claims().unwrap_or_default();
     if is_of_workload(client, &claims) {
         return by_workload(app, presented, client, jws, &claims, now);
     }
-    let refused = |problem| presented.failure(assertion::reason_for(problem));
+    let refused = |problem| Stopped::Refused(presented.failure(assertion::reason_for(problem)));
     let keys = keys_for(app, client, jws, &claims, now).map_err(refused)?;
     let audiences = app.client_assertion_audiences();
     let expected = ExpectedAssertion::of_client(&client.client_id, &audiences);
     match app.spend_assertion(jws, keys, &client.assertion_algorithms(), expected, now) {
         Ok(_) => Ok(()),
-        Err(Unverified::Refused(problem)) => Err(refused(problem).into()),
-        Err(Unverified::Unjudged(failure)) => Err(failure.into()),
+        Err(stopped) => Err(refused(stopped.refusal()?)),
     }
 }
 
@@ -353,25 +336,26 @@ fn by_workload(
     jws: &UnverifiedJws,
     unverified: &Map<String, Value>,
     now: Instant,
-) -> Result<(), Unproven> {
-    let refused = |reason| AuthenticationFailure {
-        detail: Some(workload_identity::whose(unverified)),
-        ..presented.failure(reason)
+) -> Result<(), Stopped<AuthenticationFailure>> {
+    let refused = |reason| {
+        Stopped::Refused(AuthenticationFailure {
+            detail: Some(workload_identity::whose(unverified)),
+            ..presented.failure(reason)
+        })
     };
     let entry = workload_identity::registered(&client.federated, unverified, app.issuer());
     let Some(entry) = entry.filter(|_| assertion::is_workload_typ(jws.typ.as_deref())) else {
-        return Err(refused(Reason::UnknownWorkload).into());
+        return Err(refused(Reason::UnknownWorkload));
     };
     let Some(keys) = KeySource::of(&entry.jwks, &entry.jwks_uri) else {
-        return Err(refused(Reason::ClientAssertionKey).into());
+        return Err(refused(Reason::ClientAssertionKey));
     };
     match app.presented_claims(jws, keys, &SigningAlgorithm::ALL) {
         Ok(claims) => {
             workload_identity::judge(&claims, entry, app.issuer(), now).map_err(refused)?;
             Ok(())
         }
-        Err(Unverified::Refused(problem)) => Err(refused(assertion::reason_for(problem)).into()),
-        Err(Unverified::Unjudged(failure)) => Err(failure.into()),
+        Err(stopped) => Err(refused(assertion::reason_for(stopped.refusal()?))),
     }
 }
 

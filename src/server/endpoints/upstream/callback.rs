@@ -201,6 +201,12 @@ struct Entry<'a> {
     identity: &'a UpstreamIdentity,
 }
 
+/// Whose account an identity leads to.
+enum AccountFound {
+    User(Box<CurrentUser>),
+    Refused(AccountRefusal),
+}
+
 impl Entry<'_> {
     /// Lets somebody in whom the provider vouches for, by that way.
     fn enter(&self, trip: &RoundTrip) -> Result<Taken, Failure> {
@@ -217,8 +223,8 @@ impl Entry<'_> {
             return Err(StoreError::Conflict(changed_hands).into());
         }
         match accepted? {
-            Ok(user) => Ok(Taken::Proved(Box::new(user), self.proof(trip))),
-            Err(refusal) => Ok(Taken::Answer(self.refuse(refusal))),
+            AccountFound::User(user) => Ok(Taken::Proved(user, self.proof(trip))),
+            AccountFound::Refused(refusal) => Ok(Taken::Answer(self.refuse(refusal))),
         }
     }
 
@@ -282,10 +288,7 @@ impl Entry<'_> {
 
     /// The user, with what the provider says of them now; `Taken` when the identity found an owner
     /// in between, `Conflict` when the user was changed.
-    fn find_or_provision(
-        &self,
-        said: &Map<String, Value>,
-    ) -> Result<Result<CurrentUser, AccountRefusal>, StoreError> {
+    fn find_or_provision(&self, said: &Map<String, Value>) -> Result<AccountFound, StoreError> {
         let store = &self.app.store;
         let tenant = self.transaction.request.acr_values.tenant.as_ref();
         let issuer = self.provider.authority();
@@ -295,7 +298,7 @@ impl Entry<'_> {
             .as_ref()
             .map(|linked| linked.found.user.clone().into_core());
         let linked = match decide(self.provider, tenant, known.as_ref()) {
-            AccountDecision::Refuse(refusal) => return Ok(Err(refusal)),
+            AccountDecision::Refuse(refusal) => return Ok(AccountFound::Refused(refusal)),
             AccountDecision::SignIn => linked,
             AccountDecision::Provision => None,
         };
@@ -303,7 +306,7 @@ impl Entry<'_> {
             Some(linked) => self.update(linked, said)?,
             None => self.provision(said)?,
         };
-        Ok(Ok(user))
+        Ok(AccountFound::User(Box::new(user)))
     }
 
     /// Takes over what the provider says, where that changes something.

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::provider::{self, Connection};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Stopped};
 use crate::config::{Config, SameSite};
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::transaction::AuthorizationTransaction;
@@ -73,23 +73,23 @@ pub enum UpstreamPurpose<'a> {
     Link(&'a CurrentSession),
 }
 
-/// Sends the browser upstream: 303, one flow cookie more. The inner error is for the caller to
-/// show.
+/// Sends the browser upstream: 303, one flow cookie more. Whoever asks for it shows why that is
+/// refused.
 pub fn depart(
     app: &App,
     request: &Request,
     purpose: UpstreamPurpose<'_>,
     provider: &str,
-) -> Result<Result<Response, UpstreamProblem>, Failure> {
+) -> Result<Response, Stopped<UpstreamProblem>> {
     let snapshot = app.registry.snapshot();
     let Some(provider) = provider::registered(&snapshot, provider) else {
-        return Ok(Err(UpstreamProblem::unavailable(
+        return Err(Stopped::Refused(UpstreamProblem::unavailable(
             "it is not registered, or disabled",
         )));
     };
     // To ask where a link leads is not to follow it.
     if request.method == Method::Head {
-        return Ok(Ok(answers::nothing_to_show()));
+        return Ok(answers::nothing_to_show());
     }
     let (ask, linking, sealed) = match purpose {
         UpstreamPurpose::SignIn {
@@ -130,23 +130,15 @@ pub fn depart(
     trip.cookie_hash = Sha256::digest(&cookie).into();
     let state = seal(&trip);
     if cookie.len() > COOKIE || state.len() > STATE {
-        return Err(match purpose {
+        return Err(Stopped::Failed(match purpose {
             UpstreamPurpose::SignIn { transaction, .. } => transaction.too_long(),
             UpstreamPurpose::Link(_) => Failure::bad_request(Reason::RequestTooLong),
-        });
+        }));
     }
-    Ok(
-        address(app, &snapshot, provider, &ask, &trip, &state).map(|address| {
-            let flow = Flow::new(trip.begun_at, trip.flow);
-            begin(
-                &app.config,
-                request,
-                answers::see_other(address),
-                flow,
-                &cookie,
-            )
-        }),
-    )
+    let address = address(app, &snapshot, provider, &ask, &trip, &state);
+    let response = answers::see_other(address.map_err(Stopped::Refused)?);
+    let flow = Flow::new(trip.begun_at, trip.flow);
+    Ok(begin(&app.config, request, response, flow, &cookie))
 }
 
 /// The address that asks for a sign-in at a provider of `snapshot`: code flow, PKCE with S256,

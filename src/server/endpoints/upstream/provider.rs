@@ -7,9 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Stopped};
 use crate::app::fetched::{Provenance, Sought};
-use crate::endpoints::token::assertions::Unverified;
 use crate::outbound::{Asker, Deadline, OutboundAnswer, OutboundError, OutboundRequest, Place};
 use crate::registry::Snapshot;
 use gatepost_protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
@@ -232,17 +231,17 @@ impl<'a> Connection<'a> {
             .app
             .claims_by_fetched_keys(sought, jws, provenance, algorithms);
         verified.map_err(|error| match error {
-            Unverified::Refused(AssertionProblem::KeysUnavailable) => {
+            Stopped::Refused(AssertionProblem::KeysUnavailable) => {
                 UpstreamProblem::unavailable("the provider's keys (jwks_uri) cannot be had")
             }
-            Unverified::Refused(AssertionProblem::KeysUnusable) => {
+            Stopped::Refused(AssertionProblem::KeysUnusable) => {
                 UpstreamProblem::unusable("the provider's keys (jwks_uri) are no key set")
             }
-            Unverified::Refused(problem) => {
+            Stopped::Refused(problem) => {
                 UpstreamProblem::NotBelieved(format!("{what}: {}", problem.as_str()))
             }
-            Unverified::Unjudged(Failure::Busy) => UpstreamProblem::Busy,
-            Unverified::Unjudged(failure) => UpstreamProblem::Unavailable(format!("{failure:?}")),
+            Stopped::Failed(Failure::Busy) => UpstreamProblem::Busy,
+            Stopped::Failed(failure) => UpstreamProblem::Unavailable(format!("{failure:?}")),
         })
     }
 }

@@ -3,8 +3,8 @@
 //! The proposal is judged as that of any extension grant.
 
 use super::GrantContext;
-use crate::app::failure::Failure;
-use crate::endpoints::token::assertions::{KeySource, Unverified};
+use crate::app::failure::{Failure, Stopped};
+use crate::endpoints::token::assertions::KeySource;
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::token::assertion::{AssertionProblem, ExpectedAssertion};
 use gatepost_protocol::token::extension_grant::{GrantAnswer, GrantRefusal, Proposal};
@@ -55,14 +55,14 @@ pub fn handle(
     };
     let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
         Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now),
-        None => Err(AssertionProblem::Key.into()),
+        None => Err(Stopped::Refused(AssertionProblem::Key)),
     };
     let assertion = match spent {
         Ok(assertion) => assertion,
-        Err(Unverified::Refused(problem)) => {
-            return Ok(GrantAnswer::Refuse(GrantRefusal::of(refused(problem))));
+        Err(stopped) => {
+            let error = refused(stopped.refusal()?);
+            return Ok(GrantAnswer::Refuse(GrantRefusal::of(error)));
         }
-        Err(Unverified::Unjudged(failure)) => return Err(failure),
     };
     Ok(match user(context, issuer, &assertion.subject)? {
         Some((found, identity_provider)) => GrantAnswer::Propose(Box::new(Proposal {
