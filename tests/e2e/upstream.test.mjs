@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { alice, beginSignIn, claims, decide, enterPassword, isLoginPage, looked, visitor } from "./browser.mjs";
+import { alice, claims, decide, enterPassword, isLoginPage, looked, visitor } from "./browser.mjs";
 import { startForeignProvider, startOAuthOnlyProvider } from "./foreign_provider.mjs";
 import { registerAndSettle } from "./gatepost.mjs";
 import { answer, authorization, redeemed } from "./relying_party.mjs";
