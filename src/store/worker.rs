@@ -12,7 +12,7 @@
 //! - **Its post.** A worker that hangs on would be missing. The watchdog has another thread start
 //!   on its post (`stand_in`).
 //!
-//! When the statement ends after all, the thread goes on in [`come_back`], without what was given
+//! When the statement ends after all, the thread goes on in `come_back`, without what was given
 //! away: it has no time left where the request is answered, it has no seat, and where another
 //! thread has its post it ends with the request. A thread that waits for something other than
 //! Postgres gives up its seat by itself ([`stand_up`]).
