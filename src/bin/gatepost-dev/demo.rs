@@ -173,10 +173,11 @@ impl Demo {
                 None => page(200, views::mails_elsewhere()),
             },
             (Method::Get, "/demo.css") => Outgoing::stylesheet(STYLESHEET),
-            (Method::Get, path) if self.application_at(path).is_some() => self
-                .application(path)
-                .unwrap_or_else(|| Outgoing::redirect("/")),
-            (Method::Get | Method::Post | Method::Other, _) => {
+            (method, path) => {
+                let client_id = path.strip_prefix('/').filter(|_| method == Method::Get);
+                if let Some(application) = self.application(client_id) {
+                    return page(200, views::application(application));
+                }
                 let setback = Setback::new(
                     "There is no such page",
                     "The demo application has one page: the first.",
@@ -212,25 +213,16 @@ impl Demo {
         }
     }
 
-    /// The first page of an application of the company.
-    fn application(&self, path: &str) -> Option<Outgoing> {
-        let application = self.application_at(path)?;
-        Some(page(200, views::application(application)))
-    }
-
-    fn application_at(&self, path: &str) -> Option<&RelyingParty> {
-        let client_id = path.strip_prefix('/')?;
+    /// The company's application with that `client_id`.
+    fn application(&self, client_id: Option<&str>) -> Option<&RelyingParty> {
         self.applications
             .iter()
-            .find(|application| application.client_id == client_id)
+            .find(|application| Some(application.client_id.as_str()) == client_id)
     }
 
     /// The demo itself, unless another client is named.
     fn relying_party_called(&self, client_id: Option<&str>) -> &RelyingParty {
-        self.applications
-            .iter()
-            .find(|application| Some(application.client_id.as_str()) == client_id)
-            .unwrap_or(&self.relying_party)
+        self.application(client_id).unwrap_or(&self.relying_party)
     }
 
     fn sign_in(&self, incoming: &Incoming) -> Outgoing {

@@ -64,6 +64,15 @@ impl<'a> ExpectedAssertion<'a> {
             audiences,
         }
     }
+
+    /// One that is a grant: its issuer may speak of anybody (RFC 7523 §3).
+    pub fn of_issuer(issuer: &'a str, audiences: &'a [String]) -> ExpectedAssertion<'a> {
+        ExpectedAssertion {
+            issuer,
+            subject: None,
+            audiences,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

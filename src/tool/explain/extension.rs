@@ -146,11 +146,7 @@ fn assertion(
         }
     };
     let audiences = app.grant_audiences(issuer);
-    let expected = ExpectedAssertion {
-        issuer: &issuer.issuer,
-        subject: None,
-        audiences: &audiences,
-    };
+    let expected = ExpectedAssertion::of_issuer(&issuer.issuer, &audiences);
     let claims = jws.unverified_claims().unwrap_or_default();
     if let Err(problem) = assertion::judge(&claims, expected, app.now()) {
         let reason = jwt_bearer::refused(problem).reason;

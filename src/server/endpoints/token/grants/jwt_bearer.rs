@@ -48,11 +48,7 @@ pub fn handle(
     };
     let algs: Vec<SigningAlgorithm> = issuer.algs.iter().copied().collect();
     let audiences = app.grant_audiences(issuer);
-    let expected = ExpectedAssertion {
-        issuer: &issuer.issuer,
-        subject: None,
-        audiences: &audiences,
-    };
+    let expected = ExpectedAssertion::of_issuer(&issuer.issuer, &audiences);
     let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
         Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now),
         None => Err(Stopped::Refused(AssertionProblem::Key)),
