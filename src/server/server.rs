@@ -166,24 +166,25 @@ fn start(
             1,
             &format!("the admin address {address} cannot be bound"),
         ))?;
+        let threads = Threads {
+            workers: 2,
+            readers: None,
+            waiting: 0,
+        };
         serve(
             state,
             tiny_http::Listener::Tcp(admin),
             admin_handler,
-            2,
-            None,
-            0,
+            threads,
         )?;
     }
     let workers = state.settings.workers.max(2);
-    serve(
-        state,
-        listener.into_listener(),
-        handler,
+    let threads = Threads {
         workers,
-        Some(workers / 2),
-        state.settings.waiting,
-    )?;
+        readers: Some(workers / 2),
+        waiting: state.settings.waiting,
+    };
+    serve(state, listener.into_listener(), handler, threads)?;
     let knocked = address.clone();
     let probed = address.clone();
     start_thread("knock", move || probe::keep_knocking(state, &knocked))?;
@@ -218,16 +219,30 @@ fn note_panic(state: &State, panic: &PanicHookInfo<'_>) {
     }
 }
 
-/// The admin's listener has no readers of bodies, and serves one request per connection, so that no
-/// idle scraper keeps a drain waiting.
+/// The threads of one listener.
+struct Threads {
+    /// How many may work at once.
+    workers: usize,
+    /// How many may read bodies at once; `None` for the admin's listener, where nobody does.
+    readers: Option<usize>,
+    /// How many there are beside those: a thread that waits for another server lets another one
+    /// work.
+    waiting: usize,
+}
+
+/// The admin's listener serves one request per connection, so that no idle scraper keeps a drain
+/// waiting.
 fn serve<H: Handler>(
     state: &'static State,
     listener: tiny_http::Listener,
     handler: H,
-    workers: usize,
-    readers: Option<usize>,
-    waiting: usize,
+    threads: Threads,
 ) -> Result<(), StartFailure> {
+    let Threads {
+        workers,
+        readers,
+        waiting,
+    } = threads;
     let is_admin = readers.is_none();
     let http = start_http(listener)?;
     let (ended, coming) = mpsc::channel();
@@ -256,8 +271,6 @@ fn serve<H: Handler>(
         ["ended", "worker"]
     };
     start_thread(ended, move || service.see_off(&coming))?;
-    // More threads than may work at once: a thread that waits for another server lets another one
-    // work.
     for _ in 0..workers + waiting {
         start_thread(worker, move || service.work())?;
     }

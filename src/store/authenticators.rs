@@ -188,21 +188,21 @@ pub struct NewFactors<'a> {
     pub user_handle: Option<&'a [u8]>,
     /// Whether they take the place of the password and of all factors.
     pub replaces_all: bool,
+    /// The new password that a link sets with them.
+    pub password_hash: Option<&'a SecretText>,
 }
 
-/// Adds factors to a user as they were read, in a live
-/// session, or with the password of a link. `false` when user or session are no longer as they
-/// were, or where a passkey is known already.
+/// Adds factors to a user as they were read, in a live session or by a link. `false` when user or
+/// session are no longer as they were, or where a passkey is known already.
 pub fn add(
     store: &Store,
     user: &UserRow,
     new: &NewFactors<'_>,
     kept: Option<KeptSession<'_>>,
-    password_hash: Option<&SecretText>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let ends_all_else =
-        password_hash.is_some() || new.replaces_all || user.strongest_acr == Strength::SignedIn;
+        new.password_hash.is_some() || new.replaces_all || user.strongest_acr == Strength::SignedIn;
     let others = match kept {
         Some(kept) if ends_all_else => others(store, &user.sub, &kept.session.sid)?,
         Some(_) | None => Vec::new(),
@@ -227,7 +227,7 @@ pub fn add(
         acr = session.map(|session| &session.acr),
         amr = session.map(|session| &session.amr),
         handle_hash = kept.and_then(|kept| kept.handle_hash).map(|hash| &hash[..]),
-        password_hash = password_hash.map(SecretText::expose),
+        password_hash = new.password_hash.map(SecretText::expose),
         ends_all_else,
         kinds = of_each(factors, |one| one.kind.as_str()),
         ids = of_each(factors, |one| &one.id),
@@ -277,14 +277,21 @@ WITH {own session}, changed AS (
     RETURNING s.day, s.sid
 ), {called}, {audited changed} FROM changed";
 
-/// Removes a factor of a user as they were read, after which the others reach `strongest`; all
-/// where that is one factor. Every session ends but the one given. `false` when user or session are
-/// no longer as they were.
+/// What is removed.
+#[derive(Clone, Copy, Debug)]
+pub struct RemovedFactors<'a> {
+    /// The one; `None` for all.
+    pub factor: Option<&'a Authenticator>,
+    /// What those that are left reach. The recovery codes go where that is one factor.
+    pub strongest: Strength,
+}
+
+/// Removes factors of a user as they were read. Every session ends but the one given. `false` when
+/// user or session are no longer as they were.
 pub fn remove(
     store: &Store,
     user: &UserRow,
-    removed: Option<&Authenticator>,
-    strongest: Strength,
+    removed: RemovedFactors<'_>,
     session: Option<&Session>,
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
@@ -303,9 +310,9 @@ pub fn remove(
         },
         day = session.map(|session| session.day),
         sid,
-        strongest,
-        kind = removed.map(|one| one.kind.as_str()),
-        id = removed.map(|one| &one.id)
+        strongest = removed.strongest,
+        kind = removed.factor.map(|one| one.kind.as_str()),
+        id = removed.factor.map(|one| &one.id)
     );
     let rows = store.write_all_audited(bound, &events)?;
     call_late(store, &others);

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::arguments::Invocation;
 use super::operator::{OpenDatabase, Operator};
-use super::output::{self, CommandResult, Failure, time};
+use super::output::{self, CommandResult, Examined, Failure, time};
 use super::{client, idp, sealed, serve};
 use crate::statements::examination;
 use gatepost_protocol::keys::key_schedule::{announced, current};
@@ -63,15 +63,14 @@ pub(super) fn run(invocation: &Invocation) -> CommandResult {
         // What the last two parts fail by is told once.
         findings.dedup();
     }
-    let version = json!(env!("CARGO_PKG_VERSION"));
-    output::findings(
-        invocation.has("--json"),
-        "this installation",
-        &findings,
-        "",
-        "version",
-        version,
-    )
+    let examined = Examined {
+        name: "this installation",
+        findings: &findings,
+        text: "",
+        member: "version",
+        value: json!(env!("CARGO_PKG_VERSION")),
+    };
+    examined.print(invocation)
 }
 
 fn examine(invocation: &Invocation, findings: &mut Vec<Finding>) -> CommandResult {

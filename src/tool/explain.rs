@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::arguments::Invocation;
 use super::operator::{OpenDatabase, Operator};
-use super::output::{self, CommandResult, Failure, misuse, note, refuse};
+use super::output::{self, CommandResult, Examined, Failure, misuse, note, refuse};
 use super::{audit, reference};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -59,8 +59,14 @@ fn show(invocation: &Invocation, name: &str, explained: Explained) -> CommandRes
     } else {
         format!("\n\n{}", output::members_of(&about))
     };
-    let json = invocation.has("--json");
-    output::findings(json, name, &explained.findings, &text, "about", about)
+    let examined = Examined {
+        name,
+        findings: &explained.findings,
+        text: &text,
+        member: "about",
+        value: about,
+    };
+    examined.print(invocation)
 }
 
 /// A token or a token request.

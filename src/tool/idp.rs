@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::Invocation;
 use super::operator::Operator;
-use super::output::{self, CommandResult, refuse};
+use super::output::{self, CommandResult, Examined, refuse};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::registration::{ObjectKind, provider};
@@ -87,14 +87,14 @@ pub(super) fn test(invocation: &Invocation, operator: &Operator) -> CommandResul
         text += &format!("\n  {words}: {url}");
         register.insert(String::from(member), Value::from(url));
     }
-    output::findings(
-        invocation.has("--json"),
+    let examined = Examined {
         name,
-        &findings,
-        &text,
-        "register_there",
-        Value::Object(register),
-    )
+        findings: &findings,
+        text: &text,
+        member: "register_there",
+        value: Value::Object(register),
+    };
+    examined.print(invocation)
 }
 
 fn named(operator: &Operator, name: &str) -> CommandResult<CatalogueRow> {

@@ -299,27 +299,33 @@ pub(super) fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
     ))
 }
 
-/// Prints what was found about `name`, and behind it what to do with it: `text` for people, the
-/// member for programs. A failure where it cannot work.
-pub(super) fn findings(
-    json: bool,
-    name: &str,
-    findings: &[Finding],
-    text: &str,
-    member: &str,
-    value: Value,
-) -> CommandResult {
-    if json {
-        let told: Vec<Value> = findings.iter().map(told).collect();
-        say(pretty(&json!({"findings": told, member: value}))?)?;
-    } else {
-        let told: Vec<String> = findings.iter().map(sentence).collect();
-        say(told.join("\n") + text)?;
-    }
-    if has(findings, Verdict::Broken) {
-        refuse(format!("{} cannot work as it is", in_text(name)))
-    } else {
-        Ok(())
+/// What was found about something, and what to do with it.
+pub(super) struct Examined<'a> {
+    pub(super) name: &'a str,
+    pub(super) findings: &'a [Finding],
+    /// What follows the findings: for people, and as a member of that name for programs.
+    pub(super) text: &'a str,
+    pub(super) member: &'a str,
+    pub(super) value: Value,
+}
+
+impl Examined<'_> {
+    /// Prints it. A failure where it cannot work.
+    pub(super) fn print(self, invocation: &Invocation) -> CommandResult {
+        if invocation.has("--json") {
+            let findings: Vec<Value> = self.findings.iter().map(finding_as_json).collect();
+            say(pretty(
+                &json!({"findings": findings, self.member: self.value}),
+            )?)?;
+        } else {
+            let findings: Vec<String> = self.findings.iter().map(sentence).collect();
+            say(findings.join("\n") + self.text)?;
+        }
+        if has(self.findings, Verdict::Broken) {
+            refuse(format!("{} cannot work as it is", in_text(self.name)))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -327,7 +333,7 @@ pub(super) fn has(findings: &[Finding], verdict: Verdict) -> bool {
     findings.iter().any(|finding| finding.verdict == verdict)
 }
 
-fn told(finding: &Finding) -> Value {
+fn finding_as_json(finding: &Finding) -> Value {
     json!({"verdict": finding.verdict.as_str(), "text": finding.text})
 }
 

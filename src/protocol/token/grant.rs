@@ -49,6 +49,15 @@ pub struct Grant {
     pub confirmation: Option<KeyThumbprint>,
 }
 
+/// What a user gives a client.
+#[derive(Clone, Debug)]
+pub struct Given {
+    pub user: SignIn,
+    pub scope: ScopeSet,
+    /// The epochs at which it is given.
+    pub epochs: Epochs,
+}
+
 impl Grant {
     /// A grant that is given now, and can be redeemed for `redeemable`. With `offline_access` it
     /// expires when its refresh tokens do. Without, it expires with the last access token that it
@@ -56,12 +65,15 @@ impl Grant {
     pub fn given(
         random: [u8; 16],
         client: &Client,
-        user: SignIn,
-        scope: ScopeSet,
-        epochs: Epochs,
+        given: Given,
         now: Instant,
         redeemable: Duration,
     ) -> Grant {
+        let Given {
+            user,
+            scope,
+            epochs,
+        } = given;
         let expires_at = if scope.contains(OFFLINE_ACCESS) {
             now.plus(client.lifetimes.refresh_token)
         } else {

@@ -27,7 +27,7 @@ use crate::authorize::pkce::{CodeChallenge, CodeChallengeMethod};
 use crate::keys::jwt::PublicKey;
 use crate::token::access_token::{AccessToken, Jti, StandsOn};
 use crate::token::claims::{ClaimNames, built_in_scopes};
-use crate::token::grant::Grant;
+use crate::token::grant::{Given, Grant};
 use crate::upstream::round_trip::RoundTrip;
 use crate::words::catalogue::{Catalogue, RegisteredResource, RegisteredScope, RegisteredTenant};
 use crate::words::epochs::{Epochs, SessionEpochs};
@@ -346,9 +346,11 @@ pub fn given(names: &str) -> Grant {
         ..Grant::given(
             [9; 16],
             &client(),
-            sign_in(),
-            scope(names),
-            EPOCHS,
+            Given {
+                user: sign_in(),
+                scope: scope(names),
+                epochs: EPOCHS,
+            },
             NOW,
             Duration::ZERO,
         )

@@ -115,6 +115,14 @@ impl<R> Stopped<R> {
             Stopped::Failed(failure) => Err(failure),
         }
     }
+
+    /// The same, refused for what `describe` makes of it.
+    pub fn map<S>(self, describe: impl FnOnce(R) -> S) -> Stopped<S> {
+        match self {
+            Stopped::Refused(refusal) => Stopped::Refused(describe(refusal)),
+            Stopped::Failed(failure) => Stopped::Failed(failure),
+        }
+    }
 }
 
 impl<R, F: Into<Failure>> From<F> for Stopped<R> {

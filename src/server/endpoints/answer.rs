@@ -27,7 +27,7 @@ use gatepost_protocol::logout::end_session::session_state;
 use gatepost_protocol::token::access_token::StandsOn;
 use gatepost_protocol::token::audience::narrow;
 use gatepost_protocol::token::claims::ClaimNames;
-use gatepost_protocol::token::grant::Grant;
+use gatepost_protocol::token::grant::{Given, Grant};
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::epochs::Epochs;
 use gatepost_protocol::words::identifiers::Sid;
@@ -505,9 +505,11 @@ impl Granted<'_> {
         let grant = Grant::given(
             random::bytes(),
             client,
-            sign_in.clone(),
-            self.scope.clone(),
-            self.epochs,
+            Given {
+                user: sign_in.clone(),
+                scope: self.scope.clone(),
+                epochs: self.epochs,
+            },
             self.now,
             lifetime,
         );

@@ -52,6 +52,8 @@ use gatepost_store::consents::{self, ConsentRow};
 use gatepost_store::upstream_sessions::Arrival;
 use gatepost_store::users::{CurrentUser, UserRow};
 
+use own_page::OwnPage;
+
 pub use opening::{Opened, invalid, open, open_text, page_address, seal};
 
 /// A request that may go on, and what it was judged against.
@@ -169,20 +171,14 @@ impl AuthorizationTransaction {
                 anew,
                 by_password,
             } => {
-                let ending = Ending::Account {
-                    anew,
+                let page = OwnPage {
                     admin_page: None,
-                };
-                let provider = by_password.then(|| String::from(LOCAL));
-                AuthorizationTransaction::of_page(
-                    app,
-                    ending,
-                    provider,
                     tenant,
                     ui_locales,
-                    received_at,
-                    sealed,
-                )
+                    anew,
+                    by_password,
+                };
+                AuthorizationTransaction::of_page(app, page, received_at, sealed)
             }
             SealedPurpose::Admin {
                 page,
@@ -190,19 +186,14 @@ impl AuthorizationTransaction {
                 ui_locales,
                 anew,
             } => {
-                let ending = Ending::Account {
-                    anew,
+                let page = OwnPage {
                     admin_page: Some(page),
-                };
-                AuthorizationTransaction::of_page(
-                    app,
-                    ending,
-                    None,
                     tenant,
                     ui_locales,
-                    received_at,
-                    sealed,
-                )
+                    anew,
+                    by_password: false,
+                };
+                AuthorizationTransaction::of_page(app, page, received_at, sealed)
             }
             _ => Err(invalid()),
         }

@@ -22,7 +22,7 @@ use gatepost_registrar::events::{told_field, told_link, user_event};
 use gatepost_registrar::statements::user_changes;
 use gatepost_registration::plan::FieldChange;
 use gatepost_server::pages::second_factor::factor_name;
-use gatepost_store::authenticators::Authenticator;
+use gatepost_store::authenticators::{Authenticator, RemovedFactors};
 use gatepost_store::linked_identities::{self, Linked, Unlinked};
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::users::UserRow;
@@ -115,7 +115,11 @@ pub(crate) fn factors(invocation: &Invocation, operator: &Operator) -> CommandRe
         &user.sub,
         json!({"by": "operator", "factor": told}),
     );
-    if !authenticators::remove(&operator.store, &user, removed.as_ref(), left, None, &event)? {
+    let removed = RemovedFactors {
+        factor: removed.as_ref(),
+        strongest: left,
+    };
+    if !authenticators::remove(&operator.store, &user, removed, None, &event)? {
         return refuse("the user was changed meanwhile: look again");
     }
     say(format!(

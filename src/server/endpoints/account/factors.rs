@@ -23,7 +23,7 @@ use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::authenticators::{self, KeptSession, NewFactors};
+use gatepost_store::authenticators::{self, KeptSession, NewFactors, RemovedFactors};
 
 /// Whether they may change their factors: soon after a sign-in with a factor, if they have one.
 pub(super) fn may_change(context: InSession<'_>) -> bool {
@@ -196,10 +196,13 @@ fn add(context: InSession<'_>, codes: &RecoveryCodes) -> Result<bool, Failure> {
         strongest: current_session.user.strongest_acr,
         user_handle: None,
         replaces_all: false,
+        password_hash: None,
     };
     let user = &current_session.user;
-    Ok(has_any(current_session)
-        && authenticators::add(&app.store, user, &new, Some(kept), None, &event)?)
+    Ok(
+        has_any(current_session)
+            && authenticators::add(&app.store, user, &new, Some(kept), &event)?,
+    )
 }
 
 /// Removes a factor, and ends everything else of this person.
@@ -232,7 +235,11 @@ pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
     };
     let user = &current_session.user;
     let session = Some(&current_session.row);
-    if !authenticators::remove(&app.store, user, Some(&factor), left, session, &event)? {
+    let removed = RemovedFactors {
+        factor: Some(&factor),
+        strongest: left,
+    };
+    if !authenticators::remove(&app.store, user, removed, session, &event)? {
         app.store.confirm()?;
         return change.refuse(AccountProblem::SessionChanged, Reason::FactorImpossible);
     }

@@ -10,7 +10,8 @@ use crate::app::failure::Failure;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::login::{DoneByLink, new_factor, webauthn};
+use crate::endpoints::login::new_factor::{self, PasskeyMaker};
+use crate::endpoints::login::{DoneByLink, webauthn};
 use crate::endpoints::notices;
 use crate::endpoints::transaction::tied_page::TiedPage;
 use crate::http::Response;
@@ -52,8 +53,13 @@ fn draw(
         return Ok(over(page.presentation));
     };
     let name = user.username.as_deref().unwrap_or_default();
-    // The passkeys that they have go: the device that has one may make the new one.
-    let options = new_factor::creation(page.app, user, name, &[], page.tie(), party.id)?;
+    let maker = PasskeyMaker {
+        user,
+        display_name: name,
+        // The passkeys that they have go: the device that has one may make the new one.
+        known: &[],
+    };
+    let options = new_factor::creation(page.app, party, &maker, page.tie())?;
     let markup = page.with_form(Form::NewFactor, |form| {
         pages::second_factor::passkey_link_page(page.chrome(), form, name, &options, problem)
     });
@@ -78,8 +84,9 @@ fn take(page: &TiedPage<'_>, user: &UserRow) -> Result<Response, Failure> {
         strongest: Strength::PhishingResistant,
         user_handle: Some(&made.user_handle),
         replaces_all: true,
+        password_hash: None,
     };
-    match authenticators::add(&app.store, user, &new, None, None, &event) {
+    match authenticators::add(&app.store, user, &new, None, &event) {
         Ok(true) => {}
         Ok(false) => return is_over(page),
         // Somebody's passkey already.

@@ -184,8 +184,9 @@ impl PasswordForm<'_> {
             strongest: Strength::TwoFactors,
             user_handle: None,
             replaces_all: false,
+            password_hash: Some(hash),
         };
-        if !authenticators::add(&app.store, user, &new, None, Some(hash), &self.event())? {
+        if !authenticators::add(&app.store, user, &new, None, &self.event())? {
             return is_over(page);
         }
         notices::send_of_replacement(app, &page.presentation, user);

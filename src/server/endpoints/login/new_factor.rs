@@ -24,7 +24,7 @@ use crate::keys::random;
 use crate::pages;
 use crate::pages::frame::PageForm;
 use crate::pages::second_factor::{FactorProblem, NewApp, NewPasskeyPage, otpauth};
-use gatepost_protocol::login::passkey::{self, ALGORITHMS, NewPasskey, methods};
+use gatepost_protocol::login::passkey::{self, ALGORITHMS, NewPasskey, RelyingParty, methods};
 use gatepost_protocol::login::second_factor::{
     FactorKind, OfferedApp, Typed, recovery_code, step_of, to_base32, typed, with_factor,
 };
@@ -227,6 +227,7 @@ fn add(
         strongest: strength.max(user.strongest_acr),
         user_handle,
         replaces_all: false,
+        password_hash: None,
     };
     let handle = SessionHandle::new(session.day, random::bytes());
     let handle_hash = handle.hash();
@@ -234,7 +235,7 @@ fn add(
         session: &session,
         handle_hash: is_first.then_some(&handle_hash),
     };
-    let added = match authenticators::add(&app.store, user, &new, Some(kept), None, &event) {
+    let added = match authenticators::add(&app.store, user, &new, Some(kept), &event) {
         Ok(added) => added,
         // Somebody's passkey already.
         Err(StoreError::Taken(_)) => false,
@@ -289,23 +290,33 @@ impl RecoveryCodes {
     }
 }
 
+/// Who makes a passkey.
+pub struct PasskeyMaker<'a> {
+    pub user: &'a UserRow,
+    pub display_name: &'a str,
+    /// The factors that they keep: no passkey is made where one of these is.
+    pub known: &'a [Authenticator],
+}
+
 /// What a browser is asked to make a passkey by (WebAuthn §5.4).
-/// The browser makes none beside those that are `known`.
 pub fn creation(
     app: &App,
-    user: &UserRow,
-    display_name: &str,
-    known: &[Authenticator],
+    party: RelyingParty<'_>,
+    maker: &PasskeyMaker<'_>,
     tie: [u8; 32],
-    host: &str,
 ) -> Result<String, Failure> {
+    let PasskeyMaker {
+        user,
+        display_name,
+        known,
+    } = maker;
     let user_handle = authenticators::user_handle(&app.store, &user.sub)?
         .unwrap_or_else(|| random::bytes::<32>().to_vec());
     let name = user.username.as_deref().unwrap_or_default();
     let known = known.iter().filter(|one| one.kind == FactorKind::Passkey);
     let algorithms = ALGORITHMS.map(|alg| json!({"type": "public-key", "alg": alg}));
     let options = json!({
-        "rp": {"id": host, "name": app.config.brand.name},
+        "rp": {"id": party.id, "name": app.config.brand.name},
         "user": {
             "id": URL_SAFE_NO_PAD.encode(&user_handle),
             "name": name,
@@ -341,9 +352,13 @@ pub fn passkey_page(
     let party = party(context.app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
     let user = &context.current_session.user;
     let known = authenticators::list(&context.app.store, &user.sub, false)?;
-    let name = context.current_session.display_name();
+    let maker = PasskeyMaker {
+        user,
+        display_name: context.current_session.display_name(),
+        known: &known,
+    };
     let new = NewPasskeyPage {
-        options: &creation(context.app, user, name, &known, tie, party.id)?,
+        options: &creation(context.app, party, &maker, tie)?,
         is_required,
         is_first: !has_any(context.current_session),
     };

@@ -39,6 +39,13 @@ pub enum Introspector {
 /// Judges one reading of what was presented.
 type Judge<T> = fn(&App, &PresentedClient, Instant) -> Result<T, Stopped<AuthenticationFailure>>;
 
+/// What one kind of caller must prove.
+struct Caller<T> {
+    judge: Judge<T>,
+    /// Turns a failure into the one that is answered.
+    answered: fn(AuthenticationFailure) -> AuthenticationFailure,
+}
+
 /// Authenticates the client of a form, or refuses with the status and challenge that RFC 6749 §5.2
 /// asks for.
 pub fn authenticate(
@@ -47,7 +54,11 @@ pub fn authenticate(
     parameters: &Parameters,
     now: Instant,
 ) -> Result<Arc<RegisteredClient>, Failure> {
-    prove(app, request, parameters, now, client, identity)
+    let caller = Caller {
+        judge: client,
+        answered: identity,
+    };
+    prove(app, request, parameters, now, &caller)
 }
 
 /// Authenticates the client or resource that asks about a token. Every failure is a 401.
@@ -58,26 +69,29 @@ pub fn authenticate_introspector(
     now: Instant,
 ) -> Result<Introspector, Failure> {
     app.require_fresh_registry()?;
-    let shown = AuthenticationFailure::at_introspection;
-    prove(app, request, parameters, now, introspector, shown)
+    let caller = Caller {
+        judge: introspector,
+        answered: AuthenticationFailure::at_introspection,
+    };
+    prove(app, request, parameters, now, &caller)
 }
 
-/// Reads what the request presents, and has `judge` judge it. Wrong guesses are counted; after too
-/// many, nothing is judged. `shown` turns a failure into the one that is answered.
+/// Reads what the request presents, and judges it. Wrong guesses are counted; after too many,
+/// nothing is judged.
 fn prove<T>(
     app: &App,
     request: &Request,
     parameters: &Parameters,
     now: Instant,
-    judge: Judge<T>,
-    shown: fn(AuthenticationFailure) -> AuthenticationFailure,
+    caller: &Caller<T>,
 ) -> Result<T, Failure> {
+    let refused = |failure| refused(app, (caller.answered)(failure));
     let headers: Vec<&str> = request.headers.all("authorization").collect();
     let presented = match PresentedClient::from_request(&headers, parameters) {
         Ok(presented) => presented,
-        Err(failure) => return Err(refused(app, shown(failure))),
+        Err(failure) => return Err(refused(failure)),
     };
-    match judge_readings(app, request, &presented, now, judge) {
+    match judge_readings(app, request, &presented, now, caller.judge) {
         Ok(proven) => {
             app.token_is_asked_for();
             Ok(proven)
@@ -85,7 +99,7 @@ fn prove<T>(
         Err(stopped) => {
             let failure = stopped.refusal()?;
             let name = note(app, request, &presented.client_id, failure.error.reason);
-            let refused = refused(app, shown(failure));
+            let refused = refused(failure);
             Err(match name {
                 Some(name) => refused.about(name, None),
                 None => refused,
@@ -315,7 +329,12 @@ fn by_assertion(
 ) -> Result<(), Stopped<AuthenticationFailure>> {
     let claims = jws.unverified_claims().unwrap_or_default();
     if is_of_workload(client, &claims) {
-        return by_workload(app, presented, client, jws, &claims, now);
+        let refused = |reason| AuthenticationFailure {
+            detail: Some(workload_identity::whose(&claims)),
+            ..presented.failure(reason)
+        };
+        let judged = by_workload(app, client, jws, &claims, now);
+        return judged.map_err(|stopped| stopped.map(refused));
     }
     let refused = |problem| Stopped::Refused(presented.failure(assertion::reason_for(problem)));
     let keys = keys_for(app, client, jws, &claims, now).map_err(refused)?;
@@ -331,32 +350,22 @@ fn by_assertion(
 /// times.
 fn by_workload(
     app: &App,
-    presented: &PresentedClient,
     client: &Client,
     jws: &UnverifiedJws,
     unverified: &Map<String, Value>,
     now: Instant,
-) -> Result<(), Stopped<AuthenticationFailure>> {
-    let refused = |reason| {
-        Stopped::Refused(AuthenticationFailure {
-            detail: Some(workload_identity::whose(unverified)),
-            ..presented.failure(reason)
-        })
-    };
+) -> Result<(), Stopped<Reason>> {
     let entry = workload_identity::registered(&client.federated, unverified, app.issuer());
     let Some(entry) = entry.filter(|_| assertion::is_workload_typ(jws.typ.as_deref())) else {
-        return Err(refused(Reason::UnknownWorkload));
+        return Err(Stopped::Refused(Reason::UnknownWorkload));
     };
     let Some(keys) = KeySource::of(&entry.jwks, &entry.jwks_uri) else {
-        return Err(refused(Reason::ClientAssertionKey));
+        return Err(Stopped::Refused(Reason::ClientAssertionKey));
     };
-    match app.presented_claims(jws, keys, &SigningAlgorithm::ALL) {
-        Ok(claims) => {
-            workload_identity::judge(&claims, entry, app.issuer(), now).map_err(refused)?;
-            Ok(())
-        }
-        Err(stopped) => Err(refused(assertion::reason_for(stopped.refusal()?))),
-    }
+    let claims = app
+        .presented_claims(jws, keys, &SigningAlgorithm::ALL)
+        .map_err(|stopped| stopped.map(assertion::reason_for))?;
+    workload_identity::judge(&claims, entry, app.issuer(), now).map_err(Stopped::Refused)
 }
 
 fn refused(app: &App, failure: AuthenticationFailure) -> Failure {

@@ -13,6 +13,7 @@ use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::acr_values::{AcrValues, named_tenant};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::parameters;
+use gatepost_protocol::words::session::LOCAL;
 use gatepost_protocol::words::strength::Strength;
 
 /// What the address of a page of ours asks for; unknown parameters are left alone.
@@ -52,6 +53,18 @@ pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response, Failure
     Ok(answers::see_other(transaction.page(app, "/login")))
 }
 
+/// A page of ours, as the request under the seal asks for it.
+pub(super) struct OwnPage {
+    /// `None` for the account page.
+    pub(super) admin_page: Option<String>,
+    pub(super) tenant: Option<String>,
+    pub(super) ui_locales: Option<String>,
+    /// Whether they sign in also where they are signed in.
+    pub(super) anew: bool,
+    /// Whether they are to sign in with a password.
+    pub(super) by_password: bool,
+}
+
 impl AuthorizationTransaction {
     /// Begins on the way to the account page, for a user who is signed in.
     pub fn to_account(app: &App) -> Result<AuthorizationTransaction, Failure> {
@@ -64,26 +77,27 @@ impl AuthorizationTransaction {
         AuthorizationTransaction::resume(app, seal(app, purpose))
     }
 
-    /// A request for a page of ours, within that tenant.
+    /// A request for a page of ours.
     pub(super) fn of_page(
         app: &App,
-        ending: Ending,
-        identity_provider: Option<String>,
-        tenant: Option<String>,
-        ui_locales: Option<String>,
+        page: OwnPage,
         received_at: Instant,
         sealed: String,
     ) -> Result<AuthorizationTransaction, Failure> {
         let snapshot = app.registry.snapshot();
-        let tenant = named_tenant(tenant.as_deref().into_iter(), &snapshot.catalogue, |_| true);
+        let names = page.tenant.as_deref().into_iter();
         let acr_values = AcrValues {
-            identity_provider,
-            tenant: tenant?,
+            identity_provider: page.by_password.then(|| String::from(LOCAL)),
+            tenant: named_tenant(names, &snapshot.catalogue, |_| true)?,
             ..AcrValues::default()
+        };
+        let ending = Ending::Account {
+            anew: page.anew,
+            admin_page: page.admin_page,
         };
         let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
         let request = AuthorizeRequest {
-            ui_locales,
+            ui_locales: page.ui_locales,
             ..request
         };
         Ok(AuthorizationTransaction {

@@ -13,7 +13,6 @@ use crate::endpoints::transaction::AuthorizationTransaction;
 use crate::endpoints::{answers, cookies};
 use crate::http::{Method, Request, Response};
 use crate::keys::random;
-use crate::registry::Snapshot;
 use gatepost_protocol::upstream::round_trip::{
     Ask, COOKIE, LIFETIME, PromptValues, RoundTrip, STATE,
 };
@@ -135,25 +134,23 @@ pub fn depart(
             UpstreamPurpose::Link(_) => Failure::bad_request(Reason::RequestTooLong),
         }));
     }
-    let address = address(app, &snapshot, provider, &ask, &trip, &state);
+    // Without its secret the callback would be refused.
+    let address = provider::secret(&snapshot, provider)
+        .and_then(|_| address(app, provider, &ask, &trip, &state));
     let response = answers::see_other(address.map_err(Stopped::Refused)?);
     let flow = Flow::new(trip.begun_at, trip.flow);
     Ok(begin(&app.config, request, response, flow, &cookie))
 }
 
-/// The address that asks for a sign-in at a provider of `snapshot`: code flow, PKCE with S256,
-/// nonce, `state`. May fetch its metadata. `LoginRequired` where they must sign in anew and the
+/// The address that asks for a sign-in at a provider: code flow, PKCE with S256, nonce, `state`. May fetch its metadata. `LoginRequired` where they must sign in anew and the
 /// provider takes no request for that.
 fn address(
     app: &App,
-    snapshot: &Snapshot,
     provider: &IdentityProvider,
     ask: &Ask,
     trip: &RoundTrip,
     state: &str,
 ) -> Result<String, UpstreamProblem> {
-    // Without the cookie the callback would be refused.
-    provider::secret(snapshot, provider)?;
     let metadata = Connection::open(app, provider)?.metadata;
     let taken = PromptValues::of(
         provider.prompt_values.as_ref(),

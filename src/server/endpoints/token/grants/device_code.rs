@@ -1,14 +1,12 @@
 //! `grant_type=urn:ietf:params:oauth:grant-type:device_code` (RFC 8628 §3.4): a device asks again
 //! and again until its user has decided, and gets its tokens once.
 
-use std::time::Duration;
-
-use super::{GrantContext, invalid_grant, issue};
+use super::{GrantContext, begun, invalid_grant, issue};
 use crate::app::failure::Failure;
 use crate::keys::random;
 use gatepost_protocol::device::device_code::judge_poll;
 use gatepost_protocol::token::audience::narrow_granted;
-use gatepost_protocol::token::grant::Grant;
+use gatepost_protocol::token::grant::Given;
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::liveness::check_registration;
 use gatepost_protocol::token::token_request::DeviceCodeRequest;
@@ -48,18 +46,12 @@ pub fn handle(
         catalogue,
         app.issuer(),
     )?;
-    let grant = Grant {
-        confirmation: context.refresh_key(),
-        ..Grant::given(
-            random::bytes(),
-            &client.client,
-            granted.user,
-            granted.scope,
-            granted.epochs,
-            context.now,
-            Duration::ZERO,
-        )
+    let given = Given {
+        user: granted.user,
+        scope: granted.scope,
+        epochs: granted.epochs,
     };
+    let grant = begun(context, given);
     // The statement chooses the event's name: `device_code_redeemed` or `grant_refused`.
     let event = AuditEvent::of(&grant).by(context.request.source, &context.request.id);
     match device_authorizations::redeem(&app.store, &hashes, &grant, random::bytes(), &event)? {

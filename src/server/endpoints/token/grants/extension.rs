@@ -11,7 +11,7 @@ use crate::app::failure::Failure;
 use crate::app::guesses::Source;
 use crate::endpoints::token::grants::issue::{Additions, Issue, IssueUser};
 use crate::endpoints::token::grants::{
-    GrantContext, id_jag, invalid_grant, jwt_bearer, token_exchange,
+    GrantContext, begun, id_jag, invalid_grant, jwt_bearer, token_exchange,
 };
 use crate::keys::random;
 use gatepost_protocol::token::access_token::StandsOn;
@@ -21,7 +21,7 @@ use gatepost_protocol::token::extension_grant::{
     judge,
 };
 use gatepost_protocol::token::function_answer::{client_metadata, read};
-use gatepost_protocol::token::grant::Grant;
+use gatepost_protocol::token::grant::{Given, Grant};
 use gatepost_protocol::token::id_jag::is_asked;
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::refresh_token;
@@ -218,19 +218,15 @@ fn issue_granted(
     } else {
         &request.resources
     };
+    let given = Given {
+        user: sign_in,
+        scope: granted.scope,
+        epochs,
+    };
     let grant = Grant {
         resources: resources.clone(),
-        confirmation: context.refresh_key(),
         token_claims: granted.claims,
-        ..Grant::given(
-            random::bytes(),
-            client,
-            sign_in,
-            granted.scope,
-            epochs,
-            context.now,
-            Duration::ZERO,
-        )
+        ..begun(context, given)
     };
     let is_entered = refresh_token::is_issued(&grant.scope, client);
     let stands_on = if is_entered {

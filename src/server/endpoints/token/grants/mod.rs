@@ -13,14 +13,27 @@ pub mod password;
 pub mod refresh_token;
 pub mod token_exchange;
 
+use std::time::Duration;
+
 pub use crate::app::extension_grant::GrantContext;
 use crate::app::failure::Failure;
+use crate::keys::random;
+use gatepost_protocol::token::grant::{Given, Grant};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::TokenRequest;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 
 fn invalid_grant(reason: Reason) -> Failure {
     TokenError::new(TokenErrorCode::InvalidGrant, reason).into()
+}
+
+/// A grant that is redeemed as soon as it is given.
+fn begun(context: GrantContext<'_>, given: Given) -> Grant {
+    let client = &context.client.client;
+    Grant {
+        confirmation: context.refresh_key(),
+        ..Grant::given(random::bytes(), client, given, context.now, Duration::ZERO)
+    }
 }
 
 /// Calls the function of the grant type.

@@ -2,14 +2,12 @@
 //! that are registered for this grant may use it. Wrong passwords count together with those of the
 //! sign-in page.
 
-use std::time::Duration;
-
-use super::{GrantContext, invalid_grant, issue};
+use super::{GrantContext, begun, invalid_grant, issue};
 use crate::app::failure::Failure;
 use crate::endpoints::login::password::{self, Attempt, PasswordOutcome};
 use crate::keys::random;
 use gatepost_protocol::token::audience::{narrow, requested_scope};
-use gatepost_protocol::token::grant::Grant;
+use gatepost_protocol::token::grant::{Given, Grant};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::PasswordRequest;
 use gatepost_protocol::words::acr_values::tenant_for_password;
@@ -62,23 +60,18 @@ pub fn handle(
     if !client.client.takes(Strength::SignedIn.as_str()) {
         return Err(invalid_grant(Reason::AcrBelowMinimum));
     }
-    let sign_in = SignIn::without_session(
-        &found.user.clone().into_core(),
-        vec![String::from(PASSWORD)],
-        context.now,
-    );
+    let given = Given {
+        user: SignIn::without_session(
+            &found.user.clone().into_core(),
+            vec![String::from(PASSWORD)],
+            context.now,
+        ),
+        scope,
+        epochs: found.epochs(client.epoch),
+    };
     let grant = Grant {
         resources: request.resources.clone(),
-        confirmation: context.refresh_key(),
-        ..Grant::given(
-            random::bytes(),
-            &client.client,
-            sign_in,
-            scope,
-            found.epochs(client.epoch),
-            context.now,
-            Duration::ZERO,
-        )
+        ..begun(context, given)
     };
     let event = AuditEvent {
         event: "password_granted",
