@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
+use crate::words::claim_shape::optional;
 use crate::words::client::{AccessTokenTyp, SigningAlgorithm};
 use crate::words::identifiers::KeyThumbprint;
 
@@ -97,10 +98,11 @@ impl UnverifiedJws {
         if header.contains_key("crit") {
             return None;
         }
+        let text = |name| optional(header.get(name), |value| value.as_str().map(str::to_owned));
         Some(UnverifiedJws {
             alg: SigningAlgorithm::from_others(header.get("alg")?.as_str()?)?,
-            kid: optional_text(&header, "kid")?,
-            typ: optional_text(&header, "typ")?,
+            kid: text("kid").ok()?,
+            typ: text("typ").ok()?,
             signing_input: signing_input.to_owned(),
             unverified_payload: URL_SAFE_NO_PAD.decode(payload).ok()?,
             signature: URL_SAFE_NO_PAD.decode(signature).ok()?,
@@ -122,14 +124,6 @@ impl UnverifiedJws {
 /// The members of the header, from its base64url.
 fn members(header: &str) -> Option<Map<String, Value>> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()
-}
-
-/// A text that may be absent. The outer `None` says that the member is there and is not a text.
-fn optional_text(header: &Map<String, Value>, name: &str) -> Option<Option<String>> {
-    match header.get(name) {
-        None => Some(None),
-        Some(value) => value.as_str().map(|text| Some(text.to_owned())),
-    }
 }
 
 /// Plain numbers, big-endian.

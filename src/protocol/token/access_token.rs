@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::claims;
 use super::delegation::Delegation;
-use crate::words::claim_shape::listed;
+use crate::words::claim_shape::{listed, optional};
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::Instant;
@@ -158,20 +158,25 @@ impl AccessToken {
         Some(AccessToken {
             jti: Jti::from_text(members.get("jti")?.as_str()?)?,
             client_id: ClientId::new(members.get("client_id")?.as_str()?),
-            user: optional(members.get("auth_time"), |_| user_of(members))?,
+            user: optional(members.get("auth_time"), |_| user_of(members)).ok()?,
             scope: scope_from_value(members.get("scope")?)?,
             audience: texts(members.get("aud")?)?,
-            userinfo_claims: optional(members.get("userinfo_claims"), texts)?.unwrap_or_default(),
-            claims: optional(members.get("grant_claims"), |names| named(members, names))?
+            userinfo_claims: optional(members.get("userinfo_claims"), texts)
+                .ok()?
+                .unwrap_or_default(),
+            claims: optional(members.get("grant_claims"), |names| named(members, names))
+                .ok()?
                 .unwrap_or_default(),
             delegation: optional(members.get("act"), |act| {
                 Delegation::from_claims(act, members.get("exchanged_from")?)
-            })?,
+            })
+            .ok()?,
             issued_at: seconds(members.get("iat")?)?,
             expires_at: seconds(members.get("exp")?)?,
             confirmation: optional(members.get("cnf"), |cnf| {
                 KeyThumbprint::from_text(cnf.get("jkt")?.as_str()?)
-            })?,
+            })
+            .ok()?,
         })
     }
 }
@@ -179,8 +184,10 @@ impl AccessToken {
 fn user_of(members: &Map<String, Value>) -> Option<SignIn> {
     Some(SignIn {
         subject: Subject::new(members.get("sub")?.as_str()?),
-        sid: optional(members.get("sid"), text)?.map(Sid::new),
-        tenant: optional(members.get("tenant"), text)?.map(TenantName::new),
+        sid: optional(members.get("sid"), text).ok()?.map(Sid::new),
+        tenant: optional(members.get("tenant"), text)
+            .ok()?
+            .map(TenantName::new),
         identity_provider: None,
         auth_time: seconds(members.get("auth_time")?)?,
         amr: texts(members.get("amr")?)?,
@@ -275,14 +282,6 @@ fn scope_from_value(value: &Value) -> Option<ScopeSet> {
     match value.as_str() {
         Some(text) => ScopeSet::parse(text),
         None => texts(value).map(|names| names.iter().map(String::as_str).collect()),
-    }
-}
-
-/// Reads an optional member. The outer `None` says that it is there and cannot be read.
-fn optional<T>(value: Option<&Value>, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
-    match value {
-        None => Some(None),
-        Some(value) => read(value).map(Some),
     }
 }
 

@@ -87,6 +87,19 @@ pub fn listed(value: &Value) -> &[Value] {
         .map_or(slice::from_ref(value), Vec::as_slice)
 }
 
+/// A member that is there, and is not what it must be.
+pub struct UnreadableMember;
+
+/// Reads a member that may be absent.
+pub fn optional<T>(
+    value: Option<&Value>,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<Option<T>, UnreadableMember> {
+    value
+        .map(|value| read(value).ok_or(UnreadableMember))
+        .transpose()
+}
+
 /// The roles as an array, also where there is only one: clients then read one type.
 fn roles(value: &Value) -> Option<Value> {
     let roles: Vec<Value> = listed(value).iter().filter_map(text).collect();

@@ -212,13 +212,27 @@ impl TextSet {
     }
 }
 
-/// At which version, what was read, how many bytes that is, and whether it was asked for since its
-/// last turn.
-type Held = (i64, Option<Arc<RegisteredClient>>, usize, bool);
+#[derive(Debug)]
+struct HeldClient {
+    version: i64,
+    client: Option<Arc<RegisteredClient>>,
+    bytes: usize,
+    /// Since its last turn.
+    was_asked_for: bool,
+}
+
+/// What the cache says of a client.
+#[derive(Debug)]
+pub(super) enum Cached {
+    /// Nothing at this version: the database knows.
+    Missing,
+    /// What the registry has; `None` where no such client is registered.
+    Held(Option<Arc<RegisteredClient>>),
+}
 
 #[derive(Debug, Default)]
 struct Clients {
-    by_name: HashMap<ClientId, Held>,
+    by_name: HashMap<ClientId, HeldClient>,
     turns: VecDeque<ClientId>,
     bytes: usize,
 }
@@ -233,24 +247,14 @@ impl ClientCache {
         ClientCache(most, Mutex::default())
     }
 
-    /// What is held at `version`: the outer `None` is "ask the database", the inner one "no such
-    /// client".
-    #[allow(
-        clippy::option_option,
-        reason = "absent from the cache and absent from the registry are two answers"
-    )]
-    pub(super) fn find(
-        &self,
-        client_id: &ClientId,
-        version: i64,
-    ) -> Option<Option<Arc<RegisteredClient>>> {
-        let mut held = self.held();
-        let (_, client, _, was_asked_for) = held
-            .by_name
-            .get_mut(client_id)
-            .filter(|held| held.0 == version)?;
-        *was_asked_for = true;
-        Some(client.clone())
+    pub(super) fn find(&self, client_id: &ClientId, version: i64) -> Cached {
+        match self.held().by_name.get_mut(client_id) {
+            Some(held) if held.version == version => {
+                held.was_asked_for = true;
+                Cached::Held(held.client.clone())
+            }
+            Some(_) | None => Cached::Missing,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -275,9 +279,14 @@ impl ClientCache {
         let bytes = 1_500 + length * 2 + members * 60;
         let mut held = self.held();
         held.bytes += bytes;
-        let kept = (version, client, bytes, false);
+        let kept = HeldClient {
+            version,
+            client,
+            bytes,
+            was_asked_for: false,
+        };
         match held.by_name.insert(client_id.clone(), kept) {
-            Some(before) => held.bytes -= before.2,
+            Some(before) => held.bytes -= before.bytes,
             None => held.turns.push_back(client_id.clone()),
         }
         held.shrink_to(self.0);
@@ -291,10 +300,10 @@ impl Clients {
                 break;
             };
             let held = self.by_name.get_mut(&next);
-            if held.is_some_and(|held| mem::take(&mut held.3)) {
+            if held.is_some_and(|held| mem::take(&mut held.was_asked_for)) {
                 self.turns.push_back(next);
             } else {
-                self.bytes -= self.by_name.remove(&next).map_or(0, |gone| gone.2);
+                self.bytes -= self.by_name.remove(&next).map_or(0, |gone| gone.bytes);
             }
         }
     }
@@ -449,13 +458,17 @@ fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
 mod tests {
     use super::*;
 
+    fn is_held(cache: &ClientCache, name: &ClientId, version: i64) -> bool {
+        matches!(cache.find(name, version), Cached::Held(_))
+    }
+
     #[test]
     fn an_entry_counts_only_at_its_version() {
         let (cache, name) = (ClientCache::new(1_500), ClientId::new("nobody"));
-        assert!(cache.find(&name, 1).is_none());
+        assert!(matches!(cache.find(&name, 1), Cached::Missing));
         cache.keep(&name, 1, None, 0);
-        assert!(cache.find(&name, 1).is_some_and(|client| client.is_none()));
-        assert!(cache.find(&name, 2).is_none());
+        assert!(matches!(cache.find(&name, 1), Cached::Held(None)));
+        assert!(matches!(cache.find(&name, 2), Cached::Missing));
     }
 
     #[test]
@@ -466,7 +479,7 @@ mod tests {
         });
         cache.keep(&busy, 1, None, 0);
         for number in 0..1_000 {
-            assert!(cache.find(&busy, 1).is_some(), "{number}");
+            assert!(is_held(&cache, &busy, 1), "{number}");
             cache.keep(&name(number), 1, None, 0);
             cache.keep(&name(number), 2, None, length);
             let held = cache.1.lock().unwrap();
@@ -475,14 +488,12 @@ mod tests {
                 "{number}"
             );
             assert_eq!(
-                held.by_name.values().map(|held| held.2).sum::<usize>(),
+                held.by_name.values().map(|held| held.bytes).sum::<usize>(),
                 held.bytes
             );
         }
         assert!(
-            cache.find(&name(985), 2).is_none()
-                && cache.find(&name(999), 2).is_some()
-                && cache.len() == 10
+            !is_held(&cache, &name(985), 2) && is_held(&cache, &name(999), 2) && cache.len() == 10
         );
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant as Monotonic};
 
 use crate::keys::master::{DerivedKeys, Purpose};
 use crate::keys::sealing::Sealer;
-use crate::registry::loading::ClientCache;
+use crate::registry::loading::{Cached, ClientCache};
 pub use crate::registry::loading::{
     KeyRing, TextSet, catalogue as read_catalogue, open as open_secret_digest,
 };
@@ -299,8 +299,8 @@ impl Registry {
             return Ok(None);
         }
         let version = self.version.load(Ordering::Acquire);
-        if let Some(held) = self.clients.find(client_id, version) {
-            return Ok(held);
+        if let Cached::Held(client) = self.clients.find(client_id, version) {
+            return Ok(client);
         }
         let found = clients::find(&self.store, client_id)?;
         let length = found.value.as_ref().map_or(0, |row| row.metadata.len());
