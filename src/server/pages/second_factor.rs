@@ -170,13 +170,9 @@ pub fn add_passkey_page(
     let texts = chrome.texts;
     let card = html! {
         @if new.is_required { p .lead { (texts.factor_required) } }
-        (factor_problem(texts, problem))
-        (without_passkey(texts))
-        (by_passkey(form, new.options, &html! {
+        (making_passkey(texts, form, new.options, problem, &html! {
             (hidden("decision", "add_passkey"))
-            (new_passkey_fields(texts))
             @if new.is_first { p .hint { (texts.ends_all_else) } }
-            (submit(texts.add_passkey))
         }))
         @if new.is_required {
             (form.of_buttons(&quiet_button("cancel", texts.cancel)))
@@ -200,25 +196,33 @@ pub fn passkey_link_page(
     let texts = chrome.texts;
     let card = html! {
         p .lead { (about(texts.set_password_for, username)) }
-        (factor_problem(texts, problem))
-        (without_passkey(texts))
-        (by_passkey(form, options, &html! {
-            (new_passkey_fields(texts))
-            (submit(texts.add_passkey))
-        }))
+        (making_passkey(texts, form, options, problem, &html! {}))
         (script(chrome, "passkey.js"))
     };
     headed(chrome, problem.is_some(), texts.set_passkey_title, &card)
 }
 
-fn new_passkey_fields(texts: &Texts) -> Markup {
+/// What makes a passkey by `options`, with what else the form has.
+fn making_passkey(
+    texts: &Texts,
+    form: PageForm<'_>,
+    options: &str,
+    problem: Option<FactorProblem>,
+    further: &Markup,
+) -> Markup {
     html! {
-        (hidden("client_data", ""))
-        (hidden("attestation_object", ""))
-        div .field {
-            label for="name" { (texts.passkey_name) }
-            input #name type="text" name="name" maxlength="60" autocomplete="off";
-        }
+        (factor_problem(texts, problem))
+        (without_passkey(texts))
+        (by_passkey(form, options, &html! {
+            (hidden("client_data", ""))
+            (hidden("attestation_object", ""))
+            div .field {
+                label for="name" { (texts.passkey_name) }
+                input #name type="text" name="name" maxlength="60" autocomplete="off";
+            }
+            (further)
+            (submit(texts.add_passkey))
+        }))
     }
 }
 
