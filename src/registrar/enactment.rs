@@ -170,7 +170,7 @@ fn perform_one(
             let user = user_row((*subject).clone(), entry, password_hash.cloned());
             user_changes::update_user(writer, &user).map_err(|error| of_user(error, *index))?;
             writer.audit(&user_event("user_changed", subject, detail(change)))?;
-            tell_of_sharing(writer, &user)?;
+            note_shared_address(writer, &user)?;
         }
         PlanStep::RemoveUser { subject, .. } => remove_user(writer, subject)?,
     }
@@ -243,7 +243,7 @@ fn add_user(
     let new = user_row(sub, entry, password_hash);
     let event = user_event("user_added", &new.sub, told_added(&new));
     user_changes::insert_user(writer, &new, &event).map_err(|error| of_user(error, index))?;
-    tell_of_sharing(writer, &new)?;
+    note_shared_address(writer, &new)?;
     if let Some(secret) = &entry.totp {
         let event = user_event(
             "factor_added",
@@ -262,7 +262,7 @@ fn add_user(
 
 /// Tells the audit log where somebody else has the verified address of a user, too: it signs in
 /// neither of them.
-pub fn tell_of_sharing(
+pub fn note_shared_address(
     writer: &mut RegistryWriter<'_>,
     user: &UserRow,
 ) -> Result<(), RegistrationFailure> {

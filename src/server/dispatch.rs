@@ -150,10 +150,10 @@ fn answer(serving: Serving<'_>, found: Option<&Found<'_>>, request: &Request) ->
         return answers::no_such_page(&presentation);
     };
     let route = found.route;
-    let response = if let Some(arrived) = endpoints::metrics::tell_doctor(request, app) {
+    let response = if let Some(arrived) = endpoints::metrics::answer_doctor(request, app) {
         arrived
     } else if !route.allows(request.method) {
-        told(
+        error_answer(
             &presentation,
             route.audience,
             Problem::MethodNotAllowed,
@@ -266,7 +266,7 @@ fn failed(presentation: &Presentation<'_>, audience: Audience, failure: Failure)
         } => {
             let minutes = answers::minutes(retry_after);
             let problem = Problem::TooManyRequests { minutes };
-            let response = told(
+            let response = error_answer(
                 presentation,
                 audience,
                 problem,
@@ -330,9 +330,9 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
     } = refusal;
     let mut response = match audience {
         Audience::Person => {
-            let told = (reason, detail.as_deref());
+            let cause = (reason, detail.as_deref());
             let problem = answers::problem_of(status);
-            let page = answers::error_page_with(presentation, problem, told, "", None);
+            let page = answers::error_page_with(presentation, problem, cause, "", None);
             Response { status, ..page }
         }
         Audience::Program => answers::json_error(
@@ -354,7 +354,7 @@ fn refused(presentation: &Presentation<'_>, audience: Audience, refusal: Refusal
 }
 
 fn unavailable(presentation: &Presentation<'_>, audience: Audience) -> Response {
-    told(
+    error_answer(
         presentation,
         audience,
         Problem::Unavailable,
@@ -365,7 +365,7 @@ fn unavailable(presentation: &Presentation<'_>, audience: Audience) -> Response 
 }
 
 fn internal(presentation: &Presentation<'_>, audience: Audience) -> Response {
-    told(
+    error_answer(
         presentation,
         audience,
         Problem::Internal,
@@ -375,7 +375,7 @@ fn internal(presentation: &Presentation<'_>, audience: Audience) -> Response {
 }
 
 /// A page for people; its status and `error` for programs.
-fn told(
+fn error_answer(
     presentation: &Presentation<'_>,
     audience: Audience,
     problem: Problem,

@@ -245,7 +245,7 @@ fn find_sharing(store: &Store, sub: &Subject) -> Result<Option<Subject>, StoreEr
 
 /// Tells the audit log where somebody else has the verified address of a user, too: it signs in
 /// neither of them. `audit` is of the change that gave them the address, made by whom.
-pub fn tell_of_sharing(
+pub fn note_shared_address(
     store: &Store,
     sub: &Subject,
     by: &str,

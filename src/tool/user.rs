@@ -72,7 +72,7 @@ pub(super) fn add(invocation: &Invocation) -> CommandResult {
     let event = user_event("user_added", &new.sub, told_added(&new));
     let added = users::insert(&operator.store, &new, &event).map_err(not_added);
     operator.confirmed(added)?;
-    users::tell_of_sharing(&operator.store, &new.sub, "operator", &event)?;
+    users::note_shared_address(&operator.store, &new.sub, "operator", &event)?;
     if invocation.has("--invite") {
         let added = named(&operator, invocation, invocation.value(0))?;
         return links::print_link(&operator, invocation, &added);

@@ -243,7 +243,7 @@ fn strengthen(situation: &Situation<'_>, session: &Session) -> Option<Interactio
 /// `minimum_acr`.
 fn will_do(situation: &Situation<'_>, acr: &str) -> bool {
     let claims = &situation.request.claims;
-    claims.is_met_by(acr) && Strength::of(claims.told(acr)) >= situation.minimum_acr
+    claims.is_met_by(acr) && Strength::of(claims.acr_claim(acr)) >= situation.minimum_acr
 }
 
 /// What brings a session of our own to the strength that is wanted. A first factor can be added

@@ -59,9 +59,9 @@ impl RequestedClaims {
             .is_none_or(|values| values.iter().any(|wanted| reaches(acr, wanted)))
     }
 
-    /// The `acr` that tokens tell of a sign-in of `acr`. With an essential `acr`, this is the
+    /// The `acr` claim of tokens for a sign-in of `acr`. With an essential `acr`, this is the
     /// strongest requested value that the sign-in reaches (§5.5.1.1).
-    pub fn told<'a>(&'a self, acr: &'a str) -> &'a str {
+    pub fn acr_claim<'a>(&'a self, acr: &'a str) -> &'a str {
         let reached = self
             .essential_acr
             .iter()
@@ -222,7 +222,7 @@ mod tests {
     fn only_an_essential_acr_with_values_binds() {
         let essential =
             read(r#"{"id_token": {"acr": {"essential": true, "values": ["loa2", "1"]}}}"#).unwrap();
-        for (acr, told) in [
+        for (acr, acr_claim) in [
             ("1", "1"),
             ("2", "1"),
             ("phr", "1"),
@@ -230,14 +230,14 @@ mod tests {
             ("loa3", "1"),
         ] {
             assert!(
-                essential.is_met_by(acr) && essential.told(acr) == told,
+                essential.is_met_by(acr) && essential.acr_claim(acr) == acr_claim,
                 "{acr}"
             );
         }
         let stronger =
             read(r#"{"id_token": {"acr": {"essential": true, "values": ["2", "phr", "loa2"]}}}"#)
                 .unwrap();
-        for (acr, met, told) in [
+        for (acr, met, acr_claim) in [
             ("1", false, "1"),
             ("2", true, "2"),
             ("phr", true, "phr"),
@@ -245,7 +245,7 @@ mod tests {
             ("loa3", false, "loa3"),
         ] {
             assert!(
-                stronger.is_met_by(acr) == met && stronger.told(acr) == told,
+                stronger.is_met_by(acr) == met && stronger.acr_claim(acr) == acr_claim,
                 "{acr}"
             );
         }

@@ -256,8 +256,8 @@ pub fn with_default_scope(
 ) -> ScopeSet {
     let fits = |name: &&str| {
         catalogue.kind(name).is_some_and(|kind| {
-            let is_told = kind == ScopeKind::Resource || named.contains(OPENID);
-            is_told && response_type.takes(kind)
+            let is_useful = kind == ScopeKind::Resource || named.contains(OPENID);
+            is_useful && response_type.takes(kind)
         })
     };
     let added = client.default_scope.iter().filter(fits);

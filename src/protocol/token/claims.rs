@@ -241,7 +241,7 @@ fn scopes_of_kind<'a>(
 /// The values of the claims for this client, in their standard types. A value of another type is
 /// left out.
 pub fn mapped(user: &User, client: &Client, sources: &ClaimSources<'_>) -> Map<String, Value> {
-    let username = told_username(user, client);
+    let username = unique_username(user, client);
     let mut mapped = Map::new();
     for (name, source) in sources {
         let value = match user.claims.get(*source) {
@@ -260,7 +260,7 @@ pub fn mapped(user: &User, client: &Client, sources: &ClaimSources<'_>) -> Map<S
 
 /// The user name, where it can be nobody else's at this client: user names are unique within a
 /// tenant alone.
-fn told_username(user: &User, client: &Client) -> Option<Value> {
+fn unique_username(user: &User, client: &Client) -> Option<Value> {
     let is_unique = user.tenant.as_ref() == client.only_tenant();
     let username = user.username.as_deref().filter(|_| is_unique)?;
     Some(Value::from(username))
@@ -372,7 +372,7 @@ mod tests {
         );
         let user =
             user(json!({"department": "it", "dept": "other", "groups": "admin", "role": "user"}));
-        let told = |scopes: &str, requested: &str, reach: &str| {
+        let released = |scopes: &str, requested: &str, reach: &str| {
             let client = Client {
                 scope: scope(reach),
                 ..samples::client()
@@ -387,11 +387,11 @@ mod tests {
             ))
         };
         assert_eq!(
-            told("openid roles", "", "openid roles"),
+            released("openid roles", "", "openid roles"),
             json!({"dept": "it"})
         );
         assert_eq!(
-            told("openid", "dept", "openid roles"),
+            released("openid", "dept", "openid roles"),
             json!({"dept": "it"})
         );
         for (requested, reach) in [
@@ -400,7 +400,7 @@ mod tests {
             ("dept", ""),
         ] {
             assert_eq!(
-                told("openid", requested, reach),
+                released("openid", requested, reach),
                 json!({}),
                 "{requested} within {reach}"
             );
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn the_user_name_is_told_where_it_is_unique_and_no_claim_says_another() {
         let catalogue = catalogue();
-        let told = |tenant: &str, tenants: &[&str], claims: Value| {
+        let released = |tenant: &str, tenants: &[&str], claims: Value| {
             let user = User {
                 username: Some(String::from("alice")),
                 tenant: (!tenant.is_empty()).then(|| TenantName::new(tenant)),
@@ -437,7 +437,7 @@ mod tests {
             for_id_token(&user, &client, &profile, &[], true, &catalogue)
                 .remove("preferred_username")
         };
-        for (tenant, tenants, is_told) in [
+        for (tenant, tenants, is_released) in [
             ("", &[][..], true),
             ("", &["acme", "globex"], true),
             ("", &["acme"], false),
@@ -446,15 +446,15 @@ mod tests {
             ("acme", &["acme"], true),
             ("acme", &["globex"], false),
         ] {
-            let name = told(tenant, tenants, json!({}));
+            let name = released(tenant, tenants, json!({}));
             assert_eq!(
                 name,
-                is_told.then(|| json!("alice")),
+                is_released.then(|| json!("alice")),
                 "{tenant:?} {tenants:?}"
             );
-            let said = told(tenant, tenants, json!({"preferred_username": "Al"}));
+            let said = released(tenant, tenants, json!({"preferred_username": "Al"}));
             assert_eq!(said, Some(json!("Al")), "{tenant:?} {tenants:?}");
-            let hidden = told(tenant, tenants, json!({"preferred_username": ""}));
+            let hidden = released(tenant, tenants, json!({"preferred_username": ""}));
             assert_eq!(hidden, None, "{tenant:?} {tenants:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! SQL functions that answer an extension grant: what they are told of the client, and how their
+//! SQL functions that answer an extension grant: what they get to know of the client, and how their
 //! answer is read.
 //!
 //! ```json
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_told_without_its_values() {
-        for (answer, told) in [
+        for (answer, message) in [
             (json!([]), "something else than an object"),
             (json!(null), "something else than an object"),
             (json!({"scopes": "s3cret"}), "an unknown member \"scopes\""),
@@ -203,13 +203,13 @@ mod tests {
                 "parameters that are no object",
             ),
         ] {
-            assert_eq!(read(&answer), Err(told.to_owned()), "{answer}");
+            assert_eq!(read(&answer), Err(message.to_owned()), "{answer}");
         }
         for name in ["subject", "scope", "claims", "parameters"] {
             let mut answer = json!({"error": "invalid_grant"});
             answer[name] = json!("s3cret");
-            let told = Err(String::from("an error and something to issue"));
-            assert_eq!(read(&answer), told, "{name}");
+            let message = Err(String::from("an error and something to issue"));
+            assert_eq!(read(&answer), message, "{name}");
         }
     }
 
@@ -221,9 +221,9 @@ mod tests {
             tenants: Some([crate::words::identifiers::TenantName::new("acme")].into()),
             ..samples::client()
         };
-        let told = Value::Object(client_metadata(&client));
+        let message = Value::Object(client_metadata(&client));
         assert_eq!(
-            told,
+            message,
             json!({
                 "client_id": "web", "client_name": "Web shop",
                 "redirect_uris": ["https://shop.example.com/cb"],

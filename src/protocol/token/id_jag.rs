@@ -564,9 +564,9 @@ mod tests {
             serde_json::to_value(&claims).unwrap()
         };
         let alice = samples::alice();
-        let told = claims(&entry(true), &alice, Some(KeyThumbprint([1; 32])));
+        let issued = claims(&entry(true), &alice, Some(KeyThumbprint([1; 32])));
         assert_eq!(
-            told,
+            issued,
             json!({
                 "iss": "https://op.example", "sub": "alice-subject", "aud": CHAT, "jti": "j",
                 "iat": NOW.seconds(), "exp": NOW.seconds() + 300, "client_id": "f53f",

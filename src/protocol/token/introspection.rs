@@ -158,12 +158,12 @@ mod tests {
     #[test]
     fn a_refresh_token_is_told_by_scope_subject_and_end() {
         let grant = samples::given("openid offline_access");
-        let told = refresh_token_response(&grant, samples::NOW);
+        let response = refresh_token_response(&grant, samples::NOW);
         let expected = json!({
             "active": true, "scope": "openid offline_access", "sub": "alice-subject",
             "exp": samples::NOW.seconds(),
         });
-        assert_eq!(told, expected);
+        assert_eq!(response, expected);
     }
 
     #[test]

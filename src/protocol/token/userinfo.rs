@@ -152,7 +152,7 @@ impl BearerFailure {
         }
     }
 
-    /// What is told. `scope` is what would have been enough.
+    /// The description. `scope` is what would have been enough.
     pub fn description(self, scope: &str) -> String {
         let description = self.reason().description();
         match self {
@@ -370,7 +370,7 @@ mod tests {
         use BearerFailure::*;
         use TokenScheme::{Bearer, Dpop};
         let algorithms = "algs=\"ES256 EdDSA Ed25519\"";
-        for (failure, scheme, status, error, schemes, told) in [
+        for (failure, scheme, status, error, schemes, description) in [
             (Missing, Bearer, 401, None, "Bearer DPoP", ""),
             (
                 InvalidRequest(Reason::SeveralAccessTokens),
@@ -435,7 +435,7 @@ mod tests {
                 let said = error.map(|error| format!("error=\"{error}\""));
                 assert_eq!(challenge.contains("error="), said.is_some(), "{challenge}");
                 assert!(challenge.contains(&said.unwrap_or_default()), "{challenge}");
-                assert!(challenge.ends_with(told), "{challenge}");
+                assert!(challenge.ends_with(description), "{challenge}");
                 assert_eq!(challenge.contains("scope="), status == 403, "{challenge}");
             }
             let description = failure.description("orders");

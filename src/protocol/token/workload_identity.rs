@@ -11,7 +11,7 @@ use crate::words::client::WorkloadIdentity;
 use crate::words::instant::Instant;
 use crate::words::reason::Reason;
 
-/// Characters of an issuer or a subject. What is cut off is told by dots.
+/// Characters of an issuer or a subject. Dots stand for what is cut off.
 const LONGEST_SHOWN: usize = 200;
 
 /// The entry that the token fits: `iss`, `sub` and each registered claim are equal byte for byte.
@@ -246,8 +246,8 @@ mod tests {
         let odd = token(&json!({"iss": null, "sub": 7}));
         assert_eq!(whose(&odd), "iss none, sub none");
         let fits = "\u{e9}".repeat(LONGEST_SHOWN);
-        let told = whose(&token(&json!({"iss": fits, "sub": format!("{fits}x")})));
-        assert_eq!(told, format!("iss {fits}, sub {fits}..."));
+        let described = whose(&token(&json!({"iss": fits, "sub": format!("{fits}x")})));
+        assert_eq!(described, format!("iss {fits}, sub {fits}..."));
     }
 
     #[test]

@@ -208,7 +208,7 @@ pub fn no_such_page(presentation: &Presentation<'_>) -> Response {
 }
 
 /// What an answer says of what was wrong: a fixed sentence; under `GATEPOST_ERROR_DETAILS` the code
-/// and what the log is told, too. Of bytes that RFC 6749 §5.2 lets no `error_description` have,
+/// and what the log says, too. Of bytes that RFC 6749 §5.2 lets no `error_description` have,
 /// each is a question mark.
 fn explained(config: &Config, sentence: &str, (reason, detail): (Reason, Option<&str>)) -> String {
     if !config.error_details {
@@ -228,7 +228,7 @@ fn explained(config: &Config, sentence: &str, (reason, detail): (Reason, Option<
         .collect()
 }
 
-/// The same with what the log is told beside, in the language of what they sign in for, and with a
+/// The same with what the log says beside, in the language of what they sign in for, and with a
 /// way back to the sign-in page. Beside it, the page leads back to the application that it is
 /// about.
 pub fn error_page_with(
@@ -288,11 +288,11 @@ pub fn json_error(
     config: &Config,
     status: u16,
     error: &str,
-    told: (Reason, Option<&str>),
+    cause: (Reason, Option<&str>),
 ) -> Response {
-    let description = explained(config, told.0.description(), told);
-    let mut response = noted(json(status, &error_members(error, &description)), told.0);
-    response.note.detail = told.1.map(str::to_owned);
+    let description = explained(config, cause.0.description(), cause);
+    let mut response = noted(json(status, &error_members(error, &description)), cause.0);
+    response.note.detail = cause.1.map(str::to_owned);
     response
 }
 
@@ -325,8 +325,8 @@ pub fn challenge_only(status: u16, reason: Reason) -> Response {
 pub fn bearer_refusal(config: &Config, failure: BearerFailure, scope: &str) -> Response {
     match failure.error() {
         Some(error) => {
-            let told = (failure.reason(), None);
-            let description = explained(config, &failure.description(scope), told);
+            let cause = (failure.reason(), None);
+            let description = explained(config, &failure.description(scope), cause);
             let members = error_members(error, &description);
             noted(json(failure.status(), &members), failure.reason())
         }
@@ -365,15 +365,15 @@ pub fn json(status: u16, value: &impl Serialize) -> Response {
 /// All mistakes of a document in one answer, each with its place.
 pub fn mistakes(problems: &[DocumentProblem]) -> Response {
     let reason = Reason::RegistrationMistaken;
-    let told = problems.iter().take(MOST_MISTAKES);
-    let told: Vec<Value> = told
+    let first = problems.iter().take(MOST_MISTAKES);
+    let first: Vec<Value> = first
         .map(|problem| json!({"place": problem.place(), "rule": problem.rule}))
         .collect();
     let answer = json!({
         "error": "invalid_document",
         "error_description": reason.description(),
         "mistakes": problems.len(),
-        "problems": told,
+        "problems": first,
     });
     noted(json(400, &answer), reason)
 }
@@ -418,7 +418,7 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
             reason,
             detail,
         } => {
-            let told = (reason, detail.as_deref());
+            let cause = (reason, detail.as_deref());
             let problem = match reason {
                 Reason::UnregisteredDocument => Problem::NotRegistered,
                 Reason::PushedRequestExpired => Problem::RequestExpired,
@@ -426,7 +426,7 @@ pub fn authorize_error(presentation: &Presentation<'_>, error: AuthorizeError) -
                 _ => Problem::BadRequest,
             };
             let presentation = presentation.about(client_id.as_ref());
-            let mut response = error_page_with(&presentation, problem, told, "", None);
+            let mut response = error_page_with(&presentation, problem, cause, "", None);
             response.note.client_id = client_id.map(|client_id| client_id.to_string());
             response.note.detail = detail;
             response

@@ -127,7 +127,7 @@ fn meet(
     let current_session = app
         .require_fresh_registry()
         .and_then(|()| CurrentSession::find_at(app, request, transaction.client_id()))
-        .map_err(|failure| transaction.noted_failure(transaction.tell_outage(failure)))?;
+        .map_err(|failure| transaction.noted_failure(transaction.report_outage(failure)))?;
     let context = RequestContext {
         app,
         request,
@@ -215,7 +215,7 @@ fn go_on(context: RequestContext<'_>, page: Page, taken: Taken) -> Result<Respon
     };
     match answer {
         Ok(response) => Ok(context.transaction.noted(response)),
-        Err(failure) => Err(context.transaction.tell_outage(failure)),
+        Err(failure) => Err(context.transaction.report_outage(failure)),
     }
 }
 

@@ -129,7 +129,7 @@ impl CurrentSession {
             identity_provider: named.then(|| self.row.identity_provider().to_owned()),
             auth_time: self.row.auth_time,
             amr: self.row.amr.clone(),
-            acr: request.claims.told(&self.row.acr).to_owned(),
+            acr: request.claims.acr_claim(&self.row.acr).to_owned(),
         }
     }
 

@@ -32,7 +32,7 @@ pub const AS_REFUSAL: &str = "&refuse";
 /// `gatepost doctor` proves itself by a nonce, at any address, and learns which header fields
 /// arrived there; of secret ones, how long each line is. A nonce is good for a minute, and once in
 /// each process. With [`AS_REFUSAL`] the answer is one of those that some proxies change.
-pub fn tell_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
+pub fn answer_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
     let asked = request.query.strip_prefix("doctor=")?;
     let (nonce, status) = match asked.strip_suffix(AS_REFUSAL) {
         Some(nonce) => (nonce, 400),

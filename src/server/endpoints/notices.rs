@@ -54,7 +54,7 @@ pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: 
         name: user.designation(),
         claims: &user.claims,
     };
-    tell(app, &asked_by(presentation), &before, change);
+    notify(app, &asked_by(presentation), &before, change);
 }
 
 /// Tells a user of a factor that took the place of all that they had.
@@ -74,7 +74,7 @@ pub struct Noticed<'a> {
 }
 
 /// The same for a change by a program.
-pub fn tell(app: &App, asked: &AskedBy, before: &Noticed<'_>, change: AccountChange) {
+pub fn notify(app: &App, asked: &AskedBy, before: &Noticed<'_>, change: AccountChange) {
     let address = verified_address(before.claims).and_then(|text| MailAddress::parse(text).ok());
     let (Some(to), Some(_)) = (address, app.letters.from()) else {
         return;

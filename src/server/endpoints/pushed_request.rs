@@ -94,8 +94,8 @@ fn judge(
 }
 
 fn refused(app: &App, client_id: &ClientId, refusal: &AuthorizeRefusal) -> Response {
-    let told = (refusal.reason, refusal.detail.as_deref());
-    let mut answer = answers::json_error(&app.config, 400, refusal.code.as_str(), told);
+    let cause = (refusal.reason, refusal.detail.as_deref());
+    let mut answer = answers::json_error(&app.config, 400, refusal.code.as_str(), cause);
     answer.note.client_id = Some(client_id.to_string());
     answer
 }

@@ -316,7 +316,7 @@ impl AuthorizationTransaction {
 
     /// A failure before anything is shown. With `prompt=none` there is nobody to read a page, so
     /// the client is told that the database is away.
-    pub fn tell_outage(&self, failure: Failure) -> Failure {
+    pub fn report_outage(&self, failure: Failure) -> Failure {
         let is_outage = matches!(&failure, Failure::Unavailable(error) if error.is_passing())
             || matches!(failure, Failure::Busy);
         if !self.request.prompt.none || !is_outage {

@@ -17,7 +17,7 @@ use gatepost_protocol::registration::verified_address;
 use gatepost_protocol::token::jwt_bearer::is_possible_subject;
 use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::strength::Strength;
-use gatepost_registrar::enactment::{remove_user, tell_of_sharing};
+use gatepost_registrar::enactment::{note_shared_address, remove_user};
 use gatepost_registrar::events::{told_field, told_link, user_event};
 use gatepost_registrar::statements::user_changes;
 use gatepost_registration::plan::FieldChange;
@@ -52,7 +52,7 @@ fn write(writer: &mut RegistryWriter<'_>, user: UserRow, detail: Value) -> Comma
     };
     user_changes::update_user(writer, &user)?;
     writer.audit(&user_event("user_changed", &user.sub, detail))?;
-    tell_of_sharing(writer, &user)?;
+    note_shared_address(writer, &user)?;
     Ok(user)
 }
 

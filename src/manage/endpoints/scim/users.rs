@@ -275,7 +275,7 @@ impl ScimRequest<'_> {
             name: username.unwrap_or(before.subject.as_str()),
             claims: &before.profile.claims,
         };
-        notices::tell(self.app, &self.asked_by(), &noticed, AccountChange::Address);
+        notices::notify(self.app, &self.asked_by(), &noticed, AccountChange::Address);
     }
 
     fn remove(&self, subject: &Subject) -> Result<Response, ScimRefusal> {

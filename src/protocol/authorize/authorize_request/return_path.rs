@@ -182,7 +182,7 @@ mod tests {
             ("code id_token", "query", illegal, Fragment),
             ("code token", "query", illegal, Fragment),
         ] {
-            let (code, told, mode, state) = answer(&type_and_mode(response_type, response_mode));
+            let (code, error, mode, state) = answer(&type_and_mode(response_type, response_mode));
             let expected_code = if reason == unknown_type {
                 Code::UnsupportedResponseType
             } else {
@@ -190,7 +190,7 @@ mod tests {
             };
             let case = format!("{response_type} {response_mode}");
             assert_eq!(
-                (code, told, mode, state.as_deref()),
+                (code, error, mode, state.as_deref()),
                 (expected_code, reason, expected, Some("s-1")),
                 "{case}"
             );

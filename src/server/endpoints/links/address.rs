@@ -127,7 +127,7 @@ fn change_address(context: InSession<'_>, link: &AddressLink) -> Result<bool, Fa
     )? {
         return Ok(false);
     }
-    users::tell_of_sharing(&app.store, &user.sub, "user", &event)?;
+    users::note_shared_address(&app.store, &user.sub, "user", &event)?;
     if counted && old != Some(link.new.as_str()) {
         notices::send(app, &context.presentation(), user, AccountChange::Address);
     }

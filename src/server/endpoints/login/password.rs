@@ -142,9 +142,9 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
                 bucket: buckets.account,
                 window: HOUR,
             };
-            let mut told = vec![buckets.note(app, buckets.account_and_source), account];
-            told.extend(buckets.source.map(|source| buckets.note(app, source)));
-            sign_in_failures::record(&app.store, &told)?;
+            let mut counted = vec![buckets.note(app, buckets.account_and_source), account];
+            counted.extend(buckets.source.map(|source| buckets.note(app, source)));
+            sign_in_failures::record(&app.store, &counted)?;
             Ok(PasswordOutcome::Wrong { user })
         }
     }

@@ -62,15 +62,15 @@ fn make(app: &App, call: &DueCall) {
         client_id, tries, ..
     } = call;
     let counts = &app.logout_calls;
-    let told = tell(app, call);
-    let counted = match &told {
+    let notified = notify(app, call);
+    let counted = match &notified {
         Ok(CallOutcome::Told) => Some(&counts.told),
         Ok(CallOutcome::Failed | CallOutcome::Moot) => None,
         Err(_) if *tries >= MOST_TRIES => Some(&counts.given_up),
         Err(_) => Some(&counts.failed),
     };
     counted.map(|count| count.fetch_add(1, Ordering::Relaxed));
-    let outcome = told.unwrap_or_else(|problem| {
+    let outcome = notified.unwrap_or_else(|problem| {
         log::warn!(
             "back-channel logout of client {} failed (try {tries} of {MOST_TRIES}): {problem}",
             in_text(client_id.as_str())
@@ -89,7 +89,7 @@ fn make(app: &App, call: &DueCall) {
 
 /// By the registration of now: a client that is gone, or has no such address any more, is not
 /// called.
-fn tell(app: &App, call: &DueCall) -> Result<CallOutcome, String> {
+fn notify(app: &App, call: &DueCall) -> Result<CallOutcome, String> {
     let client = app
         .registry
         .client(&call.client_id)

@@ -210,7 +210,7 @@ enum AccountFound {
 impl Entry<'_> {
     /// Lets somebody in whom the provider vouches for, by that way.
     fn enter(&self, trip: &RoundTrip) -> Result<Taken, Failure> {
-        self.tell_what_is_left_out();
+        self.log_left_out_claims();
         let claims = possible_claims(&self.identity.claims);
         let mut accepted = self.find_or_provision(&claims);
         // Somebody was quicker, most likely they themselves: with the same identity, which now is
@@ -228,7 +228,7 @@ impl Entry<'_> {
         }
     }
 
-    fn tell_what_is_left_out(&self) {
+    fn log_left_out_claims(&self) {
         let left_out = &self.identity.left_out;
         if !left_out.is_empty() {
             let id = &self.request.id;
@@ -332,7 +332,7 @@ impl Entry<'_> {
         let event = self.event("user_changed", &found.user.sub, detail);
         let store = &self.app.store;
         linked_identities::update_claims(store, &link, &linked.version, said, &claims, &event)?;
-        self.tell_of_sharing(&event)?;
+        self.note_shared_address(&event)?;
         found.user.claims = claims;
         Ok(found)
     }
@@ -349,7 +349,7 @@ impl Entry<'_> {
         });
         let event = self.event("user_provisioned", &user.sub, detail);
         let epochs = linked_identities::provision(store, &link, tenant, &user.claims, &event)?;
-        self.tell_of_sharing(&event)?;
+        self.note_shared_address(&event)?;
         let user = UserRow {
             epoch: epochs.user,
             ..user
@@ -404,10 +404,10 @@ impl Entry<'_> {
     }
 
     /// Where the provider's word is trusted, somebody else may have the address, too.
-    fn tell_of_sharing(&self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
+    fn note_shared_address(&self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
         let provider = self.provider;
         match event.sub.filter(|_| provider.trust_email) {
-            Some(sub) => users::tell_of_sharing(&self.app.store, sub, &provider.name, event),
+            Some(sub) => users::note_shared_address(&self.app.store, sub, &provider.name, event),
             None => Ok(()),
         }
     }
@@ -431,9 +431,9 @@ impl Entry<'_> {
         let subject = self.identity.facts.subject.escape_debug();
         let name = &provider.name;
         let detail = format!("identity provider {name}, subject there {subject}");
-        let told = (reason, Some(detail.as_str()));
+        let cause = (reason, Some(detail.as_str()));
         let mut response =
-            answers::error_page_with(&presentation, problem, told, ui_locales, Some(&sign_in));
+            answers::error_page_with(&presentation, problem, cause, ui_locales, Some(&sign_in));
         response.note.client_id = transaction.client_id().map(ToString::to_string);
         response.note.detail = Some(detail);
         response

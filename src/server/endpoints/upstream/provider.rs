@@ -83,7 +83,7 @@ pub(crate) fn identity(
         place: &place,
         tokens: connection.exchange(&place, &code, trip, secret)?,
     };
-    let told = match &provider.kind {
+    let verified = match &provider.kind {
         ProviderKind::OpenId { .. } => exchange.by_id_token(trip)?,
         ProviderKind::OAuth {
             userinfo_endpoint,
@@ -95,18 +95,18 @@ pub(crate) fn identity(
             exchange.by_userinfo(userinfo_endpoint, emails, subject_claim)?
         }
     };
-    let (claims, left_out) = mapped(provider, &told.claims);
+    let (claims, left_out) = mapped(provider, &verified.claims);
     Ok(UpstreamIdentity {
-        facts: told.facts,
+        facts: verified.facts,
         claims,
         left_out,
-        label: label(&told.claims),
-        id_token: told.id_token,
+        label: label(&verified.claims),
+        id_token: verified.id_token,
     })
 }
 
-/// What a provider told of the user, verified.
-struct Told {
+/// What a provider says of the user, verified.
+struct VerifiedUser {
     facts: IdTokenFacts,
     claims: Map<String, Value>,
     id_token: Option<SecretText>,
@@ -255,7 +255,7 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     /// Asks a provider with an issuer: the ID token says who the user is.
-    fn by_id_token(&self, trip: &RoundTrip) -> Result<Told, UpstreamProblem> {
+    fn by_id_token(&self, trip: &RoundTrip) -> Result<VerifiedUser, UpstreamProblem> {
         let connection = self.connection;
         let Some(token) = &self.tokens.id_token else {
             let cause = "the token endpoint's answer has no id_token";
@@ -281,7 +281,7 @@ impl Exchange<'_> {
             Err(problem) => return Err(refused(problem)),
         };
         let further = self.further_claims(&claims, &facts.subject)?;
-        Ok(Told {
+        Ok(VerifiedUser {
             facts,
             claims: merged(&with_booleans(claims), further.as_ref()),
             id_token: Some(token.clone()),
@@ -317,7 +317,7 @@ impl Exchange<'_> {
         endpoint: &str,
         emails_endpoint: Option<&str>,
         subject_claim: &str,
-    ) -> Result<Told, UpstreamProblem> {
+    ) -> Result<VerifiedUser, UpstreamProblem> {
         let user_info = self.user_info(endpoint)?;
         let unusable = "the userinfo endpoint's answer has no usable subject: \
                         the member that subject_claim names must be a text or a whole number";
@@ -333,7 +333,7 @@ impl Exchange<'_> {
             }
             None => user_info,
         };
-        Ok(Told {
+        Ok(VerifiedUser {
             facts: IdTokenFacts {
                 subject,
                 ..IdTokenFacts::default()

@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
             .is_none_or(|subjects| !subjects.is_empty())
     );
     for acr in ["0", "1", "2", "mfa"] {
-        let told = requested.told(acr);
+        let told = requested.acr_claim(acr);
         let wanted = requested.essential_acr.as_ref();
         assert!(told == acr || wanted.is_some_and(|values| values.contains(told)));
     }
