@@ -9,7 +9,7 @@ use std::mem;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use gatepost_protocol::audit::audit_chain::HEADS_TARGET;
 use gatepost_protocol::registration::timestamp;
 use gatepost_store::AWAY_TARGET;
 use gatepost_store::clock::time_of_day;
+use gatepost_store::mutex::Mutex;
 
 /// How many lines wait for a reader who is slow or has stopped: one or two megabytes.
 const MOST_WAITING: usize = 8_192;
@@ -173,7 +174,7 @@ struct Waiting {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     fn push(&self, line: String, tells_heads: bool) {

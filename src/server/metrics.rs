@@ -6,10 +6,11 @@ pub mod exposition;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use exposition::{Exposition, Kind};
+
+use gatepost_store::mutex::Mutex;
 
 /// Upper bounds of the latency histogram, in seconds.
 const BOUNDS: [f64; 12] = [
@@ -76,7 +77,7 @@ pub struct Answered<'a> {
 
 impl Metrics {
     pub fn count(&self, answered: &Answered<'_>) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         *counts
             .answers
             .entry((answered.endpoint, answered.status))
@@ -95,7 +96,7 @@ impl Metrics {
     }
 
     pub fn expose(&self, exposition: &mut Exposition) {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.0.lock();
         exposition.family(
             "gatepost_http_requests_total",
             Kind::Counter,

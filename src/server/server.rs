@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::panic::{self, Location, PanicHookInfo};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,7 @@ use workers::Service;
 
 use crate::http::{Refused, Request, Response};
 use gatepost_protocol::words::forwarded::Cidr;
+use gatepost_store::mutex::Mutex;
 use gatepost_store::worker::Permits;
 
 /// Turns every failure into a response, and answers what the server itself refuses.
@@ -86,10 +87,7 @@ impl State {
     }
 
     fn ask_for_successor(&self, reason: &str) {
-        let mut not_before = self
-            .successor_not_before
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut not_before = self.successor_not_before.lock();
         if self.is_draining() || Instant::now() < *not_before {
             return;
         }

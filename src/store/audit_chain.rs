@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use postgres::Row;
 use postgres::types::private::BytesMut;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
+use super::mutex::Mutex;
 use super::values::{Fault, column, read};
 use crate::clock::Clock;
 use gatepost_protocol::audit::audit_chain::{
@@ -78,7 +79,7 @@ impl Chains {
 
     /// The heads that have moved since they were last asked for, each told once.
     pub(super) fn moved_heads(&self) -> Vec<Head> {
-        let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.heads.lock();
         let heads = told
             .values()
             .filter(|told| !told.is_told)
@@ -92,7 +93,7 @@ impl Chains {
     }
 
     fn tell(&self, head: &Head) {
-        let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.heads.lock();
         told.insert(
             head.chain.clone(),
             Told {
@@ -104,7 +105,7 @@ impl Chains {
     }
 
     fn end(&self, chain: &str) {
-        let mut told = self.0.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.heads.lock();
         if let Some(told) = told.get_mut(chain) {
             told.goes_on = false;
         }

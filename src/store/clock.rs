@@ -1,10 +1,12 @@
 //! The one clock: this machine's monotonic time plus an offset learnt from the database, so that
 //! several processes on several machines judge by the same instants.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gatepost_protocol::words::instant::Instant;
+
+use super::mutex::Mutex;
 
 /// Database time, readable without a round trip.
 #[derive(Debug)]
@@ -87,9 +89,7 @@ impl Clock {
     }
 
     fn lock(&self) -> MutexGuard<'_, Reckoning> {
-        self.reckoning
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.reckoning.lock()
     }
 
     fn elapsed_micros(&self) -> i64 {

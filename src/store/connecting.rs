@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::sync::{Arc, MutexGuard, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{StoreError, WAIT_FOR_STANDBY, not_reached, while_connecting};
+use super::mutex::Mutex;
 
 pub const START_UP: Duration = Duration::from_secs(5);
 /// After how long the next host is tried, too: a check-out from the pool waits for both.
@@ -122,7 +123,7 @@ impl Connector {
     }
 
     fn given_up(&self) -> MutexGuard<'_, Vec<GivenUpStart>> {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+        self.given_up.lock()
     }
 }
 

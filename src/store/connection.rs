@@ -1,8 +1,8 @@
 //! One connection of the pool: its prepared statements, its age, and whether it may be used again.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postgres::types::Json;
@@ -14,6 +14,7 @@ use super::audit_chain::{Chain, Chains, Together};
 use super::audit_event::AuditEvent;
 use super::connecting::{Connector, Unacknowledged};
 use super::error::{AWAY_TARGET, FunctionAnswer, StoreError, ends_connection, loses_statements};
+use super::mutex::Mutex;
 use super::statement::{Bound, Values};
 use super::values::column;
 
@@ -175,7 +176,7 @@ impl Connections {
     /// Tells the log why there is no connection: once until there is one again, and once a minute.
     /// Several causes may take turns meanwhile.
     fn tell(&self, error: Option<&StoreError>) {
-        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut away = self.away.lock();
         let Some(error) = error else {
             return away.clear();
         };

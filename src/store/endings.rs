@@ -45,13 +45,13 @@
 //! is another browser's. Neither does a page that is only looked at.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Store;
 use super::audit_chain::Together;
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
+use super::mutex::Mutex;
 use super::statement::{Bound, bind};
 use super::values::column;
 
@@ -72,14 +72,14 @@ pub(super) struct Confirmed(Mutex<HashMap<Vec<u8>, Instant>>);
 
 impl Confirmed {
     fn has(&self, mark: &[u8]) -> bool {
-        let confirmed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let confirmed = self.0.lock();
         confirmed
             .get(mark)
             .is_some_and(|at| at.elapsed() < REMEMBERED)
     }
 
     fn note(&self, mark: &[u8]) {
-        let mut confirmed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut confirmed = self.0.lock();
         if confirmed.len() >= MOST {
             confirmed.clear();
         }

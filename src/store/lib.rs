@@ -11,6 +11,7 @@
 //! expires.
 
 pub mod clock;
+pub mod mutex;
 pub mod worker;
 
 mod audit_chain;

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postgres::{CancelToken, Client, Row, Transaction};
@@ -19,6 +19,7 @@ use super::database_url::{
 };
 use super::endings::Confirmed;
 use super::error::StoreError;
+use super::mutex::Mutex;
 use super::statement::Bound;
 use super::supply::{CHECK_OUT_PATIENCE, Supplies};
 use super::watchdog::{A_YEAR, Interruption, RequestEnd, Watchdog};
@@ -201,7 +202,7 @@ impl Store {
     /// The last minute's refusal of the server (read-only, disk full): reads may go on, so nothing
     /// else shows it.
     pub fn denied_lately(&self) -> BTreeSet<String> {
-        let mut denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut denied = self.0.denied.lock();
         denied.retain(|_, at| at.elapsed() < LATELY);
         denied.keys().cloned().collect()
     }
@@ -512,7 +513,7 @@ impl Store {
             self.0.generation.fetch_add(1, Ordering::SeqCst);
         }
         if let Err(StoreError::Denied(cause)) = &answer {
-            let mut denied = self.0.denied.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut denied = self.0.denied.lock();
             denied.insert(cause.clone(), Instant::now());
         }
         answer

@@ -3,7 +3,7 @@
 //! made.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use scheduled_thread_pool::ScheduledThreadPool;
 
 use super::connection::{ClosedElsewhere, Connection, Connections, PROOF_OF_LIFE};
 use super::error::StoreError;
+use super::mutex::Mutex;
 
 /// How long a request in the lane waits for a connection.
 pub(super) const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
@@ -112,11 +113,7 @@ impl Supply {
 
     /// Whether there is no connection, and none could be made.
     pub(super) fn is_away(&self) -> bool {
-        let away = self
-            .connections
-            .away
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let away = self.connections.away.lock();
         !away.is_empty() && self.pool.state().connections == 0
     }
 
@@ -176,11 +173,7 @@ impl Supply {
             return StoreError::Busy;
         }
         *self.away_until() = Some(Instant::now() + AWAY);
-        let away = self
-            .connections
-            .away
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let away = self.connections.away.lock();
         match away.last() {
             Some((why, _)) => why.clone(),
             None => StoreError::Unavailable(String::from("no connection in time")),
@@ -193,9 +186,7 @@ impl Supply {
     }
 
     fn away_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.away_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.away_until.lock()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
 
 use postgres::CancelToken;
@@ -13,6 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connecting::START_UP;
 use super::error::StoreError;
+use super::mutex::Mutex;
 use crate::worker::{self, Belongings, DoneMeanwhile, GiveUp};
 
 const ROUND: Duration = Duration::from_millis(100);
@@ -258,7 +259,7 @@ impl Watchdog {
 
 impl Shared {
     fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     fn tell_stuck(&self, running: &HashMap<u64, Running>) {

@@ -20,8 +20,10 @@
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
+
+use super::mutex::Mutex;
 
 /// No request waits for the database longer than five seconds; the rest of those is for noticing,
 /// and for the answer.
@@ -266,7 +268,7 @@ impl Permits {
 
 impl Lane {
     fn free(&self) -> MutexGuard<'_, usize> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        self.free.lock()
     }
 }
 

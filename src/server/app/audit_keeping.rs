@@ -3,7 +3,7 @@
 //! chains are told to the log.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::{self, AuditEvent};
+use gatepost_store::mutex::Mutex;
 
 /// Rows of one statement.
 const BATCH: usize = 500;
@@ -48,7 +49,7 @@ impl AuditFailures {
     }
 
     fn lock(&self) -> MutexGuard<'_, FailedAttempts> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.attempts.lock()
     }
 }
 
@@ -182,11 +183,7 @@ impl App {
     /// The heads of commands, which have no log of their own. After a failure the next look finds
     /// them.
     fn command_heads(&self) -> Result<Vec<Head>, StoreError> {
-        let mut told = self
-            .audit_failures
-            .told
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.audit_failures.told.lock();
         let now = self.now();
         let (heads, before) = match told.as_ref() {
             Some((since, before)) => (

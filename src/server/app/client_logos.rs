@@ -3,12 +3,13 @@
 //! is fetched twice at the same time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use crate::outbound::{Outbound, OutboundError, OutboundRequest};
 use gatepost_protocol::registration::user;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_store::mutex::Mutex;
 
 /// Bytes kept at once: sixty of the longest pictures, or a thousand of the usual ones.
 const MOST_KEPT: usize = 16 * 1_024 * 1_024;
@@ -93,7 +94,7 @@ impl ClientLogos {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 
@@ -232,7 +233,7 @@ mod tests {
     fn memory_is_bounded() {
         for (length, most) in [(MOST_BYTES, 63), (60 * 1_024, 256)] {
             let logos = filled(most + 10, length);
-            let kept = logos.kept.lock().unwrap();
+            let kept = logos.kept.lock();
             assert_eq!(kept.len() as u64, most, "{length}");
             // The latest ones.
             let oldest = kept.keys().map(|uri| uri.parse::<u64>().unwrap()).min();

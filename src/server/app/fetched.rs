@@ -2,10 +2,11 @@
 //! not again too soon, so neither strangers nor a broken server can make us fetch more often.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard};
 use std::time::{Duration, Instant as Monotonic};
 
 use crate::outbound::{Asker, Deadline, OutboundError};
+use gatepost_store::mutex::Mutex;
 
 /// The time between two fetches that look for something which the document lacked, for each
 /// provenance.
@@ -268,7 +269,7 @@ impl<T> Fetched<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Held<T>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

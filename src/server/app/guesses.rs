@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gatepost_protocol::words::forwarded;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_store::mutex::Mutex;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -72,7 +72,7 @@ impl<K: Eq + Hash> Guesses<K> {
 
     /// How long this guesser must wait before so many guesses; `None` when it may try them.
     pub fn wait(&self, guesser: &K, guesses: u32, now: Instant) -> Option<Duration> {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock();
         self.wait_of(counts.get(guesser)?, guesses, now)
     }
 
@@ -85,7 +85,7 @@ impl<K: Eq + Hash> Guesses<K> {
     /// Counts a guess, or says how long the guesser must wait. Of many at once no more are counted
     /// than the limit allows, so the answer must not tell that an uncounted guess was wrong.
     pub fn count(&self, guesser: K, now: Instant) -> Result<(), Duration> {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         if let Some(wait) = counts
             .get(&guesser)
             .and_then(|count| self.wait_of(count, 1, now))
@@ -111,7 +111,7 @@ impl<K: Eq + Hash> Guesses<K> {
 
     /// Takes back one guess that was counted before it was looked at, and was not wrong.
     pub fn take_back(&self, guesser: &K) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         if let Some(count) = counts.get_mut(guesser) {
             count.failures = count.failures.saturating_sub(1);
         }

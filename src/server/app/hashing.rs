@@ -2,7 +2,7 @@
 //! turn in a line, and strangers cannot fill the places of known browsers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use gatepost_protocol::login::line::{AccountHash, LineLimits, Number, PasswordLi
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::secret::SecretText;
+use gatepost_store::mutex::Mutex;
 use gatepost_store::worker::{self, Permit, Permits};
 
 /// Requests that may wait for their turn. Each waits in a thread that is not one of the workers.
@@ -96,7 +97,7 @@ impl Hashing {
     }
 
     fn line(&self) -> MutexGuard<'_, PasswordLine<Origin>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 }
 

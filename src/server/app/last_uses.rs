@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use super::App;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::legacy_flow::{FlowUse, LegacyFlow};
+use gatepost_store::mutex::Mutex;
 use gatepost_store::{applications, flow_uses};
 
 #[derive(Debug, Default)]
@@ -32,7 +33,7 @@ struct NotedUses {
 
 impl LastUses {
     fn lock(&self) -> MutexGuard<'_, NotedUses> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -19,7 +19,7 @@ pub mod password_rules;
 pub mod seen_proofs;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -37,6 +37,7 @@ use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_store::clients::LongestLifetimes;
 use gatepost_store::clock::Clock;
+use gatepost_store::mutex::Mutex;
 use gatepost_store::partitions::{self, Horizons};
 use gatepost_store::worker::Permits;
 use gatepost_store::{Store, StoreError, installation, migrate};

@@ -5,13 +5,13 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use crate::config::Config;
 use gatepost_protocol::login::password::{PasswordFlaw, check_new};
+use gatepost_store::mutex::Mutex;
 
 /// How often the log is told that the list cannot be searched.
 const TELL_EVERY: Duration = Duration::from_secs(60);
@@ -62,7 +62,7 @@ impl PasswordRules {
     }
 
     fn tell(&self, list: &Path, error: &io::Error) {
-        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told_at = self.told_at.lock();
         if told_at.is_none_or(|told_at| told_at.elapsed() >= TELL_EVERY) {
             *told_at = Some(Instant::now());
             let list = list.display();

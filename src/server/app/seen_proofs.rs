@@ -4,10 +4,10 @@
 
 use std::collections::HashSet;
 use std::mem;
-use std::sync::{Mutex, PoisonError};
 
 use gatepost_protocol::token::dpop_proof::{ProofName, REMEMBERED};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_store::mutex::Mutex;
 
 /// Proofs are remembered in two halves. New ones go into the newer half. After [`REMEMBERED`], or
 /// when it is full, it becomes the older half, and the older half of before is forgotten.
@@ -39,7 +39,7 @@ impl SeenProofs {
 
     /// Remembers a proof. `false` where it is remembered already.
     pub fn take(&self, name: ProofName, now: Instant) -> bool {
-        let mut halves = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut halves = self.halves.lock();
         let is_over = now >= halves.turned_at.plus(REMEMBERED);
         if is_over || halves.newer.len() >= self.most_of_a_half {
             halves.older = mem::take(&mut halves.newer);

@@ -3,7 +3,6 @@
 //! format.
 
 use std::fs;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
@@ -41,10 +40,7 @@ pub fn answer_doctor(request: &Request, app: Option<&App>) -> Option<Response> {
     let app = app?;
     let asked: i64 = app.vault.doctor.open_text(DOCTOR, nonce)?;
     let is_fresh = |asked: &i64| app.now().micros().abs_diff(*asked) <= 60_000_000;
-    let mut answered = app
-        .doctor_nonces
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut answered = app.doctor_nonces.lock();
     answered.retain(is_fresh);
     let is_new = is_fresh(&asked) && !answered.contains(&asked);
     is_new.then(|| answered.push(asked))?;

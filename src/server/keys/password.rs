@@ -3,7 +3,7 @@
 //! once.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
@@ -12,6 +12,7 @@ use super::{master, random};
 use gatepost_protocol::login::password::{MOST_MEMORY_KIB, MOST_PASSES};
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::words::secret::SecretText;
+use gatepost_store::mutex::Mutex;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
@@ -183,7 +184,7 @@ impl PasswordHashing {
     }
 
     fn memory(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::BuildHasher;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use crate::keys::sealing::Sealer;
 use crate::keys::signing::{SigningKey, verify};
@@ -28,6 +28,7 @@ use gatepost_protocol::words::web_url;
 use gatepost_store::StoreError;
 use gatepost_store::catalogue::{CatalogueRow, CatalogueRows};
 use gatepost_store::clients::{ClientRow, SecretRow};
+use gatepost_store::mutex::Mutex;
 use gatepost_store::signing_keys::SigningKeyRow;
 
 pub(super) fn client(
@@ -262,7 +263,7 @@ impl ClientCache {
     }
 
     fn held(&self) -> MutexGuard<'_, Clients> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+        self.1.lock()
     }
 
     /// `length` is that of the registration as text. How many bytes a client takes was measured.
@@ -482,7 +483,7 @@ mod tests {
             assert!(is_held(&cache, &busy, 1), "{number}");
             cache.keep(&name(number), 1, None, 0);
             cache.keep(&name(number), 2, None, length);
-            let held = cache.1.lock().unwrap();
+            let held = cache.1.lock();
             assert!(
                 held.bytes <= 30_000 && held.turns.len() == held.by_name.len(),
                 "{number}"

@@ -4,9 +4,9 @@
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, PoisonError};
 
 use gatepost_protocol::words::named::named;
+use gatepost_store::mutex::Mutex;
 
 named! {
     pub enum Report {
@@ -40,7 +40,7 @@ impl Control {
     /// A report that cannot be sent is lost: the thread that reads orders sees that the socket
     /// ended.
     pub fn report(&self, report: Report) {
-        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stream = self.0.lock();
         if let Err(error) = stream.write_all(format!("{}\n", report.as_str()).as_bytes()) {
             log::warn!(
                 "the supervisor cannot be told \"{}\": {error}",

@@ -5,11 +5,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
 use std::net::IpAddr;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::workers::InFlight;
 use crate::http::Request;
+use gatepost_store::mutex::Mutex;
 
 /// The longest body that a handler gets, in bytes, but for requests that
 /// [`super::ServerSettings::takes_long_body`] lets have more.
@@ -103,7 +104,7 @@ impl<T> Lane<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Line<T>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 }
 

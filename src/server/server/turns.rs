@@ -7,13 +7,15 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Write};
 use std::mem;
 use std::net::SocketAddr;
+use std::sync::MutexGuard;
 use std::sync::mpsc::Receiver;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Handler;
 use super::workers::{Service, contained};
+
+use gatepost_store::mutex::Mutex;
 
 /// Requests that may wait behind the one being answered. A well-behaved client sends few. But
 /// requests of a connection that is gone may arrive before and between those of the next connection
@@ -152,7 +154,7 @@ impl<T> Turns<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Connection<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::control::Report;
@@ -26,6 +26,7 @@ use crate::http::incoming::{
 use crate::http::outgoing::{UnsafeHeader, abandon, serialise};
 use crate::http::{Persistence, Refused, Request, Response};
 use gatepost_protocol::words::forwarded::network;
+use gatepost_store::mutex::Mutex;
 use gatepost_store::worker::{self, Permit, Permits};
 
 /// One listener, and what answers its requests. It is never dropped: tiny_http's server would
@@ -101,7 +102,7 @@ impl<H: Handler> Service<H> {
     /// One worker at a time asks tiny_http for a request: between two, the second request of a
     /// connection could overtake the first, whose answer must be written before, and wait for ever.
     fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
-        let _first_come = self.entrance.lock().unwrap_or_else(PoisonError::into_inner);
+        let _first_come = self.entrance.lock();
         match self.http.recv() {
             Ok(request) => {
                 let peer = request.remote_addr().copied();
@@ -109,11 +110,7 @@ impl<H: Handler> Service<H> {
             }
             // The kernel's errors have a number; this is the one that `unblock` makes.
             Err(error) if error.raw_os_error().is_none() => {
-                let revived = self
-                    .revived
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .pop_front();
+                let revived = self.revived.lock().pop_front();
                 revived
                     .map(|(peer, request)| (Some(peer), Turn::Now(request)))
                     .ok_or(error)
@@ -123,10 +120,7 @@ impl<H: Handler> Service<H> {
     }
 
     pub fn serve_soon(&self, peer: SocketAddr, request: tiny_http::Request) {
-        self.revived
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back((peer, request));
+        self.revived.lock().push_back((peer, request));
         self.http.unblock();
     }
 
@@ -494,10 +488,7 @@ impl<H: Handler> Service<H> {
 }
 
 fn take<T>(unanswered: &Mutex<Option<T>>) -> Option<T> {
-    unanswered
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
+    unanswered.lock().take()
 }
 
 /// A client that does not read, or reads byte by byte, must not hold a worker for long.
