@@ -1,5 +1,5 @@
-//! A mutex that stays usable when a thread panics while it holds it. What our mutexes guard is whole
-//! between any two steps, so the next thread may go on with it.
+//! A mutex that stays usable when a thread panics while it holds it. What our mutexes guard is
+//! whole between any two steps, so the next thread may go on with it.
 
 use std::sync::{self, MutexGuard, PoisonError};
 

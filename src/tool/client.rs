@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::input;
 use super::operator::{Operator, await_everywhere};
-use super::output::{self, CommandResult, Examined, Failure, note, refuse, say, time};
+use super::output::{self, CommandResult, Failure, FindingsReport, note, refuse, say, time};
 use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::registration::problem::Finding;
@@ -253,7 +253,7 @@ pub(super) fn test(invocation: &Invocation, operator: &Operator) -> CommandResul
     )));
     let tries = tries(operator.config.base_url.as_str(), &client, &catalogue);
     let text: String = tries.iter().map(|one| format!("\n\nTry: {one}")).collect();
-    let examined = Examined {
+    let examined = FindingsReport {
         name: row.client_id.as_str(),
         findings: &findings,
         text: &text,

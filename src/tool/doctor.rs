@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::arguments::Invocation;
 use super::operator::{OpenDatabase, Operator};
-use super::output::{self, CommandResult, Examined, Failure, time};
+use super::output::{self, CommandResult, Failure, FindingsReport, time};
 use super::{client, idp, sealed, serve};
 use crate::statements::examination;
 use gatepost_protocol::keys::key_schedule::{announced, current};
@@ -63,7 +63,7 @@ pub(super) fn run(invocation: &Invocation) -> CommandResult {
         // What the last two parts fail by is told once.
         findings.dedup();
     }
-    let examined = Examined {
+    let examined = FindingsReport {
         name: "this installation",
         findings: &findings,
         text: "",

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::arguments::Invocation;
 use super::operator::{OpenDatabase, Operator};
-use super::output::{self, CommandResult, Examined, Failure, misuse, note, refuse};
+use super::output::{self, CommandResult, Failure, FindingsReport, misuse, note, refuse};
 use super::{audit, reference};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
@@ -59,7 +59,7 @@ fn show(invocation: &Invocation, name: &str, explained: Explained) -> CommandRes
     } else {
         format!("\n\n{}", output::members_of(&about))
     };
-    let examined = Examined {
+    let examined = FindingsReport {
         name,
         findings: &explained.findings,
         text: &text,

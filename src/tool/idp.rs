@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::Invocation;
 use super::operator::Operator;
-use super::output::{self, CommandResult, Examined, refuse};
+use super::output::{self, CommandResult, FindingsReport, refuse};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::registration::{ObjectKind, provider};
@@ -87,7 +87,7 @@ pub(super) fn test(invocation: &Invocation, operator: &Operator) -> CommandResul
         text += &format!("\n  {words}: {url}");
         register.insert(String::from(member), Value::from(url));
     }
-    let examined = Examined {
+    let examined = FindingsReport {
         name,
         findings: &findings,
         text: &text,

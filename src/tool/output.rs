@@ -300,7 +300,7 @@ pub(super) fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
 }
 
 /// What was found about something, and what to do with it.
-pub(super) struct Examined<'a> {
+pub(super) struct FindingsReport<'a> {
     pub(super) name: &'a str,
     pub(super) findings: &'a [Finding],
     /// What follows the findings: for people, and as a member of that name for programs.
@@ -309,7 +309,7 @@ pub(super) struct Examined<'a> {
     pub(super) value: Value,
 }
 
-impl Examined<'_> {
+impl FindingsReport<'_> {
     /// Prints it. A failure where it cannot work.
     pub(super) fn print(self, invocation: &Invocation) -> CommandResult {
         if invocation.has("--json") {

@@ -100,6 +100,7 @@ const FLOORS: &[Layers] = &[
             &["audit_event", "statement", "values"],
             &["error"],
             &["clock", "worker"],
+            &["mutex"],
         ],
     },
 ];

@@ -40,7 +40,7 @@ pub enum Introspector {
 type Judge<T> = fn(&App, &PresentedClient, Instant) -> Result<T, Stopped<AuthenticationFailure>>;
 
 /// What one kind of caller must prove.
-struct Caller<T> {
+struct CallerProof<T> {
     judge: Judge<T>,
     /// Turns a failure into the one that is answered.
     answered: fn(AuthenticationFailure) -> AuthenticationFailure,
@@ -54,7 +54,7 @@ pub fn authenticate(
     parameters: &Parameters,
     now: Instant,
 ) -> Result<Arc<RegisteredClient>, Failure> {
-    let caller = Caller {
+    let caller = CallerProof {
         judge: client,
         answered: identity,
     };
@@ -69,7 +69,7 @@ pub fn authenticate_introspector(
     now: Instant,
 ) -> Result<Introspector, Failure> {
     app.require_fresh_registry()?;
-    let caller = Caller {
+    let caller = CallerProof {
         judge: introspector,
         answered: AuthenticationFailure::at_introspection,
     };
@@ -83,7 +83,7 @@ fn prove<T>(
     request: &Request,
     parameters: &Parameters,
     now: Instant,
-    caller: &Caller<T>,
+    caller: &CallerProof<T>,
 ) -> Result<T, Failure> {
     let refused = |failure| refused(app, (caller.answered)(failure));
     let headers: Vec<&str> = request.headers.all("authorization").collect();

@@ -142,8 +142,9 @@ pub fn depart(
     Ok(begin(&app.config, request, response, flow, &cookie))
 }
 
-/// The address that asks for a sign-in at a provider: code flow, PKCE with S256, nonce, `state`. May fetch its metadata. `LoginRequired` where they must sign in anew and the
-/// provider takes no request for that.
+/// The address that asks for a sign-in at a provider: code flow, PKCE with S256, nonce, `state`.
+/// May fetch its metadata. `LoginRequired` where they must sign in anew and the provider takes no
+/// request for that.
 fn address(
     app: &App,
     provider: &IdentityProvider,
