@@ -54,7 +54,7 @@ fn events(gatepost: &Gatepost, name: &str) -> i64 {
 
 #[test]
 fn who_is_not_signed_in_signs_in_first_and_comes_back() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = gatepost.browser();
     let answer = browser.get("/account");
     answer.assert_leads_to("/login?r=");
@@ -95,7 +95,7 @@ fn who_is_not_signed_in_signs_in_first_and_comes_back() {
 
 #[test]
 fn the_page_shows_who_where_and_which_applications() {
-    let gatepost = Gatepost::start_with(&document(), &[]);
+    let gatepost = Gatepost::lent_with(&document(), &[]);
     let mut elsewhere = signed_in(&gatepost);
     let mut browser = signed_in(&gatepost);
     bob(&gatepost);
@@ -150,7 +150,7 @@ fn the_page_shows_who_where_and_which_applications() {
 
 #[test]
 fn one_sign_in_or_all_others_can_be_ended() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let (mut here, mut there, mut third) = (
         signed_in(&gatepost),
         signed_in(&gatepost),
@@ -195,7 +195,7 @@ fn one_sign_in_or_all_others_can_be_ended() {
 
 #[test]
 fn nobody_ends_somebody_elses_session_by_naming_it() {
-    let gatepost = Gatepost::start_with(&document(), &[]);
+    let gatepost = Gatepost::lent_with(&document(), &[]);
     let mut alice = signed_in(&gatepost);
     CONF1.tokens(&gatepost, &mut alice, OFFLINE);
     let sid: String = gatepost.database.value("SELECT sid FROM sessions", &[]);

@@ -700,7 +700,7 @@ fn discovery_names_the_way_out() {
 
 #[test]
 fn who_stays_signed_in_goes_on_in_the_language_they_were_asked_in() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (asked, heading, home) in [
         (

@@ -14,9 +14,15 @@ use crate::support::flow::{authorize_path, basic, issued, names, signed_in, text
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
+use crate::support::shared::Shared;
 use crate::support::waiting::until_served;
 
-fn serve() -> Gatepost {
+fn serve() -> Shared {
+    Gatepost::lent_with(&document(), &[])
+}
+
+/// A server that a test may change.
+fn serve_own() -> Gatepost {
     Gatepost::start_with(&document(), &[])
 }
 
@@ -28,7 +34,7 @@ fn expire(gatepost: &Gatepost) {
 
 #[test]
 fn a_device_waits_is_allowed_and_gets_its_tokens_once() {
-    let gatepost = serve();
+    let gatepost = serve_own();
     for client_id in [TV, BOX] {
         let answer = ask(&gatepost, client_id, &[]);
         answer.assert_status(200);
@@ -374,7 +380,7 @@ fn unknown_foreign_expired_and_denied_codes_are_told_apart_in_this_order() {
 
 #[test]
 fn of_many_redemptions_at_once_over_two_processes_one_gets_the_tokens() {
-    let mut first = serve();
+    let mut first = serve_own();
     let mut second = first.beside();
     second.serve();
     let mut browser = signed_in(&first);
@@ -406,7 +412,7 @@ fn of_many_redemptions_at_once_over_two_processes_one_gets_the_tokens() {
 
 #[test]
 fn what_was_withdrawn_before_the_redemption_gives_nothing() {
-    let gatepost = serve();
+    let gatepost = serve_own();
     let allowed = |change: &dyn Fn()| {
         let device = start(&gatepost, TV, &[]);
         allow(&mut gatepost.browser(), &device);
@@ -452,7 +458,7 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
 
 #[test]
 fn what_is_allowed_right_after_a_revocation_is_within_reach_of_the_next_one() {
-    let gatepost = serve();
+    let gatepost = serve_own();
     for _ in 0..3 {
         let device = start(&gatepost, TV, &[]);
         allow(&mut gatepost.browser(), &device);
@@ -612,7 +618,7 @@ fn askings_and_pending_devices_are_limited() {
 
 #[test]
 fn what_is_long_over_is_cleaned_away() {
-    let mut gatepost = serve();
+    let mut gatepost = serve_own();
     start(&gatepost, TV, &[]);
     gatepost.database.run(
         "INSERT INTO device_authorizations (device_code_hash, user_code_hash, client_id, scopes, resources, poll_interval, expires_at)

@@ -407,7 +407,7 @@ fn a_second_factor_carries_the_box_on_and_where_none_is_offered_nothing_is_heard
 
 #[test]
 fn password_managers_find_where_a_password_is_changed() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let answer = gatepost.get("/.well-known/change-password");
     answer.assert_status(303);
     assert_eq!(answer.location(), "/account#password");

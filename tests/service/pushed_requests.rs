@@ -82,7 +82,7 @@ fn used(gatepost: &Gatepost) -> i64 {
 
 #[test]
 fn a_pushed_request_leads_to_one_code_and_what_the_browser_adds_counts_for_nothing() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let rows = used(&gatepost);
     let uri = request_uri(&push(&gatepost, "conf1", &[]));
@@ -373,7 +373,7 @@ fn discovery_names_the_endpoint_where_it_is_there() {
 
 #[test]
 fn explain_judges_what_was_pushed_and_says_who_must_push() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let explained = |path: &str| {
         let output = gatepost.run(&["explain", &format!("{}{path}", gatepost.base_url)], "");
         (

@@ -45,7 +45,7 @@ fn id_token(gatepost: &Gatepost, answer: &Answer) -> serde_json::Value {
 
 #[test]
 fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = gatepost.browser();
     let first = browser.visit(&conf1(&[("state", "first")]));
     let second = browser.visit(&conf1(&[("state", "second")]));
@@ -88,7 +88,7 @@ fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
 
 #[test]
 fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = gatepost.browser();
     let login = browser.visit(&conf2(&[]));
     let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
@@ -229,7 +229,7 @@ fn a_session_that_ends_while_consent_is_asked_leads_through_the_sign_in_back_to_
 
 #[test]
 fn signing_out_in_one_tab_is_met_by_all_others() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = signed_in(&gatepost);
     let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
     let consent = browser.visit(&conf2(&[]));
@@ -256,7 +256,7 @@ fn signing_out_in_one_tab_is_met_by_all_others() {
 
 #[test]
 fn one_browser_has_one_session_and_the_last_sign_in_has_it() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = signed_in(&gatepost);
     let alice = code(&mut browser, &conf1(&[]));
     let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
@@ -289,7 +289,7 @@ fn one_browser_has_one_session_and_the_last_sign_in_has_it() {
 
 #[test]
 fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = signed_in(&gatepost);
     let before = id_token(&gatepost, &browser.get(&conf1(&[])));
     // Signed in nine hours ago.

@@ -279,7 +279,7 @@ fn a_way_upstream_that_took_too_long_begins_anew() {
 
 #[test]
 fn a_bookmarked_page_leads_to_the_account_page() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     for page in ["/login", "/consent", "/login/second-factor"] {
         for address in [page.to_owned(), format!("{page}?r=")] {

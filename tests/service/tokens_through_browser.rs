@@ -83,7 +83,7 @@ fn active(gatepost: &Gatepost, client_id: &str, token: &str) -> Value {
 
 #[test]
 fn an_id_token_is_bound_to_what_travels_with_it() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (client_id, alg) in [
         ("all", "RS256"),

@@ -90,6 +90,11 @@ impl Gatepost {
         Shared::find(document, settings, false)
     }
 
+    /// Serves [`document`] to one test at a time.
+    pub fn lent() -> Shared {
+        Gatepost::lent_with(&document(), &[])
+    }
+
     /// Serves this document under these settings to one test at a time. It finds no session, grant,
     /// consent or event of those before it.
     pub fn lent_with(document: &Value, settings: &[(&str, &str)]) -> Shared {
