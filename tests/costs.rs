@@ -22,14 +22,13 @@ use postgres::{Client, NoTls};
 use serde_json::{Value, json};
 use support::cluster::Cluster;
 use support::flow::{
-    self, authorize_path, basic, code, decide, redeem_as, sign_in, signed_in, userinfo,
-    with_clients,
+    self, authorize_path, basic, code, redeem_as, sign_in, signed_in, userinfo, with_clients,
 };
 use support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use support::http::{Browser, ask_alone, free_address};
 use support::mailbox::Mailbox;
 use support::offline::{self, CONF1, CONF2, access, refresh};
-use support::phone::{Phone, send};
+use support::phone::Phone;
 use support::postgres::{TestDatabase, cluster};
 use support::proofs;
 use support::scim::{self, Program};
@@ -296,13 +295,7 @@ fn introspection_of_a_clients_own_token(gatepost: &Gatepost, meter: &mut Meter) 
         ("grant_type", "client_credentials"),
         ("scope", "orders.read"),
     ];
-    let own = gatepost
-        .post(
-            "/connect/token",
-            &[("Authorization", &basic("conf1", CONF1_SECRET))],
-            &own,
-        )
-        .json();
+    let own = gatepost.token("conf1", &own).json();
     let introspect =
         || offline::introspect_as(gatepost, ("conf1", CONF1_SECRET), offline::access(&own));
     let cost = meter.of(|| assert_eq!(introspect()["active"], true));
@@ -318,9 +311,7 @@ fn introspection_of_a_clients_own_token(gatepost: &Gatepost, meter: &mut Meter) 
 /// That a session is in use is noted once an hour. One of the two writes is the test's own.
 fn note_of_use(gatepost: &Gatepost, meter: &mut Meter, browser: &mut Browser, consented: &str) {
     let used = meter.of(|| {
-        gatepost
-            .database
-            .run("UPDATE sessions SET used_at = used_at - interval '2 hours'");
+        gatepost.run_sql("UPDATE sessions SET used_at = used_at - interval '2 hours'");
         code(browser, consented);
     });
     used.assert_is(2, AUTHORIZE + 1);
@@ -338,10 +329,9 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let mut browser = signed_in(gatepost);
     let consented = authorize_path("conf2", RP2, &[]);
     let page = browser.visit(&consented);
-    assert_eq!(
-        decide(&mut browser, &page, "allow", &["profile"], true).status,
-        303
-    );
+    browser
+        .decide(&page, "allow", &["profile"], true)
+        .assert_status(303);
     let bearer = |code: &str, secret: (&str, &str), redirect_uri: &str| {
         let tokens = redeem_as(gatepost, secret, redirect_uri, code).json();
         tokens["access_token"].as_str().unwrap().to_owned()
@@ -377,17 +367,12 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     }
 
     for client in ["conf1", "service"] {
-        let authorization = basic(client, CONF1_SECRET);
         let form = [
             ("grant_type", "client_credentials"),
             ("scope", "orders.read"),
         ];
         let request = || {
-            let answer = gatepost.post(
-                "/connect/token",
-                &[("Authorization", &authorization)],
-                &form,
-            );
+            let answer = gatepost.token(client, &form);
             assert_eq!(answer.status, 200, "{}", answer.text());
         };
         // A client's first request since its registration changed reads the registration.
@@ -419,10 +404,9 @@ fn a_code_flow_makes_one_write_transaction_and_client_credentials_none() {
     let shown = meter.of(|| page = browser.visit(&asked));
     let consent = meter.of(|| {
         let page = browser.visit(&asked);
-        assert_eq!(
-            decide(&mut browser, &page, "allow", &["profile"], true).status,
-            303
-        );
+        browser
+            .decide(&page, "allow", &["profile"], true)
+            .assert_status(303);
     });
     assert_eq!(shown.writes, 0, "{shown:#?}");
     assert_eq!(consent.writes, ROUNDS, "{consent:#?}");
@@ -472,9 +456,8 @@ fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
         let mut fresh = gatepost.browser();
         let opened = fresh.get(link.trim());
         let page = fresh.follow(opened);
-        let token = page.fields().remove("form_token").unwrap();
-        let form = [("form_token", token.as_str()), ("address", "nobody")];
-        assert_eq!(fresh.post(&page.action(), &form).status, 200);
+        let form = [("address", "nobody")];
+        assert_eq!(fresh.submit(&page, &form).status, 200);
     });
     cost.assert_is(0, 0);
 }
@@ -524,9 +507,8 @@ fn an_id_jag_is_one_write_where_it_is_given_and_one_where_it_is_taken() {
     let mut scene = Scene::serving(&registered, &[("GATEPOST_ID_JAG", "on")]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
     let tokens = flow::tokens(gatepost, &mut signed_in(gatepost), "agent", "openid");
-    let authorization = basic("agent", CONF1_SECRET);
     let ask = |form: &[(&str, &str)]| {
-        let answer = gatepost.post("/connect/token", &[("Authorization", &authorization)], form);
+        let answer = gatepost.token("agent", form);
         assert_eq!(answer.status, 200, "{}", answer.text());
     };
     let issue = || {
@@ -615,7 +597,7 @@ fn no_request_reads_a_table_from_end_to_end_however_small_it_was_when_it_was_pla
         let page = browser.get("/account");
         assert_eq!(page.status, 200);
         let page = browser.get("/logout");
-        let signed_out = send(&mut browser, &page, &[("decision", "sign_out")]);
+        let signed_out = browser.submit(&page, &[("decision", "sign_out")]);
         assert_eq!(signed_out.status, 200);
     };
     // Tables that have a row or some and were looked at by ANALYZE: reading one whole is the
@@ -724,10 +706,9 @@ fn what_fails_before_the_database_is_asked_costs_it_nothing() {
         // is.
         number += 1;
         let made_up = format!("made-up-{number}");
-        assert_eq!(
-            gatepost.get(&authorize_path(&made_up, RP1, &[])).status,
-            400
-        );
+        gatepost
+            .get(&authorize_path(&made_up, RP1, &[]))
+            .assert_status(400);
         for path in [
             "/connect/token",
             "/connect/revocation",
@@ -824,7 +805,7 @@ fn an_ending_that_was_there_costs_one_commit_and_that_only_where_commits_wait_fo
     let tokens = CONF1.tokens(&gatepost, &mut browser, scope);
     let foreign = CONF2.tokens(&gatepost, &mut browser, scope);
     let revoked = CONF1.tokens(&gatepost, &mut browser, scope);
-    let form_token = browser.get("/logout").fields()["form_token"].clone();
+    let form_token = browser.get("/logout").form_token();
     let signed_out = browser.clone().post(
         "/logout",
         &[("form_token", &form_token), ("decision", "sign_out")],
@@ -900,7 +881,7 @@ fn a_forgotten_password_costs_its_request_nothing_and_its_letter_two_commits() {
             true => format!("user-{number}"),
             false => String::from("nobody"),
         };
-        let token = page.fields().remove("form_token").unwrap();
+        let token = page.form_token();
         let answer = gatepost.post(
             &page.action(),
             &[
@@ -977,7 +958,7 @@ fn an_administrators_page_costs_a_few_reads_and_a_change_one_commit() {
     let page = browser.visit("/admin");
     let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let code = Phone::with_key(key.to_owned(), 0).code(0);
-    assert_eq!(send(&mut browser, &asked, &[("code", &code)]).status, 303);
+    assert_eq!(browser.submit(&asked, &[("code", &code)]).status, 303);
     meter.await_quiet();
     let mut read = |address: &str| meter.of(|| assert_eq!(browser.get(address).status, 200));
     read("/admin/people?q=b").assert_is(0, FIND_PEOPLE);

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use support::flow::{authorize_path, sign_in, text};
 use support::gatepost::{BOB_PASSWORD, Gatepost, RP1};
-use support::phone::{Phone, send};
+use support::phone::Phone;
 use support::scim::{self, Program};
 
 #[allow(dead_code, reason = "no test binary uses all of it")]
@@ -97,7 +97,7 @@ fn link_of_administrator(gatepost: &Gatepost, name: &str) -> String {
     let page = boss.visit("/admin");
     let asked = sign_in(&mut boss, &page, "boss", BOB_PASSWORD);
     let code = Phone::with_key(KEY.to_owned(), 0).code(0);
-    assert_eq!(send(&mut boss, &asked, &[("code", &code)]).status, 303);
+    assert_eq!(boss.submit(&asked, &[("code", &code)]).status, 303);
     let address = format!("/admin/people/sub%7C{name}");
     let page = boss.get(&address);
     let carried = |name: &str| {
@@ -148,14 +148,10 @@ fn its_addresses_are_not_there_and_links_are_judged_as_by_the_whole_server() {
         let mut browser = gatepost.browser();
         let form = browser.visit(link);
         let new = [("new_password", NEW), ("new_password_again", NEW)];
-        assert_eq!(send(&mut browser, &form, &new).status, 303, "{name}");
+        assert_eq!(browser.submit(&form, &new).status, 303, "{name}");
         let mut browser = gatepost.browser();
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-        assert_eq!(
-            sign_in(&mut browser, &page, name, NEW).status,
-            303,
-            "{name}"
-        );
+        sign_in(&mut browser, &page, name, NEW).assert_status_for(name, 303);
     }
     for path in [
         "/admin",
@@ -172,10 +168,8 @@ fn its_addresses_are_not_there_and_links_are_judged_as_by_the_whole_server() {
         "/admin/apply",
         "/scim/v2/Users",
     ] {
-        assert_eq!(
-            gatepost.post(path, &[], &[("a", "b")]).status,
-            404,
-            "{path}"
-        );
+        gatepost
+            .post(path, &[], &[("a", "b")])
+            .assert_status_for(path, 404);
     }
 }

@@ -12,7 +12,7 @@ use crate::support::cluster::{Cluster, signal};
 use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
 use crate::support::http::{Answer, Browser};
-use crate::support::offline::{CONF1, CONF2, PUB1, Party, access, assert_error, document, refresh};
+use crate::support::offline::{CONF1, CONF2, PUB1, Party, access, document, refresh};
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::await_that;
 
@@ -166,12 +166,7 @@ impl Ledger {
             assert_eq!(told.status, 200, "an acknowledged token: {}", told.text());
             // A refresh without an answer is asked for again, and the family lives.
             let next = self.insist(|| party.refresh(gatepost, refresh(newest)));
-            assert_eq!(
-                next.status,
-                200,
-                "an acknowledged refresh token: {}",
-                next.text()
-            );
+            next.assert_status_for("an acknowledged refresh token", 200);
             life.generations.push(next.json());
         }
         self.end(gatepost, &life);
@@ -194,10 +189,8 @@ impl Ledger {
             )
         };
         assert_eq!(self.insist(revoke).status, 200);
-        assert_eq!(
-            self.insist(|| userinfo(gatepost, access(newest))).status,
-            401
-        );
+        self.insist(|| userinfo(gatepost, access(newest)))
+            .assert_status(401);
     }
 
     fn run_client(&self, gatepost: &Gatepost, mut browser: Browser, number: usize) {
@@ -403,22 +396,13 @@ fn assert_newest_generation_stands(gatepost: &Gatepost, life: &Life) {
 fn assert_what_is_spent_stays_spent(gatepost: &Gatepost, life: &Life) {
     let newest = life.generations.last().unwrap();
     if life.party.client_id != CONF1.client_id {
-        assert_error(
-            &life.party.refresh(gatepost, refresh(&life.generations[2])),
-            400,
-            "invalid_grant",
-        );
+        life.party
+            .assert_refresh_over(gatepost, refresh(&life.generations[2]));
     }
-    assert_error(
-        &life.party.redeem(gatepost, &life.code),
-        400,
-        "invalid_grant",
-    );
-    assert_error(
-        &life.party.refresh(gatepost, refresh(newest)),
-        400,
-        "invalid_grant",
-    );
+    life.party
+        .redeem(gatepost, &life.code)
+        .assert_error(400, "invalid_grant");
+    life.party.assert_refresh_over(gatepost, refresh(newest));
     assert_eq!(userinfo(gatepost, access(&life.generations[0])).status, 401);
 }
 
@@ -491,10 +475,7 @@ fn once_served(ask: impl Fn() -> Answer) -> Answer {
 fn bobs_browser(gatepost: &Gatepost) -> Browser {
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path(CONF1.client_id, CONF1.redirect_uri, &[]));
-    assert_eq!(
-        sign_in(&mut browser, &page, "bob", BOB_PASSWORD).status,
-        303
-    );
+    sign_in(&mut browser, &page, "bob", BOB_PASSWORD).assert_status(303);
     browser
 }
 

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::serving::{kill, send_signal};
+use crate::support::claims::Says;
 use crate::support::cluster::{Cluster, Standby};
 use crate::support::flow::{authorize_path, code, redeem, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, Connection};
 use crate::support::offline::{CONF1, access};
-use crate::support::phone::{Phone, send};
+use crate::support::phone::Phone;
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
 
@@ -53,7 +54,7 @@ fn in_time(ask: impl FnOnce() -> Answer) -> Answer {
 }
 
 fn change_password(browser: &mut Browser, page: &Answer) -> Answer {
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    let token = page.form_token();
     let new = [
         ("new_password", NEW_PASSWORD),
         ("new_password_again", NEW_PASSWORD),
@@ -100,10 +101,8 @@ fn what_a_frozen_primary_held_up_is_refused_in_time_and_not_done_by_its_successo
     cluster.kill();
     drop(frozen);
     sleep(Duration::from_secs(3));
-    assert!(
-        signs_in(&gatepost, ALICE_PASSWORD) && !signs_in(&gatepost, NEW_PASSWORD),
-        "changed after a 503"
-    );
+    assert!(signs_in(&gatepost, ALICE_PASSWORD), "changed after a 503");
+    assert!(!signs_in(&gatepost, NEW_PASSWORD), "changed after a 503");
 }
 
 #[test]
@@ -135,17 +134,12 @@ fn a_frozen_database_on_this_machine_s_own_socket_keeps_nobody_waiting() {
         ];
         for answer in told.map(|answer| answer.join().unwrap()) {
             assert_eq!(answer.json()["error"], "temporarily_unavailable");
-            assert!(
-                answer.status == 503 && answer.header("retry-after").is_some(),
-                "{answer:?}"
-            );
+            assert!(answer.status == 503, "{answer:?}");
+            assert!(answer.header("retry-after").is_some(), "{answer:?}");
         }
     });
     drop(frozen);
-    assert_eq!(
-        until_served(|| userinfo(&gatepost, access(&token))).status,
-        200
-    );
+    until_served(|| userinfo(&gatepost, access(&token))).assert_status(200);
     // The workers that waited are back by then, and find their requests answered: each has had its
     // line.
     sleep(Duration::from_secs(1));
@@ -158,10 +152,8 @@ fn a_frozen_database_on_this_machine_s_own_socket_keeps_nobody_waiting() {
     let lines = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert!(
-        log.contains("refused=server") && ids.len() == lines,
-        "{log}"
-    );
+    log.assert_says("refused=server");
+    assert!(ids.len() == lines, "{log}");
 }
 
 #[test]
@@ -193,7 +185,7 @@ fn an_administrator_who_looks_for_many_rows_waits_no_longer_than_others() {
     let page = browser.visit("/admin");
     let asked = sign_in(&mut browser, &page, "boss", BOB_PASSWORD);
     let code = Phone::with_key(APP_KEY.to_owned(), 0).code(0);
-    let answer = send(&mut browser, &asked, &[("code", &code)]);
+    let answer = browser.submit(&asked, &[("code", &code)]);
     assert_eq!(answer.status, 303, "{}", answer.text());
     // Each page asks over a connection of its own, which says nothing more from there on.
     for (path, asked) in [
@@ -407,14 +399,10 @@ fn a_pooler_that_drops_settings_is_told_of_and_one_that_keeps_them_is_not() {
 fn a_database_error_that_is_no_setting_s_does_not_end_the_service() {
     let mut gatepost = Gatepost::start();
     gatepost.stop();
-    gatepost
-        .database
-        .run("ALTER TABLE catalogue_entries RENAME TO away");
+    gatepost.run_sql("ALTER TABLE catalogue_entries RENAME TO away");
     gatepost.launch();
     gatepost.await_log("it waits", |log| log.contains("waiting for the database"));
     sleep(Duration::from_secs(1));
-    gatepost
-        .database
-        .run("ALTER TABLE away RENAME TO catalogue_entries");
+    gatepost.run_sql("ALTER TABLE away RENAME TO catalogue_entries");
     gatepost.await_ready();
 }

@@ -6,6 +6,7 @@ use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 use crate::serving::{PROGRAM, Service, kill, scratch, serve_command};
+use crate::support::claims::Says;
 use crate::support::http::{ask_alone, free_address};
 use crate::support::waiting::await_that;
 
@@ -87,10 +88,7 @@ fn a_log_that_nobody_reads_stops_neither_the_server_process_nor_its_supervisor()
     let lines = read(unread);
     await_line(&lines, &format!("server process {first} ended"));
     let told = await_line(&lines, "log lines were dropped here");
-    assert!(
-        told.contains(&format!("ERROR {before} log lines were dropped here")),
-        "{before}: {told}"
-    );
+    told.assert_says(&format!("ERROR {before} log lines were dropped here"));
     service.connect().get("/heard-again");
     await_line(&lines, "path=/heard-again");
     assert_eq!(

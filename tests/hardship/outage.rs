@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::support::flow::{authorize_path, code, redeem, signed_in, userinfo};
 use crate::support::gatepost::{Gatepost, RP1};
 use crate::support::http::{Answer, Browser};
@@ -84,10 +82,8 @@ impl Scene {
             self.browser()
                 .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
         });
-        assert_eq!(
-            (told.status, told.query()["error"].as_str()),
-            (303, "temporarily_unavailable")
-        );
+        told.assert_status(303);
+        assert_eq!(told.query()["error"].as_str(), "temporarily_unavailable");
         assert_eq!(told.query()["state"], "the-state");
         assert_eq!(in_time(|| self.gatepost.get("/healthz")).status, 200);
     }
@@ -304,16 +300,9 @@ fn no_acknowledged_redemption_is_lost_when_connections_are_terminated_under_load
     );
     for (code, answer) in &ledger {
         let token = answer.json()["access_token"].as_str().unwrap().to_owned();
-        assert_eq!(
-            userinfo(&scene.gatepost, &token).status,
-            200,
-            "acknowledged, and lost"
-        );
+        userinfo(&scene.gatepost, &token).assert_status_for("acknowledged, and lost", 200);
         let again = redeem(&scene.gatepost, code);
-        assert_eq!(
-            (again.status, &again.json()["error"]),
-            (400, &json!("invalid_grant")),
-            "spent"
-        );
+        again.assert_status_for("spent", 400);
+        assert_eq!(again.json()["error"], "invalid_grant", "spent");
     }
 }

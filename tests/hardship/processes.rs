@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::serving::{kill, serve_for_a_while};
+use crate::support::claims::Says;
 use crate::support::flow::{
     authorize_path, basic, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
 };
@@ -20,7 +21,6 @@ use crate::support::gatepost::{
 };
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::published_keys;
-use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::proxy::Proxy;
 use crate::support::waiting::{OverAtLast, await_that};
@@ -90,7 +90,7 @@ fn two_processes_serve_one_flow_together() {
     );
     // So is a sign-out.
     let page = elsewhere.get("/logout");
-    let done = send(&mut elsewhere, &page, &[("decision", "sign_out")]);
+    let done = elsewhere.submit(&page, &[("decision", "sign_out")]);
     assert!(done.status < 400, "{}", done.text());
     assert_eq!(silently(&mut browser).query()["error"], "login_required");
     assert!(
@@ -117,11 +117,9 @@ fn a_change_of_the_registration_is_in_force_everywhere_after_a_second() {
         await_that("the new URI is taken", PATIENCE, || {
             gatepost.get(&path).status == 303
         });
-        assert_eq!(
-            gatepost.get(&authorize_path("conf1", RP1, &[])).status,
-            400,
-            "the old one is not"
-        );
+        gatepost
+            .get(&authorize_path("conf1", RP1, &[]))
+            .assert_status_for("the old one is not", 400);
     }
     changed["clients"][0]["enabled"] = false.into();
     a.run_well(&["apply", "-"], &changed.to_string());
@@ -171,11 +169,7 @@ fn disabling_a_user_is_in_force_at_once() {
             );
         }
     }
-    assert_eq!(
-        redeem(&b, &waiting).status,
-        400,
-        "a code in flight dies with its user"
-    );
+    redeem(&b, &waiting).assert_status_for("a code in flight dies with its user", 400);
 }
 
 #[test]
@@ -219,10 +213,8 @@ fn no_process_signs_with_a_key_that_another_does_not_publish() {
         });
     });
     assert!(seen.into_inner() >= 20);
-    assert!(
-        token(&a) != before && token(&a) == token(&b),
-        "the new one signs"
-    );
+    assert!(token(&a) != before, "the new one signs");
+    assert!(token(&a) == token(&b), "the new one signs");
 }
 
 #[test]
@@ -247,10 +239,8 @@ fn connections_whose_peers_left_before_anybody_took_them_are_told_of_together() 
     // The probe looks each second: what comes later waits for its minute.
     sleep(Duration::from_secs(2));
     let log = gatepost.log();
-    assert!(
-        log.matches(line).count() == 1 && !log.contains("panic at"),
-        "{log}"
-    );
+    assert!(log.matches(line).count() == 1, "{log}");
+    log.assert_says_not("panic at");
 }
 
 #[test]
@@ -278,11 +268,7 @@ fn a_code_outlives_the_process_that_made_it_and_is_redeemed_once() {
     });
     let token = access_token(&tokens);
     assert_eq!(redeem(&gatepost, &first).status, 400, "once");
-    assert_eq!(
-        userinfo(&gatepost, &token).status,
-        401,
-        "and the replay took the token along"
-    );
+    userinfo(&gatepost, &token).assert_status_for("and the replay took the token along", 401);
     assert_eq!(gatepost.supervisor(), supervisor);
     assert!(!gatepost.server_processes().contains(&process));
     // Nothing depends on the supervisor, either.
@@ -290,10 +276,7 @@ fn a_code_outlives_the_process_that_made_it_and_is_redeemed_once() {
     gatepost.serve();
     let token = access_token(&redeem(&gatepost, &second));
     assert_eq!(userinfo(&gatepost, &token).status, 200);
-    assert!(
-        silently(&mut browser).query().contains_key("code"),
-        "the session is kept"
-    );
+    silently(&mut browser).assert_carries_for("the session is kept", "code");
 }
 
 fn signal(process: u32, name: &str) {
@@ -320,10 +303,9 @@ fn a_successor_that_cannot_serve_by_its_database_leaves_the_old_process_serving(
     });
     sleep(Duration::from_millis(500));
     assert_eq!(gatepost.server_processes(), [old]);
-    assert_eq!(
-        gatepost.get("/.well-known/openid-configuration").status,
-        200
-    );
+    gatepost
+        .get("/.well-known/openid-configuration")
+        .assert_status(200);
     assert!(gatepost.log().contains("https://elsewhere.example"));
 }
 
@@ -368,25 +350,19 @@ fn a_server_without_its_database_waits_for_it() {
             "/",
         ] {
             let answer = gatepost.get(path);
-            assert_eq!(
-                (answer.status, answer.header("retry-after").is_some()),
-                (503, true),
-                "{path}"
-            );
+            answer.assert_status_for(path, 503);
+            assert!(answer.header("retry-after").is_some(), "{path}");
         }
         let page = gatepost.get(&authorize_path("conf1", RP1, &[]));
+        page.assert_status(503);
         assert!(
-            page.status == 503
-                && page
-                    .header("content-type")
-                    .unwrap()
-                    .starts_with("text/html")
+            page.header("content-type")
+                .unwrap()
+                .starts_with("text/html")
         );
         let answer = redeem(&gatepost, "gpc_x");
-        assert_eq!(
-            (answer.status, &answer.json()["error"]),
-            (503, &"temporarily_unavailable".into())
-        );
+        answer.assert_status(503);
+        answer.assert_member("error", "temporarily_unavailable");
         sleep(Duration::from_millis(200));
     }
     proxy.cut(false);

@@ -150,11 +150,9 @@ fn a_panic_is_answered_500_and_the_worker_lives_on() {
     let mut wire = process.connect();
     for _ in 0..20 {
         let answer = wire.get("/panic?canary");
-        assert!(
-            answer.status == 500
-                && answer.header("x-refused") == Some("yes")
-                && answer.body.is_empty()
-        );
+        assert!(answer.status == 500);
+        assert!(answer.header("x-refused") == Some("yes"));
+        assert!(answer.body.is_empty());
     }
     assert_eq!(wire.get("/length").status, 200);
     process.child.kill().unwrap();
@@ -167,10 +165,8 @@ fn a_panic_is_answered_500_and_the_worker_lives_on() {
 fn a_header_with_a_line_break_is_never_sent() {
     let process = ServerProcess::start();
     let answer = process.connect().get("/inject");
-    assert_eq!(
-        (answer.status, answer.header("x-refused")),
-        (500, Some("yes"))
-    );
+    assert_eq!(answer.status, 500);
+    assert_eq!(answer.header("x-refused"), Some("yes"));
     assert!(answer.header("set-cookie").is_none() && answer.header("location").is_none());
 }
 
@@ -215,10 +211,8 @@ fn refusals_look_as_the_caller_wants_also_where_the_connection_is_given_up() {
         let mut wire = process.connect();
         wire.send(request);
         let answer = wire.answer();
-        assert_eq!(
-            (answer.status, answer.header("x-refused")),
-            (status, Some("yes"))
-        );
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-refused"), Some("yes"));
     }
 }
 

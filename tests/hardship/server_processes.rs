@@ -133,10 +133,8 @@ fn no_request_is_lost_while_one_process_follows_another() {
             None => lost += 1,
         }
     }
-    assert!(
-        answered > 20 && lost == 0,
-        "{answered} answered, {lost} lost"
-    );
+    assert!(answered > 20, "{answered} answered, {lost} lost");
+    assert!(lost == 0, "{answered} answered, {lost} lost");
     assert!(service.is_healthy());
 }
 

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::serving::{PROGRAM, Service, Wire, connect, scratch, serve_command, wait_for};
+use crate::support::claims::Says;
 use crate::support::waiting::await_that;
 
 /// Whatever is waited for takes a moment, and no longer than this on a machine that is busy with
@@ -37,10 +38,7 @@ fn an_admin_address_belongs_to_one_supervisor_until_it_ends() {
     };
     assert_eq!(wait_for(&mut second()).code(), Some(1));
     let log = std::fs::read_to_string(directory.join("log")).unwrap();
-    assert!(
-        log.contains("GATEPOST_ADMIN_LISTEN: another service of Gatepost has this port"),
-        "{log}"
-    );
+    log.assert_says("GATEPOST_ADMIN_LISTEN: another service of Gatepost has this port");
     assert_eq!(Wire::over(connect(admin)).get("/healthz").status, 200);
     let old = first.server_process();
     first.signal("HUP");

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use gatepost::protocol::words::instant::Day;
 use gatepost::store::{StoreError, partitions};
 
+use crate::support::claims::Says;
 use crate::support::cluster::{Cluster, signal};
 use crate::support::flow::{sign_in, signed_in, text, with_clients};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
@@ -125,10 +126,7 @@ fn form<'a>(
     form: &[(&str, &str)],
     done: &'static str,
 ) -> Ending<'a> {
-    let token = browser
-        .get("/account")
-        .attribute("name=\"form_token\"", "value")
-        .unwrap();
+    let token = browser.get("/account").form_token();
     let fields = form
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_string()));
@@ -170,7 +168,7 @@ fn link<'a>(house: &House, name: &'static str, command: &[&str]) -> Ending<'a> {
             ("new_password_again", new),
             ("code", &code),
         ];
-        phone::send(&mut browser, &page, &fields)
+        browser.submit(&page, &fields)
     };
     Ending {
         name,
@@ -217,7 +215,7 @@ fn endings(house: &House) -> Vec<Ending<'_>> {
 
     let (mut asked, mut hinted, mut from_upstream) =
         (house.alice(), house.alice(), Traveller::new());
-    let token = asked.get(&house.address("/logout")).fields()["form_token"].clone();
+    let token = asked.get(&house.address("/logout")).form_token();
     let mut asked = house.browser(&mut asked).clone();
     let id_token = text(&house.tokens(&mut hinted), "id_token").to_owned();
     let mut hinted = house.browser(&mut hinted).clone();
@@ -487,7 +485,7 @@ fn page_form<'a>(
     acknowledged: (u16, &'static str),
 ) -> Ending<'a> {
     let address = page.action();
-    let token = page.fields().remove("form_token").unwrap();
+    let token = page.form_token();
     let mut form = vec![(String::from("form_token"), token)];
     form.extend(
         fields
@@ -523,10 +521,7 @@ fn makings<'a>(house: &'a House, mailbox: &Mailbox) -> Vec<Ending<'a>> {
     let page = boss.visit("/admin");
     let asked = sign_in(&mut boss, &page, "boss", OWN_PASSWORD);
     let code = Phone::with_key(BOSS_KEY.to_owned(), 0).code(0);
-    assert_eq!(
-        phone::send(&mut boss, &asked, &[("code", &code)]).status,
-        303
-    );
+    boss.submit(&asked, &[("code", &code)]).assert_status(303);
     let invite = boss.get("/admin/invite");
     let invited = [
         ("username", "newt"),
@@ -536,7 +531,7 @@ fn makings<'a>(house: &'a House, mailbox: &Mailbox) -> Vec<Ending<'a>> {
 
     let mut alice = signed_in(gatepost);
     let account = alice.get("/account");
-    let token = account.attribute("name=\"form_token\"", "value").unwrap();
+    let token = account.form_token();
     let asked = [
         ("form_token", token.as_str()),
         ("decision", "change_address"),
@@ -548,12 +543,8 @@ fn makings<'a>(house: &'a House, mailbox: &Mailbox) -> Vec<Ending<'a>> {
     let link = gatepost.run_well(&["signup", "make", "--uses", "5", "--for", "14d"], "");
     let mut joining = gatepost.browser();
     let asking = joining.visit(link.trim());
-    let token = asking.fields().remove("form_token").unwrap();
-    let asked = [
-        ("form_token", token.as_str()),
-        ("address", "joined@example.com"),
-    ];
-    assert_eq!(joining.post(&asking.action(), &asked).status, 200);
+    let asked = [("address", "joined@example.com")];
+    assert_eq!(joining.submit(&asking, &asked).status, 200);
     let join = joining.visit(mailbox.letter(2).link());
     let joined = [
         ("username", "joined"),
@@ -833,10 +824,8 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
     for (command, waiting) in begun_at_once {
         let output = waiting.wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            !output.status.success() && said.contains("standby"),
-            "{command:?}: {said}"
-        );
+        assert!(!output.status.success(), "{command:?}: {said}");
+        assert!(said.contains("standby"), "{command:?}: {said}");
     }
     for command in [ended[2], &["apply", as_it_is.to_str().unwrap()]] {
         let mut waiting = begun(&gatepost, command);
@@ -869,8 +858,6 @@ fn a_command_that_finds_it_done_says_so_only_once_a_standby_has_it() {
     });
     let output = waiting.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        !output.status.success() && said.contains("standby"),
-        "{said}"
-    );
+    assert!(!output.status.success(), "{said}");
+    said.assert_says("standby");
 }

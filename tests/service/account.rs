@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, code, decide, redeem, sign_in, signed_in, userinfo};
+use crate::support::claims::Says;
+use crate::support::flow::{
+    authorize_path, code, is_signed_in, redeem, sign_in, signed_in, userinfo,
+};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2};
 use crate::support::http::{Answer, Browser};
 use crate::support::offline::{CONF1, CONF2, access, document, refresh};
@@ -11,15 +14,6 @@ use crate::support::record::masked;
 
 const NEW_PASSWORD: &str = "a fresh long passphrase";
 const OFFLINE: &str = "openid profile offline_access";
-
-/// Posts one of the page's forms.
-fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(
-        "/account",
-        &[&[("form_token", token.as_str())], form].concat(),
-    )
-}
 
 fn change_password(browser: &mut Browser, present: &str, new: &str, again: &str) -> Answer {
     let page = browser.get("/account");
@@ -29,7 +23,7 @@ fn change_password(browser: &mut Browser, present: &str, new: &str, again: &str)
         ("new_password", new),
         ("new_password_again", again),
     ];
-    post(browser, &page, &form)
+    browser.submit(&page, &form)
 }
 
 /// The values of all hidden fields of that name, in order.
@@ -39,13 +33,6 @@ fn hidden(page: &Answer, name: &str) -> Vec<String> {
         .skip(1)
         .map(|rest| rest.split_once('"').unwrap().0.to_owned())
         .collect()
-}
-
-fn is_signed_in(browser: &mut Browser) -> bool {
-    browser
-        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
-        .query()
-        .contains_key("code")
 }
 
 fn is_account(page: &Answer) -> bool {
@@ -62,43 +49,24 @@ fn bob(gatepost: &Gatepost) -> Browser {
 
 fn events(gatepost: &Gatepost, name: &str) -> i64 {
     let counted = "SELECT count(*) FROM audit_events WHERE event = $1 AND detail ->> 'by' = 'user'";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[&name])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(counted, &[&name])
 }
 
 #[test]
 fn who_is_not_signed_in_signs_in_first_and_comes_back() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = gatepost.browser();
     let answer = browser.get("/account");
-    assert!(
-        answer.location().starts_with("/login?r="),
-        "{}",
-        answer.location()
-    );
+    answer.assert_leads_to("/login?r=");
     let page = browser.follow(answer);
-    assert!(
-        page.text().contains("to see your account") && page.text().contains("name=\"password\"")
-    );
+    page.assert_says("to see your account");
+    page.assert_says("name=\"password\"");
     // A wrong password shows the page again, a cancellation leads home.
     let wrong = sign_in(&mut browser, &page, "alice", "wrong");
-    assert!(
-        wrong.status == 200 && wrong.text().contains("not correct"),
-        "{}",
-        wrong.text()
-    );
-    let token = page.fields().remove("form_token").unwrap();
+    assert!(wrong.status == 200, "{}", wrong.text());
+    wrong.assert_says("not correct");
     assert_eq!(
-        browser
-            .post(
-                &page.action(),
-                &[("form_token", &token), ("decision", "cancel")]
-            )
-            .location(),
+        browser.submit(&page, &[("decision", "cancel")]).location(),
         "/"
     );
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
@@ -119,43 +87,29 @@ fn who_is_not_signed_in_signs_in_first_and_comes_back() {
     assert!(answer.location().starts_with("/login?r="));
     let head = gatepost.connect().send("HEAD", "/account", &[], b"");
     assert_eq!((head.status, head.body.len()), (303, 0));
-    assert_eq!(
-        gatepost
-            .connect()
-            .send("PUT", "/account", &[], b"")
-            .header("allow"),
-        Some("GET, HEAD, POST")
-    );
+    gatepost
+        .connect()
+        .send("PUT", "/account", &[], b"")
+        .assert_header("allow", "GET, HEAD, POST");
 }
 
 #[test]
 fn the_page_shows_who_where_and_which_applications() {
-    let gatepost = Gatepost::start_with(&document(), &[]);
+    let gatepost = Gatepost::lent_with(&document(), &[]);
     let mut elsewhere = signed_in(&gatepost);
     let mut browser = signed_in(&gatepost);
     bob(&gatepost);
     let page = browser.get("/account");
     let text = page.text();
-    assert!(
-        text.contains("Alice Smith") && text.contains("alice") && !masked(&text).contains("Bob"),
-        "{text}"
-    );
+    text.assert_says("Alice Smith");
+    text.assert_says("alice");
+    assert!(!masked(&text).contains("Bob"), "{text}");
     assert!(text.contains("No application has lasting access"), "{text}");
     assert_eq!(text.matches("Signed in on ").count(), 2);
-    assert_eq!(
-        (
-            text.matches("This browser").count(),
-            hidden(&page, "session").len()
-        ),
-        (1, 1)
-    );
-    assert_eq!(
-        (
-            text.matches("With a password").count(),
-            text.matches(" UTC").count()
-        ),
-        (2, 6)
-    );
+    assert_eq!(text.matches("This browser").count(), 1);
+    assert_eq!(hidden(&page, "session").len(), 1);
+    assert_eq!(text.matches("With a password").count(), 2);
+    assert_eq!(text.matches(" UTC").count(), 6);
     // A consent that is remembered, and a grant that lasts without one; what lives for an hour is
     // no lasting access.
     CONF1.tokens(&gatepost, &mut elsewhere, "openid profile");
@@ -165,7 +119,7 @@ fn the_page_shows_who_where_and_which_applications() {
     );
     CONF1.tokens(&gatepost, &mut elsewhere, OFFLINE);
     let consent = browser.visit(&authorize_path("conf2", RP2, &[]));
-    decide(&mut browser, &consent, "allow", &["profile"], true);
+    browser.decide(&consent, "allow", &["profile"], true);
     let page = browser.get("/account");
     assert_eq!(hidden(&page, "client_id"), ["conf1", "conf2"]);
     let text = page.text();
@@ -182,24 +136,12 @@ fn the_page_shows_who_where_and_which_applications() {
     browser
         .headers
         .push((String::from("Accept-Language"), String::from("de")));
-    assert!(
-        browser
-            .get("/account")
-            .text()
-            .contains("<h1>Ihr Konto</h1>")
-    );
-    assert!(
-        browser
-            .get("/account?ui_locales=fr")
-            .text()
-            .contains("<h1>Votre compte</h1>")
-    );
+    browser.get("/account").assert_says("<h1>Ihr Konto</h1>");
+    browser
+        .get("/account?ui_locales=fr")
+        .assert_says("<h1>Votre compte</h1>");
     let page = gatepost.browser().visit("/account?ui_locales=it");
-    assert!(
-        page.text().contains("per vedere il Suo account"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("per vedere il Suo account");
     assert_eq!(
         hidden(&bob(&gatepost).get("/account"), "client_id"),
         Vec::<String>::new()
@@ -208,7 +150,7 @@ fn the_page_shows_who_where_and_which_applications() {
 
 #[test]
 fn one_sign_in_or_all_others_can_be_ended() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let (mut here, mut there, mut third) = (
         signed_in(&gatepost),
         signed_in(&gatepost),
@@ -223,72 +165,40 @@ fn one_sign_in_or_all_others_can_be_ended() {
     let others = hidden(&page, "session");
     assert_eq!(others.len(), 2);
     // The latest sign-in stands first, so the first of the others is the third browser.
-    let answer = post(
-        &mut here,
+    let answer = here.submit(
         &page,
         &[("decision", "end_session"), ("session", &others[0])],
     );
-    assert!(
-        is_account(&answer) && answer.text().contains("You are signed out there."),
-        "{}",
-        answer.text()
-    );
+    assert!(is_account(&answer), "{}", answer.text());
+    answer.assert_says("You are signed out there.");
     assert!(!is_signed_in(&mut third) && is_signed_in(&mut there) && is_signed_in(&mut here));
     assert_eq!(hidden(&answer, "session"), others[1..]);
-    let again = post(
-        &mut here,
+    let again = here.submit(
         &page,
         &[("decision", "end_session"), ("session", &others[0])],
     );
-    assert!(
-        again.text().contains("That had ended already"),
-        "{}",
-        again.text()
-    );
+    again.assert_says("That had ended already");
     let mut fourth = signed_in(&gatepost);
-    let answer = post(&mut here, &page, &[("decision", "end_others")]);
-    assert!(
-        answer.text().contains("signed out everywhere else"),
-        "{}",
-        answer.text()
-    );
+    let answer = here.submit(&page, &[("decision", "end_others")]);
+    answer.assert_says("signed out everywhere else");
     assert!(!is_signed_in(&mut there) && !is_signed_in(&mut fourth) && is_signed_in(&mut here));
     assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401);
-    assert_eq!(
-        (
-            hidden(&answer, "session").len(),
-            events(&gatepost, "session_ended")
-        ),
-        (0, 3)
-    );
+    assert_eq!(hidden(&answer, "session").len(), 0);
+    assert_eq!(events(&gatepost, "session_ended"), 3);
     // This one ends as ever: by the page that asks.
     let own = "SELECT sid FROM sessions WHERE ended_at IS NULL";
-    let own: String = gatepost
-        .database
-        .client()
-        .query_one(own, &[])
-        .unwrap()
-        .get(0);
-    let answer = post(
-        &mut here,
-        &page,
-        &[("decision", "end_session"), ("session", &own)],
-    );
+    let own: String = gatepost.database.value(own, &[]);
+    let answer = here.submit(&page, &[("decision", "end_session"), ("session", &own)]);
     assert_eq!(answer.location(), "/logout");
     assert!(is_signed_in(&mut here));
 }
 
 #[test]
 fn nobody_ends_somebody_elses_session_by_naming_it() {
-    let gatepost = Gatepost::start_with(&document(), &[]);
+    let gatepost = Gatepost::lent_with(&document(), &[]);
     let mut alice = signed_in(&gatepost);
     CONF1.tokens(&gatepost, &mut alice, OFFLINE);
-    let sid: String = gatepost
-        .database
-        .client()
-        .query_one("SELECT sid FROM sessions", &[])
-        .unwrap()
-        .get(0);
+    let sid: String = gatepost.database.value("SELECT sid FROM sessions", &[]);
     let mut mallory = bob(&gatepost);
     let page = mallory.get("/account");
     for session in [
@@ -300,36 +210,22 @@ fn nobody_ends_somebody_elses_session_by_naming_it() {
         &"A".repeat(300),
         "' OR 1=1 --",
     ] {
-        let answer = post(
-            &mut mallory,
-            &page,
-            &[("decision", "end_session"), ("session", session)],
-        );
+        let answer = mallory.submit(&page, &[("decision", "end_session"), ("session", session)]);
         let harmless =
             answer.text().contains("That had ended already") || answer.text().contains("GP1505");
         assert!(harmless, "{session}: {}", answer.text());
     }
-    post(&mut mallory, &page, &[("decision", "end_others")]);
+    mallory.submit(&page, &[("decision", "end_others")]);
     // Nor does withdrawing for oneself reach what somebody else allowed.
     for client_id in ["conf1", "nobody", "<script>", "conf1\u{202e}"] {
-        let answer = post(
-            &mut mallory,
-            &page,
-            &[("decision", "withdraw"), ("client_id", client_id)],
-        );
-        assert!(
-            answer.text().contains("That had ended already") && !answer.text().contains("<script>")
-        );
+        let answer = mallory.submit(&page, &[("decision", "withdraw"), ("client_id", client_id)]);
+        answer.assert_says("That had ended already");
+        answer.assert_says_not("<script>");
     }
     assert!(is_signed_in(&mut alice));
     assert_eq!(hidden(&alice.get("/account"), "client_id"), ["conf1"]);
-    assert_eq!(
-        (
-            events(&gatepost, "session_ended"),
-            events(&gatepost, "consent_withdrawn")
-        ),
-        (0, 0)
-    );
+    assert_eq!(events(&gatepost, "session_ended"), 0);
+    assert_eq!(events(&gatepost, "consent_withdrawn"), 0);
 }
 
 #[test]
@@ -337,20 +233,10 @@ fn a_post_counts_only_from_the_page_of_this_session() {
     let gatepost = Gatepost::start();
     let (mut browser, mut other) = (signed_in(&gatepost), signed_in(&gatepost));
     let page = browser.get("/account");
-    let right = page.attribute("name=\"form_token\"", "value").unwrap();
-    let of_other = other
-        .get("/account")
-        .attribute("name=\"form_token\"", "value")
-        .unwrap();
-    let of_bob = bob(&gatepost)
-        .get("/account")
-        .attribute("name=\"form_token\"", "value")
-        .unwrap();
-    let of_logout = browser
-        .get("/logout")
-        .fields()
-        .remove("form_token")
-        .unwrap();
+    let right = page.form_token();
+    let of_other = other.get("/account").form_token();
+    let of_bob = bob(&gatepost).get("/account").form_token();
+    let of_logout = browser.get("/logout").form_token();
     for token in ["", "x", &of_other, &of_bob, &of_logout, &right[1..]] {
         for form in [
             &[("decision", "end_others")][..],
@@ -361,10 +247,8 @@ fn a_post_counts_only_from_the_page_of_this_session() {
             ],
         ] {
             let answer = browser.post("/account", &[&[("form_token", token)], form].concat());
-            assert!(
-                is_account(&answer) && answer.text().contains("changed while this page was open"),
-                "{token}"
-            );
+            assert!(is_account(&answer), "{token}");
+            answer.assert_says_for(token, "changed while this page was open");
         }
     }
     let form = [("form_token", right.as_str()), ("decision", "end_others")];
@@ -395,11 +279,9 @@ fn a_post_counts_only_from_the_page_of_this_session() {
     // What was drawn before this person signed in anew is drawn again.
     let login = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
-    assert!(
-        post(&mut browser, &page, &form[1..])
-            .text()
-            .contains("changed while this page was open")
-    );
+    browser
+        .submit(&page, &form[1..])
+        .assert_says("changed while this page was open");
     assert!(is_signed_in(&mut other));
 }
 
@@ -416,34 +298,19 @@ fn withdrawing_access_ends_all_that_the_application_has() {
     let in_flight = CONF2.code(&mut browser, &[]);
     let page = browser.get("/account");
     assert_eq!(hidden(&page, "client_id"), ["conf1", "conf2"]);
-    let answer = post(
-        &mut browser,
-        &page,
-        &[("decision", "withdraw"), ("client_id", "conf2")],
-    );
-    assert!(
-        is_account(&answer)
-            && answer
-                .text()
-                .contains("<bdi>Second shop</bdi></strong> no longer has access")
-    );
+    let answer = browser.submit(&page, &[("decision", "withdraw"), ("client_id", "conf2")]);
+    assert!(is_account(&answer));
+    answer.assert_says("<bdi>Second shop</bdi></strong> no longer has access");
     assert_eq!(hidden(&answer, "client_id"), ["conf1"]);
-    assert_eq!(
-        CONF2.redeem(&gatepost, &in_flight).json()["error"],
-        "invalid_grant"
-    );
+    CONF2
+        .redeem(&gatepost, &in_flight)
+        .assert_member("error", "invalid_grant");
     assert_eq!(CONF2.refresh(&gatepost, refresh(&remembered)).status, 400);
     assert_eq!(userinfo(&gatepost, access(&remembered)).status, 401);
     assert_eq!(CONF1.refresh(&gatepost, refresh(&unremembered)).status, 200);
     // Allowing it again, be it at once, counts.
     let page = browser.visit(&authorize_path("conf2", RP2, &[("scope", OFFLINE)]));
-    let answer = decide(
-        &mut browser,
-        &page,
-        "allow",
-        &["profile", "offline_access"],
-        true,
-    );
+    let answer = browser.decide(&page, "allow", &["profile", "offline_access"], true);
     let tokens = CONF2.redeem(&gatepost, &answer.query()["code"]);
     assert_eq!(tokens.status, 200, "{}", tokens.text());
     let tokens = tokens.json();
@@ -452,11 +319,7 @@ fn withdrawing_access_ends_all_that_the_application_has() {
     assert!(CONF2.code(&mut browser, &[("prompt", "none")]).len() > 20);
     let page = browser.get("/account");
     for (client_id, name) in [("conf1", "First shop"), ("conf2", "Second shop")] {
-        let answer = post(
-            &mut browser,
-            &page,
-            &[("decision", "withdraw"), ("client_id", client_id)],
-        );
+        let answer = browser.submit(&page, &[("decision", "withdraw"), ("client_id", client_id)]);
         assert!(answer.text().contains(name), "{}", answer.text());
     }
     assert_eq!(events(&gatepost, "consent_withdrawn"), 3);
@@ -469,16 +332,8 @@ fn what_is_allowed_anew_after_a_withdrawal_outlives_no_revocation() {
     let gatepost = Gatepost::start_with(&document(), &[]);
     let withdraw = |browser: &mut Browser| {
         let page = browser.get("/account");
-        let answer = post(
-            browser,
-            &page,
-            &[("decision", "withdraw"), ("client_id", "conf2")],
-        );
-        assert!(
-            answer.text().contains("no longer has access"),
-            "{}",
-            answer.text()
-        );
+        let answer = browser.submit(&page, &[("decision", "withdraw"), ("client_id", "conf2")]);
+        answer.assert_says("no longer has access");
     };
     for revocation in [
         &["user", "revoke", "alice"][..],
@@ -515,11 +370,8 @@ fn a_new_password_ends_all_but_this_session() {
     let bobs = CONF1.tokens(&gatepost, &mut bob(&gatepost), OFFLINE);
     let before = here.cookies.clone();
     let answer = change_password(&mut here, ALICE_PASSWORD, NEW_PASSWORD, NEW_PASSWORD);
-    assert!(
-        is_account(&answer) && answer.text().contains("Your password is changed"),
-        "{}",
-        answer.text()
-    );
+    assert!(is_account(&answer), "{}", answer.text());
+    answer.assert_says("Your password is changed");
     assert_eq!(hidden(&answer, "session").len(), 0);
     // This session goes on under a new handle, with its sid and its auth_time.
     assert_ne!(here.cookies, before);
@@ -537,29 +389,18 @@ fn a_new_password_ends_all_but_this_session() {
     // Everything that was there before is over; what is bob's is not.
     assert_eq!(userinfo(&gatepost, access(&online)).status, 401);
     assert_eq!(userinfo(&gatepost, access(&offline)).status, 401);
-    assert_eq!(
-        CONF1.refresh(&gatepost, refresh(&offline)).json()["error"],
-        "invalid_grant"
-    );
-    assert_eq!(
-        CONF1.redeem(&gatepost, &in_flight).json()["error"],
-        "invalid_grant"
-    );
+    CONF1
+        .refresh(&gatepost, refresh(&offline))
+        .assert_member("error", "invalid_grant");
+    CONF1
+        .redeem(&gatepost, &in_flight)
+        .assert_member("error", "invalid_grant");
     assert_eq!(CONF1.refresh(&gatepost, refresh(&bobs)).status, 200);
     // The page is drawn under the new handle: its forms work.
     let third = change_password(&mut here, NEW_PASSWORD, ALICE_PASSWORD, ALICE_PASSWORD);
-    assert!(
-        third.text().contains("Your password is changed"),
-        "{}",
-        third.text()
-    );
-    assert_eq!(
-        (
-            events(&gatepost, "password_changed"),
-            events(&gatepost, "session_ended")
-        ),
-        (2, 1)
-    );
+    third.assert_says("Your password is changed");
+    assert_eq!(events(&gatepost, "password_changed"), 2);
+    assert_eq!(events(&gatepost, "session_ended"), 1);
     for (password, gets_in) in [(NEW_PASSWORD, false), (ALICE_PASSWORD, true)] {
         let mut browser = gatepost.browser();
         let page = browser.visit("/account");
@@ -576,12 +417,7 @@ fn a_password_that_will_not_do_changes_nothing() {
     let (mut here, mut there) = (signed_in(&gatepost), signed_in(&gatepost));
     let stored = || -> String {
         let found = "SELECT password_hash FROM users WHERE username = 'alice'";
-        gatepost
-            .database
-            .client()
-            .query_one(found, &[])
-            .unwrap()
-            .get(0)
+        gatepost.database.value(found, &[])
     };
     let before = stored();
     let long = "x".repeat(1_025);
@@ -627,21 +463,15 @@ fn a_password_that_will_not_do_changes_nothing() {
             "{problem}: {}",
             answer.text()
         );
-        assert!(
-            answer.text().contains("role=\"alert\"") && answer.text().contains("<title>Error: ")
-        );
-        assert!(
-            !answer.text().contains(NEW_PASSWORD),
-            "a password is never shown again"
-        );
+        answer.assert_says("role=\"alert\"");
+        answer.assert_says("<title>Error: ");
+        answer.assert_says_not_for("a password is never shown again", NEW_PASSWORD);
         assert_eq!(answer.headers_named("set-cookie").len(), 0);
     }
     change_password(&mut here, &long, NEW_PASSWORD, NEW_PASSWORD)
         .assert_error_page(400, "GP1003", "long");
-    assert_eq!(
-        (stored(), events(&gatepost, "password_change_refused")),
-        (before, 2)
-    );
+    assert_eq!(stored(), before);
+    assert_eq!(events(&gatepost, "password_change_refused"), 2);
     assert!(is_signed_in(&mut here) && is_signed_in(&mut there));
     let log = gatepost.log();
     assert!(!log.contains(NEW_PASSWORD) && !log.contains(ALICE_PASSWORD));
@@ -656,36 +486,21 @@ fn wrong_present_passwords_are_counted_with_those_of_the_sign_in() {
     let page = other.visit("/account");
     sign_in(&mut other, &page, "alice", "wrong");
     for _ in 0..2 {
-        assert_eq!(
-            change_password(&mut here, "wrong", NEW_PASSWORD, NEW_PASSWORD).status,
-            200
-        );
+        change_password(&mut here, "wrong", NEW_PASSWORD, NEW_PASSWORD).assert_status(200);
     }
     let answer = change_password(&mut here, ALICE_PASSWORD, NEW_PASSWORD, NEW_PASSWORD);
     assert_eq!(answer.status, 429, "{}", answer.text());
-    assert!(
-        answer.text().contains("too many failed attempts")
-            && answer.header("retry-after").is_some()
-    );
-    assert_eq!(
-        sign_in(&mut other, &page, "alice", ALICE_PASSWORD).status,
-        429
-    );
+    answer.assert_says("too many failed attempts");
+    assert!(answer.header("retry-after").is_some());
+    sign_in(&mut other, &page, "alice", ALICE_PASSWORD).assert_status(429);
     // What she has goes on, and everything but the password can be changed.
     assert!(is_signed_in(&mut here));
     let page = here.get("/account");
-    assert!(
-        post(&mut here, &page, &[("decision", "end_others")])
-            .text()
-            .contains("everywhere else")
-    );
+    here.submit(&page, &[("decision", "end_others")])
+        .assert_says("everywhere else");
     gatepost.database.run("DELETE FROM sign_in_failures");
     let answer = change_password(&mut here, ALICE_PASSWORD, NEW_PASSWORD, NEW_PASSWORD);
-    assert!(
-        answer.text().contains("Your password is changed"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("Your password is changed");
 }
 
 #[test]
@@ -709,45 +524,29 @@ fn who_is_disabled_or_signed_out_sees_and_changes_nothing() {
         gatepost.database.run(end);
         for answer in [
             browser.get("/account"),
-            post(&mut browser, &page, &[("decision", "end_others")]),
+            browser.submit(&page, &[("decision", "end_others")]),
         ] {
-            assert!(
-                answer.location().starts_with("/login?r="),
-                "{end}: {}",
-                answer.text()
-            );
+            answer.assert_leads_to_for(end, "/login?r=");
         }
         gatepost.database.run(mend);
     }
     // Who signs in elsewhere alone has no password to change.
     let mut browser = signed_in(&gatepost);
     let page = browser.get("/account");
-    gatepost
-        .database
-        .run("UPDATE users SET password_hash = NULL");
-    assert!(
-        !browser
-            .get("/account")
-            .text()
-            .contains("name=\"present_password\"")
-    );
+    gatepost.run_sql("UPDATE users SET password_hash = NULL");
+    browser
+        .get("/account")
+        .assert_says_not("name=\"present_password\"");
     let form = [
         ("decision", "change_password"),
         ("present_password", ALICE_PASSWORD),
         ("new_password", NEW_PASSWORD),
     ];
-    let answer = post(
-        &mut browser,
+    let answer = browser.submit(
         &page,
         &[&form[..], &[("new_password_again", NEW_PASSWORD)]].concat(),
     );
-    assert!(
-        answer
-            .text()
-            .contains("The present password is not correct."),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("The present password is not correct.");
 }
 
 #[test]
@@ -762,49 +561,29 @@ fn without_a_client_one_signs_in_without_a_tenant_or_within_the_one_named() {
     for tenant in ["nope", "ACME", "<script>", "acme globex", &"x".repeat(301)] {
         let encoded = crate::support::http::encode(&[("tenant", tenant)]);
         let answer = browser.get(&format!("/account?{encoded}"));
-        assert!(
-            answer.status == 400 && !answer.text().contains("<script>"),
-            "{tenant}: {}",
-            answer.text()
-        );
+        assert!(answer.status == 400, "{tenant}: {}", answer.text());
+        answer.assert_says_not_for(tenant, "<script>");
     }
     browser
         .get("/account?tenant=acme&tenant=globex")
         .assert_error_page(400, "GP1002", "twice");
     let page = browser.visit("/account?tenant=acme");
-    assert!(
-        page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;"),
-        "{}",
-        page.text()
-    );
-    assert_eq!(
-        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
-        200,
-        "that is another alice"
-    );
+    page.assert_says("ACME &lt;b&gt;Ltd&lt;/b&gt;");
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
+        .assert_status_for("that is another alice", 200);
     let answer = sign_in(&mut browser, &page, "alice", BOB_PASSWORD);
     let page = browser.follow(answer);
-    assert!(
-        page.text().contains("Alice of ACME")
-            && page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;")
-    );
-    assert!(
-        is_account(&browser.get("/account")) && is_account(&browser.get("/account?tenant=acme"))
-    );
+    page.assert_says("Alice of ACME");
+    page.assert_says("ACME &lt;b&gt;Ltd&lt;/b&gt;");
+    assert!(is_account(&browser.get("/account")));
+    assert!(is_account(&browser.get("/account?tenant=acme")));
     // Another tenant means another sign-in, and the password that is changed is that of this
     // tenant's alice.
-    assert!(
-        browser
-            .visit("/account?tenant=globex")
-            .text()
-            .contains("name=\"password\"")
-    );
+    browser
+        .visit("/account?tenant=globex")
+        .assert_says("name=\"password\"");
     let answer = change_password(&mut browser, BOB_PASSWORD, NEW_PASSWORD, NEW_PASSWORD);
-    assert!(
-        answer.text().contains("Your password is changed"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("Your password is changed");
     let mut other = gatepost.browser();
     let page = other.visit("/account");
     assert!(!page.text().contains("ACME"));
@@ -814,11 +593,8 @@ fn without_a_client_one_signs_in_without_a_tenant_or_within_the_one_named() {
     );
     // Where no tenant is registered, names mean nothing.
     let plain = Gatepost::start();
-    assert!(
-        plain
-            .browser()
-            .visit("/account?tenant=acme")
-            .text()
-            .contains("name=\"password\"")
-    );
+    plain
+        .browser()
+        .visit("/account?tenant=acme")
+        .assert_says("name=\"password\"");
 }

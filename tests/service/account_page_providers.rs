@@ -43,18 +43,12 @@ fn a_provider_kept_from_the_account_page_is_told_to_nobody_there() {
     let house = start();
     let mut stranger = Traveller::new();
     let page = stranger.visit(&house.address("/account"));
-    assert!(
-        page.text().contains("Sign-in other") && !names_up(&page),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Sign-in other");
+    assert!(!names_up(&page), "{}", page.text());
     let answer = choose(house.browser(&mut stranger), &page, "up");
     answer.assert_error_page(400, "GP1505", "asked for all the same");
-    assert!(
-        !names_up(&answer) && house.up.visits() == 0,
-        "{}",
-        answer.text()
-    );
+    assert!(!names_up(&answer), "{}", answer.text());
+    assert!(house.up.visits() == 0, "{}", answer.text());
 
     // Whoever came by it through the client that allows it sees who they are, and is offered it no
     // more than others.
@@ -84,10 +78,8 @@ fn a_provider_kept_from_the_account_page_is_told_to_nobody_there() {
         .iter()
         .find(|one| one["name"] == "up")
         .unwrap();
-    assert_eq!(
-        (&up["account_page"], &up["provision"]),
-        (&json!(false), &json!(false))
-    );
+    assert_eq!(up["account_page"], false);
+    assert_eq!(up["provision"], false);
     let exported = house.gatepost.run_well(&["export"], "");
     assert!(exported.contains("account_page"), "{exported}");
     assert_eq!(
@@ -107,19 +99,13 @@ fn nobody_lets_themselves_in_by_linking_a_provider_kept_from_the_account_page() 
     let page = stranger.visit(&house.address("/account"));
     let answer = choose(house.browser(&mut stranger), &page, "other");
     let account = stranger.follow(&house.gatepost.base_url, answer);
-    assert!(
-        account.text().contains("Your account") && !names_up(&account),
-        "{}",
-        account.text()
-    );
+    account.assert_says("Your account");
+    assert!(!names_up(&account), "{}", account.text());
     assert_eq!(house.links(), 1, "by the open provider");
     let visits = house.up.visits();
     let answer = house.post(&mut stranger, &[("decision", "link"), ("provider", "up")]);
-    assert!(
-        answer.text().contains(UNAVAILABLE) && !names_up(&answer),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says(UNAVAILABLE);
+    assert!(!names_up(&answer), "{}", answer.text());
     assert_eq!((house.up.visits(), house.links()), (visits, 1));
     house
         .visit_staff(&mut stranger)
@@ -152,16 +138,9 @@ fn what_began_before_a_provider_was_kept_from_the_account_page_ends_there() {
         answer.assert_says_not("confirm_link");
     }
     let answer = newcomer.get(&sign_in);
-    assert_eq!(
-        (answer.status, answer.header("location")),
-        (200, None),
-        "{}",
-        answer.text()
-    );
-    assert_eq!(
-        (house.links(), house.gatepost.database.count("users")),
-        (0, users)
-    );
+    answer.assert_stays(200);
+    assert_eq!(house.links(), 0);
+    assert_eq!(house.gatepost.database.count("users"), users);
     assert_eq!(
         house.up.received(Place::Token).len(),
         redeemed,
@@ -181,18 +160,12 @@ fn a_provider_that_no_enabled_client_allows_is_not_offered_for_the_account() {
     };
     let house = House::start_with(with_staff(false), &json!({}), &[]);
     let page = Traveller::new().visit(&house.address("/account"));
-    assert!(
-        page.text().contains("Sign-in other") && !names_up(&page),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Sign-in other");
+    assert!(!names_up(&page), "{}", page.text());
     let mut alice = house.alice();
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
-    assert!(
-        answer.text().contains(UNAVAILABLE) && !names_up(&answer),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says(UNAVAILABLE);
+    assert!(!names_up(&answer), "{}", answer.text());
 
     house
         .gatepost

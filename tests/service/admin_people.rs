@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{basic, issued, sign_in, text, with_clients};
-use crate::support::gatepost::{BOB_PASSWORD, CONF1_SECRET, Gatepost, document};
+use crate::support::claims::Says;
+use crate::support::flow::{issued, sign_in, text, with_clients};
+use crate::support::gatepost::{BOB_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::Mailbox;
-use crate::support::phone::{Phone, send};
+use crate::support::phone::Phone;
 
 const KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 const ON: [(&str, &str); 2] = [
@@ -68,13 +69,9 @@ fn admin_by(gatepost: &Gatepost, name: &str, tenant: &str, step: i64) -> Browser
     let page = browser.visit(&format!("/admin?tenant={tenant}"));
     let asked = sign_in(&mut browser, &page, name, BOB_PASSWORD);
     let code = Phone::with_key(KEY.to_owned(), 0).code(step);
-    let answer = send(&mut browser, &asked, &[("code", &code)]);
+    let answer = browser.submit(&asked, &[("code", &code)]);
     assert_eq!(answer.status, 303, "{name}: {}", answer.text());
-    assert!(
-        answer.location().starts_with("/admin/"),
-        "{}",
-        answer.location()
-    );
+    answer.assert_leads_to("/admin/");
     browser
 }
 
@@ -220,8 +217,7 @@ fn is_signed_in(browser: &mut Browser) -> bool {
 fn choose_password(gatepost: &Gatepost, link: &str, password: &str) -> Answer {
     let mut browser = gatepost.browser();
     let page = browser.visit(link);
-    send(
-        &mut browser,
+    browser.submit(
         &page,
         &[("new_password", password), ("new_password_again", password)],
     )
@@ -332,26 +328,16 @@ fn an_office_managers_week() {
     // A telephone was lost.
     is_done(&act(&mut boss, "tess", &[("decision", "remove_factors")]));
     let tess = row(&gatepost, "tess");
-    assert_eq!(
-        (&tess["strongest_acr"], &tess["factors"]),
-        (&json!("1"), &json!(2))
-    );
+    assert_eq!(tess["strongest_acr"], "1");
+    assert_eq!(tess["factors"], 2);
     signed_in_as(&gatepost, "tess", "acme");
     // A password was forgotten; there is no e-mail.
     let reset = act(&mut boss, "tess", &[("decision", "reset")]);
     let link = shown_link(&reset);
     tells(&reset, "nobody else");
-    assert!(
-        !boss
-            .get(&person_page("tess"))
-            .text()
-            .contains("/account/link"),
-        "shown once"
-    );
-    assert_eq!(
-        choose_password(&gatepost, &link, "another password of tess").status,
-        303
-    );
+    boss.get(&person_page("tess"))
+        .assert_says_not_for("shown once", "/account/link");
+    choose_password(&gatepost, &link, "another password of tess").assert_status(303);
     assert_eq!(
         version(),
         before,
@@ -405,10 +391,8 @@ fn somebody_who_starts_is_invited_by_a_link_where_there_is_no_mail() {
     );
     let told = events(&gatepost, row.get(0));
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(
-        (told[0].0.as_str(), &told[0].1["admin"]),
-        ("user_added", &json!("sub|anna"))
-    );
+    assert_eq!(told[0].0.as_str(), "user_added");
+    assert_eq!(told[0].1["admin"], "sub|anna");
     assert_eq!(told[0].1["new"], json!({"role": ["staff"]}));
     for (fields, sentence) in [
         (&[("username", "NEWT")][..], "is taken"),
@@ -468,22 +452,16 @@ fn with_mail_a_link_goes_to_the_confirmed_address_and_to_no_other() {
     let mut browser = gatepost.browser();
     let asked = browser.visit(letter.link());
     let code = Phone::with_key(KEY.to_owned(), 0).code(0);
-    let form = send(&mut browser, &asked, &[("code", &code)]);
+    let form = browser.submit(&asked, &[("code", &code)]);
     let form = browser.follow(form);
     let new = "another password of tess";
-    let set = send(
-        &mut browser,
-        &form,
-        &[("new_password", new), ("new_password_again", new)],
-    );
+    let set = browser.submit(&form, &[("new_password", new), ("new_password_again", new)]);
     assert_eq!(set.status, 303, "{}", set.text());
     assert_eq!(row(&gatepost, "tess")["strongest_acr"], json!("2"));
-    assert!(
-        mailbox
-            .letter(2)
-            .text
-            .contains("password of your account was set")
-    );
+    mailbox
+        .letter(2)
+        .text
+        .assert_says("password of your account was set");
 
     // Another address is not confirmed. The old one is told, and no link goes to the new one.
     let fields = [
@@ -535,10 +513,7 @@ fn with_mail_a_link_goes_to_the_confirmed_address_and_to_no_other() {
     );
     tells(&again, "on its way to");
     let second = mailbox.letter(5);
-    assert_eq!(
-        choose_password(&gatepost, second.link(), BOB_PASSWORD).status,
-        303
-    );
+    choose_password(&gatepost, second.link(), BOB_PASSWORD).assert_status(303);
     signed_in_as(&gatepost, "newt", "acme");
     let over = gatepost.browser().get(first.link());
     over.assert_error_page(400, "GP1810", "one of the two");
@@ -595,7 +570,7 @@ fn a_link_of_an_administrator_ends_when_the_roles_change() {
         over.assert_error_page(400, "GP1810", "a role that they cannot give");
         let new = "a password of the administrator";
         let late = [("new_password", new), ("new_password_again", new)];
-        assert_eq!(send(&mut open, &form, &late).status, 400, "opened before");
+        assert_eq!(open.submit(&form, &late).status, 400, "opened before");
         gatepost.run_well(
             &[
                 "user", "role", "amy", "--tenant", "acme", "--remove", "root",
@@ -643,7 +618,7 @@ fn a_link_ends_with_the_authority_of_the_administrator_who_made_it() {
         role("--remove");
         is_over("no administrator any more");
         let late = [("new_password", new), ("new_password_again", new)];
-        assert_eq!(send(&mut open, &form, &late).status, 400, "opened before");
+        assert_eq!(open.submit(&form, &late).status, 400, "opened before");
         // Another role reaches others.
         gatepost.run_well(&["user", "role", "helper", "--add", "office:globex"], "");
         is_over("an administrator of others");
@@ -915,11 +890,7 @@ fn a_page_needs_the_role_a_strong_sign_in_and_no_token() {
     // Without a session: to sign in, whoever they are.
     let mut nobody = gatepost.browser();
     let sent = nobody.get("/admin/people/sub%7Camy");
-    assert!(
-        sent.location().starts_with("/login?r="),
-        "{}",
-        sent.location()
-    );
+    sent.assert_leads_to("/login?r=");
     tells(
         &nobody.follow(sent),
         "to look after people and applications",
@@ -955,7 +926,7 @@ fn a_page_needs_the_role_a_strong_sign_in_and_no_token() {
     assert!(sent.location().starts_with("/login?r="), "{}", sent.text());
     let page = boss.follow(sent);
     let code = Phone::with_key(KEY.to_owned(), 0).code(1);
-    let back = send(&mut boss, &page, &[("code", &code)]);
+    let back = boss.submit(&page, &[("code", &code)]);
     assert_eq!(back.location(), "/admin/people");
     assert_eq!(boss.get("/admin/people").status, 200);
     // The role is asked at each request.
@@ -983,10 +954,8 @@ fn what_was_looked_for_is_still_there_after_the_sign_in() {
         let page = browser.visit(path);
         let asked = sign_in(&mut browser, &page, "anna", BOB_PASSWORD);
         let code = Phone::with_key(KEY.to_owned(), 0).code(0);
-        gatepost
-            .database
-            .run("UPDATE authenticators SET last_step = 0");
-        let answer = send(&mut browser, &asked, &[("code", &code)]);
+        gatepost.run_sql("UPDATE authenticators SET last_step = 0");
+        let answer = browser.submit(&asked, &[("code", &code)]);
         assert_eq!(answer.location(), back, "{path}");
         assert_eq!(browser.get(answer.location()).status, 200, "{path}");
     }
@@ -1016,11 +985,8 @@ fn a_change_needs_a_sign_in_of_the_last_hour() {
         "UPDATE sessions SET auth_time = auth_time - interval '61 minutes' WHERE sub = 'sub|anna'";
     gatepost.database.run(sql);
     let before = state(&gatepost);
-    assert_eq!(
-        anna.get(&person_page("amy")).status,
-        200,
-        "to read it is enough"
-    );
+    anna.get(&person_page("amy"))
+        .assert_status_for("to read it is enough", 200);
     let sent = act(&mut anna, "amy", &[("decision", "disable")]);
     assert_eq!(sent.status, 303);
     let page = anna.get("/admin/invite");
@@ -1028,13 +994,13 @@ fn a_change_needs_a_sign_in_of_the_last_hour() {
     assert!(invited.location().starts_with("/login?r="));
     assert_eq!(state(&gatepost), before);
     let page = anna.follow(sent);
-    assert!(
-        page.text().contains("name=\"password\""),
-        "they have a session, and sign in again"
+    page.assert_says_for(
+        "they have a session, and sign in again",
+        "name=\"password\"",
     );
     let asked = sign_in(&mut anna, &page, "anna", BOB_PASSWORD);
     let code = Phone::with_key(KEY.to_owned(), 0).code(1);
-    let back = send(&mut anna, &asked, &[("code", &code)]);
+    let back = anna.submit(&asked, &[("code", &code)]);
     let undone = format!("{}?signed_in=anew", person_page("amy"));
     assert_eq!(back.location(), undone, "{}", back.text());
     tells(&anna.follow(back), "so nothing was done");
@@ -1051,14 +1017,9 @@ fn a_passkey_can_be_required() {
     let page = browser.visit("/admin");
     let asked = sign_in(&mut browser, &page, "boss", BOB_PASSWORD);
     let code = Phone::with_key(KEY.to_owned(), 0).code(0);
-    let added = send(&mut browser, &asked, &[("code", &code)]);
+    let added = browser.submit(&asked, &[("code", &code)]);
     tells(&added, "Add a passkey");
-    assert!(
-        browser
-            .get("/admin/people")
-            .location()
-            .starts_with("/login?r=")
-    );
+    browser.get("/admin/people").assert_leads_to("/login?r=");
     for (role, given) in [
         ("office", "staff,office"),
         ("office", "office:acme"),
@@ -1115,10 +1076,8 @@ fn what_is_typed_is_kept_shown_or_refused_and_never_breaks_a_page() {
                 "{field} {index}: {}",
                 answer.status
             );
-            assert!(
-                !answer.text().contains("<script>alert") && !answer.text().contains("<b>&"),
-                "{field}"
-            );
+            answer.assert_says_not_for(field, "<script>alert");
+            answer.assert_says_not_for(field, "<b>&");
         }
         for field in ["username", "name", "address", "tenant", "role"] {
             let usual = [("username", "newt"), ("address", "nowhere")];
@@ -1134,10 +1093,8 @@ fn what_is_typed_is_kept_shown_or_refused_and_never_breaks_a_page() {
                 "{field} {index}: {}",
                 answer.status
             );
-            assert!(
-                !answer.text().contains("<script>alert") && !answer.text().contains("<b>&"),
-                "{field}"
-            );
+            answer.assert_says_not_for(field, "<script>alert");
+            answer.assert_says_not_for(field, "<b>&");
         }
         let query = form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
         let answer = boss.get(&format!("/admin/people?q={query}"));
@@ -1187,8 +1144,7 @@ fn programs_neither_make_nor_unmake_administrators() {
         ("grant_type", "client_credentials"),
         ("scope", "scim.read scim.write scim.password"),
     ];
-    let basic = basic("hr", CONF1_SECRET);
-    let token = issued(&gatepost.post("/connect/token", &[("Authorization", &basic)], &form));
+    let token = issued(&gatepost.token("hr", &form));
     let bearer = format!("Bearer {}", text(&token, "access_token"));
     let ask = |method: &str, path: &str, body: Value| {
         let headers = [
@@ -1219,12 +1175,7 @@ fn programs_neither_make_nor_unmake_administrators() {
         "nora",
         json!({"op": "add", "path": "roles", "value": role("office:acme")}),
     );
-    assert_eq!(
-        changed.json()["roles"],
-        json!([{"value": "staff"}]),
-        "{}",
-        changed.text()
-    );
+    changed.assert_member("roles", json!([{"value": "staff"}]));
     let before = row(&gatepost, "boss");
     for operation in [
         json!({"op": "remove", "path": "roles"}),

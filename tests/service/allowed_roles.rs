@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::device::{self, DEVICE_CODE, TV};
 use crate::support::flow::{
-    assert_refused, authorize_path, basic, code, issued, redeem_with, sign_in, text, userinfo,
-    with_clients,
+    authorize_path, code, issued, redeem_with, sign_in, text, userinfo, with_clients,
 };
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
@@ -46,11 +45,7 @@ fn start() -> Gatepost {
 fn signed_in_as(gatepost: &Gatepost, username: &str, password: &str) -> Browser {
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert!(
-        sign_in(&mut browser, &page, username, password)
-            .location()
-            .starts_with(RP1)
-    );
+    sign_in(&mut browser, &page, username, password).assert_leads_to(RP1);
     browser
 }
 
@@ -63,20 +58,11 @@ fn refresh(gatepost: &Gatepost, tokens: &Value) -> Answer {
         ("grant_type", "refresh_token"),
         ("refresh_token", text(tokens, "refresh_token")),
     ];
-    gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("staff", CONF1_SECRET))],
-        &form,
-    )
+    gatepost.token("staff", &form)
 }
 
 fn is_the_closed_page(page: &Answer, name: &str) {
-    assert_eq!(
-        (page.status, page.header("location")),
-        (403, None),
-        "{}",
-        page.text()
-    );
+    page.assert_stays(403);
     page.assert_says("not open to your account");
     page.assert_says(name);
     page.assert_says_not("value=\"continue\"");
@@ -92,13 +78,7 @@ fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
     assert!(page.text().contains("First shop"), "{}", page.text());
     is_the_closed_page(&device::decide(&mut bob, &page, "continue", &[]), "Bob");
     let refused = device::decide(&mut bob, &page, "cancel", &[]);
-    assert!(
-        refused
-            .location()
-            .starts_with(&format!("{RP1}?error=access_denied&")),
-        "{}",
-        refused.location()
-    );
+    refused.assert_leads_to(&format!("{RP1}?error=access_denied&"));
     let silent = bob.get(&authorize_path("staff", RP1, &[("prompt", "none")]));
     assert_eq!(silent.query()["error"], "access_denied");
     gatepost.await_log("the reason", |log| log.contains("GP1139"));
@@ -106,11 +86,7 @@ fn who_has_no_such_role_is_told_so_and_may_come_as_somebody_else() {
     let form = device::decide(&mut bob, &page, "another", &[]);
     assert!(form.text().contains("name=\"password\""), "{}", form.text());
     let answer = sign_in(&mut bob, &form, "alice", ALICE_PASSWORD);
-    assert!(
-        answer.location().starts_with(&format!("{RP1}?code=")),
-        "{}",
-        answer.location()
-    );
+    answer.assert_leads_to(&format!("{RP1}?code="));
     // Everybody else's application is open to bob as before.
     signed_in_as(&gatepost, "bob", BOB_PASSWORD);
 }
@@ -136,10 +112,7 @@ fn who_signs_in_for_it_is_told_at_once_and_a_role_given_since_counts() {
         &code(&mut browser, &authorize_path("staff", RP1, &[])),
         &[],
     ));
-    assert_eq!(
-        userinfo(&gatepost, text(&tokens, "access_token")).status,
-        200
-    );
+    userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
     for role in ["Staff", "sta", r#"["user", 7]"#, "null", r#"{"staff": 1}"#] {
         gatepost
             .database
@@ -166,33 +139,16 @@ fn a_role_taken_away_ends_codes_and_refreshes_until_it_is_given_back() {
     ));
     let late = code(&mut alice, &path);
     give_role(&gatepost, "alice", "user");
-    assert_refused(
-        &redeem_with(&gatepost, "staff", &late, &[]),
-        400,
-        "invalid_grant",
-        "code",
-    );
+    redeem_with(&gatepost, "staff", &late, &[]).assert_refused(400, "invalid_grant", "code");
     for _ in 0..2 {
-        assert_refused(
-            &refresh(&gatepost, &tokens),
-            400,
-            "invalid_grant",
-            "refresh",
-        );
+        refresh(&gatepost, &tokens).assert_refused(400, "invalid_grant", "refresh");
     }
     give_role(&gatepost, "alice", "staff");
     // What was refused has moved nothing; the code was spent.
     let refreshed = issued(&refresh(&gatepost, &tokens));
-    assert_eq!(
-        userinfo(&gatepost, text(&refreshed, "access_token")).status,
-        200
-    );
-    assert_refused(
-        &redeem_with(&gatepost, "staff", &late, &[]),
-        400,
-        "invalid_grant",
-        "code once more",
-    );
+    userinfo(&gatepost, text(&refreshed, "access_token")).assert_status(200);
+    let answer = redeem_with(&gatepost, "staff", &late, &[]);
+    answer.assert_refused(400, "invalid_grant", "code once more");
 }
 
 /// What UserInfo and introspection say of an access token of that client.
@@ -205,7 +161,7 @@ fn is_alive(gatepost: &Gatepost, client_id: &str, token: &str) -> bool {
             "{told}"
         ),
         _ => {
-            assert_refused(&answer, 401, "invalid_token", client_id);
+            answer.assert_refused(401, "invalid_token", client_id);
             assert_eq!(told, json!({"active": false}), "{client_id}");
         }
     }
@@ -219,11 +175,7 @@ fn exchange(gatepost: &Gatepost, client_id: &str, token: &str) -> Answer {
         ("subject_token", token),
         ("subject_token_type", kind),
     ];
-    gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic(client_id, CONF1_SECRET))],
-        &form,
-    )
+    gatepost.token(client_id, &form)
 }
 
 #[test]
@@ -265,12 +217,8 @@ fn a_role_taken_away_ends_access_tokens_until_it_is_given_back() {
     assert_eq!(all(), (true, [true, true], true));
     give_role(&gatepost, "alice", "user");
     assert_eq!(all(), (false, [false, false], true));
-    assert_refused(
-        &exchange(&gatepost, "relay", &staff),
-        400,
-        "invalid_request",
-        "a subject token that is over",
-    );
+    let answer = exchange(&gatepost, "relay", &staff);
+    answer.assert_refused(400, "invalid_request", "a subject token that is over");
     give_role(&gatepost, "alice", "staff");
     assert_eq!(all(), (true, [true, true], true));
     gatepost.run_well(&["user", "set", "alice", "role="], "");
@@ -297,11 +245,7 @@ fn a_raised_minimum_acr_ends_access_tokens_of_weaker_sign_ins_until_it_is_lowere
         text(&issued(&tokens), "access_token").to_owned()
     });
     let own = [("grant_type", "client_credentials")];
-    let own = issued(&gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("conf1", CONF1_SECRET))],
-        &own,
-    ));
+    let own = issued(&gatepost.token("conf1", &own));
     let alive = |gatepost: &Gatepost| {
         [("plain", &of_plain), ("raised", &of_raised)]
             .map(|(client_id, token)| is_alive(gatepost, client_id, token))
@@ -329,13 +273,7 @@ fn a_raised_minimum_acr_ends_access_tokens_of_weaker_sign_ins_until_it_is_lowere
 #[test]
 fn no_other_grant_is_a_way_around() {
     let gatepost = start();
-    let ask = |client_id: &str, form: &[(&str, &str)]| {
-        gatepost.post(
-            "/connect/token",
-            &[("Authorization", &basic(client_id, CONF1_SECRET))],
-            form,
-        )
-    };
+    let ask = |client_id: &str, form: &[(&str, &str)]| gatepost.token(client_id, form);
     let password = |username, password| {
         ask(
             "direct",
@@ -347,12 +285,7 @@ fn no_other_grant_is_a_way_around() {
         )
     };
     assert_eq!(password("alice", ALICE_PASSWORD).status, 200);
-    assert_refused(
-        &password("bob", BOB_PASSWORD),
-        400,
-        "invalid_grant",
-        "password",
-    );
+    password("bob", BOB_PASSWORD).assert_refused(400, "invalid_grant", "password");
     let exchanged = |username, password| {
         let mut browser = signed_in_as(&gatepost, username, password);
         let path = authorize_path("everybody", RP1, &[("scope", "openid orders.read")]);
@@ -365,12 +298,7 @@ fn no_other_grant_is_a_way_around() {
         exchange(&gatepost, "gateway", text(&tokens, "access_token"))
     };
     assert_eq!(exchanged("alice", ALICE_PASSWORD).status, 200);
-    assert_refused(
-        &exchanged("bob", BOB_PASSWORD),
-        400,
-        "invalid_request",
-        "exchange",
-    );
+    exchanged("bob", BOB_PASSWORD).assert_refused(400, "invalid_request", "exchange");
     let told = "SELECT count(*) FROM audit_events WHERE event = 'password_granted'";
     assert_eq!(gatepost.database.value::<i64>(told, &[]), 1);
 }
@@ -387,12 +315,7 @@ fn a_device_is_allowed_and_gets_its_tokens_only_for_who_has_the_role() {
     let asked = device::ask(&gatepost, TV, &[]).json();
     device::allow(&mut gatepost.browser(), &asked);
     give_role(&gatepost, "alice", "user");
-    assert_refused(
-        &device::poll(&gatepost, TV, &asked),
-        400,
-        "invalid_grant",
-        DEVICE_CODE,
-    );
+    device::poll(&gatepost, TV, &asked).assert_refused(400, "invalid_grant", DEVICE_CODE);
     let told = gatepost.run_well(&["audit", "list", "--event", "grant_refused"], "");
     assert!(
         told.contains(TV) && !gatepost.run_well(&["grant", "list"], "").contains(TV),
@@ -405,10 +328,6 @@ fn a_device_is_allowed_and_gets_its_tokens_only_for_who_has_the_role() {
         &device::reach_decision(&mut alice, device::user_code(&asked)),
         "Alice Smith",
     );
-    assert_refused(
-        &device::poll(&gatepost, TV, &asked),
-        400,
-        "authorization_pending",
-        "nobody has decided",
-    );
+    let answer = device::poll(&gatepost, TV, &asked);
+    answer.assert_refused(400, "authorization_pending", "nobody has decided");
 }

@@ -190,9 +190,8 @@ fn it_hears_that_the_person_cancelled() {
     let handler = Handler::start(&gatepost);
     let mut browser = gatepost.browser();
     let page = browser.visit(&handler.challenge());
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let form = [("form_token", token.as_str()), ("decision", "cancel")];
-    let cancelled = browser.post(&page.action(), &form);
+    let form = [("decision", "cancel")];
+    let cancelled = browser.submit(&page, &form);
     let (mode, fields) = cancelled.response_to(CALLBACK);
     assert_eq!(mode, "form_post");
     assert_eq!(fields["error"], "access_denied");

@@ -10,14 +10,13 @@ use gatepost::protocol::words::instant::Day;
 use gatepost::store::audit_events;
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
-    VERIFIER, authorize_path, basic, code, decide, redeem, redeem_as, redeem_with, sign_in,
-    signed_in,
+    VERIFIER, authorize_path, basic, code, redeem, redeem_as, redeem_with, sign_in, signed_in,
 };
 use crate::support::gatepost::{
     ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document,
 };
-use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that, until_served};
 
@@ -100,10 +99,9 @@ fn day(gatepost: &Gatepost) -> Vec<String> {
     sign_in(&mut browser, &page, "MistypedName", "MistypedPassword");
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let page = browser.follow(answer);
-    assert_eq!(
-        decide(&mut browser, &page, "allow", &["profile"], true).status,
-        303
-    );
+    browser
+        .decide(&page, "allow", &["profile"], true)
+        .assert_status(303);
     let secret = code(&mut browser, &authorize_path("conf2", RP2, &[]));
     let tokens = redeem_as(gatepost, ("conf2", CONF2_SECRET), RP2, &secret).json();
     let token = |name: &str| tokens[name].as_str().unwrap().to_owned();
@@ -120,12 +118,9 @@ fn day(gatepost: &Gatepost) -> Vec<String> {
     assert_eq!(answer.status, 200);
     let wrong = basic("conf1", "WrongSecret");
     let form = [("grant_type", "client_credentials")];
-    assert_eq!(
-        gatepost
-            .post("/connect/token", &[("Authorization", &wrong)], &form)
-            .status,
-        401
-    );
+    gatepost
+        .post("/connect/token", &[("Authorization", &wrong)], &form)
+        .assert_status(401);
     let made = gatepost
         .run_well(&["client", "secret", "conf1"], "")
         .trim()
@@ -228,9 +223,7 @@ fn longest(gatepost: &Gatepost) -> (String, i64) {
 }
 
 fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
-    gatepost
-        .database
-        .run("CREATE TABLE kept AS SELECT * FROM audit_events");
+    gatepost.run_sql("CREATE TABLE kept AS SELECT * FROM audit_events");
     let (chain, last) = longest(gatepost);
     assert!(last >= 6, "{last}");
     let change =
@@ -271,10 +264,7 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
     for (sql, expected) in &found {
         let (exit_code, said) = tampered(gatepost, sql, None);
         assert_eq!(exit_code, 1, "{sql}: {said}");
-        assert!(
-            said.contains(&format!("chain {chain}: {expected}")),
-            "{sql}: {said}"
-        );
+        said.assert_says_for(sql, &format!("chain {chain}: {expected}"));
     }
     // An end that was cut off, and a chain taken out whole, are missed by whoever kept the heads.
     let tail = format!("rows {} to {last} were removed", last - 1);
@@ -285,10 +275,7 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
         assert_eq!(tampered(gatepost, &sql, None).0, 0, "{sql}");
         let (exit_code, said) = tampered(gatepost, &sql, Some(heads));
         assert_eq!(exit_code, 1, "{sql}: {said}");
-        assert!(
-            said.contains(&format!("chain {chain}: {expected}")),
-            "{sql}: {said}"
-        );
+        said.assert_says_for(&sql, &format!("chain {chain}: {expected}"));
     }
     // The server tells of commands, too, which have no log.
     let command = "SELECT chain FROM audit_events WHERE event = 'user_changed'";
@@ -298,10 +285,7 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
         &format!("DELETE FROM audit_events WHERE chain = '{command}'"),
         Some(heads),
     );
-    assert!(
-        said.contains(&format!("chain {command}: the whole chain was removed")),
-        "{said}"
-    );
+    said.assert_says(&format!("chain {command}: the whole chain was removed"));
     assert_whole(gatepost, Some(heads));
 }
 
@@ -328,28 +312,22 @@ fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
     await_count(&gatepost, "event = 'sign_in_failed'", 1);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let page = browser.follow(answer);
-    decide(&mut browser, &page, "allow", &["profile"], true);
+    browser.decide(&page, "allow", &["profile"], true);
     let second = code(
         &mut browser,
         &authorize_path("conf2", RP2, &[("scope", "openid profile")]),
     );
     let first = code(&mut browser, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(
-        redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &second).status,
-        200
-    );
-    assert_eq!(
-        redeem_with(
-            &gatepost,
-            "conf1",
-            &first,
-            &[("code_verifier", &"x".repeat(43))]
-        )
-        .status,
-        400
-    );
+    redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &second).assert_status(200);
+    redeem_with(
+        &gatepost,
+        "conf1",
+        &first,
+        &[("code_verifier", &"x".repeat(43))],
+    )
+    .assert_status(400);
     let page = browser.get("/logout");
-    send(&mut browser, &page, &[("decision", "sign_out")]);
+    browser.submit(&page, &[("decision", "sign_out")]);
 
     // What opens a chain is told to whoever asks for it.
     let opened = list(&gatepost, &["--event", "chain_opened"]);
@@ -416,10 +394,8 @@ fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
     );
     let log = gatepost.log();
     for event in &events {
-        assert!(
-            log.contains(&format!("id={}", event["request_id"].as_str().unwrap())),
-            "{event}"
-        );
+        let request_id = event["request_id"].as_str().unwrap();
+        log.assert_says_for(event, &format!("id={request_id}"));
     }
 }
 
@@ -498,12 +474,9 @@ fn failures_are_told_ten_at_a_time_and_counted_beyond() {
         .chain([unknown.as_str(); 3])
     {
         let form = [("grant_type", "client_credentials")];
-        assert_eq!(
-            gatepost
-                .post("/connect/token", &[("Authorization", authorization)], &form)
-                .status,
-            401
-        );
+        gatepost
+            .post("/connect/token", &[("Authorization", authorization)], &form)
+            .assert_status(401);
     }
     gatepost.get(&authorize_path("conf1", RP1, &[]));
     gatepost.stop();
@@ -584,13 +557,8 @@ fn failures_from_everywhere_are_few_rows_and_hide_no_account_and_no_client() {
     );
     let alice =
         "event = 'sign_in_failed' AND sub = (SELECT sub FROM users WHERE username = 'alice')";
-    assert_eq!(
-        (
-            count(&gatepost, alice),
-            count(&gatepost, "event = 'sign_in_failed'")
-        ),
-        (1, 1)
-    );
+    assert_eq!(count(&gatepost, alice), 1);
+    assert_eq!(count(&gatepost, "event = 'sign_in_failed'"), 1);
     let not_told = |event: &str, number: i64| {
         let detail =
             format!("detail ->> 'event' = '{event}' AND (detail ->> 'count')::int8 = {number}");
@@ -599,20 +567,10 @@ fn failures_from_everywhere_are_few_rows_and_hide_no_account_and_no_client() {
             &format!("event = 'failures_not_told' AND {detail} AND source IS NULL"),
         )
     };
-    assert_eq!(
-        (
-            not_told("client_authentication_failed", 302),
-            not_told("sign_in_failed", 2)
-        ),
-        (1, 1)
-    );
-    assert_eq!(
-        (
-            count(&gatepost, "event = 'failures_not_told'"),
-            more_failures(&gatepost)
-        ),
-        (2, 0)
-    );
+    assert_eq!(not_told("client_authentication_failed", 302), 1);
+    assert_eq!(not_told("sign_in_failed", 2), 1);
+    assert_eq!(count(&gatepost, "event = 'failures_not_told'"), 2);
+    assert_eq!(more_failures(&gatepost), 0);
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
@@ -702,10 +660,8 @@ fn heads_are_told_at_every_level_of_the_log_and_nothing_else_is() {
                     && line.contains(r#","time":"2"#) == (format == "json" && !is_journal)
             }
         };
-        assert!(
-            !log.is_empty() && log.lines().all(told),
-            "{level} {format}: {log}"
-        );
+        assert!(!log.is_empty(), "{level} {format}: {log}");
+        assert!(log.lines().all(told), "{level} {format}: {log}");
         assert_whole(&gatepost, Some(&log));
         let signed_in = "SELECT chain FROM audit_events WHERE event = 'signed_in'";
         let chain: String = gatepost.database.value(signed_in, &[]);
@@ -745,30 +701,20 @@ fn midnight_ends_chains_and_the_next_ones_name_their_ends() {
     ));
     let (exit_code, said) = verify(&gatepost, None);
     assert_eq!(exit_code, 1, "{said}");
-    assert!(
-        said.contains(&format!("chain {old}: row {seq} was removed")),
-        "{said}"
-    );
+    said.assert_says(&format!("chain {old}: row {seq} was removed"));
     // Gone altogether it is missed, unless it was kept long enough.
-    gatepost
-        .database
-        .run(&format!("DELETE FROM audit_events WHERE chain = '{old}'"));
+    gatepost.run_sql(&format!("DELETE FROM audit_events WHERE chain = '{old}'"));
     assert_eq!(verify(&gatepost, None).0, 1);
     gatepost.database.travel(86_400 * 402);
     assert_eq!(verify(&gatepost, None).0, 0);
     // Nothing at all is not the same as nothing wrong.
     gatepost.database.run("DELETE FROM audit_events");
     let (exit_code, said) = verify(&gatepost, None);
-    assert!(
-        exit_code == 0 && said.contains("the audit log is empty: it was emptied, or"),
-        "{said}"
-    );
+    assert!(exit_code == 0, "{said}");
+    said.assert_says("the audit log is empty: it was emptied, or");
     let (exit_code, said) = verify(&gatepost, Some("nothing of the kind"));
-    assert!(
-        exit_code == 1
-            && said.contains("no line of standard input tells audit heads: give --heads"),
-        "{said}"
-    );
+    assert!(exit_code == 1, "{said}");
+    said.assert_says("no line of standard input tells audit heads: give --heads");
 }
 
 #[test]
@@ -781,10 +727,8 @@ fn events_are_listed_by_what_is_asked_and_followed_as_they_come() {
     let sub = signed[0]["sub"].as_str().unwrap();
     assert_eq!(signed[0]["source"], json!("127.0.0.1"));
     let of_alice = list(&gatepost, &["--sub", sub, "--client", "conf1"]);
-    assert!(
-        of_alice.iter().all(|event| event["sub"] == json!(sub))
-            && names(&of_alice).contains(&"code_replayed")
-    );
+    assert!(of_alice.iter().all(|event| event["sub"] == json!(sub)));
+    assert!(names(&of_alice).contains(&"code_replayed"));
     let change = list(&gatepost, &["--limit", "1"]);
     assert_eq!(names(&change), ["user_changed"]);
     assert_eq!(
@@ -822,20 +766,16 @@ fn events_are_listed_by_what_is_asked_and_followed_as_they_come() {
     ] {
         let output = gatepost.run(&[&["audit", "list"], wrong].concat(), "");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            output.status.code() == Some(2) && said.contains(told),
-            "{wrong:?}: {said}"
-        );
+        assert!(output.status.code() == Some(2), "{wrong:?}: {said}");
+        assert!(said.contains(told), "{wrong:?}: {said}");
     }
     let nobody = gatepost.run(&["audit", "list", "--user", "nobody"], "");
     assert_eq!(nobody.status.code(), Some(1));
     let mistyped = gatepost.run(&["audit", "list", "--event", "sign_in"], "");
-    assert!(
-        mistyped.status.code() == Some(2)
-            && String::from_utf8(mistyped.stderr)
-                .unwrap()
-                .contains("signed_in")
-    );
+    assert!(mistyped.status.code() == Some(2));
+    String::from_utf8(mistyped.stderr)
+        .unwrap()
+        .assert_says("signed_in");
 
     let mut follower = Follower::start(&gatepost, &["--event", "user_changed"]);
     assert_eq!(follower.next()["detail"]["new"]["enabled"], json!(false));
@@ -855,17 +795,12 @@ fn what_nobody_could_have_asked_for_is_refused_with_what_is_near() {
         )
     };
     let (exit_code, said) = refused(&["--event", "signed-in"]);
-    assert!(
-        exit_code == Some(2)
-            && said.contains("the nearest is \"signed_in\"")
-            && said.contains("user_removed"),
-        "{said}"
-    );
+    assert!(exit_code == Some(2), "{said}");
+    said.assert_says("the nearest is \"signed_in\"");
+    said.assert_says("user_removed");
     let (exit_code, said) = refused(&["--sub", "nobody-of-that-name"]);
-    assert!(
-        exit_code == Some(1) && said.contains("nobody-of-that-name"),
-        "{said}"
-    );
+    assert!(exit_code == Some(1), "{said}");
+    said.assert_says("nobody-of-that-name");
     // The subject of somebody who is gone is still one.
     let signed = list(&gatepost, &["--user", "alice", "--event", "signed_in"]);
     let sub = signed[0]["sub"].as_str().unwrap().to_owned();
@@ -950,9 +885,7 @@ fn events_of_a_long_transaction_are_followed_when_it_is_done_and_each_comes_once
     let gatepost = Gatepost::start();
     let mut client = gatepost.database.client();
     for number in 0..12 {
-        gatepost
-            .database
-            .run(&row("user_changed", &format!("before-{number}")));
+        gatepost.run_sql(&row("user_changed", &format!("before-{number}")));
     }
     let mut follower = Follower::start(&gatepost, &["--event", "user_changed", "--limit", "1"]);
     // What is there and beyond the limit does not come later.
@@ -964,9 +897,7 @@ fn events_of_a_long_transaction_are_followed_when_it_is_done_and_each_comes_once
     // Beyond what an event may come late without a transaction that shows.
     for number in 0..9 {
         thread::sleep(Duration::from_secs(2));
-        gatepost
-            .database
-            .run(&row("user_changed", &format!("meanwhile-{number}")));
+        gatepost.run_sql(&row("user_changed", &format!("meanwhile-{number}")));
         assert_eq!(
             follower.next()["detail"]["by"],
             format!("meanwhile-{number}")
@@ -994,10 +925,8 @@ fn a_follower_outlives_the_database_and_misses_nothing() {
     gatepost.database.run(&row("user_changed", "after"));
     assert_eq!(follower.next()["detail"]["by"], "after");
     let said = follower.end();
-    assert!(
-        said.contains("trying again") && said.contains("the database answers again"),
-        "{said}"
-    );
+    said.assert_says("trying again");
+    said.assert_says("the database answers again");
 }
 
 #[test]
@@ -1025,10 +954,7 @@ fn what_a_request_brings_into_the_log_is_no_head() {
         }
         gatepost.stop();
         let log = gatepost.log();
-        assert!(
-            log.contains(&format!("audit heads: {chain}:1:0:{hash}")),
-            "{log}"
-        );
+        log.assert_says(&format!("audit heads: {chain}:1:0:{hash}"));
         assert_whole(&gatepost, Some(&log));
         let journal: Vec<String> = log
             .lines()
@@ -1039,10 +965,8 @@ fn what_a_request_brings_into_the_log_is_no_head() {
         let line = format!("INFO  audit heads: {chain}:0:0:{hash}\n");
         for log in [format!("{log}{line}"), format!("{line}{log}")] {
             let (exit_code, said) = verify(&gatepost, Some(&log));
-            assert!(
-                exit_code == 1 && said.contains("heads contradict one another"),
-                "{said}"
-            );
+            assert!(exit_code == 1, "{said}");
+            said.assert_says("heads contradict one another");
         }
     }
 }
@@ -1088,18 +1012,13 @@ fn commands_of_long_before_the_first_server_are_told() {
     let chains = gatepost.database.client().query(chains, &[]).unwrap();
     assert!(chains.len() >= 3, "{}", chains.len());
     for chain in chains.iter().map(|row| row.get::<_, String>(0)) {
-        gatepost
-            .database
-            .run("CREATE TABLE kept AS SELECT * FROM audit_events");
+        gatepost.run_sql("CREATE TABLE kept AS SELECT * FROM audit_events");
         let (_, said) = tampered(
             &gatepost,
             &format!("DELETE FROM audit_events WHERE chain = '{chain}'"),
             Some(&heads),
         );
-        assert!(
-            said.contains(&format!("chain {chain}: the whole chain was removed")),
-            "{said}"
-        );
+        said.assert_says(&format!("chain {chain}: the whole chain was removed"));
         gatepost.database.run("DROP TABLE kept");
     }
 }
@@ -1294,10 +1213,8 @@ fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who
     assert!(!secret["old"].as_array().unwrap().is_empty());
     gatepost.run_well(&["key", "rotate", "--now"], "");
     let rotated = of("signing_key_rotated");
-    assert!(
-        rotated["new"]["activates_at"].is_string() && rotated["replaced"]["erased"] == json!(true),
-        "{rotated}"
-    );
+    assert!(rotated["new"]["activates_at"].is_string(), "{rotated}");
+    assert!(rotated["replaced"]["erased"] == json!(true), "{rotated}");
     assert_ne!(
         rotated["replaced"]["old"]["retires_at"],
         rotated["replaced"]["new"]["retires_at"]

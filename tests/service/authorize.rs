@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use crate::support::claims::Says;
 use crate::support::flow::{
     authorize_path, code, decode_jwt, redeem, redeem_as, sign_in, signed_in,
 };
@@ -53,17 +54,11 @@ fn answers_arrive_where_the_mode_says_with_the_state_byte_for_byte() {
                 ["code", "iss", "session_state", "state"],
                 "{mode}"
             );
-            assert_eq!(
-                (&got["state"], &got["iss"]),
-                (state, &gatepost.base_url),
-                "{mode}"
-            );
+            assert_eq!(&got["state"], state, "{mode}");
+            assert_eq!(&got["iss"], &gatepost.base_url, "{mode}");
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-            assert!(
-                got["code"].len() >= 43 && got["code"].bytes().all(allowed),
-                "{}",
-                got["code"]
-            );
+            assert!(got["code"].len() >= 43, "{}", got["code"]);
+            assert!(got["code"].bytes().all(allowed), "{}", got["code"]);
 
             let refused = [
                 ("response_mode", mode),
@@ -76,11 +71,8 @@ fn answers_arrive_where_the_mode_says_with_the_state_byte_for_byte() {
                 ["error", "error_description", "iss", "state"],
                 "{mode}"
             );
-            assert_eq!(
-                (got["error"].as_str(), &got["state"]),
-                ("invalid_scope", state),
-                "{mode}"
-            );
+            assert_eq!(got["error"].as_str(), "invalid_scope", "{mode}");
+            assert_eq!(&got["state"], state, "{mode}");
             assert_eq!(got["iss"], gatepost.base_url);
         }
     }
@@ -112,12 +104,8 @@ fn a_request_survives_the_pages_whole() {
     let page = browser.visit(&path);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let consent = browser.follow(answer);
-    assert!(
-        consent.text().contains("asks for access"),
-        "{}",
-        consent.text()
-    );
-    let answer = crate::support::flow::decide(&mut browser, &consent, "allow", &["profile"], false);
+    consent.assert_says("asks for access");
+    let answer = browser.decide(&consent, "allow", &["profile"], false);
     let got = parameters(&answer, "query");
     assert_eq!(got["state"], state);
     let tokens = redeem(&gatepost, &got["code"]).json();
@@ -141,10 +129,8 @@ fn what_does_not_fit_into_a_pages_address_is_refused_at_once() {
         .connect()
         .post_raw("/connect/authorize", &[], body.as_bytes());
     let got = answer.query();
-    assert_eq!(
-        (got["error"].as_str(), got["state"].chars().count()),
-        ("invalid_request", 4_096)
-    );
+    assert_eq!(got["error"].as_str(), "invalid_request");
+    assert_eq!(got["state"].chars().count(), 4_096);
 }
 
 #[test]
@@ -200,11 +186,7 @@ fn a_post_is_answered_as_a_get_is_after_one_more_step() {
         let answer = gatepost
             .connect()
             .send("POST", address, &headers, form.as_bytes());
-        assert!(
-            answer.location().starts_with("/login?r="),
-            "{}",
-            answer.location()
-        );
+        answer.assert_leads_to("/login?r=");
         let answer = browser.visit(answer.location());
         assert_eq!(answer.query()["state"], "posted");
         assert!(answer.query().contains_key("code"));
@@ -215,16 +197,11 @@ fn a_post_is_answered_as_a_get_is_after_one_more_step() {
         &[],
         silent.split_once('?').unwrap().1.as_bytes(),
     );
-    assert_eq!(
-        gatepost.browser().visit(answer.location()).query()["error"],
-        "login_required"
-    );
-    assert!(
-        browser
-            .visit(answer.location())
-            .query()
-            .contains_key("code")
-    );
+    gatepost
+        .browser()
+        .visit(answer.location())
+        .assert_query("error", "login_required");
+    browser.visit(answer.location()).assert_carries("code");
 }
 
 #[test]
@@ -233,18 +210,10 @@ fn other_methods_and_types_are_refused() {
     let path = authorize_path("conf1", RP1, &[]);
     for method in ["HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"] {
         let answer = gatepost.connect().send(method, &path, &[], b"");
-        assert_eq!(
-            (answer.status, answer.header("allow")),
-            (405, Some("GET, POST")),
-            "{method}"
-        );
-        assert_eq!(
-            (
-                answer.header("location"),
-                answer.header("access-control-allow-origin")
-            ),
-            (None, None)
-        );
+        answer.assert_status_for(method, 405);
+        answer.assert_header_for(method, "allow", "GET, POST");
+        assert_eq!(answer.header("location"), None);
+        assert_eq!(answer.header("access-control-allow-origin"), None);
     }
     for content_type in [
         "application/json",
@@ -293,11 +262,7 @@ fn the_query_of_a_registered_uri_stays_as_it_is() {
             uri,
             &[("response_mode", "fragment")],
         ));
-        assert!(
-            answer.location().starts_with(&format!("{uri}#code=gpc_")),
-            "{}",
-            answer.location()
-        );
+        answer.assert_leads_to(&format!("{uri}#code=gpc_"));
         let answer = browser.get(&authorize_path(
             "conf1",
             uri,
@@ -307,10 +272,7 @@ fn the_query_of_a_registered_uri_stays_as_it_is() {
     }
     let answer = browser.get(&authorize_path("conf1", odd[0], &[]));
     let conf1 = ("conf1", CONF1_SECRET);
-    assert_eq!(
-        redeem_as(&gatepost, conf1, odd[0], &answer.query()["code"]).status,
-        200
-    );
+    redeem_as(&gatepost, conf1, odd[0], &answer.query()["code"]).assert_status(200);
 }
 
 #[test]
@@ -328,31 +290,17 @@ fn a_form_post_page_posts_to_the_registered_uri_and_nowhere_else() {
         ));
         let text = answer.text();
         assert_eq!(text.matches("<form").count(), 1, "{text}");
-        assert!(
-            text.contains(&format!("<form method=\"post\" action=\"{RP1}\">")),
-            "{text}"
-        );
-        assert_eq!(
-            (
-                text.matches("<script").count(),
-                text.matches("</script>").count()
-            ),
-            (1, 1),
-            "{text}"
-        );
-        assert!(
-            text.contains("<script src=\"/static/form-post.js"),
-            "{text}"
-        );
+        text.assert_says(&format!("<form method=\"post\" action=\"{RP1}\">"));
+        assert_eq!(text.matches("<script").count(), 1, "{text}");
+        assert_eq!(text.matches("</script>").count(), 1, "{text}");
+        text.assert_says("<script src=\"/static/form-post.js");
         assert!(text.contains("<button"), "{text}");
         assert_eq!(answer.fields()["state"], payload);
         assert_eq!(answer.header("x-frame-options"), Some("DENY"));
-        assert!(
-            answer
-                .header("content-security-policy")
-                .unwrap()
-                .contains("frame-ancestors 'none'")
-        );
+        answer
+            .header("content-security-policy")
+            .unwrap()
+            .assert_says("frame-ancestors 'none'");
         assert_eq!(answer.header("referrer-policy"), Some("origin"));
     }
     // Only a client that renews silently awaits its answer in a frame, and only that client may.

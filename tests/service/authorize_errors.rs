@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::authorize_bad_input::PARAMETERS;
 use crate::support::flow::{
-    LEFT_OUT, VERIFIER, assert_refused, authorize_path, challenge, code, issued, redeem_with,
-    signed_in, text, with_clients,
+    LEFT_OUT, VERIFIER, authorize_path, challenge, code, issued, redeem_with, signed_in, text,
+    with_clients,
 };
 use crate::support::gatepost::{Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::encode;
@@ -18,11 +18,7 @@ use crate::support::jwt::verified;
 /// The error that a request gets by redirect, signed in or not.
 fn refused(gatepost: &Gatepost, path: &str) -> BTreeMap<String, String> {
     let answer = gatepost.get(path);
-    assert!(
-        answer.location().starts_with(&format!("{RP1}?error=")),
-        "{path}: {}",
-        answer.location()
-    );
+    answer.assert_leads_to_for(path, &format!("{RP1}?error="));
     let got = answer.query();
     assert_eq!(got["iss"], gatepost.base_url);
     let plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
@@ -84,18 +80,13 @@ fn repeated_parameters_are_refused_where_they_can_still_be_told_apart() {
             authorize_path("conf1", RP1, &[(name, "")])
         );
         let got = refused(&gatepost, &path);
-        assert_eq!(
-            (got["error"].as_str(), got["state"].as_str()),
-            ("invalid_request", "the-state"),
-            "{name}"
-        );
+        assert_eq!(got["error"].as_str(), "invalid_request", "{name}");
+        assert_eq!(got["state"].as_str(), "the-state", "{name}");
     }
     for second in ["the-state", "other", ""] {
         let got = refused(&gatepost, &format!("{usual}&state={second}"));
-        assert_eq!(
-            (got["error"].as_str(), got.get("state")),
-            ("invalid_request", None)
-        );
+        assert_eq!(got["error"].as_str(), "invalid_request");
+        assert_eq!(got.get("state"), None);
     }
     // A mode that is said twice is not believed.
     for path in [
@@ -190,10 +181,8 @@ fn what_is_too_long_is_refused_and_never_an_error_of_ours() {
         &gatepost,
         &authorize_path("conf1", RP1, &[("state", &"s".repeat(4_097))]),
     );
-    assert_eq!(
-        (got["error"].as_str(), got.get("state")),
-        ("invalid_request", None)
-    );
+    assert_eq!(got["error"].as_str(), "invalid_request");
+    assert_eq!(got.get("state"), None);
 
     for length in [33 * 1_024, 60_000] {
         let path = authorize_path("conf1", RP1, &[("unknown", &"x".repeat(length))]);
@@ -225,13 +214,8 @@ fn line_breaks_and_bidi_marks_stay_inside_their_parameter() {
         "\u{7f}\u{1b}[31m",
     ] {
         let answer = browser.get(&authorize_path("conf1", RP1, &[("state", state)]));
-        assert_eq!(
-            (
-                answer.query()["state"].as_str(),
-                answer.headers_named("set-cookie").len()
-            ),
-            (state, 0)
-        );
+        assert_eq!(answer.query()["state"].as_str(), state);
+        assert_eq!(answer.headers_named("set-cookie").len(), 0);
         assert!(answer.location().is_ascii());
         let answer = browser.get(&authorize_path(
             "conf1",
@@ -273,11 +257,8 @@ fn response_types_and_modes_that_do_not_fit_are_refused_in_the_place_they_imply(
             _ => answer.fields(),
         };
         assert_eq!(got["error"], expected, "{changes:?}");
-        assert_eq!(
-            (got["state"].as_str(), &got["iss"]),
-            ("the-state", &gatepost.base_url),
-            "{changes:?}"
-        );
+        assert_eq!(got["state"].as_str(), "the-state", "{changes:?}");
+        assert_eq!(&got["iss"], &gatepost.base_url, "{changes:?}");
     }
     // A type that is not the client's own does not get as far as a page.
     for response_type in ["id_token", "token", "code id_token"] {
@@ -426,33 +407,19 @@ fn a_confidential_client_ties_its_code_by_a_nonce_where_it_does_not_use_pkce() {
             "{path}"
         );
         // A verifier nobody asked for is a challenge that somebody took away.
-        assert_refused(
-            &redeem(client_id, &code(&mut browser, &path), VERIFIER),
-            400,
-            "invalid_grant",
-            &path,
-        );
+        let answer = redeem(client_id, &code(&mut browser, &path), VERIFIER);
+        answer.assert_refused(400, "invalid_grant", &path);
     }
     for path in [bare("conf1"), bare("strict"), with_nonce("strict")] {
         let answer = browser.get(&path);
         let description = "The parameter code_challenge or nonce is missing.";
-        assert_eq!(
-            (
-                &*answer.query()["error"],
-                &*answer.query()["error_description"]
-            ),
-            ("invalid_request", description)
-        );
+        assert_eq!(&*answer.query()["error"], "invalid_request");
+        assert_eq!(&*answer.query()["error_description"], description);
     }
     // A challenge that was sent counts, nonce or not.
     for client_id in ["conf1", "relaxed"] {
         let code = code(&mut browser, &authorize_path(client_id, RP1, &[]));
-        assert_refused(
-            &redeem(client_id, &code, LEFT_OUT),
-            400,
-            "invalid_grant",
-            client_id,
-        );
+        redeem(client_id, &code, LEFT_OUT).assert_refused(400, "invalid_grant", client_id);
     }
 }
 
@@ -469,16 +436,12 @@ fn a_client_that_is_registered_without_pkce_is_held_to_it_once_it_tries() {
         &[("code_challenge", ""), ("code_challenge_method", "")],
     );
     code(&mut browser, &bare);
-    assert_eq!(
-        browser.get(&format!("{bare}&code_challenge=")).query()["error"],
-        "invalid_request"
-    );
-    assert_eq!(
-        browser
-            .get(&format!("{bare}&code_challenge_method=S256"))
-            .query()["error"],
-        "invalid_request"
-    );
+    browser
+        .get(&format!("{bare}&code_challenge="))
+        .assert_query("error", "invalid_request");
+    browser
+        .get(&format!("{bare}&code_challenge_method=S256"))
+        .assert_query("error", "invalid_request");
     let plain = "p".repeat(128);
     code(
         &mut browser,
@@ -533,13 +496,7 @@ fn request_objects_are_refused_before_anything_else_but_the_way_back() {
         ("scope", ""),
     ];
     let answer = gatepost.get(&authorize_path("conf1", RP1, &bare));
-    assert!(
-        answer
-            .location()
-            .starts_with(&format!("{RP1}#error=request_not_supported")),
-        "{}",
-        answer.location()
-    );
+    answer.assert_leads_to(&format!("{RP1}#error=request_not_supported"));
     assert_eq!(answer.fragment()["state"], "inside");
     let elsewhere = [("request", object.as_str())];
     gatepost

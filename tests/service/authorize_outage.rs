@@ -30,21 +30,11 @@ fn an_outage_is_a_page_for_people_and_an_error_for_silent_clients() {
         ),
         ("logout", browser.get("/logout")),
         ("sign out", {
-            let token = logout.fields().remove("form_token").unwrap();
-            browser.post(
-                "/logout",
-                &[("form_token", &token), ("decision", "sign_out")],
-            )
+            browser.submit_to("/logout", &logout, &[("decision", "sign_out")])
         }),
     ];
     let dutch = browser.get(&authorize_path("conf1", RP1, &[("ui_locales", "nl-BE")]));
-    assert!(
-        dutch
-            .text()
-            .contains("<h1>We kunnen op dit moment niet antwoorden</h1>"),
-        "{}",
-        dutch.text()
-    );
+    dutch.assert_says("<h1>We kunnen op dit moment niet antwoorden</h1>");
     for (what, answer) in &answers {
         answer.assert_error_page(503, "GP1901", what);
         assert!(answer.header("retry-after").is_some(), "{what}");
@@ -61,31 +51,21 @@ fn an_outage_is_a_page_for_people_and_an_error_for_silent_clients() {
         }
     }
     let got = browser.get(&silent).query();
-    assert_eq!(
-        (got["error"].as_str(), got["state"].as_str()),
-        ("temporarily_unavailable", "the-state")
-    );
+    assert_eq!(got["error"].as_str(), "temporarily_unavailable");
+    assert_eq!(got["state"].as_str(), "the-state");
     // Who brings no cookie is asked to sign in without the database.
-    assert!(
-        gatepost
-            .browser()
-            .visit(&path)
-            .text()
-            .contains("name=\"password\"")
-    );
-    assert_eq!(
-        gatepost.get("/.well-known/openid-configuration").status,
-        200
-    );
+    gatepost
+        .browser()
+        .visit(&path)
+        .assert_says("name=\"password\"");
+    gatepost
+        .get("/.well-known/openid-configuration")
+        .assert_status(200);
 
     proxy.cut(false);
     std::thread::sleep(std::time::Duration::from_millis(2_500));
     code(&mut browser, &silent);
-    assert!(
-        sign_in(&mut stranger, &page, "alice", ALICE_PASSWORD)
-            .query()
-            .contains_key("code")
-    );
+    sign_in(&mut stranger, &page, "alice", ALICE_PASSWORD).assert_carries("code");
 }
 
 /// Asks about a token as the resource of the orders.
@@ -136,19 +116,13 @@ fn nothing_is_granted_by_a_catalogue_that_cannot_be_read_for_half_a_minute() {
         assert!(answer.header("retry-after").is_some(), "{what}");
     }
     let got = browser.get(&silent).query();
-    assert_eq!(
-        (got["error"].as_str(), got["state"].as_str()),
-        ("temporarily_unavailable", "the-state")
-    );
+    assert_eq!(got["error"].as_str(), "temporarily_unavailable");
+    assert_eq!(got["state"].as_str(), "the-state");
     for answer in [
         introspect(&gatepost, access(&tokens)),
         CONF1.refresh(&gatepost, refresh(&tokens)),
     ] {
-        let error = answer.json()["error"].clone();
-        assert_eq!(
-            (answer.status, error),
-            (503, "temporarily_unavailable".into())
-        );
+        answer.assert_error(503, "temporarily_unavailable");
     }
     assert_eq!(told(), 503, "UserInfo");
     // What ends something goes on.

@@ -9,17 +9,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in, userinfo,
+    asks_to_sign_in, authorize_path, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 
 fn path(changes: &[(&str, &str)]) -> String {
     authorize_path("conf1", RP1, changes)
-}
-
-fn asks_to_sign_in(page: &Answer) -> bool {
-    page.status == 200 && page.text().contains("name=\"password\"")
 }
 
 fn error(browser: &mut Browser, changes: &[(&str, &str)]) -> String {
@@ -36,11 +32,7 @@ fn id_token(gatepost: &Gatepost, code: &str) -> Value {
 }
 
 fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
-    let token = page.fields().remove("form_token").unwrap();
-    browser.post(
-        &page.action(),
-        &[("form_token", &token), ("decision", decision)],
-    )
+    browser.submit(page, &[("decision", decision)])
 }
 
 #[test]
@@ -140,10 +132,8 @@ fn prompt_login_asks_again_and_moves_auth_time() {
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let after = id_token(&gatepost, &answer.query()["code"]);
     assert!(after["auth_time"].as_i64() > before["auth_time"].as_i64());
-    assert_eq!(
-        (&after["sid"], &after["sub"]),
-        (&before["sid"], &before["sub"])
-    );
+    assert_eq!(after["sid"], before["sid"]);
+    assert_eq!(after["sub"], before["sub"]);
     // What was sent once signs nobody in again: the way back leads to a page.
     let again = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(asks_to_sign_in(&again), "{} {}", again.status, again.text());
@@ -240,27 +230,13 @@ fn select_account_offers_the_present_account_and_another() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&asked);
     assert!(asks_to_sign_in(&page));
-    assert!(
-        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
-            .query()
-            .contains_key("code")
-    );
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_carries("code");
 
     let page = browser.visit(&asked);
-    assert!(
-        page.text().contains("Alice Smith") && !asks_to_sign_in(&page),
-        "{}",
-        page.text()
-    );
-    assert!(
-        choose(&mut browser, &page, "continue")
-            .query()
-            .contains_key("code")
-    );
-    assert_eq!(
-        choose(&mut browser, &page, "cancel").query()["error"],
-        "access_denied"
-    );
+    page.assert_says("Alice Smith");
+    assert!(!asks_to_sign_in(&page), "{}", page.text());
+    choose(&mut browser, &page, "continue").assert_carries("code");
+    choose(&mut browser, &page, "cancel").assert_query("error", "access_denied");
     let another = choose(&mut browser, &page, "another");
     assert!(asks_to_sign_in(&another));
     let answer = sign_in(&mut browser, &another, "bob", BOB_PASSWORD);
@@ -275,10 +251,8 @@ fn select_account_offers_the_present_account_and_another() {
     let page = browser.visit(&asked);
     for decision in ["", "allow", "CONTINUE", "sign_out"] {
         let answer = choose(&mut browser, &page, decision);
-        assert!(
-            answer.header("location").is_none() && answer.status != 500,
-            "{decision}"
-        );
+        assert!(answer.header("location").is_none(), "{decision}");
+        assert!(answer.status != 500, "{decision}");
     }
 }
 
@@ -291,29 +265,17 @@ fn prompts_may_be_combined() {
         assert!(asks_to_sign_in(&page), "{prompt}");
         let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
         let consent = browser.follow(answer);
-        assert!(
-            consent.text().contains("asks for access"),
-            "{prompt}: {}",
-            consent.text()
-        );
-        assert!(
-            decide(&mut browser, &consent, "allow", &["profile"], false)
-                .query()
-                .contains_key("code")
-        );
+        consent.assert_says_for(prompt, "asks for access");
+        browser
+            .decide(&consent, "allow", &["profile"], false)
+            .assert_carries("code");
     }
     let chooser = browser.visit(&path(&[("prompt", "consent select_account")]));
     let consent = choose(&mut browser, &chooser, "continue");
-    assert!(
-        consent.text().contains("asks for access"),
-        "{}",
-        consent.text()
-    );
-    assert!(
-        decide(&mut browser, &consent, "allow", &["profile"], false)
-            .query()
-            .contains_key("code")
-    );
+    consent.assert_says("asks for access");
+    browser
+        .decide(&consent, "allow", &["profile"], false)
+        .assert_carries("code");
 }
 
 #[test]
@@ -369,15 +331,11 @@ fn a_sign_in_stays_within_its_tenant() {
     let mut browser = gatepost.browser();
     // conf1 has one tenant, so that is the one; alice without a tenant is somebody else.
     let page = browser.visit(&path(&[]));
-    assert!(
-        page.text().contains("ACME &lt;b&gt;Ltd&lt;/b&gt;"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("ACME &lt;b&gt;Ltd&lt;/b&gt;");
     let wrong = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(asks_to_sign_in(&wrong));
     // A form cannot say where it signs in.
-    let token = wrong.fields().remove("form_token").unwrap();
+    let token = wrong.form_token();
     let form = [
         ("form_token", token.as_str()),
         ("username", "alice"),
@@ -530,11 +488,7 @@ fn an_id_token_hint_names_the_subject_however_old_it_is() {
     );
     let page = other.visit(&path(&[("id_token_hint", hint)]));
     assert!(asks_to_sign_in(&page));
-    assert!(
-        sign_in(&mut other, &page, "alice", ALICE_PASSWORD)
-            .query()
-            .contains_key("code")
-    );
+    sign_in(&mut other, &page, "alice", ALICE_PASSWORD).assert_carries("code");
 
     let parts: Vec<&str> = hint.split('.').collect();
     let header = |text: &str| URL_SAFE_NO_PAD.encode(text);
@@ -587,11 +541,8 @@ fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
         ("ui_locales", "sv-SE de-CH en"),
         ("login_hint", hint),
     ]));
-    assert!(
-        page.text().contains("lang=\"de\"") && page.text().contains("Anmelden"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("lang=\"de\"");
+    page.assert_says("Anmelden");
     assert_eq!(
         page.attribute("id=\"username\"", "value").as_deref(),
         Some(hint)
@@ -605,10 +556,7 @@ fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
         ("ja", "ja"),
     ] {
         let page = browser.visit(&path(&[("ui_locales", locales)]));
-        assert!(
-            page.text().contains(&format!("<html lang=\"{spoken}\">")),
-            "{locales}"
-        );
+        page.assert_says_for(locales, &format!("<html lang=\"{spoken}\">"));
     }
     for locales in [
         "",
@@ -630,12 +578,9 @@ fn the_page_speaks_the_language_asked_for_and_knows_the_hinted_name() {
         String::from("de-AT,de;q=0.9,en;q=0.5"),
     ));
     assert!(browser.visit(&path(&[])).text().contains("lang=\"de\""));
-    assert!(
-        browser
-            .visit(&path(&[("ui_locales", "en")]))
-            .text()
-            .contains("lang=\"en\"")
-    );
+    browser
+        .visit(&path(&[("ui_locales", "en")]))
+        .assert_says("lang=\"en\"");
 }
 
 #[test]

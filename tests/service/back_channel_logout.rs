@@ -12,13 +12,13 @@ use gatepost::store::audit_events::AuditEvent;
 use gatepost::tool::statements::everything_revoked;
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
     access_token, authorize_path, code, decode_jwt, sign_in, signed_in, text, tokens, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Browser, ask_alone, free_address, free_port};
 use crate::support::jwt::verified;
-use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::waiting::{SOON, await_that};
 
@@ -176,15 +176,12 @@ fn scene() -> (Gatepost, Receiver) {
 
 fn sign_out(browser: &mut Browser) {
     let page = browser.get("/logout");
-    let answer = send(browser, &page, &[("decision", "sign_out")]);
+    let answer = browser.submit(&page, &[("decision", "sign_out")]);
     answer.assert_says("You are signed out");
 }
 
 fn on_account_page(browser: &mut Browser, form: &[(&str, &str)]) {
-    let token = browser
-        .get("/account")
-        .attribute("name=\"form_token\"", "value")
-        .unwrap();
+    let token = browser.get("/account").form_token();
     let answer = browser.post(
         "/account",
         &[form, &[("form_token", token.as_str())]].concat(),
@@ -227,10 +224,8 @@ fn explain_does_not_call_a_logout_token_a_hint() {
     let (_, token) = request.split_once("logout_token=").unwrap();
     let output = gatepost.run(&["explain", "-"], token);
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        !output.status.success() && told.contains("GP1128"),
-        "{told}"
-    );
+    assert!(!output.status.success(), "{told}");
+    assert!(told.contains("GP1128"), "{told}");
 }
 
 #[test]
@@ -264,10 +259,8 @@ fn a_client_is_told_once_by_a_token_that_its_keys_verify() {
     {
         let claims = &receiver.tokens(&gatepost, 1)[0];
         let id_token = decode_jwt(text(gave, "id_token")).1;
-        assert_eq!(
-            (&claims["sid"], &claims["sub"]),
-            (&id_token["sid"], &id_token["sub"])
-        );
+        assert_eq!(claims["sid"], id_token["sid"]);
+        assert_eq!(claims["sub"], id_token["sub"]);
         assert_eq!(claims["aud"], *client_id);
         ids.push(claims["jti"].clone());
     }
@@ -315,9 +308,7 @@ fn every_end_of_a_session_is_told_and_nothing_else_is() {
             let again = tokens(&gatepost, browser, "told", "openid");
             assert_eq!(sid(&again), sid(gave));
             access_token(&gatepost, browser, "openid");
-            gatepost
-                .database
-                .run("UPDATE grants SET revoked_at = now()");
+            gatepost.run_sql("UPDATE grants SET revoked_at = now()");
             gatepost
                 .database
                 .run("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
@@ -367,19 +358,14 @@ fn every_end_of_a_session_is_told_and_nothing_else_is() {
                 ("new_password", "a new password of hers"),
             );
             let again = ("new_password_again", "a new password of hers");
-            gatepost
-                .database
-                .run("CREATE TABLE kept AS SELECT sub, password_hash FROM users");
+            gatepost.run_sql("CREATE TABLE kept AS SELECT sub, password_hash FROM users");
             on_account_page(
                 &mut elsewhere,
                 &[("decision", "change_password"), present, new, again],
             );
-            assert!(
-                elsewhere
-                    .get(&authorize_path("told", RP1, &[("prompt", "none")]))
-                    .query()
-                    .contains_key("code")
-            );
+            elsewhere
+                .get(&authorize_path("told", RP1, &[("prompt", "none")]))
+                .assert_carries("code");
             // For the sign-ins that follow.
             gatepost.database.run("UPDATE users u SET password_hash = k.password_hash FROM kept k WHERE k.sub = u.sub");
         },
@@ -506,10 +492,7 @@ fn a_client_that_fails_is_tried_three_times_and_holds_up_nobody() {
     assert_eq!([&broken, &moved, &slow].map(Receiver::calls), [3; 3]);
     assert_eq!((well.calls(), elsewhere.calls()), (1, 0));
     let log = gatepost.log();
-    assert!(
-        log.contains("back-channel logout of client broken failed (try 3 of 3): it answered 500"),
-        "{log}"
-    );
+    log.assert_says("back-channel logout of client broken failed (try 3 of 3): it answered 500");
     assert!(!log.contains("eyJ"), "no token is logged");
     let (_, metrics) = ask_alone(&admin, "GET /metrics");
     for (outcome, count) in [
@@ -662,15 +645,10 @@ fn everything_ends_at_once_though_calls_are_held_up_and_the_next_run_makes_those
         .unwrap();
     let output = gatepost.run(&["revoke", "--everything"], "");
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        !output.status.success() && told.contains("run the command again"),
-        "{told}"
-    );
+    assert!(!output.status.success(), "{told}");
+    told.assert_says("run the command again");
     let access_token = text(&gave, "access_token");
-    assert_eq!(
-        crate::support::flow::userinfo(&gatepost, access_token).status,
-        401
-    );
+    crate::support::flow::userinfo(&gatepost, access_token).assert_status(401);
     holding.rollback().unwrap();
     await_nothing();
     assert_eq!(receiver.calls(), 0);

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
-    authorize_path, changed, decide, issued, names, redeem_with, sign_in, text, userinfo,
-    with_clients,
+    authorize_path, changed, issued, names, redeem_with, sign_in, text, userinfo, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
@@ -127,17 +127,13 @@ fn c1_discovery() {
     // 1, 2: JSON without a redirect; the issuer is the address before the suffix, and the `iss` of
     // everything.
     let answer = suite.op.get(CONFIGURATION);
-    assert_eq!(
-        (answer.status, answer.header("content-type")),
-        (200, Some("application/json"))
-    );
+    answer.assert_status(200);
+    answer.assert_header("content-type", "application/json");
     let metadata = answer.json();
     assert_eq!(metadata["issuer"], ISSUER);
     let got = suite.told("code id_token token", &[]);
-    assert_eq!(
-        (got["iss"].as_str(), &suite.id_token(&got).1["iss"]),
-        (ISSUER, &json!(ISSUER))
-    );
+    assert_eq!(got["iss"].as_str(), ISSUER);
+    assert_eq!(suite.id_token(&got).1["iss"], json!(ISSUER));
     assert_eq!(verified(&suite.op, &got["access_token"]).1["iss"], ISSUER);
     // 3, 4: what must and should be there.
     for name in [
@@ -223,10 +219,9 @@ fn c2_keys() {
     let kids: BTreeSet<&str> = keys.iter().map(|key| text(key, "kid")).collect();
     assert!(kids.len() == keys.len() && kids.iter().all(|kid| !kid.trim().is_empty()));
     for key in &keys {
-        assert!(
-            key["use"] == "sig" && key["alg"].is_string() && key["kty"].is_string(),
-            "{key}"
-        );
+        assert!(key["use"] == "sig", "{key}");
+        assert!(key["alg"].is_string(), "{key}");
+        assert!(key["kty"].is_string(), "{key}");
         assert!(
             ["d", "p", "q", "dp", "dq", "qi", "k"]
                 .iter()
@@ -278,13 +273,10 @@ fn c3_what_comes_in() {
     // 2, 3: order, unknown parameters, and everything that must not be an error.
     let mut reversed: Vec<&str> = query.split('&').collect();
     reversed.reverse();
-    assert!(
-        suite
-            .browser
-            .get(&format!("/connect/authorize?{}", reversed.join("&")))
-            .query()
-            .contains_key("code")
-    );
+    suite
+        .browser
+        .get(&format!("/connect/authorize?{}", reversed.join("&")))
+        .assert_carries("code");
     let hint = suite.told("id_token", &[])["id_token"].clone();
     for (name, value) in [
         ("extra", "foobar"),
@@ -346,33 +338,23 @@ fn c3_what_comes_in() {
         &encode(&[("redirect_uri", RP1)]),
         &encode(&[("redirect_uri", WITH_QUERY)]),
     );
-    assert!(
-        suite
-            .browser
-            .get(&request)
-            .location()
-            .starts_with("https://rp1.example/other?a=b&code=")
-    );
+    suite
+        .browser
+        .get(&request)
+        .assert_leads_to("https://rp1.example/other?a=b&code=");
     // 6: without a type there is nothing to imply a fragment.
     let missing = suite.ask("code", &[("response_type", "")]).response_to(RP1);
-    assert_eq!(
-        (
-            missing.0,
-            missing.1["error"].as_str(),
-            missing.1["state"].as_str()
-        ),
-        ("query", "invalid_request", STATE)
-    );
+    assert_eq!(missing.0, "query");
+    assert_eq!(missing.1["error"].as_str(), "invalid_request");
+    assert_eq!(missing.1["state"].as_str(), STATE);
     let missing = suite
         .ask(
             "code",
             &[("response_type", ""), ("response_mode", "form_post")],
         )
         .response_to(RP1);
-    assert_eq!(
-        (missing.0, missing.1["error"].as_str()),
-        ("form_post", "invalid_request")
-    );
+    assert_eq!(missing.0, "form_post");
+    assert_eq!(missing.1["error"].as_str(), "invalid_request");
     // 7: nonce.
     for response_type in TYPES {
         let got = suite.told(response_type, &[("nonce", "")]);
@@ -393,10 +375,8 @@ fn c3_what_comes_in() {
         "code",
         &[("request", &object), ("state", ""), ("nonce", "")],
     );
-    assert_eq!(
-        (got["error"].as_str(), got["state"].as_str()),
-        ("request_not_supported", "inside")
-    );
+    assert_eq!(got["error"].as_str(), "request_not_supported");
+    assert_eq!(got["state"].as_str(), "inside");
     let got = suite.told(
         "code",
         &[("request_uri", "https://rp1.example/request.jwt#hash")],
@@ -465,35 +445,27 @@ fn c4_the_session() {
     {
         let got = suite.told(response_type, &[("prompt", "none")]);
         let (_, claims) = suite.id_token(&got);
-        assert_eq!(
-            (&claims["sub"], &claims["auth_time"]),
-            (&first["sub"], &first["auth_time"]),
-            "{response_type}"
-        );
+        assert_eq!(claims["sub"], first["sub"], "{response_type}");
+        assert_eq!(claims["auth_time"], first["auth_time"], "{response_type}");
     }
     // 2: consent that was given is remembered.
     let page = suite.browser.visit(&path("asks", "code", &[]));
-    assert!(
-        decide(&mut suite.browser, &page, "allow", &[], true)
-            .query()
-            .contains_key("code")
-    );
-    assert!(
-        suite
-            .browser
-            .get(&path("asks", "code", &[("prompt", "none")]))
-            .query()
-            .contains_key("code")
-    );
+    suite
+        .browser
+        .decide(&page, "allow", &[], true)
+        .assert_carries("code");
+    suite
+        .browser
+        .get(&path("asks", "code", &[("prompt", "none")]))
+        .assert_carries("code");
     // 3, 5: prompt=login asks although there is a session, tells a later time, and does not ask
     // twice.
     sleep(Duration::from_millis(2_100));
     let page = suite.ask("code", &[("prompt", "login")]);
     let got = suite.enter_password(&page).response_to(RP1).1;
     let (_, second) = suite.id_token(&got);
-    assert!(
-        second["auth_time"].as_i64() > first["auth_time"].as_i64() && second["sub"] == first["sub"]
-    );
+    assert!(second["auth_time"].as_i64() > first["auth_time"].as_i64());
+    assert!(second["sub"] == first["sub"]);
     // 4: a session that is young enough is not asked, one that is not is.
     let young = suite.told("code", &[("max_age", "15000")]);
     assert_eq!(suite.id_token(&young).1["auth_time"], second["auth_time"]);
@@ -541,10 +513,9 @@ fn c5_what_comes_back() {
             let (arrived, got) = suite
                 .ask(response_type, &[("response_mode", mode)])
                 .response_to(RP1);
-            assert_eq!(
-                (arrived, got["state"].as_str(), got["iss"].as_str()),
-                (went, STATE, ISSUER)
-            );
+            assert_eq!(arrived, went);
+            assert_eq!(got["state"].as_str(), STATE);
+            assert_eq!(got["iss"].as_str(), ISSUER);
             assert!(
                 !suite
                     .told(response_type, &[("response_mode", mode), ("state", "")])
@@ -556,10 +527,9 @@ fn c5_what_comes_back() {
                 ("max_age", "0"),
             ];
             let (arrived, error) = suite.ask(response_type, &changes).response_to(RP1);
-            assert_eq!(
-                (arrived, error["state"].as_str(), error["error"].as_str()),
-                (went, STATE, "login_required")
-            );
+            assert_eq!(arrived, went);
+            assert_eq!(error["state"].as_str(), STATE);
+            assert_eq!(error["error"].as_str(), "login_required");
             // 6: nothing beside the error's own parameters, and plain words.
             let allowed = [
                 "error",
@@ -577,17 +547,15 @@ fn c5_what_comes_back() {
             assert!(error["error_description"].bytes().all(plain));
             // 4: what belongs to an access token.
             if got.contains_key("access_token") {
-                assert!(
-                    got["token_type"] == "Bearer" && got["expires_in"].parse::<u32>().unwrap() > 0
-                );
+                assert!(got["token_type"] == "Bearer");
+                assert!(got["expires_in"].parse::<u32>().unwrap() > 0);
             }
             // 7: codes.
             if let Some(code) = got.get("code") {
                 let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-                assert!(
-                    code.len() >= 43 && code.bytes().all(safe) && codes.insert(code.clone()),
-                    "{code}"
-                );
+                assert!(code.len() >= 43, "{code}");
+                assert!(code.bytes().all(safe), "{code}");
+                assert!(codes.insert(code.clone()), "{code}");
             }
         }
     }
@@ -596,17 +564,12 @@ fn c5_what_comes_back() {
         "code id_token",
         &[("response_mode", "form_post"), ("state", "\"'<>&")],
     );
-    assert!(
-        answer.text().contains("value=\"&quot;") && answer.text().contains("&lt;&gt;&amp;"),
-        "{}",
-        answer.text()
-    );
-    assert!(
-        answer
-            .header("content-security-policy")
-            .unwrap()
-            .contains("script-src 'self'")
-    );
+    answer.assert_says("value=\"&quot;");
+    answer.assert_says("&lt;&gt;&amp;");
+    answer
+        .header("content-security-policy")
+        .unwrap()
+        .assert_says("script-src 'self'");
     assert_eq!(answer.fields()["state"], "\"'<>&");
 }
 
@@ -627,15 +590,12 @@ fn c6_the_id_token() {
         );
         let (header, claims) = suite.id_token(&got);
         // 1 to 5, 9
-        assert!(
-            header["alg"] == "RS256" && header["kid"].is_string(),
-            "{header}"
-        );
+        assert!(header["alg"] == "RS256", "{header}");
+        assert!(header["kid"].is_string(), "{header}");
         assert!(text(&claims, "sub").len() <= 255 && text(&claims, "sub").is_ascii());
-        assert_eq!(
-            (&claims["iss"], &claims["aud"], &claims["acr"]),
-            (&json!(ISSUER), &json!("rp"), &json!("1"))
-        );
+        assert_eq!(claims["iss"], json!(ISSUER));
+        assert_eq!(claims["aud"], "rp");
+        assert_eq!(claims["acr"], "1");
         assert!(
             ["exp", "iat", "auth_time"]
                 .iter()
@@ -671,11 +631,8 @@ fn c6_the_id_token() {
         // 8: the same person at both endpoints.
         if got.contains_key("code") && got.contains_key("id_token") {
             let (_, back) = verified(&suite.op, text(&suite.tokens(&got), "id_token"));
-            assert_eq!(
-                (&back["sub"], &back["iss"]),
-                (&claims["sub"], &claims["iss"]),
-                "{response_type}"
-            );
+            assert_eq!(back["sub"], claims["sub"], "{response_type}");
+            assert_eq!(back["iss"], claims["iss"], "{response_type}");
         }
     }
     // 2: no nonce is echoed that was not sent.
@@ -749,12 +706,12 @@ fn c7_userinfo() {
     );
     for dead in [text(&tokens, "access_token"), "unknown"] {
         let answer = userinfo(&suite.op, dead);
+        assert!(answer.status == 401, "{dead}");
         assert!(
-            answer.status == 401
-                && answer
-                    .header("www-authenticate")
-                    .unwrap()
-                    .contains("invalid_token"),
+            answer
+                .header("www-authenticate")
+                .unwrap()
+                .contains("invalid_token"),
             "{dead}"
         );
     }

@@ -9,6 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::cli_support::{Answer, Installation, answer};
+use crate::support::claims::Says;
 
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -41,22 +42,12 @@ fn users_are_added_listed_and_given_passwords() {
     );
     let users = installation.list("user");
     assert_eq!(users.len(), 2);
-    assert_eq!(
-        (
-            &users[0]["tenant"],
-            &users[0]["has_password"],
-            &users[0]["claims"]["name"]
-        ),
-        (&Value::Null, &json!(true), &json!("Alice"))
-    );
-    assert_eq!(
-        (
-            &users[1]["tenant"],
-            &users[1]["has_password"],
-            &users[1]["sub"]
-        ),
-        (&json!("acme"), &json!(false), &json!("a-2"))
-    );
+    assert_eq!(&users[0]["tenant"], &Value::Null);
+    assert_eq!(users[0]["has_password"], true);
+    assert_eq!(users[0]["claims"]["name"], "Alice");
+    assert_eq!(users[1]["tenant"], "acme");
+    assert_eq!(users[1]["has_password"], false);
+    assert_eq!(users[1]["sub"], "a-2");
     assert_eq!(users[0]["sub"].as_str().unwrap().len(), 22);
     let hash = || -> String {
         let query = "SELECT password_hash FROM users WHERE tenant = ''";
@@ -117,10 +108,8 @@ fn unfit_users_and_passwords_are_refused_with_the_rule() {
         (&["user", "password", "alice"], "1234", "at least 8"),
     ] {
         let answer = installation.run_with(arguments, input);
-        assert!(
-            answer.code == 1 && answer.stderr.contains(rule),
-            "{arguments:?}: {answer:?}"
-        );
+        assert!(answer.code == 1, "{arguments:?}: {answer:?}");
+        assert!(answer.stderr.contains(rule), "{arguments:?}: {answer:?}");
         assert!(
             input.is_empty() || !answer.stderr.contains(input),
             "{answer:?}"
@@ -174,26 +163,21 @@ fn single_claims_are_changed_and_the_others_stay() {
         ("a b=x", 1, "must be 1 to 200 printable"),
     ] {
         let answer = set(&[change, "website=https://a.example"]);
-        assert!(
-            answer.code == code && answer.stderr.contains(rule),
-            "{answer:?}"
-        );
+        assert!(answer.code == code, "{answer:?}");
+        assert!(answer.stderr.contains(rule), "{answer:?}");
     }
-    assert!(
-        installation
-            .run(&["user", "set", "alice"])
-            .stderr
-            .contains("needs CLAIM=VALUE...")
-    );
+    installation
+        .run(&["user", "set", "alice"])
+        .stderr
+        .assert_says("needs CLAIM=VALUE...");
     assert_eq!(installation.list("user")[0]["claims"], expected);
     // What says who somebody is stands in no event.
     let detail = "SELECT detail::text FROM audit_events WHERE event = 'user_changed'";
     let rows = installation.database.client().query(detail, &[]).unwrap();
     let detail: String = rows[0].get(0);
-    assert!(
-        rows.len() == 1 && detail.contains("claims.level") && !detail.contains("alice@example.com"),
-        "{detail}"
-    );
+    assert!(rows.len() == 1, "{detail}");
+    detail.assert_says("claims.level");
+    detail.assert_says_not("alice@example.com");
 }
 
 /// Runs a command at a terminal at which somebody types that.
@@ -248,10 +232,8 @@ fn what_cannot_be_undone_is_asked_at_a_terminal() {
     ] {
         for typed in ["no\n", "\n"] {
             let answer = at_terminal(&installation, arguments, typed);
-            assert!(
-                answer.stdout.contains(question) && answer.stdout.contains("nothing was changed"),
-                "{answer:?}"
-            );
+            assert!(answer.stdout.contains(question), "{answer:?}");
+            answer.stdout.assert_says("nothing was changed");
             assert_eq!(answer.code, 1, "{answer:?}");
         }
     }
@@ -261,10 +243,8 @@ fn what_cannot_be_undone_is_asked_at_a_terminal() {
         0
     );
     let answer = at_terminal(&installation, &["user", "remove", "bob", "--yes"], "");
-    assert!(
-        answer.code == 0 && !answer.stdout.contains("Type yes"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 0, "{answer:?}");
+    answer.stdout.assert_says_not("Type yes");
     assert_eq!(
         at_terminal(&installation, &["revoke", "--everything", "--yes"], "").code,
         0
@@ -273,10 +253,9 @@ fn what_cannot_be_undone_is_asked_at_a_terminal() {
     installation.done(&["user", "remove", "carol"], "");
     installation.done(&["client", "remove", "web"], "");
     let after = state();
-    assert!(
-        after.0 == 0 && after.1 == 0 && after.2 != before.2,
-        "{after:?}"
-    );
+    assert!(after.0 == 0, "{after:?}");
+    assert!(after.1 == 0, "{after:?}");
+    assert!(after.2 != before.2, "{after:?}");
 }
 
 #[test]
@@ -298,10 +277,9 @@ fn a_client_secret_is_shown_once_and_stored_sealed() {
         ],
         "",
     );
-    assert!(
-        first.starts_with("gps_") && first.trim().len() == 47 && first != second,
-        "{first}"
-    );
+    assert!(first.starts_with("gps_"), "{first}");
+    assert!(first.trim().len() == 47, "{first}");
+    assert!(first != second, "{first}");
     assert_eq!(installation.database.count("client_secrets"), 2);
     let version = installation.registry_version();
     let third = installation.done(&["client", "secret", "web", "--replace"], "");
@@ -331,10 +309,9 @@ fn a_client_secret_is_shown_once_and_stored_sealed() {
         ),
     ] {
         let answer = installation.run(arguments);
-        assert!(
-            answer.code == code && answer.stderr.contains(rule) && answer.stdout.is_empty(),
-            "{answer:?}"
-        );
+        assert!(answer.code == code, "{answer:?}");
+        assert!(answer.stderr.contains(rule), "{answer:?}");
+        assert!(answer.stdout.is_empty(), "{answer:?}");
     }
 }
 
@@ -359,11 +336,9 @@ fn the_next_key_is_announced_and_the_old_one_signs_until_then() {
     );
     assert_eq!(keys[0]["retires_at"], keys[1]["activates_at"]);
     assert!(rotated.contains(keys[1]["kid"].as_str().unwrap()));
-    assert!(
-        installation
-            .done(&["key", "rotate", "--algorithm", "ES256"], "")
-            .contains("is announced already")
-    );
+    installation
+        .done(&["key", "rotate", "--algorithm", "ES256"], "")
+        .assert_says("is announced already");
     assert_eq!((of("ES256").len(), of("RS256").len()), (2, 1));
 }
 
@@ -489,11 +464,8 @@ fn every_further_change_of_an_operator_is_told_with_what_was_and_what_is() {
         "{detail}"
     );
     let (event, detail) = told(&["user", "role", "alice", "--add", "editor"], "");
-    assert_eq!(
-        (event.as_str(), detail["old"] != detail["new"]),
-        ("user_changed", true),
-        "{detail}"
-    );
+    assert_eq!(event.as_str(), "user_changed", "{detail}");
+    assert_ne!(detail["old"], detail["new"], "{detail}");
     let link = [
         "user",
         "link",
@@ -548,11 +520,8 @@ fn every_further_change_of_an_operator_is_told_with_what_was_and_what_is() {
         ],
         "",
     );
-    assert_eq!(
-        (event.as_str(), &detail["new"]),
-        ("issuer_renamed", &json!("https://id.example/moved")),
-        "{detail}"
-    );
+    assert_eq!(event.as_str(), "issuer_renamed", "{detail}");
+    assert_eq!(detail["new"], "https://id.example/moved", "{detail}");
     let renamed = ["--base-url", "https://id.example/moved"];
     assert_eq!(
         told(&[&["client", "remove", "web"][..], &renamed].concat(), "").0,
@@ -589,29 +558,22 @@ fn configuration_mistakes_end_with_78_and_name_every_variable() {
         .env("GATEPOST_LISTENS", "x");
     let answer = crate::cli_support::answer(command, "");
     assert_eq!(answer.code, 78);
-    assert!(
-        answer
-            .stderr
-            .contains("GATEPOST_LISTENS is not a setting; the nearest is GATEPOST_LISTEN"),
-        "{answer:?}"
-    );
+    answer
+        .stderr
+        .assert_says("GATEPOST_LISTENS is not a setting; the nearest is GATEPOST_LISTEN");
     let mut command = installation.command(&["migrate", "--workers", "many"]);
     command.env("GATEPOST_BASE_URL", "http://id.example");
     let answer = crate::cli_support::answer(command, "");
-    assert!(
-        answer.code == 78 && answer.stderr.lines().count() == 2,
-        "{answer:?}"
-    );
+    assert!(answer.code == 78, "{answer:?}");
+    assert!(answer.stderr.lines().count() == 2, "{answer:?}");
     let mut command = installation.command(&["user", "list"]);
     command.env(
         "GATEPOST_DATABASE_URL",
         "postgres://u:hunter2@localhost/x?sslmode=nonsense",
     );
     let answer = crate::cli_support::answer(command, "");
-    assert!(
-        answer.code == 78 && !answer.stderr.contains("hunter2"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 78, "{answer:?}");
+    answer.stderr.assert_says_not("hunter2");
 }
 
 #[test]
@@ -630,21 +592,18 @@ fn settings_come_from_a_file_and_flags_and_the_flag_wins() {
             .env_remove("GATEPOST_DATABASE_URL");
         crate::cli_support::answer(command, "")
     };
-    assert!(
-        run(&["user", "list"])
-            .stderr
-            .contains("https://elsewhere.example")
-    );
+    run(&["user", "list"])
+        .stderr
+        .assert_says("https://elsewhere.example");
     assert_eq!(
         run(&["user", "list", "--base-url", "https://id.example"]).code,
         0
     );
     let broken = installation.write_private("broken.env", "GATEPOST_LISTEN_ON=x\nhunter2\n");
     let answer = installation.run(&["user", "list", "--env-file", broken.to_str().unwrap()]);
-    assert!(
-        answer.code == 78 && answer.stderr.contains("line 2") && !answer.stderr.contains("hunter2"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 78, "{answer:?}");
+    answer.stderr.assert_says("line 2");
+    answer.stderr.assert_says_not("hunter2");
 }
 
 #[test]
@@ -657,10 +616,9 @@ fn usage_errors_end_with_2_and_help_with_0() {
         (&[], "--help"),
     ] {
         let answer = installation.run(arguments);
-        assert!(
-            answer.code == 2 && answer.stderr.contains(nearest) && answer.stdout.is_empty(),
-            "{answer:?}"
-        );
+        assert!(answer.code == 2, "{answer:?}");
+        assert!(answer.stderr.contains(nearest), "{answer:?}");
+        assert!(answer.stdout.is_empty(), "{answer:?}");
     }
     for arguments in [
         &["--help"][..],
@@ -670,12 +628,9 @@ fn usage_errors_end_with_2_and_help_with_0() {
         &["-h"],
     ] {
         let answer = installation.run(arguments);
-        assert!(
-            answer.code == 0
-                && answer.stdout.contains("Example:")
-                && !answer.stdout.contains("server-process"),
-            "{answer:?}"
-        );
+        assert!(answer.code == 0, "{answer:?}");
+        answer.stdout.assert_says("Example:");
+        answer.stdout.assert_says_not("server-process");
     }
     assert_eq!(
         installation.done(&["--version"], ""),
@@ -873,10 +828,8 @@ fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
     );
     assert_eq!(role(&["--add", "admin"]), ["admin", "editor"]);
     let without = installation.run(&["user", "role", "alice", "--remove", "nobody"]);
-    assert!(
-        without.code == 0 && without.stderr.contains("alice has no role \"nobody\""),
-        "{without:?}"
-    );
+    assert!(without.code == 0, "{without:?}");
+    without.stderr.assert_says("alice has no role \"nobody\"");
     assert_eq!(
         role(&[
             "--remove", "admin", "--remove", "editor", "--remove", "nobody"
@@ -886,56 +839,41 @@ fn users_are_shown_given_roles_disabled_enabled_and_removed_for_good() {
     let shown = |installation: &Installation| -> Value {
         serde_json::from_str(&installation.done(&["user", "show", "alice", "--json"], "")).unwrap()
     };
-    assert_eq!(
-        (
-            &shown(&installation)["claims"],
-            &shown(&installation)["sub"]
-        ),
-        (&json!({"name": "A"}), &json!("alice-1"))
-    );
-    assert!(
-        installation
-            .done(&["user", "show", "alice"], "")
-            .contains("claims.name: A\nconsents: []\nenabled: true\n")
-    );
+    assert_eq!(shown(&installation)["claims"], json!({"name": "A"}));
+    assert_eq!(shown(&installation)["sub"], "alice-1");
+    installation
+        .done(&["user", "show", "alice"], "")
+        .assert_says("claims.name: A\nconsents: []\nenabled: true\n");
     let epoch = || -> i64 {
         let query = "SELECT epoch FROM users WHERE sub = 'alice-1'";
         installation.database.value(query, &[])
     };
     let before = epoch();
-    assert!(
-        installation
-            .done(&["user", "disable", "ALICE"], "")
-            .contains("what was signed in is over")
-    );
+    installation
+        .done(&["user", "disable", "ALICE"], "")
+        .assert_says("what was signed in is over");
     let after = epoch();
     assert!(after != before && shown(&installation)["enabled"] == false);
-    assert!(
-        installation
-            .done(&["user", "disable", "alice"], "")
-            .contains("is disabled already")
-    );
+    installation
+        .done(&["user", "disable", "alice"], "")
+        .assert_says("is disabled already");
     installation.done(&["user", "enable", "alice"], "");
     assert!(epoch() == after && shown(&installation)["enabled"] == true);
-    assert!(
-        installation
-            .done(&["user", "remove", "alice"], "")
-            .contains("sub alice-1 is never given again")
-    );
+    installation
+        .done(&["user", "remove", "alice"], "")
+        .assert_says("sub alice-1 is never given again");
     let again = installation.run_with(&["user", "add", "bob", "--sub", "alice-1"], PASSWORD);
-    assert!(
-        again.code == 1 && again.stderr.contains("or once was"),
-        "{again:?}"
-    );
+    assert!(again.code == 1, "{again:?}");
+    again.stderr.assert_says("or once was");
     for command in [
         "show", "role", "disable", "enable", "remove", "revoke", "password",
     ] {
         let answer = installation.run_with(&["user", command, "alice"], PASSWORD);
+        assert!(answer.code == 1, "{command}: {answer:?}");
         assert!(
-            answer.code == 1
-                && answer
-                    .stderr
-                    .contains("there is no user \"alice\" there: --tenant"),
+            answer
+                .stderr
+                .contains("there is no user \"alice\" there: --tenant"),
             "{command}: {answer:?}"
         );
     }
@@ -975,38 +913,24 @@ fn a_client_is_shown_tested_and_removed_unless_something_names_it() {
     assert_eq!(installation.apply(&document).code, 0);
     let shown: Value =
         serde_json::from_str(&installation.done(&["client", "show", "web", "--json"], "")).unwrap();
-    assert_eq!(
-        (
-            &shown["metadata"]["scope"],
-            &shown["secrets"][0]["description"]
-        ),
-        (&json!("openid"), &json!("the first"))
-    );
-    assert!(
-        installation
-            .done(&["client", "show", "web"], "")
-            .contains("client_id: web\nenabled: true\n")
-    );
+    assert_eq!(shown["metadata"]["scope"], "openid");
+    assert_eq!(shown["secrets"][0]["description"], "the first");
+    installation
+        .done(&["client", "show", "web"], "")
+        .assert_says("client_id: web\nenabled: true\n");
 
     let tested = installation.done(&["client", "test", "web"], "");
-    assert!(
-        tested.contains("ok    secrets that are good: 1"),
-        "{tested}"
-    );
+    tested.assert_says("ok    secrets that are good: 1");
     assert!(tested.contains("Try: https://id.example/connect/authorize?client_id=web&response_type=code&scope=openid&redirect_uri=https%3A%2F%2Fshop.example%2Fcb&"), "{tested}");
-    assert!(
-        installation
-            .done(
-                &["client", "test", "web", "--secret"],
-                "the-right-secret-1\n"
-            )
-            .contains("that secret is right: \"the first\"")
-    );
+    installation
+        .done(
+            &["client", "test", "web", "--secret"],
+            "the-right-secret-1\n",
+        )
+        .assert_says("that secret is right: \"the first\"");
     let wrong = installation.run_with(&["client", "test", "web", "--secret"], "hunter2\n");
-    assert!(
-        wrong.code == 1 && wrong.stdout.contains("fails that secret is wrong"),
-        "{wrong:?}"
-    );
+    assert!(wrong.code == 1, "{wrong:?}");
+    wrong.stdout.assert_says("fails that secret is wrong");
     assert!(!format!("{}{}", wrong.stdout, wrong.stderr).contains("hunter2"));
     let broken = installation.run(&["client", "test", "m2m", "--json"]);
     assert_eq!(broken.code, 1);
@@ -1024,13 +948,10 @@ fn a_client_is_shown_tested_and_removed_unless_something_names_it() {
     );
 
     let refused = installation.run(&["client", "remove", "web"]);
-    assert!(
-        refused.code == 1
-            && refused
-                .stderr
-                .contains("still named by assertion_issuer https://sts.example"),
-        "{refused:?}"
-    );
+    assert!(refused.code == 1, "{refused:?}");
+    refused
+        .stderr
+        .assert_says("still named by assertion_issuer https://sts.example");
     installation.done(&["client", "remove", "m2m"], "");
     assert_eq!(installation.list("client").len(), 1);
     for command in [
@@ -1072,10 +993,8 @@ fn a_client_whose_every_request_is_refused_for_its_scope_is_told() {
     ] {
         let tested = installation.run(&["client", "test", client_id]);
         let told = format!("fails {flow} is always refused: add ");
-        assert!(
-            tested.code == 1 && tested.stdout.contains(&told),
-            "{client_id}: {tested:?}"
-        );
+        assert!(tested.code == 1, "{client_id}: {tested:?}");
+        assert!(tested.stdout.contains(&told), "{client_id}: {tested:?}");
     }
     let tested = installation.done(&["client", "test", "api"], "");
     assert!(!tested.contains("always refused"), "{tested}");
@@ -1091,10 +1010,8 @@ fn what_to_try_is_what_the_registration_allows() {
     let tested = installation.done(&["client", "test", "page"], "");
     let address = "Try: https://id.example/connect/authorize?client_id=page&response_type=id_token\
         &scope=openid&redirect_uri=https%3A%2F%2Fshop.example%2Fcb&";
-    assert!(
-        tested.contains(address) && !tested.contains("code_challenge"),
-        "{tested}"
-    );
+    assert!(tested.contains(address), "{tested}");
+    tested.assert_says_not("code_challenge");
 }
 
 #[test]
@@ -1112,15 +1029,13 @@ fn errors_name_what_was_tried_once_and_what_is_needed() {
     );
     let nobody = crate::support::http::free_address();
     let answer = installation.run(&["healthcheck", "--admin-listen", &nobody]);
-    assert!(
-        answer.code == 1 && answer.stderr.contains(&format!("http://{nobody}/readyz")),
-        "{answer:?}"
-    );
+    assert!(answer.code == 1, "{answer:?}");
+    answer
+        .stderr
+        .assert_says(&format!("http://{nobody}/readyz"));
     let answer = installation.run(&["revoke"]);
-    assert!(
-        answer.code == 2 && answer.stderr.contains("needs --everything"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 2, "{answer:?}");
+    answer.stderr.assert_says("needs --everything");
     assert!(
         installation
             .done(&["revoke", "--help"], "")
@@ -1133,23 +1048,16 @@ fn errors_name_what_was_tried_once_and_what_is_needed() {
         "{group}"
     );
     let answer = installation.run(&["migrate", "--chek"]);
-    assert!(
-        answer.code == 2 && answer.stderr.contains("the nearest is --check"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 2, "{answer:?}");
+    answer.stderr.assert_says("the nearest is --check");
     let answer = installation.run(&["user", "list", "--chek"]);
-    assert!(
-        answer.code == 2
-            && answer
-                .stderr
-                .contains("\"--chek\" is not a flag; try --help"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 2, "{answer:?}");
+    answer
+        .stderr
+        .assert_says("\"--chek\" is not a flag; try --help");
     let answer = installation.run(&["frobnicate"]);
-    assert!(
-        answer.code == 2 && !answer.stderr.contains("nearest"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 2, "{answer:?}");
+    answer.stderr.assert_says_not("nearest");
 }
 
 #[test]
@@ -1203,25 +1111,19 @@ fn commands(installation: &Installation) -> Vec<String> {
 fn every_command_stands_in_the_help_and_the_man_page() {
     let installation = Installation::empty();
     let commands = commands(&installation);
-    assert!(
-        commands.len() >= 30 && commands.contains(&String::from("user add")),
-        "{commands:?}"
-    );
+    assert!(commands.len() >= 30, "{commands:?}");
+    assert!(commands.contains(&String::from("user add")), "{commands:?}");
     let man = installation.done(&["man"], "");
-    assert!(
-        man.starts_with(".TH GATEPOST 1 ")
-            && man.contains("\n.SH SETTINGS\n")
-            && man.contains("GATEPOST_BASE_URL")
-    );
+    assert!(man.starts_with(".TH GATEPOST 1 "));
+    man.assert_says("\n.SH SETTINGS\n");
+    assert!(man.contains("GATEPOST_BASE_URL"));
     assert!(
         man.lines().all(|line| !line.starts_with('\'')),
         "a request in the text"
     );
     let fits = |help: &str| help.lines().all(|line| line.chars().count() <= 80);
-    assert!(
-        fits(&installation.done(&["--help"], ""))
-            && fits(&installation.done(&["key", "--help"], ""))
-    );
+    assert!(fits(&installation.done(&["--help"], "")));
+    assert!(fits(&installation.done(&["key", "--help"], "")));
     for name in &commands {
         let words: Vec<&str> = name.split(' ').collect();
         let help = installation.done(&[words.as_slice(), &["--help"]].concat(), "");
@@ -1231,9 +1133,9 @@ fn every_command_stands_in_the_help_and_the_man_page() {
             "{help}"
         );
         assert!(fits(&help), "{help}");
-        assert!(
-            man.contains(&format!("\n.SS gatepost {}", name.replace('-', "\\-"))),
-            "{name}"
+        man.assert_says_for(
+            name,
+            &format!("\n.SS gatepost {}", name.replace('-', "\\-")),
         );
     }
 }

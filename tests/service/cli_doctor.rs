@@ -18,6 +18,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::cluster::Cluster;
 use crate::support::gatepost::{Gatepost, document};
 use crate::support::http::free_port;
@@ -783,8 +784,7 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     let stranger = format!("stranger_{schema}");
     scene
         .gatepost
-        .database
-        .run(&format!("CREATE ROLE {stranger} LOGIN"));
+        .run_sql(&format!("CREATE ROLE {stranger} LOGIN"));
     let of_stranger = as_role(&scene.gatepost.database.url, &stranger);
     scene.gatepost.set("GATEPOST_DATABASE_URL", &of_stranger);
     scene.assert_alone(
@@ -807,8 +807,7 @@ fn what_is_wrong_with_settings_and_role_is_found_alone() {
     );
     scene
         .gatepost
-        .database
-        .run(&format!("DROP OWNED BY {stranger}; DROP ROLE {stranger}"));
+        .run_sql(&format!("DROP OWNED BY {stranger}; DROP ROLE {stranger}"));
     let of_superuser = scene.gatepost.database.url.clone();
     scene.gatepost.set("GATEPOST_DATABASE_URL", &of_superuser);
     scene.assert_alone("superuser", &[], "weak", "role postgres is a superuser");
@@ -1152,8 +1151,7 @@ fn a_pooler_that_loses_statements_is_found_and_one_that_keeps_them_is_fine() {
     let (role, schema) = (scene.role.clone(), scene.gatepost.database.schema.clone());
     scene
         .gatepost
-        .database
-        .run(&format!("ALTER ROLE {role} SET search_path = {schema}"));
+        .run_sql(&format!("ALTER ROLE {role} SET search_path = {schema}"));
     let (session, url) = Pooler::start(&scene, "session");
     scene.gatepost.set("GATEPOST_DATABASE_URL", &url);
     let (code, findings) = scene.examined(&[]);
@@ -1307,9 +1305,6 @@ fn where_gatepost_itself_is_the_base_url_no_proxy_is_judged() {
     let gatepost = Gatepost::start();
     let output = gatepost.run(&["doctor"], "");
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        told.contains("ok    proxy: not looked at, as this base URL is for this machine alone"),
-        "{told}"
-    );
+    told.assert_says("ok    proxy: not looked at, as this base URL is for this machine alone");
     assert!(!told.contains("TLS") && !told.contains("fails"), "{told}");
 }

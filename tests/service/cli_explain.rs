@@ -5,11 +5,11 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{VERIFIER, authorize_path, basic, signed_in};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Browser, encode};
 use crate::support::offline::{CONF1, CONF2, PUB1, REUSE, access, document, refresh};
-use crate::support::phone::send;
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
 
@@ -28,10 +28,8 @@ fn said(output: &Output) -> (bool, String) {
 
 fn explained(gatepost: &Gatepost, input: &str) -> (bool, String) {
     let (good, text) = said(&gatepost.explain(input));
-    assert!(
-        !text.contains(CONF1_SECRET) && !text.contains(VERIFIER),
-        "{text}"
-    );
+    assert!(!text.contains(CONF1_SECRET), "{text}");
+    assert!(!text.contains(VERIFIER), "{text}");
     (good, text)
 }
 
@@ -67,10 +65,9 @@ fn an_authorization_request_is_judged_as_the_server_judges_it() {
     }
     let path = authorize_path("conf1", RP1, &[]);
     let (good, text) = said(&gatepost.run(&["explain", path.split_once('?').unwrap().1], ""));
-    assert!(
-        good && text.contains(RP1) && browser.get(&path).location().contains("code="),
-        "{text}"
-    );
+    assert!(good, "{text}");
+    assert!(text.contains(RP1), "{text}");
+    assert!(browser.get(&path).location().contains("code="), "{text}");
 
     // Side by side, to the byte.
     let two = authorize_path(
@@ -88,10 +85,8 @@ fn an_authorization_request_is_judged_as_the_server_judges_it() {
         .take_while(|(left, right)| left == right)
         .count()
         + 1;
-    assert!(
-        one.contains(&format!("they differ from byte {differs}")) && !one.contains("GP1115"),
-        "{one}"
-    );
+    one.assert_says(&format!("they differ from byte {differs}"));
+    assert!(!one.contains("GP1115"), "{one}");
     let all = gatepost.run(&["explain", &two, "--all", "--json"], "");
     let all: Value = serde_json::from_slice(&all.stdout).unwrap();
     let findings = all["findings"].as_array().unwrap();
@@ -134,11 +129,9 @@ fn a_good_request_tells_whom_it_is_good_for_and_other_addresses_are_not_called_g
     assert!(good && text.contains(&whom), "{text}");
     let silent = authorize_path("pub1", PUB1.redirect_uri, &[("prompt", "none")]);
     let (good, text) = said(&gatepost.run(&["explain", &format!("{origin}{silent}")], ""));
-    assert!(
-        good && text.contains("by prompt=none only who is signed in")
-            && text.contains("login_required"),
-        "{text}"
-    );
+    assert!(good, "{text}");
+    text.assert_says("by prompt=none only who is signed in");
+    text.assert_says("login_required");
     let query = path.split_once('?').unwrap().1;
     for (address, rule) in [
         (
@@ -224,10 +217,9 @@ fn a_client_whose_only_provider_is_of_a_tenant_needs_that_tenant() {
     ] {
         let path = authorize_path("conf1", RP1, &[("acr_values", acr_values)]);
         let (good, text) = said(&gatepost.run(&["explain", &path], ""));
-        assert!(
-            !good && text.contains("GP1138") && text.contains(detail),
-            "{acr_values}: {text}"
-        );
+        assert!(!good, "{acr_values}: {text}");
+        assert!(text.contains("GP1138"), "{acr_values}: {text}");
+        assert!(text.contains(detail), "{acr_values}: {text}");
         let answer = gatepost.browser().get(&path);
         assert!(
             answer.location().contains("error=access_denied"),
@@ -312,10 +304,9 @@ fn a_token_request_is_judged_and_not_done() {
     let tokens = CONF1.redeem(&gatepost, &code);
     assert_eq!(tokens.status, 200, "explaining spent it: {}", tokens.text());
     let (good, text) = explained(&gatepost, &sent(CONF1_SECRET, &[]));
-    assert!(
-        !good && text.contains("GP1207") && text.contains("code_redeemed at"),
-        "{text}"
-    );
+    assert!(!good, "{text}");
+    assert!(text.contains("GP1207"), "{text}");
+    text.assert_says("code_redeemed at");
 
     let first = refresh(&tokens.json()).to_owned();
     let form = |token: &str| {
@@ -334,20 +325,18 @@ fn a_token_request_is_judged_and_not_done() {
     let (good, text) = explained(&gatepost, &form(refresh(&second)));
     assert!(!good && text.contains("GP1139"), "{text}");
     let (good, text) = explained(&gatepost, access(&second));
-    assert!(
-        !good && text.contains("it is over") && text.contains("GP1139"),
-        "{text}"
-    );
+    assert!(!good, "{text}");
+    text.assert_says("it is over");
+    assert!(text.contains("GP1139"), "{text}");
     let refused = CONF1.refresh(&gatepost, refresh(&second));
     assert_eq!(refused.json()["error"], "invalid_grant");
     closed["clients"][0]["allowed_roles"] = json!(null);
     closed["clients"][0]["minimum_acr"] = json!("2");
     gatepost.apply(&json!({"clients": [closed["clients"][0]]}));
     let (good, text) = explained(&gatepost, access(&second));
-    assert!(
-        !good && text.contains("it is over") && text.contains("GP1802"),
-        "{text}"
-    );
+    assert!(!good, "{text}");
+    text.assert_says("it is over");
+    assert!(text.contains("GP1802"), "{text}");
     gatepost.apply(&json!({"clients": [document()["clients"][0]]}));
     assert!(explained(&gatepost, access(&second)).0);
 
@@ -363,20 +352,17 @@ fn a_token_request_is_judged_and_not_done() {
         ("client_id", "pub1"),
     ]);
     let (good, text) = explained(&gatepost, &of_another);
-    assert!(
-        !good && text.contains("GP1220") && text.contains("it is one of conf1"),
-        "{text}"
-    );
+    assert!(!good, "{text}");
+    assert!(text.contains("GP1220"), "{text}");
+    text.assert_says("it is one of conf1");
     let own = encode(&[
         ("grant_type", "client_credentials"),
         ("client_id", "pub1"),
         ("client_secret", "anything at all"),
     ]);
     let (good, text) = explained(&gatepost, &own);
-    assert!(
-        !good && text.contains("registered.token_endpoint_auth_method: none"),
-        "{text}"
-    );
+    assert!(!good, "{text}");
+    text.assert_says("registered.token_endpoint_auth_method: none");
     let own = encode(&[("grant_type", "client_credentials"), ("scope", "openid")]);
     let (good, text) = explained(
         &gatepost,
@@ -391,11 +377,7 @@ type Ending = fn(&Gatepost, &str);
 fn withdraw(gatepost: &Gatepost) {
     let mut browser = signed_in(gatepost);
     let page = browser.visit("/account");
-    let answer = send(
-        &mut browser,
-        &page,
-        &[("decision", "withdraw"), ("client_id", "conf2")],
-    );
+    let answer = browser.submit(&page, &[("decision", "withdraw"), ("client_id", "conf2")]);
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
@@ -438,10 +420,9 @@ fn a_token_tells_what_it_stands_on_and_what_ended_it() {
     for (ended, event, end) in endings {
         let tokens = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
         let (good, text) = explained(&gatepost, access(&tokens));
-        assert!(
-            good && text.contains("it is alive") && text.contains("client_id: conf2"),
-            "{text}"
-        );
+        assert!(good, "{text}");
+        text.assert_says("it is alive");
+        text.assert_says("client_id: conf2");
         end(&gatepost, access(&tokens));
         let (good, text) = explained(&gatepost, access(&tokens));
         assert!(
@@ -470,10 +451,9 @@ fn a_token_tells_what_it_stands_on_and_what_ended_it() {
     assert!(explained(&gatepost, refresh(&first)).0);
     REUSE.revoke(&gatepost, refresh(&first));
     let (good, text) = explained(&gatepost, refresh(&first));
-    assert!(
-        !good && text.contains("GP1223") && text.contains("grant_revoked at"),
-        "{text}"
-    );
+    assert!(!good, "{text}");
+    assert!(text.contains("GP1223"), "{text}");
+    text.assert_says("grant_revoked at");
     let tokens = PUB1.tokens(&gatepost, &mut browser, "openid profile");
     let sessions: Value =
         serde_json::from_str(&gatepost.run_well(&["session", "list", "--json"], "")).unwrap();
@@ -481,10 +461,9 @@ fn a_token_tells_what_it_stands_on_and_what_ended_it() {
         gatepost.run_well(&["session", "end", session["sid"].as_str().unwrap()], "");
     }
     let (good, text) = explained(&gatepost, access(&tokens));
-    assert!(
-        !good && text.contains("ended: the session") && text.contains("session_ended at"),
-        "{text}"
-    );
+    assert!(!good, "{text}");
+    text.assert_says("ended: the session");
+    text.assert_says("session_ended at");
     let id_token = tokens["id_token"].as_str().unwrap();
     assert!(explained(&gatepost, id_token).1.contains("no access token"));
     for nobodys in [
@@ -501,27 +480,22 @@ fn a_token_tells_what_it_stands_on_and_what_ended_it() {
 fn codes_and_requests_are_found_and_tokens_kept_off_the_command_line() {
     let (gatepost, mut browser) = start();
     let (good, text) = said(&gatepost.run(&["explain", "gp1105"], ""));
-    assert!(
-        good && text.contains("GP1105") && text.contains("Register exactly this URI"),
-        "{text}"
-    );
+    assert!(good, "{text}");
+    assert!(text.contains("GP1105"), "{text}");
+    text.assert_says("Register exactly this URI");
     let tokens = CONF1.tokens(&gatepost, &mut browser, OFFLINE);
     let answer = CONF1.refresh(&gatepost, refresh(&tokens));
     let id = answer.header("x-request-id").unwrap();
     let (good, text) = said(&gatepost.run(&["explain", "request", id], ""));
-    assert!(
-        good && text.contains("refreshed")
-            && text.contains(&format!("journalctl -u gatepost --grep 'id={id}'")),
-        "{text}"
-    );
+    assert!(good, "{text}");
+    text.assert_says("refreshed");
+    text.assert_says(&format!("journalctl -u gatepost --grep 'id={id}'"));
     let (good, text) = said(&gatepost.run(&["explain", "request", "0000000000000000"], ""));
     assert!(good && text.contains("No audit event"), "{text}");
     for input in [" \n", &"grant_type=".repeat(12_000)] {
         let output = gatepost.explain(input);
-        assert!(
-            output.status.code() == Some(1)
-                && String::from_utf8_lossy(&output.stderr).contains("128 KiB")
-        );
+        assert!(output.status.code() == Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("128 KiB"));
     }
     // What is judged elsewhere is not called damaged.
     let userinfo = format!(
@@ -537,11 +511,8 @@ fn codes_and_requests_are_found_and_tokens_kept_off_the_command_line() {
         assert_eq!(output.status.code(), Some(2), "{input}");
         let (_, text) = said(&output);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            text.contains("neither a token nor a request to /connect/token")
-                && !text.contains("damaged"),
-            "{text}"
-        );
+        text.assert_says("neither a token nor a request to /connect/token");
+        text.assert_says_not("damaged");
     }
     for (what, rule) in [
         (access(&tokens), "standard input"),
@@ -561,8 +532,6 @@ fn a_parameter_that_was_sent_twice_is_named() {
     let path = authorize_path("conf1", RP1, &[("nonce", "a"), ("nonce", "b")]);
     let told = gatepost.run(&["explain", &format!("{}{path}", gatepost.base_url)], "");
     let told = String::from_utf8(told.stdout).unwrap();
-    assert!(
-        told.contains("GP1002") && told.contains("(nonce)"),
-        "{told}"
-    );
+    assert!(told.contains("GP1002"), "{told}");
+    told.assert_says("(nonce)");
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cli_support::{Answer, Installation, answer};
 use crate::documentation;
+use crate::support::claims::Says;
 use crate::support::signer::{Behaviour, Signer, WebServer, key_set};
 
 const SECRET: &str = "upstream-client-secret-Zx81";
@@ -101,10 +102,7 @@ fn a_provider_in_order_is_found_in_order_and_told_what_to_register() {
         listed.starts_with("NAME  SPEAKS          ISSUER"),
         "{listed}"
     );
-    assert!(
-        listed.contains(&format!("corp  OpenID Connect  {}", server.url(""))),
-        "{listed}"
-    );
+    listed.assert_says(&format!("corp  OpenID Connect  {}", server.url("")));
     assert_eq!(installation.list("idp")[0]["has_secret"], json!(true));
 }
 
@@ -175,25 +173,18 @@ fn what_is_wrong_with_a_provider_is_said_in_words() {
             "{words:?}: {}",
             found.stdout
         );
-        assert!(
-            found.stderr.contains("corp cannot work as it is"),
-            "{found:?}"
-        );
+        found.stderr.assert_says("corp cannot work as it is");
         assert!(!found.stdout.contains('\u{1b}'), "{found:?}");
     }
     server.behave(with(json!({})));
     let unreachable = installation.run(&["idp", "test", "corp"]);
-    assert!(
-        unreachable.code == 1
-            && unreachable
-                .stdout
-                .contains("GATEPOST_OUTBOUND_ALLOW does not name it")
-    );
+    assert!(unreachable.code == 1);
+    unreachable
+        .stdout
+        .assert_says("GATEPOST_OUTBOUND_ALLOW does not name it");
     let unknown = installation.run(&["idp", "test", "crop"]);
-    assert!(
-        unknown.code == 1 && unknown.stderr.contains("the nearest is \"corp\""),
-        "{unknown:?}"
-    );
+    assert!(unknown.code == 1, "{unknown:?}");
+    unknown.stderr.assert_says("the nearest is \"corp\"");
 }
 
 #[test]
@@ -207,24 +198,17 @@ fn a_secret_that_is_missing_or_does_not_open_is_told() {
         "UPDATE catalogue_entries SET sealed_secret = set_byte(sealed_secret, 30, get_byte(sealed_secret, 30) # 1)",
     );
     let lost = tested(&installation);
-    assert!(
-        lost.code == 1
-            && lost
-                .stdout
-                .contains("fails its client_secret does not open"),
-        "{lost:?}"
-    );
+    assert!(lost.code == 1, "{lost:?}");
+    lost.stdout
+        .assert_says("fails its client_secret does not open");
     installation
         .database
         .run("UPDATE catalogue_entries SET sealed_secret = NULL");
     let missing = tested(&installation);
-    assert!(
-        missing.code == 1
-            && missing
-                .stdout
-                .contains("fails no client_secret is registered"),
-        "{missing:?}"
-    );
+    assert!(missing.code == 1, "{missing:?}");
+    missing
+        .stdout
+        .assert_says("fails no client_secret is registered");
     assert_eq!(installation.list("idp")[0]["has_secret"], json!(false));
 }
 
@@ -239,12 +223,10 @@ fn a_provider_without_openid_is_tested_and_linked_by_its_endpoints() {
     registered(&installation, &hub(server.url("/t")));
     let found = tested(&installation);
     assert_eq!(found.code, 0, "{found:?}");
-    assert!(
-        found
-            .stdout
-            .contains("its userinfo_endpoint answers (status 401")
-            && !found.stdout.contains("/logout")
-    );
+    found
+        .stdout
+        .assert_says("its userinfo_endpoint answers (status 401");
+    found.stdout.assert_says_not("/logout");
     let link = ["user", "link", "alice", "--subject", "583231", "--issuer"];
     installation.done(&["user", "add", "alice", "--no-password"], "");
     let (authority, another) = (server.url("/user"), server.url("/a"));
@@ -255,52 +237,34 @@ fn a_provider_without_openid_is_tested_and_linked_by_its_endpoints() {
             .starts_with("alice is 583231 at ")
     );
     let by_another = [&link[..], &[another.as_str()]].concat();
-    assert!(
-        installation
-            .run(&by_another)
-            .stderr
-            .contains("no identity provider")
-    );
-    assert!(
-        found
-            .stdout
-            .contains("ok    nobody says which values of prompt it takes"),
-        "{}",
-        found.stdout
-    );
+    installation
+        .run(&by_another)
+        .stderr
+        .assert_says("no identity provider");
+    found
+        .stdout
+        .assert_says("ok    nobody says which values of prompt it takes");
     let mut with_emails = hub(server.url("/t"));
     with_emails["claims"] = json!({"email": "email"});
     with_emails["emails_endpoint"] = json!(server.url("/user/emails"));
     with_emails["prompt_values_supported"] = json!(["select_account"]);
     registered(&installation, &with_emails);
     let found = tested(&installation);
-    assert!(
-        found
-            .stdout
-            .contains("its emails_endpoint answers (status 401"),
-        "{}",
-        found.stdout
-    );
-    assert!(
-        found
-            .stdout
-            .contains("ok    prompt may be select_account, as registered"),
-        "{}",
-        found.stdout
-    );
+    found
+        .stdout
+        .assert_says("its emails_endpoint answers (status 401");
+    found
+        .stdout
+        .assert_says("ok    prompt may be select_account, as registered");
     with_emails["emails_endpoint"] = json!("http://127.0.0.1:1/user/emails");
     registered(&installation, &with_emails);
     let refused = tested(&installation);
-    assert!(
-        refused.code == 1 && refused.stdout.contains("fails its emails_endpoint: "),
-        "{refused:?}"
-    );
+    assert!(refused.code == 1, "{refused:?}");
+    refused.stdout.assert_says("fails its emails_endpoint: ");
     registered(&installation, &hub(String::from("http://127.0.0.1:1/t")));
     let refused = tested(&installation);
-    assert!(
-        refused.code == 1 && refused.stdout.contains("fails its token_endpoint: "),
-        "{refused:?}"
-    );
+    assert!(refused.code == 1, "{refused:?}");
+    refused.stdout.assert_says("fails its token_endpoint: ");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::cli_support::{Answer, Installation, answer};
+use crate::support::claims::Says;
 use crate::support::http::{Connection, free_port};
 use crate::support::postgres::ISSUER;
 use crate::support::waiting::{SOON, await_that};
@@ -77,10 +78,8 @@ impl Machine {
 
     fn assert_refused(&self, case: &str) {
         let answer = self.run(&["user", "list"]);
-        assert!(
-            answer.code == 78 && answer.stderr.contains(REFUSED),
-            "{case}: {answer:?}"
-        );
+        assert!(answer.code == 78, "{case}: {answer:?}");
+        assert!(answer.stderr.contains(REFUSED), "{case}: {answer:?}");
         assert!(!answer.stderr.contains(NO_SETTINGS), "{case}: {answer:?}");
     }
 }
@@ -96,16 +95,12 @@ fn a_command_that_is_told_nothing_works_on_what_is_installed() {
         .installation
         .done(&["user", "add", "alice", "--no-password"], "");
     let listed = machine.run(&["user", "list"]);
-    assert!(
-        listed.code == 0 && listed.stdout.contains("alice"),
-        "{listed:?}"
-    );
+    assert!(listed.code == 0, "{listed:?}");
+    listed.stdout.assert_says("alice");
     // A flag lies over it, as over any file.
     let elsewhere = machine.run(&["user", "list", "--base-url", "https://elsewhere.example"]);
-    assert!(
-        elsewhere.code == 78 && elsewhere.stderr.contains("https://elsewhere.example"),
-        "{elsewhere:?}"
-    );
+    assert!(elsewhere.code == 78, "{elsewhere:?}");
+    elsewhere.stderr.assert_says("https://elsewhere.example");
 }
 
 #[test]
@@ -119,10 +114,8 @@ fn one_that_is_told_anything_takes_nothing_from_it() {
         .write_private("other.env", "GATEPOST_LOG=info\n");
     let by_file = machine.run(&["user", "list", "--env-file", other.to_str().unwrap()]);
     for told in [&by_variable, &by_file] {
-        assert!(
-            told.code == 78 && told.stderr.contains(NO_SETTINGS),
-            "{told:?}"
-        );
+        assert!(told.code == 78, "{told:?}");
+        assert!(told.stderr.contains(NO_SETTINGS), "{told:?}");
     }
     assert!(!by_file.stderr.contains(FILE), "{by_file:?}");
     let why = "/etc/gatepost/env was not read, because GATEPOST_LOG is set: unset it";
@@ -146,14 +139,9 @@ fn where_it_is_absent_the_settings_that_are_missing_are_named_and_the_file_too()
     let machine = Machine::set_up("");
     fs::remove_file(&machine.file).unwrap();
     let answer = machine.run(&["user", "list"]);
-    assert!(
-        answer.code == 78 && answer.stderr.contains(NO_SETTINGS),
-        "{answer:?}"
-    );
-    assert!(
-        answer.stderr.contains("/etc/gatepost/env is not there"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 78, "{answer:?}");
+    assert!(answer.stderr.contains(NO_SETTINGS), "{answer:?}");
+    answer.stderr.assert_says("/etc/gatepost/env is not there");
 }
 
 #[test]
@@ -197,10 +185,8 @@ fn who_may_not_read_it_is_told_to_use_sudo() {
     for path in [&machine.file, &machine.directory] {
         mode(path, 0o000);
         let answer = machine.run_without_rights();
-        assert!(
-            answer.code == 78 && answer.stderr.contains(UNREAD),
-            "{path:?}: {answer:?}"
-        );
+        assert!(answer.code == 78, "{path:?}: {answer:?}");
+        assert!(answer.stderr.contains(UNREAD), "{path:?}: {answer:?}");
         mode(path, 0o700);
     }
     assert_eq!(machine.run_without_rights().code, 0);
@@ -209,12 +195,10 @@ fn who_may_not_read_it_is_told_to_use_sudo() {
 #[test]
 fn commands_that_need_no_settings_do_not_look_at_it() {
     let machine = Machine::set_up("GATEPOST_NONSENSE=1");
-    assert!(
-        machine
-            .run(&["user", "list"])
-            .stderr
-            .contains("GATEPOST_NONSENSE")
-    );
+    machine
+        .run(&["user", "list"])
+        .stderr
+        .assert_says("GATEPOST_NONSENSE");
     assert_eq!(machine.run(&["secret"]).code, 0);
     assert_eq!(machine.run(&["explain", "GP1105"]).code, 0);
     let realm = machine.installation.write_private(
@@ -228,10 +212,8 @@ fn commands_that_need_no_settings_do_not_look_at_it() {
         0
     );
     let healthy = machine.run(&["healthcheck"]);
-    assert!(
-        healthy.code != 78 && !healthy.stderr.contains("GATEPOST_NONSENSE"),
-        "{healthy:?}"
-    );
+    assert!(healthy.code != 78, "{healthy:?}");
+    assert!(!healthy.stderr.contains("GATEPOST_NONSENSE"), "{healthy:?}");
 }
 
 #[test]
@@ -273,10 +255,7 @@ fn a_credential_that_cannot_be_read_is_named_with_the_cause() {
     mode(&credentials, 0o700);
     let file = credentials.join("gatepost-database-url");
     assert_eq!(told.code, 78, "{told:?}");
-    assert!(
-        told.stderr.contains(file.to_str().unwrap())
-            && told.stderr.contains("Permission denied")
-            && !told.stderr.contains("is required"),
-        "{told:?}"
-    );
+    assert!(told.stderr.contains(file.to_str().unwrap()), "{told:?}");
+    told.stderr.assert_says("Permission denied");
+    told.stderr.assert_says_not("is required");
 }

@@ -9,8 +9,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{basic, damaged, decode_jwt, signed_in};
-use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
+use crate::support::gatepost::{Gatepost, document};
 use crate::support::http::{ask_alone, free_address};
 use crate::support::jwt::{published_keys, verified};
 use crate::support::phone::add_app;
@@ -37,11 +38,7 @@ fn jwt(gatepost: &Gatepost) -> String {
         ("grant_type", "client_credentials"),
         ("scope", "orders.read"),
     ];
-    let answer = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("conf1", CONF1_SECRET))],
-        &form,
-    );
+    let answer = gatepost.token("conf1", &form);
     answer.json()["access_token"]
         .as_str()
         .unwrap_or_else(|| panic!("{}", answer.text()))
@@ -53,13 +50,8 @@ fn kid(jwt: &str) -> String {
 }
 
 fn is_active(gatepost: &Gatepost, token: &str) -> bool {
-    let header = basic("conf1", CONF1_SECRET);
     gatepost
-        .post(
-            "/connect/introspect",
-            &[("Authorization", &header)],
-            &[("token", token)],
-        )
+        .post_as("conf1", "/connect/introspect", &[("token", token)])
         .json()["active"]
         == true
 }
@@ -130,10 +122,8 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
         pair[0]["retires_at"], pair[1]["activates_at"],
         "the one ends when the other begins"
     );
-    assert_eq!(
-        (&pair[0]["until"], &pair[1]["until"]),
-        (&pair[1]["activates_at"], &pair[1]["activates_at"])
-    );
+    assert_eq!(pair[0]["until"], pair[1]["activates_at"]);
+    assert_eq!(pair[1]["until"], pair[1]["activates_at"]);
     one.settle();
     assert_eq!(published(&one).len(), 6);
     let before = jwt(&one);
@@ -200,10 +190,8 @@ fn a_leaked_key_is_out_and_refused_at_once_and_another_signs() {
     gatepost.settle();
     assert!(!published(&gatepost).contains(&leaked) && !is_active(&gatepost, &token));
     let next = jwt(&gatepost);
-    assert!(
-        kid(&next) != leaked && told.contains(&format!("{} signs from now on", kid(&next))),
-        "{told}"
-    );
+    assert!(kid(&next) != leaked, "{told}");
+    told.assert_says(&format!("{} signs from now on", kid(&next)));
     verified(&gatepost, &next);
     assert!(
         keys(&gatepost)
@@ -284,10 +272,8 @@ fn imported_keys_are_announced_or_sign_at_once_and_weak_ones_are_refused() {
     ] {
         let refused = gatepost.run(&["key", "import", "-"], &openssl(line));
         let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(
-            refused.status.code() == Some(1) && said.contains(rule),
-            "{line}: {said}"
-        );
+        assert!(refused.status.code() == Some(1), "{line}: {said}");
+        assert!(said.contains(rule), "{line}: {said}");
     }
     let open = gatepost.private_file("open.pem", &openssl("openssl genpkey -algorithm ED25519"));
     std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
@@ -330,10 +316,8 @@ fn an_imported_key_keeps_the_name_that_it_has_elsewhere() {
     ] {
         let again = gatepost.run(&["key", "import", "-", "--kid", kid], &rsa);
         let said = String::from_utf8_lossy(&again.stderr).into_owned();
-        assert!(
-            again.status.code() == Some(1) && said.contains("is there already"),
-            "{said}"
-        );
+        assert!(again.status.code() == Some(1), "{said}");
+        said.assert_says("is there already");
     }
     // What somebody else signed with it verifies by the key set, and ours names it, too.
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256", "--now"], "");
@@ -529,11 +513,9 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
     gatepost.serve();
     let token = jwt(&gatepost);
     gatepost.stop();
-    assert!(
-        gatepost
-            .run_well(&["key", "reset"], "")
-            .contains("nothing to reset")
-    );
+    gatepost
+        .run_well(&["key", "reset"], "")
+        .assert_says("nothing to reset");
     let new = gatepost.private_file("new", &line(9));
     gatepost.set("GATEPOST_SECRET_FILE", new.to_str().unwrap());
     for command in [
@@ -543,10 +525,8 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
     ] {
         let refused = gatepost.run(command, "{}");
         let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(
-            refused.status.code() == Some(78) && said.contains("`gatepost key reset`"),
-            "{command:?}: {said}"
-        );
+        assert!(refused.status.code() == Some(78), "{command:?}: {said}");
+        assert!(said.contains("`gatepost key reset`"), "{command:?}: {said}");
     }
     let told = gatepost.run_well(&["key", "reset"], "");
     for part in [
@@ -576,18 +556,12 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
         &form,
     );
     assert_eq!(answer.status, 200, "{}", answer.text());
-    let old = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("conf1", CONF1_SECRET))],
-        &form,
-    );
+    let old = gatepost.token("conf1", &form);
     assert_eq!(old.status, 401);
     verified(&gatepost, &token);
-    assert!(
-        gatepost
-            .run_well(&["key", "reset"], "")
-            .contains("nothing to reset")
-    );
+    gatepost
+        .run_well(&["key", "reset"], "")
+        .assert_says("nothing to reset");
 }
 
 #[test]
@@ -636,17 +610,9 @@ fn secrets_under_another_master_secret_do_not_count_and_are_named_while_everythi
         ("grant_type", "client_credentials"),
         ("scope", "orders.read"),
     ];
-    let refused = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("conf1", CONF1_SECRET))],
-        &form,
-    );
+    let refused = gatepost.token("conf1", &form);
     assert_eq!(refused.status, 401);
-    let served = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("service", CONF1_SECRET))],
-        &form,
-    );
+    let served = gatepost.token("service", &form);
     assert_eq!(served.status, 200, "{}", served.text());
     for name in [
         "client conf1: 1 of its secrets",
@@ -656,16 +622,12 @@ fn secrets_under_another_master_secret_do_not_count_and_are_named_while_everythi
     }
     let tested = gatepost.run(&["client", "test", "conf1"], "");
     let said = String::from_utf8_lossy(&tested.stdout);
-    assert!(
-        tested.status.code() == Some(1) && said.contains("1 of its secrets do not open"),
-        "{said}"
-    );
+    assert!(tested.status.code() == Some(1), "{said}");
+    said.assert_says("1 of its secrets do not open");
     gatepost.run_well(&["client", "secret", "conf1", "--replace"], "");
-    assert!(
-        gatepost
-            .run_well(&["client", "test", "conf1"], "")
-            .contains("secrets that are good: 1")
-    );
+    gatepost
+        .run_well(&["client", "test", "conf1"], "")
+        .assert_says("secrets that are good: 1");
 }
 
 #[test]
@@ -682,40 +644,26 @@ fn a_database_moves_to_another_issuer_with_all_that_is_sealed() {
     gatepost.set("GATEPOST_BASE_URL", &new);
     let refused = gatepost.run(&["migrate"], "");
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(
-        refused.status.code() == Some(78) && said.contains("--rename-issuer"),
-        "{said}"
-    );
+    assert!(refused.status.code() == Some(78), "{said}");
+    said.assert_says("--rename-issuer");
     let done = gatepost.run_well(&["migrate", "--rename-issuer"], "");
-    assert!(
-        done.contains(&format!(
-            "renamed {old} to {new}; every code and token that was out is over"
-        )),
-        "{done}"
-    );
-    assert!(
-        gatepost
-            .run_well(&["migrate", "--rename-issuer"], "")
-            .contains("is its issuer already")
-    );
+    done.assert_says(&format!(
+        "renamed {old} to {new}; every code and token that was out is over"
+    ));
+    gatepost
+        .run_well(&["migrate", "--rename-issuer"], "")
+        .assert_says("is its issuer already");
     gatepost.base_url = new.clone();
     gatepost.serve();
     let form = [
         ("grant_type", "client_credentials"),
         ("scope", "orders.read"),
     ];
-    let header = basic("conf1", CONF1_SECRET);
-    let answer = gatepost.post("/id/connect/token", &[("Authorization", &header)], &form);
+    let answer = gatepost.post_as("conf1", "/id/connect/token", &form);
     let fresh = answer.json()["access_token"].as_str().unwrap().to_owned();
-    assert_eq!(
-        (decode_jwt(&fresh).1["iss"].as_str(), kid(&fresh)),
-        (Some(new.as_str()), kid(&token))
-    );
-    let introspected = gatepost.post(
-        "/id/connect/introspect",
-        &[("Authorization", &header)],
-        &[("token", &token)],
-    );
+    assert_eq!(decode_jwt(&fresh).1["iss"].as_str(), Some(new.as_str()));
+    assert_eq!(kid(&fresh), kid(&token));
+    let introspected = gatepost.post_as("conf1", "/id/connect/introspect", &[("token", &token)]);
     assert_eq!(introspected.json(), json!({"active": false}));
     assert_eq!(
         gatepost

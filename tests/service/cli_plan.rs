@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cli_support::Installation;
+use crate::support::claims::Says;
 use crate::support::waiting::SOON;
 
 const SECRET: &str = "canary-of-the-plan-17";
@@ -56,25 +57,18 @@ fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
     let (version, before) = (installation.registry_version(), installation.dump());
     let answer = plan(&installation, &document(), &[]);
     assert_eq!(answer.code, 3, "{answer:?}");
-    assert!(
-        answer.stdout.contains("+ client web\n")
-            && answer.stdout.contains("    secrets: 1 new, 0 removed"),
-        "{answer:?}"
-    );
+    answer.stdout.assert_says("+ client web\n");
+    answer.stdout.assert_says("    secrets: 1 new, 0 removed");
     assert!(
         answer
             .stdout
             .ends_with("Would add 11, change 0, remove 0; 0 unchanged.\n"),
         "{answer:?}"
     );
-    assert!(
-        !answer.stdout.contains(SECRET) && !answer.stdout.contains('\u{1b}'),
-        "{answer:?}"
-    );
-    assert_eq!(
-        (installation.registry_version(), installation.dump()),
-        (version, before)
-    );
+    assert!(!answer.stdout.contains(SECRET), "{answer:?}");
+    assert!(!answer.stdout.contains('\u{1b}'), "{answer:?}");
+    assert_eq!(installation.registry_version(), version);
+    assert_eq!(installation.dump(), before);
 
     let wanted = planned(&installation, &document(), &[]);
     let done = installation.apply(&document()).stdout;
@@ -117,10 +111,8 @@ fn an_export_applied_changes_nothing_and_holds_no_secret() {
     assert_eq!(installation.apply(&document()).code, 0);
     installation.done(&["user", "password", "alice"], "another long password\n");
     let exported = installation.done(&["export"], "");
-    assert!(
-        !exported.contains(SECRET) && !exported.contains("argon2"),
-        "{exported}"
-    );
+    assert!(!exported.contains(SECRET), "{exported}");
+    exported.assert_says_not("argon2");
     let (version, before) = (installation.registry_version(), installation.dump());
     for arguments in [&["apply", "-"][..], &["apply", "-", "--prune"]] {
         assert_eq!(
@@ -134,10 +126,8 @@ fn an_export_applied_changes_nothing_and_holds_no_secret() {
             .code,
         0
     );
-    assert_eq!(
-        (installation.registry_version(), installation.dump()),
-        (version, before)
-    );
+    assert_eq!(installation.registry_version(), version);
+    assert_eq!(installation.dump(), before);
 
     // In an installation without those secrets the client must not become a public one.
     let elsewhere = Installation::migrated();
@@ -147,10 +137,8 @@ fn an_export_applied_changes_nothing_and_holds_no_secret() {
         .into_iter()
         .find(|client| client["client_id"] == "web")
         .unwrap();
-    assert_eq!(
-        (&web["metadata"]["confidential"], &web["secrets"]),
-        (&json!(true), &json!([]))
-    );
+    assert_eq!(web["metadata"]["confidential"], true);
+    assert_eq!(web["secrets"], json!([]));
     assert_eq!(elsewhere.done(&["export"], ""), exported);
 }
 
@@ -181,13 +169,10 @@ fn pruning_is_announced_first_and_removes_what_the_lists_leave_out() {
     );
     let back = json!({"users": [{"username": "robert", "sub": "bob-1"}]});
     let answer = installation.apply(&back);
-    assert!(
-        answer.code == 1
-            && answer
-                .stderr
-                .contains("users[0] (robert).sub: is the sub of a user who was removed"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 1, "{answer:?}");
+    answer
+        .stderr
+        .assert_says("users[0] (robert).sub: is the sub of a user who was removed");
     // Lists that the document does not have are not its concern.
     assert_eq!(
         installation
@@ -222,10 +207,8 @@ fn nothing_that_stays_is_left_pointing_at_what_goes() {
     ] {
         for command in ["plan", "apply"] {
             let answer = installation.run_with(&[command, "-", "--prune"], &document.to_string());
-            assert!(
-                answer.code == 1 && answer.stderr.contains(problem),
-                "{answer:?}"
-            );
+            assert!(answer.code == 1, "{answer:?}");
+            assert!(answer.stderr.contains(problem), "{answer:?}");
         }
     }
     assert_eq!(installation.dump(), before);
@@ -296,11 +279,8 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
     ] {
         for command in ["plan", "apply"] {
             let answer = installation.run_with(&[command, "-"], text);
-            assert_eq!(
-                (answer.code, answer.stdout.as_str()),
-                (1, ""),
-                "{text}: {answer:?}"
-            );
+            assert_eq!(answer.code, 1, "{text}: {answer:?}");
+            assert_eq!(answer.stdout.as_str(), "", "{text}: {answer:?}");
             assert!(
                 problems
                     .iter()
@@ -310,13 +290,10 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
         }
     }
     let answer = installation.run(&["plan", "/nonexistent/registration.json"]);
-    assert!(
-        answer.code == 1
-            && answer
-                .stderr
-                .contains("/nonexistent/registration.json cannot be read"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 1, "{answer:?}");
+    answer
+        .stderr
+        .assert_says("/nonexistent/registration.json cannot be read");
     let directory = installation.directory.display().to_string();
     let file = installation
         .directory
@@ -345,10 +322,9 @@ fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
     ] {
         std::fs::write(&file, bytes).unwrap();
         let answer = installation.run(&["plan", &file]);
-        assert!(
-            answer.code == 1 && answer.stderr.contains(told) && answer.stderr.len() < 1_000,
-            "{told}: {answer:?}"
-        );
+        assert!(answer.code == 1, "{told}: {answer:?}");
+        assert!(answer.stderr.contains(told), "{told}: {answer:?}");
+        assert!(answer.stderr.len() < 1_000, "{told}: {answer:?}");
     }
     let answer = installation.run(&["apply", &directory]);
     assert_eq!(
@@ -377,10 +353,8 @@ fn with_the_database_away_nothing_is_done_and_the_reason_told() {
         );
         let answer = crate::cli_support::answer(command, "{}");
         assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
-        assert!(
-            answer.stderr.contains("database unavailable") && !answer.stderr.contains("hunter2"),
-            "{answer:?}"
-        );
+        answer.stderr.assert_says("database unavailable");
+        answer.stderr.assert_says_not("hunter2");
     }
 }
 
@@ -512,10 +486,8 @@ fn at_a_terminal_there_are_colours_and_a_line_of_progress() {
     let shown = at_a_terminal(&installation, &format!("NO_COLOR=1 {}", line("plan")));
     assert!(shown.contains("+ client client-00000") && !shown.contains('\u{1b}'));
     let shown = at_a_terminal(&installation, &line("apply"));
-    assert!(
-        shown.contains("\r\u{1b}[K1200 of 1200 changes\r\u{1b}[K") && shown.contains("1200 added"),
-        "{shown}"
-    );
+    shown.assert_says("\r\u{1b}[K1200 of 1200 changes\r\u{1b}[K");
+    shown.assert_says("1200 added");
     let piped = installation.run(&["apply", file.to_str().unwrap()]);
     assert_eq!(piped.stderr, "");
 }
@@ -613,12 +585,9 @@ fn two_applies_at_once_come_one_after_the_other() {
         .unwrap();
     let answer = installation.apply(&document());
     assert_eq!(answer.code, 1);
-    assert!(
-        answer
-            .stderr
-            .contains("another change to the registry is under way; nothing was done, try again"),
-        "{answer:?}"
-    );
+    answer
+        .stderr
+        .assert_says("another change to the registry is under way; nothing was done, try again");
 }
 
 #[test]
@@ -636,10 +605,8 @@ fn a_hundred_changes_are_listed_and_the_others_counted_unless_all_are_asked_for(
         "{short}"
     );
     let whole = plan(&installation, &document, &["--verbose"]).stdout;
-    assert_eq!(
-        (listed(&whole, "+ "), whole.contains("more (")),
-        (151, false)
-    );
+    assert_eq!(listed(&whole, "+ "), 151);
+    assert!(!whole.contains("more ("));
     assert_eq!(
         planned(&installation, &document, &[])["changes"]
             .as_array()
@@ -659,11 +626,8 @@ fn a_hundred_changes_are_listed_and_the_others_counted_unless_all_are_asked_for(
     let done = installation
         .run_with(&["apply", "-", "--verbose"], &document.to_string())
         .stdout;
-    assert_eq!(
-        (listed(&done, "changed "), done.contains("more (")),
-        (150, false),
-        "{done}"
-    );
+    assert_eq!(listed(&done, "changed "), 150, "{done}");
+    assert!(!done.contains("more ("), "{done}");
 }
 
 #[test]
@@ -739,10 +703,7 @@ fn new_clients_whose_id_tokens_say_no_name_are_named_until_they_say_that_they_kn
     let renamed = client("shop", json!({"client_name": "Shop"}));
     assert_eq!(warnings(&[renamed]), json!([]));
     let shown = plan(&installation, &json!({"clients": many}), &[]);
-    assert!(
-        shown.stdout.contains(&format!("warning: {told}\n")),
-        "{shown:?}"
-    );
+    shown.stdout.assert_says(&format!("warning: {told}\n"));
 }
 
 #[test]
@@ -776,10 +737,7 @@ fn a_client_that_becomes_an_operator_is_warned_of() {
         0
     );
     let answer = plan(&installation, &writes, &[]);
-    assert!(
-        answer.stdout.contains(&format!("warning: {warning}\n")),
-        "{answer:?}"
-    );
+    answer.stdout.assert_says(&format!("warning: {warning}\n"));
     assert_eq!(
         installation
             .run_with(&["apply", "-"], &writes.to_string())

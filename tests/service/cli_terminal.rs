@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::cli_support::{Answer, Installation, answer};
+use crate::support::claims::Says;
 use crate::support::postgres::ISSUER;
 
 /// Runs it at a terminal of its own, at which somebody types this; what it says is its standard
@@ -84,10 +85,8 @@ fn what_cannot_be_undone_is_asked_about_at_a_terminal_and_nowhere_else() {
     ];
     for (arguments, question) in irreversible {
         let refused = at_a_terminal(&installation, arguments, "y\n");
-        assert!(
-            refused.stdout.contains(question) && refused.stdout.contains("Type yes to go on:"),
-            "{refused:?}"
-        );
+        assert!(refused.stdout.contains(question), "{refused:?}");
+        refused.stdout.assert_says("Type yes to go on:");
         assert!(
             refused.code == 1 && refused.stdout.contains("nothing was changed"),
             "{arguments:?}: {refused:?}"
@@ -108,10 +107,8 @@ fn what_cannot_be_undone_is_asked_about_at_a_terminal_and_nowhere_else() {
         &["apply", smaller.to_str().unwrap(), "--prune"],
         "yes\n",
     );
-    assert!(
-        agreed.code == 0 && agreed.stdout.contains("1 removed"),
-        "{agreed:?}"
-    );
+    assert!(agreed.code == 0, "{agreed:?}");
+    agreed.stdout.assert_says("1 removed");
     // What removes nothing, and whoever says so beforehand, is not asked.
     for (arguments, told) in [
         (
@@ -123,10 +120,9 @@ fn what_cannot_be_undone_is_asked_about_at_a_terminal_and_nowhere_else() {
         (&["key", "rotate"], "RS256"),
     ] {
         let done = at_a_terminal(&installation, arguments, "");
-        assert!(
-            done.code == 0 && done.stdout.contains(told) && !done.stdout.contains("Type yes"),
-            "{done:?}"
-        );
+        assert!(done.code == 0, "{done:?}");
+        assert!(done.stdout.contains(told), "{done:?}");
+        done.stdout.assert_says_not("Type yes");
     }
     for arguments in [&["key", "retire", &key][..], &renamed] {
         installation.done(arguments, "");
@@ -164,10 +160,7 @@ fn times_have_units_and_are_kept_as_numbers() {
         assert_eq!(shop[key], json!(seconds), "{key}");
     }
     let again = installation.apply(&given);
-    assert!(
-        again.stdout.contains("0 added, 0 changed, 4 unchanged"),
-        "{again:?}"
-    );
+    again.stdout.assert_says("0 added, 0 changed, 4 unchanged");
     for (key, text, rule) in [
         (
             "access_token_lifetime",
@@ -188,10 +181,8 @@ fn times_have_units_and_are_kept_as_numbers() {
         let mut wrong = document();
         wrong["clients"][0][key] = text;
         let refused = installation.apply(&wrong);
-        assert!(
-            refused.code == 1 && refused.stderr.contains(rule),
-            "{refused:?}"
-        );
+        assert!(refused.code == 1, "{refused:?}");
+        assert!(refused.stderr.contains(rule), "{refused:?}");
     }
     for (text, code) in [
         ("12h", 0),
@@ -257,10 +248,9 @@ fn lists_are_searched_and_cut() {
         assert_eq!(count(arguments), found, "{arguments:?}");
     }
     let table = installation.done(&["client", "list", "sto"], "");
-    assert!(
-        table.starts_with("CLIENT_ID") && table.contains("Stock") && !table.contains("staff"),
-        "{table}"
-    );
+    assert!(table.starts_with("CLIENT_ID"), "{table}");
+    table.assert_says("Stock");
+    table.assert_says_not("staff");
     for arguments in [
         &["client", "list", "--limit", "0"][..],
         &["user", "list", "--limit", "x"],
@@ -294,10 +284,7 @@ fn client_test_tells_the_issuer_pkce_and_addresses_out_of_reach() {
     }
     // Who reads the ID token alone is told what to register.
     let staff = installation.done(&["client", "test", "staff"], "");
-    assert!(
-        staff.contains("\"always_include_user_claims_in_id_token\": true"),
-        "{staff}"
-    );
+    staff.assert_says("\"always_include_user_claims_in_id_token\": true");
     given["clients"][0]["scope"] = json!("openid email");
     given["clients"][0]["always_include_user_claims_in_id_token"] = json!(true);
     installation.done(&["apply", "-"], &given.to_string());
@@ -322,9 +309,7 @@ fn client_test_tells_the_issuer_pkce_and_addresses_out_of_reach() {
         "",
     );
     assert!(!allowed.contains("which is private"), "{allowed}");
-    assert!(
-        !installation
-            .done(&["client", "test", "staff"], "")
-            .contains("must send PKCE")
-    );
+    installation
+        .done(&["client", "test", "staff"], "")
+        .assert_says_not("must send PKCE");
 }

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::support::flow::{assert_refused, basic, with_clients};
+use crate::support::claims::Says;
+use crate::support::flow::{basic, with_clients};
 use crate::support::gatepost::{CONF1_SECRET, CONF2_SECRET, Gatepost, RPS, document};
 use crate::support::http::Answer;
 
@@ -30,13 +31,13 @@ fn raw(user_pass: impl AsRef<[u8]>) -> String {
 
 /// A 401 with its challenge: the header was used.
 fn assert_challenged(answer: &Answer, case: &str) {
-    assert_refused(answer, 401, "invalid_client", case);
+    answer.assert_refused(401, "invalid_client", case);
     assert_eq!(answer.header("www-authenticate"), CHALLENGE, "{case}");
 }
 
 /// A 400 without one: it was not.
 fn assert_unproven(answer: &Answer, case: &str) {
-    assert_refused(answer, 400, "invalid_client", case);
+    answer.assert_refused(400, "invalid_client", case);
     assert_eq!(answer.header("www-authenticate"), None, "{case}");
 }
 
@@ -80,16 +81,12 @@ fn secrets_of_any_characters_are_understood_in_every_usual_encoding() {
             let answer = ask(&gatepost, Some(authorization), &[]);
             assert_eq!(answer.status, 200, "{secret} as {index}: {}", answer.text());
         }
-        assert_eq!(
-            ask(
-                &gatepost,
-                None,
-                &[("client_id", name), ("client_secret", secret)]
-            )
-            .status,
-            200,
-            "{secret}"
-        );
+        ask(
+            &gatepost,
+            None,
+            &[("client_id", name), ("client_secret", secret)],
+        )
+        .assert_status_for(secret, 200);
         let answer = ask(&gatepost, Some(&encoded), &[("client_id", name)]);
         assert_eq!(answer.status, 200, "client_id beside the header: {secret}");
     }
@@ -190,7 +187,7 @@ fn a_client_that_proves_nothing_is_refused() {
         let answer = ask(&gatepost, Some(&basic(client_id, secret)), &[]);
         if client_id == "pub1" {
             // A public client may name itself in the header; this grant is none of its own.
-            assert_refused(&answer, 400, "unauthorized_client", "public");
+            answer.assert_refused(400, "unauthorized_client", "public");
         } else {
             assert_challenged(&answer, &format!("{client_id} {secret}"));
         }
@@ -258,24 +255,16 @@ fn two_ways_at_once_are_a_contradiction() {
         Some(&right),
         &[("client_id", "conf1"), ("client_secret", CONF1_SECRET)],
     );
-    assert_refused(&both, 400, "invalid_request", "header and body");
+    both.assert_refused(400, "invalid_request", "header and body");
     let alone = ask(&gatepost, Some(&right), &[("client_secret", CONF1_SECRET)]);
-    assert_refused(
-        &alone,
-        400,
-        "invalid_request",
-        "header and a secret in the body",
-    );
+    alone.assert_refused(400, "invalid_request", "header and a secret in the body");
     let twice = [
         ("Authorization", right.as_str()),
         ("Authorization", right.as_str()),
     ];
-    assert_refused(
-        &gatepost.post("/connect/token", &twice, &[GRANT]),
-        400,
-        "invalid_request",
-        "two headers",
-    );
+    gatepost
+        .post("/connect/token", &twice, &[GRANT])
+        .assert_refused(400, "invalid_request", "two headers");
     assert_challenged(
         &ask(&gatepost, Some(&right), &[("client_id", "conf2")]),
         "another client_id in the body",
@@ -285,28 +274,15 @@ fn two_ways_at_once_are_a_contradiction() {
         ("client_id", "conf1"),
         ("client_secret", CONF1_SECRET),
     ];
-    assert_refused(
-        &ask(&gatepost, None, &repeated),
-        400,
-        "invalid_request",
-        "client_id twice",
-    );
+    ask(&gatepost, None, &repeated).assert_refused(400, "invalid_request", "client_id twice");
     let repeated = [
         ("client_id", "conf1"),
         ("client_secret", CONF1_SECRET),
         ("client_secret", CONF1_SECRET),
     ];
-    assert_refused(
-        &ask(&gatepost, None, &repeated),
-        400,
-        "invalid_request",
-        "client_secret twice",
-    );
+    ask(&gatepost, None, &repeated).assert_refused(400, "invalid_request", "client_secret twice");
     // An empty secret is no secret, so this is one way only.
-    assert_eq!(
-        ask(&gatepost, Some(&right), &[("client_secret", "")]).status,
-        200
-    );
+    ask(&gatepost, Some(&right), &[("client_secret", "")]).assert_status(200);
 }
 
 #[test]
@@ -329,8 +305,7 @@ fn a_public_client_that_brings_a_secret_is_refused() {
         "header",
     );
     let answer = post(&[], &[("client_id", "pub1"), ("client_secret", "")]);
-    assert_refused(
-        &answer,
+    answer.assert_refused(
         400,
         "invalid_grant",
         "an empty secret is none: the code is looked at",
@@ -399,22 +374,11 @@ fn secrets_count_as_registered_and_until_they_expire() {
         ("sha256hex", hashed),
         ("sha512", hashed),
     ] {
-        assert_eq!(
-            (
-                header(client_id, secret).status,
-                body(client_id, secret).status
-            ),
-            (200, 200),
-            "{client_id}"
-        );
+        header(client_id, secret).assert_status_for(client_id, 200);
+        body(client_id, secret).assert_status_for(client_id, 200);
     }
-    assert_eq!(
-        (
-            header("basiconly", CONF1_SECRET).status,
-            body("postonly", CONF1_SECRET).status
-        ),
-        (200, 200)
-    );
+    header("basiconly", CONF1_SECRET).assert_status(200);
+    body("postonly", CONF1_SECRET).assert_status(200);
     assert_challenged(&header("expired", old), "expired");
     assert_challenged(
         &header("sha256", &STANDARD.encode(Sha256::digest(hashed))),
@@ -459,37 +423,20 @@ fn guessing_is_stopped_for_its_source_and_client_alone() {
     }
     for secret in ["guess", CONF1_SECRET] {
         let answer = from("192.0.2.1", "conf1", secret);
-        assert_refused(&answer, 429, "temporarily_unavailable", secret);
+        answer.assert_refused(429, "temporarily_unavailable", secret);
         let retry_after: u64 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&retry_after), "{retry_after}");
     }
-    assert_eq!(
-        from("192.0.2.2", "conf1", CONF1_SECRET).status,
-        200,
-        "from elsewhere"
-    );
-    assert_eq!(
-        from("192.0.2.1", "service", CONF1_SECRET).status,
-        200,
-        "another client"
-    );
-    assert_eq!(
-        from("9.9.9.9, 192.0.2.3", "conf1", CONF1_SECRET).status,
-        200
-    );
+    from("192.0.2.2", "conf1", CONF1_SECRET).assert_status_for("from elsewhere", 200);
+    from("192.0.2.1", "service", CONF1_SECRET).assert_status_for("another client", 200);
+    from("9.9.9.9, 192.0.2.3", "conf1", CONF1_SECRET).assert_status(200);
     // What stands left of the address that a trusted proxy wrote is anybody's invention.
-    assert_eq!(
-        from("192.0.2.2, 192.0.2.1", "conf1", CONF1_SECRET).status,
-        429
-    );
+    from("192.0.2.2, 192.0.2.1", "conf1", CONF1_SECRET).assert_status(429);
     for guess in 0..20 {
         from(&format!("2001:db8::{guess:x}"), "conf1", "wrong");
     }
-    assert_eq!(
-        from("2001:db8::ffff", "conf1", CONF1_SECRET).status,
-        429,
-        "one IPv6 network is one source"
-    );
+    from("2001:db8::ffff", "conf1", CONF1_SECRET)
+        .assert_status_for("one IPv6 network is one source", 429);
     assert_eq!(from("2001:db8:0:1::1", "conf1", CONF1_SECRET).status, 200);
     for odd in [
         "a",
@@ -541,10 +488,7 @@ fn whoever_is_right_by_the_second_reading_counts_nothing() {
     let settings = [("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "2")];
     let gatepost = Gatepost::start_with(&with_clients(document(), &clients), &settings);
     for _ in 0..10 {
-        assert_eq!(
-            ask(&gatepost, Some(&raw("older:100% of an older secret")), &[]).status,
-            200
-        );
+        ask(&gatepost, Some(&raw("older:100% of an older secret")), &[]).assert_status(200);
     }
 }
 
@@ -613,12 +557,7 @@ fn only_wrong_secrets_count_as_guesses() {
         );
         assert_challenged(&ask(&gatepost, Some("Basic ???"), &[]), "unreadable");
         let answer = ask(&gatepost, Some(&right), &[("scope", "nope")]);
-        assert_refused(
-            &answer,
-            400,
-            "invalid_scope",
-            "an authenticated client's mistake",
-        );
+        answer.assert_refused(400, "invalid_scope", "an authenticated client's mistake");
     }
     for _ in 0..20 {
         assert_unproven(
@@ -635,8 +574,7 @@ fn only_wrong_secrets_count_as_guesses() {
         None,
         &[("client_id", "nobody"), ("client_secret", "x")],
     );
-    assert_refused(
-        &answer,
+    answer.assert_refused(
         429,
         "temporarily_unavailable",
         "an unknown client is limited as a known one",
@@ -655,10 +593,7 @@ fn old_clients_may_be_told_everything_with_400() {
         assert_unproven(&ask(&gatepost, Some(&authorization), &[]), &authorization);
     }
     assert_unproven(&ask(&gatepost, None, &[]), "nobody");
-    assert_eq!(
-        ask(&gatepost, Some(&basic("conf1", CONF1_SECRET)), &[]).status,
-        200
-    );
+    ask(&gatepost, Some(&basic("conf1", CONF1_SECRET)), &[]).assert_status(200);
 }
 
 #[test]
@@ -669,10 +604,7 @@ fn no_secret_reaches_the_log() {
         &with_clients(document(), &clients),
         &[("GATEPOST_LOG", "debug")],
     );
-    assert_eq!(
-        ask(&gatepost, Some(&basic("canary", canary)), &[]).status,
-        200
-    );
+    ask(&gatepost, Some(&basic("canary", canary)), &[]).assert_status(200);
     ask(&gatepost, Some(&basic("conf1", canary)), &[]);
     ask(
         &gatepost,
@@ -695,10 +627,8 @@ fn no_secret_reaches_the_log() {
         &[GRANT],
     );
     let log = gatepost.log();
-    assert!(
-        log.contains("client_id=\"canary\"") && !log.contains(canary),
-        "{log}"
-    );
+    log.assert_says("client_id=\"canary\"");
+    assert!(!log.contains(canary), "{log}");
     assert!(
         !log.contains(&STANDARD.encode(format!("canary:{canary}"))),
         "{log}"
@@ -722,10 +652,6 @@ fn a_stranger_cannot_invent_where_it_comes_from() {
     for guess in 0..20 {
         assert_challenged(&from(&format!("192.0.2.{guess}"), "wrong"), "a guess");
     }
-    assert_refused(
-        &from("198.51.100.1", CONF1_SECRET),
-        429,
-        "temporarily_unavailable",
-        "still the same peer",
-    );
+    let answer = from("198.51.100.1", CONF1_SECRET);
+    answer.assert_refused(429, "temporarily_unavailable", "still the same peer");
 }

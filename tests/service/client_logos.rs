@@ -97,10 +97,7 @@ fn a_registered_picture_is_fetched_once_and_served_by_us() {
         page.attribute("client-logo", "src").as_deref(),
         Some("/clients/conf1/logo")
     );
-    assert!(
-        !page.text().contains("127.0.0.1"),
-        "nobody else learns who signs in"
-    );
+    page.assert_says_not_for("nobody else learns who signs in", "127.0.0.1");
     assert_eq!(
         pictures.asked(),
         Vec::<String>::new(),
@@ -108,18 +105,11 @@ fn a_registered_picture_is_fetched_once_and_served_by_us() {
     );
     for _ in 0..2 {
         let logo = browser.get("/clients/conf1/logo");
-        assert_eq!(
-            (logo.status, logo.header("content-type")),
-            (200, Some("image/png"))
-        );
-        assert_eq!(
-            (logo.body.as_slice(), logo.header("cache-control")),
-            (PNG, Some("public, max-age=3600"))
-        );
-        assert_eq!(
-            logo.header("content-security-policy"),
-            Some("default-src 'none'; sandbox")
-        );
+        logo.assert_status(200);
+        logo.assert_header("content-type", "image/png");
+        assert_eq!(logo.body.as_slice(), PNG);
+        logo.assert_header("cache-control", "public, max-age=3600");
+        logo.assert_header("content-security-policy", "default-src 'none'; sandbox");
     }
     assert_eq!(pictures.asked(), ["/logo.png"]);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
@@ -132,10 +122,9 @@ fn a_registered_picture_is_fetched_once_and_served_by_us() {
     let page = browser.visit(&authorize_path("a/b?c.%2F#d", RP1, &[("prompt", "login")]));
     let address = page.attribute("client-logo", "src").unwrap();
     assert_eq!(address, "/clients/a%2Fb%3Fc%2E%252F%23d/logo");
-    assert_eq!(
-        browser.get(&address).header("content-type"),
-        Some("image/png")
-    );
+    browser
+        .get(&address)
+        .assert_header("content-type", "image/png");
     // Without a registered picture there is none, and nothing is asked of anybody.
     assert_eq!(
         browser

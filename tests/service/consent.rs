@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
-    authorize_path, code, decide, redeem_as, sign_in, signed_in, userinfo, with_clients,
+    authorize_path, code, redeem_as, sign_in, signed_in, userinfo, with_clients,
 };
 use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
@@ -80,12 +81,10 @@ fn what_is_not_ticked_is_not_granted() {
             assert_eq!(tag.contains(" disabled"), locked, "{tag}");
             assert!(tag.contains(" checked"), "{tag}");
         }
-        assert!(
-            text.contains("Your plan")
-                && text.contains("Read orders")
-                && text.contains("Alice Smith")
-        );
-        let answer = decide(&mut browser, &page, "allow", &ticked, false);
+        text.assert_says("Your plan");
+        text.assert_says("Read orders");
+        text.assert_says("Alice Smith");
+        let answer = browser.decide(&page, "allow", &ticked, false);
         let got = tokens(&gatepost, &answer);
         assert_eq!(got["scope"], granted, "{ticked:?}");
         let told = userinfo(&gatepost, got["access_token"].as_str().unwrap()).json();
@@ -105,14 +104,9 @@ fn leaving_everything_out_is_a_denial_and_leaving_offline_access_out_gives_no_re
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[("scope", "orders.read")]));
-    let answer = decide(&mut browser, &page, "allow", &[], true);
-    assert_eq!(
-        (
-            answer.query()["error"].as_str(),
-            answer.query()["state"].as_str()
-        ),
-        ("access_denied", "the-state")
-    );
+    let answer = browser.decide(&page, "allow", &[], true);
+    assert_eq!(answer.query()["error"].as_str(), "access_denied");
+    assert_eq!(answer.query()["state"].as_str(), "the-state");
     assert_eq!(gatepost.database.count("consents"), 0);
     let asked = path(&[("scope", "openid orders.read offline_access")]);
     let page = browser.visit(&asked);
@@ -125,22 +119,14 @@ fn leaving_everything_out_is_a_denial_and_leaving_offline_access_out_gives_no_re
     }
     let without = tokens(
         &gatepost,
-        &decide(&mut browser, &page, "allow", &["orders.read"], false),
+        &browser.decide(&page, "allow", &["orders.read"], false),
     );
-    assert_eq!(
-        (without["scope"].as_str(), without.get("refresh_token")),
-        (Some("openid orders.read"), None)
-    );
+    assert_eq!(without["scope"], "openid orders.read");
+    assert_eq!(without.get("refresh_token"), None);
     let page = browser.visit(&asked);
     let with = tokens(
         &gatepost,
-        &decide(
-            &mut browser,
-            &page,
-            "allow",
-            &["orders.read", "offline_access"],
-            false,
-        ),
+        &browser.decide(&page, "allow", &["orders.read", "offline_access"], false),
     );
     assert!(with["refresh_token"].is_string(), "{with}");
 }
@@ -160,7 +146,7 @@ fn a_scope_that_was_not_asked_for_cannot_be_granted() {
         "<script>",
         "Profile",
     ] {
-        let answer = decide(&mut browser, &page, "allow", &["profile", scope], true);
+        let answer = browser.decide(&page, "allow", &["profile", scope], true);
         if scope.is_empty() {
             assert!(answer.query().contains_key("code"));
             gatepost.database.run("DELETE FROM consents");
@@ -178,28 +164,27 @@ fn a_denial_goes_to_the_client_and_is_not_remembered() {
     let mut browser = signed_in(&gatepost);
     for (mode, is_query) in [("query", true), ("fragment", false)] {
         let page = browser.visit(&path(&[("response_mode", mode)]));
-        let answer = decide(&mut browser, &page, "deny", &["profile"], true);
+        let answer = browser.decide(&page, "deny", &["profile"], true);
         let got = if is_query {
             answer.query()
         } else {
             answer.fragment()
         };
-        assert_eq!(
-            (got["error"].as_str(), got["state"].as_str()),
-            ("access_denied", "the-state")
-        );
+        assert_eq!(got["error"].as_str(), "access_denied");
+        assert_eq!(got["state"].as_str(), "the-state");
         assert!(answer.location().starts_with(RP2));
     }
     let page = browser.visit(&path(&[("response_mode", "form_post")]));
     assert_eq!(
-        decide(&mut browser, &page, "deny", &[], true).fields()["error"],
+        browser.decide(&page, "deny", &[], true).fields()["error"],
         "access_denied"
     );
     assert_eq!(gatepost.database.count("consents"), 0);
     assert!(asks(&browser.visit(&path(&[]))));
     let page = browser.visit(&path(&[]));
     for decision in ["", "Allow", "continue", "cancel", "sign_out"] {
-        decide(&mut browser, &page, decision, &["profile"], true)
+        browser
+            .decide(&page, decision, &["profile"], true)
             .assert_error_page(400, "GP1505", decision);
     }
 }
@@ -214,26 +199,14 @@ fn consent_is_remembered_when_the_user_says_so_and_until_more_is_asked() {
     );
     let page = browser.visit(&path(&[]));
     assert!(page.text().contains("name=\"remember\""));
-    let once = decide(
-        &mut browser,
-        &page,
-        "allow",
-        &["profile", "orders.read"],
-        false,
-    );
+    let once = browser.decide(&page, "allow", &["profile", "orders.read"], false);
     tokens(&gatepost, &once);
     assert_eq!(
         silent_error(&mut browser, &[]).as_deref(),
         Some("consent_required")
     );
     let page = browser.visit(&path(&[]));
-    decide(
-        &mut browser,
-        &page,
-        "allow",
-        &["profile", "orders.read"],
-        true,
-    );
+    browser.decide(&page, "allow", &["profile", "orders.read"], true);
     assert_eq!(silent_error(&mut browser, &[]), None);
     tokens(&gatepost, &browser.visit(&path(&[])));
     // The same or less needs no question, more does.
@@ -252,22 +225,13 @@ fn consent_is_remembered_when_the_user_says_so_and_until_more_is_asked() {
         Some("consent_required")
     );
     let page = browser.visit(&path(&claims));
-    assert!(
-        asks(&page) && page.text().contains("E-mail address"),
-        "{}",
-        page.text()
-    );
-    decide(
-        &mut browser,
-        &page,
-        "allow",
-        &["profile", "orders.read"],
-        true,
-    );
+    assert!(asks(&page), "{}", page.text());
+    page.assert_says("E-mail address");
+    browser.decide(&page, "allow", &["profile", "orders.read"], true);
     assert_eq!(silent_error(&mut browser, &claims), None);
     // Allowing something else does not take back what was allowed before.
     let page = browser.visit(&path(&[("scope", "openid email")]));
-    decide(&mut browser, &page, "allow", &["email"], true);
+    browser.decide(&page, "allow", &["email"], true);
     assert_eq!(silent_error(&mut browser, &more), None);
     // It is alice's own: bob is asked.
     let mut bob = gatepost.browser();
@@ -281,7 +245,7 @@ fn what_was_unticked_is_asked_about_again() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
-    decide(&mut browser, &page, "allow", &["orders.read"], true);
+    browser.decide(&page, "allow", &["orders.read"], true);
     assert_eq!(
         silent_error(&mut browser, &[]).as_deref(),
         Some("consent_required")
@@ -292,7 +256,7 @@ fn what_was_unticked_is_asked_about_again() {
     );
     // Unticking later what was allowed before takes it back.
     let page = browser.visit(&path(&[("prompt", "consent")]));
-    decide(&mut browser, &page, "allow", &[], true);
+    browser.decide(&page, "allow", &[], true);
     assert_eq!(
         silent_error(&mut browser, &[("scope", "openid orders.read")]).as_deref(),
         Some("consent_required")
@@ -306,24 +270,14 @@ fn prompt_consent_asks_every_time_and_every_client() {
     for _ in 0..2 {
         let page = browser.visit(&path(&[("prompt", "consent")]));
         assert!(asks(&page));
-        assert!(
-            decide(
-                &mut browser,
-                &page,
-                "allow",
-                &["profile", "orders.read"],
-                true
-            )
-            .query()
-            .contains_key("code")
-        );
+        browser
+            .decide(&page, "allow", &["profile", "orders.read"], true)
+            .assert_carries("code");
         let page = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "consent")]));
         assert!(asks(&page));
-        assert!(
-            decide(&mut browser, &page, "allow", &["profile"], true)
-                .query()
-                .contains_key("code")
-        );
+        browser
+            .decide(&page, "allow", &["profile"], true)
+            .assert_carries("code");
     }
     // What was agreed to on that page is remembered; where nothing is required, nothing is asked.
     assert_eq!(silent_error(&mut browser, &[]), None);
@@ -346,18 +300,10 @@ fn nobody_else_can_answer_the_page() {
     let login = attacker.visit(&path(&[]));
     let answer = sign_in(&mut attacker, &login, "bob", BOB_PASSWORD);
     let attackers_page = attacker.follow(answer);
-    let other_request = browser
-        .visit(&path(&[("state", "other")]))
-        .fields()
-        .remove("form_token")
-        .unwrap();
-    let logout = browser
-        .get("/logout")
-        .fields()
-        .remove("form_token")
-        .unwrap();
-    let login_token = login.fields().remove("form_token").unwrap();
-    let attackers = attackers_page.fields().remove("form_token").unwrap();
+    let other_request = browser.visit(&path(&[("state", "other")])).form_token();
+    let logout = browser.get("/logout").form_token();
+    let login_token = login.form_token();
+    let attackers = attackers_page.form_token();
     for token in ["", "x", &other_request, &logout, &login_token, &attackers] {
         let form = [
             ("form_token", token),
@@ -370,17 +316,15 @@ fn nobody_else_can_answer_the_page() {
                 continue;
             }
             let answer = browser.post(&address, &form);
-            assert!(
-                asks(&answer) && answer.header("location").is_none(),
-                "{token}"
-            );
+            assert!(asks(&answer), "{token}");
+            assert!(answer.header("location").is_none(), "{token}");
             assert!(answer.text().contains("Alice Smith"), "{}", answer.text());
         }
     }
     // The attacker's own page, sent by the victim, is drawn again for the victim.
     let form = [("form_token", attackers.as_str()), ("decision", "allow")];
     assert!(asks(&browser.post(&attackers_page.action(), &form)));
-    let token = page.fields().remove("form_token").unwrap();
+    let token = page.form_token();
     let form = [
         ("form_token", token.as_str()),
         ("decision", "allow"),
@@ -397,12 +341,9 @@ fn nobody_else_can_answer_the_page() {
     }
     let mut without_cookies = gatepost.browser();
     let answer = without_cookies.post(&page.action(), &form);
-    assert!(
-        without_cookies
-            .follow(answer)
-            .text()
-            .contains("name=\"password\"")
-    );
+    without_cookies
+        .follow(answer)
+        .assert_says("name=\"password\"");
     assert_eq!(gatepost.database.count("consents"), 0);
     // A GET decides nothing.
     let address = format!(
@@ -420,35 +361,22 @@ fn a_page_drawn_for_one_session_is_drawn_again_in_another() {
     assert!(page.text().contains("Alice Smith"));
     let login = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
-    let again = decide(&mut browser, &page, "allow", &["profile"], true);
+    let again = browser.decide(&page, "allow", &["profile"], true);
     assert!(asks(&again), "{}", again.text());
-    assert!(
-        again.text().contains("<bdi>Bob</bdi>") && !again.text().contains("Alice"),
-        "{}",
-        again.text()
-    );
+    again.assert_says("<bdi>Bob</bdi>");
+    again.assert_says_not("Alice");
     assert!(again.text().contains("changed while this page was open"));
     assert_eq!(gatepost.database.count("consents"), 0);
-    assert!(
-        decide(&mut browser, &again, "allow", &["profile"], false)
-            .query()
-            .contains_key("code")
-    );
+    browser
+        .decide(&again, "allow", &["profile"], false)
+        .assert_carries("code");
     // Also when the same person signed in anew, and when nobody is signed in any more.
     let page = browser.visit(&path(&[]));
     let login = browser.visit(&authorize_path("conf1", RP1, &[("prompt", "login")]));
     sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
-    assert!(asks(&decide(
-        &mut browser,
-        &page,
-        "allow",
-        &["profile"],
-        true
-    )));
-    gatepost
-        .database
-        .run("UPDATE sessions SET ended_at = now()");
-    let answer = decide(&mut browser, &page, "allow", &["profile"], true);
+    assert!(asks(&browser.decide(&page, "allow", &["profile"], true)));
+    gatepost.run_sql("UPDATE sessions SET ended_at = now()");
+    let answer = browser.decide(&page, "allow", &["profile"], true);
     assert!(browser.follow(answer).text().contains("name=\"password\""));
     assert_eq!(gatepost.database.count("consents"), 0);
 }
@@ -458,27 +386,18 @@ fn another_account_can_be_chosen_from_the_page() {
     let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
-    let login = decide(&mut browser, &page, "another", &[], false);
-    assert!(
-        login.text().contains("name=\"password\"") && !login.text().contains("alice"),
-        "{}",
-        login.text()
-    );
+    let login = browser.decide(&page, "another", &[], false);
+    login.assert_says("name=\"password\"");
+    login.assert_says_not("alice");
     let answer = sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
     let page = browser.follow(answer);
-    assert!(
-        asks(&page) && page.text().contains("<bdi>Bob</bdi>"),
-        "{}",
-        page.text()
-    );
+    assert!(asks(&page), "{}", page.text());
+    page.assert_says("<bdi>Bob</bdi>");
     let got = tokens(
         &gatepost,
-        &decide(&mut browser, &page, "allow", &["profile"], false),
+        &browser.decide(&page, "allow", &["profile"], false),
     );
-    assert_eq!(
-        userinfo(&gatepost, got["access_token"].as_str().unwrap()).json()["name"],
-        "Bob"
-    );
+    userinfo(&gatepost, got["access_token"].as_str().unwrap()).assert_member("name", "Bob");
 }
 
 #[test]
@@ -496,17 +415,10 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
     for uri in ["http://127.0.0.1:5000/cb", "com.example.app:/cb"] {
         for _ in 0..2 {
             let page = browser.visit(&authorize_path("native", uri, &[]));
-            assert!(
-                asks(&page) && !page.text().contains("name=\"remember\""),
-                "{}",
-                page.text()
-            );
-            let answer = decide(&mut browser, &page, "allow", &["profile"], true);
-            assert!(
-                answer.location().starts_with(&format!("{uri}?code=")),
-                "{}",
-                answer.location()
-            );
+            assert!(asks(&page), "{}", page.text());
+            page.assert_says_not("name=\"remember\"");
+            let answer = browser.decide(&page, "allow", &["profile"], true);
+            answer.assert_leads_to(&format!("{uri}?code="));
         }
         let silent = browser.get(&authorize_path("native", uri, &[("prompt", "none")]));
         assert_eq!(silent.query()["error"], "consent_required");
@@ -522,12 +434,9 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
     );
     // On loopback the registration may say that it is remembered.
     let page = browser.visit(&authorize_path("spa", spa, &[]));
-    assert!(
-        asks(&page) && page.text().contains("name=\"remember\""),
-        "{}",
-        page.text()
-    );
-    decide(&mut browser, &page, "allow", &["profile"], true);
+    assert!(asks(&page), "{}", page.text());
+    page.assert_says("name=\"remember\"");
+    browser.decide(&page, "allow", &["profile"], true);
     code(
         &mut browser,
         &authorize_path("spa", spa, &[("prompt", "none")]),
@@ -541,50 +450,27 @@ fn a_withdrawn_consent_ends_codes_tokens_and_memory() {
     let page = browser.visit(&path(&[]));
     let got = tokens(
         &gatepost,
-        &decide(
-            &mut browser,
-            &page,
-            "allow",
-            &["profile", "orders.read"],
-            true,
-        ),
+        &browser.decide(&page, "allow", &["profile", "orders.read"], true),
     );
     let in_flight = code(&mut browser, &path(&[]));
     let of_another_client = code(&mut browser, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(
-        userinfo(&gatepost, got["access_token"].as_str().unwrap()).status,
-        200
-    );
+    userinfo(&gatepost, got["access_token"].as_str().unwrap()).assert_status(200);
     gatepost.database.run(
         "UPDATE consents SET scopes = '{}', claims = '{}', epoch = 1 WHERE client_id = 'conf2'",
     );
     let refused = redeem_as(&gatepost, CONF2, RP2, &in_flight);
-    assert_eq!(
-        (refused.status, &refused.json()["error"]),
-        (400, &json!("invalid_grant"))
-    );
-    assert_eq!(
-        userinfo(&gatepost, got["access_token"].as_str().unwrap()).status,
-        401
-    );
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json()["error"], "invalid_grant");
+    userinfo(&gatepost, got["access_token"].as_str().unwrap()).assert_status(401);
     assert_eq!(
         silent_error(&mut browser, &[]).as_deref(),
         Some("consent_required")
     );
-    assert_eq!(
-        crate::support::flow::redeem(&gatepost, &of_another_client).status,
-        200
-    );
+    crate::support::flow::redeem(&gatepost, &of_another_client).assert_status(200);
     let page = browser.visit(&path(&[]));
     tokens(
         &gatepost,
-        &decide(
-            &mut browser,
-            &page,
-            "allow",
-            &["profile", "orders.read"],
-            true,
-        ),
+        &browser.decide(&page, "allow", &["profile", "orders.read"], true),
     );
     assert_eq!(silent_error(&mut browser, &[]), None);
 }
@@ -596,7 +482,7 @@ fn what_is_withdrawn_while_an_answer_is_on_its_way_is_not_remembered_again() {
     let claims = [("claims", r#"{"userinfo":{"email":null}}"#)];
     let page = browser.visit(&path(&claims));
     let scopes = ["profile", "orders.read"];
-    decide(&mut browser, &page, "allow", &scopes, true);
+    browser.decide(&page, "allow", &scopes, true);
     assert_eq!(silent_error(&mut browser, &claims), None);
     // The answer about another scope reads what is remembered, and waits for a withdrawal.
     let email = [("scope", "openid email")];
@@ -606,7 +492,7 @@ fn what_is_withdrawn_while_an_answer_is_on_its_way_is_not_remembered_again() {
     let withdraw = "UPDATE consents SET scopes = '{}', claims = '{}', epoch = new_epoch()";
     withdrawing.execute(withdraw, &[]).unwrap();
     thread::scope(|scope| {
-        let answering = scope.spawn(|| decide(&mut browser, &page, "allow", &["email"], true));
+        let answering = scope.spawn(|| browser.decide(&page, "allow", &["email"], true));
         await_that("the answer waits", Duration::from_secs(4), || {
             gatepost.database.count("pg_locks WHERE NOT granted") > 0
         });
@@ -643,13 +529,7 @@ fn a_consent_lapses_when_its_time_is_over() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[]));
-    decide(
-        &mut browser,
-        &page,
-        "allow",
-        &["profile", "orders.read"],
-        true,
-    );
+    browser.decide(&page, "allow", &["profile", "orders.read"], true);
     assert_eq!(silent_error(&mut browser, &[]), None);
     let earlier = "UPDATE consents SET granted_at = granted_at - interval '1 day', expires_at = expires_at - interval '1 day'";
     gatepost.database.run(earlier);
@@ -681,13 +561,7 @@ fn a_client_that_may_not_have_it_remembered_asks_again() {
         assert!(asks(&page) && !page.text().contains("name=\"remember\""));
         tokens(
             &gatepost,
-            &decide(
-                &mut browser,
-                &page,
-                "allow",
-                &["profile", "orders.read"],
-                true,
-            ),
+            &browser.decide(&page, "allow", &["profile", "orders.read"], true),
         );
     }
     assert_eq!(gatepost.database.count("consents"), 0);
@@ -702,21 +576,17 @@ fn a_request_that_was_registered_away_meanwhile_is_refused() {
     let mut narrowed = registered.clone();
     narrowed["clients"][1]["scope"] = json!("openid terms profile");
     gatepost.apply(&narrowed);
-    let answer = decide(
-        &mut browser,
-        &page,
-        "allow",
-        &["profile", "orders.read"],
-        true,
-    );
+    let answer = browser.decide(&page, "allow", &["profile", "orders.read"], true);
     assert_eq!(answer.query()["error"], "invalid_scope");
     narrowed["clients"][1]["redirect_uris"] = json!(["https://rp2.example/moved"]);
     gatepost.apply(&narrowed);
-    decide(&mut browser, &page, "allow", &["profile"], true)
+    browser
+        .decide(&page, "allow", &["profile"], true)
         .assert_error_page(400, "GP1105", "moved");
     narrowed["clients"][1]["enabled"] = json!(false);
     gatepost.apply(&narrowed);
-    decide(&mut browser, &page, "allow", &["profile"], true)
+    browser
+        .decide(&page, "allow", &["profile"], true)
         .assert_error_page(400, "GP1103", "disabled");
     assert_eq!(gatepost.database.count("consents"), 0);
 }
@@ -728,7 +598,7 @@ fn a_lapsed_consent_does_not_come_back_with_the_next_one() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&path(&[("scope", "openid profile email")]));
-    decide(&mut browser, &page, "allow", &["profile", "email"], true);
+    browser.decide(&page, "allow", &["profile", "email"], true);
     assert_eq!(
         silent_error(&mut browser, &[("scope", "openid email")]),
         None
@@ -741,7 +611,7 @@ fn a_lapsed_consent_does_not_come_back_with_the_next_one() {
         Some("consent_required")
     );
     let page = browser.visit(&path(&[("scope", "openid orders.read")]));
-    decide(&mut browser, &page, "allow", &["orders.read"], true);
+    browser.decide(&page, "allow", &["orders.read"], true);
     assert_eq!(
         silent_error(&mut browser, &[("scope", "openid orders.read")]),
         None

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::device;
 use crate::support::flow::{
-    access_token, authorize_path, basic, code, decide, decode_jwt, issued, redeem_with, signed_in,
-    tokens, userinfo, with_clients,
+    access_token, authorize_path, basic, code, decode_jwt, issued, redeem_with, signed_in, tokens,
+    userinfo, with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::Browser;
@@ -117,7 +117,7 @@ fn people_are_asked_about_the_default_scope_and_can_leave_it_out() {
     let mut browser = signed_in(&gatepost);
     let page = browser.visit(&authorize_path("asking", RP1, &[("scope", "openid")]));
     assert!(page.text().contains("Read orders"), "{}", page.text());
-    let answer = decide(&mut browser, &page, "allow", &["profile"], false);
+    let answer = browser.decide(&page, "allow", &["profile"], false);
     let code = &answer.query()["code"];
     let issued = issued(&redeem_with(&gatepost, "asking", code, &[]));
     assert_eq!(issued["scope"], "openid profile");

@@ -8,11 +8,10 @@ use crate::support::device::{
     BOX, DEVICE_CODE, TV, allow, decide, document, enter, poll, reach_decision, send_code, start,
     user_code, with_devices,
 };
-use crate::support::flow::{assert_refused, authorize_path, issued, sign_in, signed_in, text};
+use crate::support::flow::{authorize_path, issued, sign_in, signed_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
-use crate::support::http::{Answer, Browser};
+use crate::support::http::Answer;
 use crate::support::jwt::verified;
-use crate::support::phone::send;
 
 const WRONG: &str = "No device is waiting with this code";
 
@@ -20,21 +19,9 @@ fn serve() -> Gatepost {
     Gatepost::start_with(&document(), &[])
 }
 
-fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
-    let mut browser = gatepost.browser();
-    browser
-        .headers
-        .push((String::from("X-Forwarded-For"), address.to_owned()));
-    browser
-}
-
 fn asks_for_the_code(page: &Answer) -> String {
-    assert_eq!(
-        (page.status, page.action().as_str()),
-        (200, "/device"),
-        "{}",
-        page.text()
-    );
+    page.assert_status(200);
+    assert_eq!(page.action().as_str(), "/device", "{}", page.text());
     page.assert_says_not("name=\"decision\"");
     page.attribute("id=\"user-code\"", "value").unwrap()
 }
@@ -85,10 +72,8 @@ fn a_typed_code_leads_over_the_sign_in_to_a_question_with_client_and_scopes() {
         assert!(page.text().contains(scope), "{scope}: {}", page.text());
     }
     // openid is locked, the rest can be left out; what was not asked for cannot be added.
-    assert!(
-        page.attribute("value=\"openid\"", "disabled").is_none()
-            && page.text().contains("value=\"openid\" checked disabled")
-    );
+    assert!(page.attribute("value=\"openid\"", "disabled").is_none());
+    page.assert_says("value=\"openid\" checked disabled");
     let beyond = decide(&mut browser, &page, "allow", &["email"]);
     beyond.assert_error_page(400, "GP1137", "beyond");
     let answer = decide(&mut browser, &page, "allow", &["profile"]);
@@ -114,10 +99,7 @@ fn a_link_fills_the_code_in_and_decides_nothing_by_itself() {
         let page = browser.get(&link);
         assert_eq!(asks_for_the_code(&page), code);
         page.assert_says("exactly the code that your device shows");
-        assert!(
-            !page.text().contains("Television"),
-            "nothing is told of the device yet"
-        );
+        page.assert_says_not_for("nothing is told of the device yet", "Television");
     }
     let mut browser = signed_in(&gatepost);
     let page = browser.get(&link);
@@ -187,17 +169,10 @@ fn a_link_asks_whoever_is_signed_in_and_allowed_that_client_everything_before() 
         assert_eq!(asks_for_the_code(&page), user_code(&device));
         let page = send_code(&mut browser, &page, user_code(&device));
         asks_for_a_decision(&page, user_code(&device), "Television");
-        assert!(
-            !page.text().contains("name=\"remember\""),
-            "{require_consent}"
-        );
+        page.assert_says_not_for(&require_consent, "name=\"remember\"");
         assert_eq!(decided(&gatepost), 0, "{require_consent}");
-        assert_refused(
-            &poll(&gatepost, "trusted-tv", &device),
-            400,
-            "authorization_pending",
-            "nobody decided",
-        );
+        let answer = poll(&gatepost, "trusted-tv", &device);
+        answer.assert_refused(400, "authorization_pending", "nobody decided");
         // What the consent covers is no part of what they allow this device.
         decide(&mut browser, &page, "allow", &["profile"]);
         let tokens = poll(&gatepost, "trusted-tv", &device);
@@ -246,7 +221,7 @@ fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
         &[("GATEPOST_LIMIT_USER_CODE_FAILURES_PER_MINUTE_OVERALL", "15")],
     );
     let device = start(&gatepost, TV, &[]);
-    let mut guesser = browser_at(&gatepost, "192.0.2.7");
+    let mut guesser = gatepost.browser_at("192.0.2.7");
     let is_told_to_wait = |page: &Answer| {
         assert_eq!(page.status, 429, "{}", page.text());
         let seconds: u64 = page.header("retry-after").unwrap().parse().unwrap();
@@ -262,14 +237,14 @@ fn ten_wrong_codes_a_minute_make_a_source_wait_and_nobody_else() {
     }
     is_told_to_wait(&enter(&mut guesser, "BCDF-GHJK"));
     is_told_to_wait(&enter(&mut guesser, user_code(&device)));
-    let mut other = browser_at(&gatepost, "192.0.2.8");
+    let mut other = gatepost.browser_at("192.0.2.8");
     enter(&mut other, user_code(&device)).assert_says("name=\"password\"");
     for number in 0..5 {
         assert_eq!(enter(&mut other, &format!("{number}")).status, 200);
     }
     // Fifteen in all: now everybody waits.
     is_told_to_wait(&enter(
-        &mut browser_at(&gatepost, "2001:db8::1"),
+        &mut gatepost.browser_at("2001:db8::1"),
         user_code(&device),
     ));
     assert_eq!(gatepost.browser().get("/device").status, 200);
@@ -282,7 +257,7 @@ fn of_many_codes_at_once_no_more_are_looked_at_than_one_after_the_other() {
     let answers: Vec<u16> = thread::scope(|scope| {
         let guesses: Vec<_> = (0..150)
             .map(|_| {
-                let mut browser = browser_at(&gatepost, "192.0.2.7");
+                let mut browser = gatepost.browser_at("192.0.2.7");
                 let page = browser.get("/device");
                 (browser, page)
             })
@@ -299,12 +274,9 @@ fn of_many_codes_at_once_no_more_are_looked_at_than_one_after_the_other() {
     });
     let of = |status| answers.iter().filter(|answer| **answer == status).count();
     // Where the server is busy it may say so; whoever is told that a code is wrong was one of ten.
-    assert_eq!(
-        (of(200), of(200) + of(429) + of(503)),
-        (10, 150),
-        "{answers:?}"
-    );
-    enter(&mut browser_at(&gatepost, "192.0.2.8"), user_code(&device))
+    assert_eq!(of(200), 10, "{answers:?}");
+    assert_eq!(of(200) + of(429) + of(503), 150, "{answers:?}");
+    enter(&mut gatepost.browser_at("192.0.2.8"), user_code(&device))
         .assert_says("name=\"password\"");
 }
 
@@ -325,7 +297,7 @@ fn a_decision_is_made_once_and_cannot_be_made_again() {
         enter(&mut browser, user_code(&device)).assert_says(WRONG);
         match answer {
             None => drop(issued(&poll(&gatepost, BOX, &device))),
-            Some(error) => assert_refused(&poll(&gatepost, BOX, &device), 400, error, first),
+            Some(error) => poll(&gatepost, BOX, &device).assert_refused(400, error, first),
         }
     }
     // Two tabs, one decision: also where both arrive at once.
@@ -367,7 +339,7 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
     asks_for_a_decision(&page, code, "Television");
     let (action, token) = (
         page.attribute("form ", "action").unwrap(),
-        page.fields()["form_token"].clone(),
+        page.form_token(),
     );
     let form = [("form_token", token.as_str()), ("decision", "allow")];
 
@@ -381,7 +353,7 @@ fn forms_count_only_in_the_browser_and_session_they_were_drawn_for() {
     redrawn.assert_says("role=\"alert\"");
     asks_for_the_code(&gatepost.browser().post(&action, &form));
     // A token of another page, or none.
-    for forged in ["", "AAAA", &alice.get("/device").fields()["form_token"]] {
+    for forged in ["", "AAAA", &alice.get("/device").form_token()] {
         let answer = alice.post(&action, &[("form_token", forged), ("decision", "allow")]);
         asks_for_a_decision(&answer, code, "Television");
     }
@@ -433,15 +405,13 @@ fn another_account_can_be_chosen_and_sign_out_in_between_asks_anew() {
     let mut browser = signed_in(&gatepost);
     let page = enter(&mut browser, user_code(&device));
     let login = decide(&mut browser, &page, "another", &[]);
-    let cancelled = send(&mut browser, &login, &[("decision", "cancel")]);
+    let cancelled = browser.submit(&login, &[("decision", "cancel")]);
     assert_eq!(cancelled.location(), "/device");
     let page = enter(&mut browser, user_code(&device));
     let login = decide(&mut browser, &page, "another", &[]);
     let page = sign_in(&mut browser, &login, "bob", BOB_PASSWORD);
     asks_for_a_decision(&page, user_code(&device), "Television");
-    gatepost
-        .database
-        .run("UPDATE sessions SET ended_at = clock_timestamp()");
+    gatepost.run_sql("UPDATE sessions SET ended_at = clock_timestamp()");
     asks_for_the_code(&decide(&mut browser, &page, "allow", &[]));
     assert_eq!(decided(&gatepost), 0);
     let page = enter(&mut browser, user_code(&device));
@@ -499,7 +469,7 @@ fn people_sign_in_under_the_clients_own_rules() {
     }
     for acr_values in ["tenant:nope", "tenant:acme tenant:globex"] {
         let answer = crate::support::device::ask(&gatepost, TV, &[("acr_values", acr_values)]);
-        assert_refused(&answer, 400, "invalid_request", acr_values);
+        answer.assert_refused(400, "invalid_request", acr_values);
     }
     // No password is asked for where none would help.
     let device = start(&gatepost, "corp-tv", &[]);
@@ -521,18 +491,8 @@ fn people_sign_in_under_the_clients_own_rules() {
          UPDATE installation SET registry_version = registry_version + 1"
     ));
     gatepost.settle();
-    assert!(
-        enter(&mut browser, user_code(&device))
-            .text()
-            .contains(WRONG),
-        "{DEVICE_CODE}"
-    );
-    assert_refused(
-        &poll(&gatepost, TV, &device),
-        400,
-        "unauthorized_client",
-        "poll",
-    );
+    enter(&mut browser, user_code(&device)).assert_says_for(DEVICE_CODE, WRONG);
+    poll(&gatepost, TV, &device).assert_refused(400, "unauthorized_client", "poll");
 }
 
 #[test]
@@ -572,8 +532,6 @@ fn the_page_speaks_the_readers_language_and_survives_a_base_path() {
     let mut connection = gatepost.connect();
     assert_eq!(connection.send("HEAD", "/idp/device", &[], b"").status, 200);
     let answer = connection.send("PUT", "/idp/device", &[], b"");
-    assert_eq!(
-        (answer.status, answer.header("allow")),
-        (405, Some("GET, HEAD, POST"))
-    );
+    answer.assert_status(405);
+    answer.assert_header("allow", "GET, HEAD, POST");
 }

@@ -6,10 +6,10 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::registration_over_http;
+use crate::support::claims::Says;
 use crate::support::device;
 use crate::support::flow::{
-    VERIFIER, assert_refused, authorize_path, basic, code, decode_jwt, issued, signed_in, text,
-    with_clients,
+    VERIFIER, authorize_path, basic, code, decode_jwt, issued, signed_in, text, with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, RPS};
 use crate::support::http::{Answer, Browser};
@@ -113,7 +113,7 @@ fn last_reason(gatepost: &Gatepost) -> String {
 }
 
 fn assert_no_proof(gatepost: &Gatepost, answer: &Answer, reason: &str, case: &str) {
-    assert_refused(answer, 400, "invalid_dpop_proof", case);
+    answer.assert_refused(400, "invalid_dpop_proof", case);
     assert_eq!(answer.headers_named("dpop-nonce").len(), 0, "{case}");
     assert_eq!(last_reason(gatepost), reason, "{case}");
 }
@@ -227,11 +227,11 @@ fn each_rule_is_broken_once() {
     // An unknown client, and one that proves nothing, are told only that; their proof is not kept.
     let proof = sign(&key, &claims());
     let unknown = post(&gatepost, TOKEN, "nobody", &["x"], SERVICE);
-    assert_refused(&unknown, 401, "invalid_client", "unknown");
+    unknown.assert_refused(401, "invalid_client", "unknown");
     let authorization = basic("conf1", "wrong");
     let headers = [("Authorization", authorization.as_str()), ("DPoP", &proof)];
     let wrong = gatepost.post(TOKEN, &headers, SERVICE);
-    assert_refused(&wrong, 401, "invalid_client", "wrong secret");
+    wrong.assert_refused(401, "invalid_client", "wrong secret");
     issued(&post(&gatepost, TOKEN, "conf1", &[&proof], SERVICE));
 }
 
@@ -240,7 +240,7 @@ fn a_client_that_must_send_proofs_is_told_so_and_offered_no_nonce() {
     let gatepost = start();
     for _ in 0..2 {
         let answer = post(&gatepost, TOKEN, "bound", &[], SERVICE);
-        assert_refused(&answer, 400, "invalid_request", "none");
+        answer.assert_refused(400, "invalid_request", "none");
         assert_eq!(last_reason(&gatepost), "GP1320");
         assert_eq!(answer.headers_named("dpop-nonce").len(), 0);
     }
@@ -288,7 +288,7 @@ fn a_nonce_round_spends_neither_assertion_nor_code_and_counts_against_no_limit()
         .take(24)
     {
         let answer = send(&gatepost, sent.clone());
-        assert_refused(&answer, 400, "use_dpop_nonce", "no nonce of ours");
+        answer.assert_refused(400, "use_dpop_nonce", "no nonce of ours");
         assert_eq!(last_reason(&gatepost), "GP1324");
         offered = nonce(&answer);
     }
@@ -308,7 +308,7 @@ fn a_nonce_round_spends_neither_assertion_nor_code_and_counts_against_no_limit()
     nonce(&answer);
     // What was asked for once is spent now.
     let answer = send(&gatepost, json!(offered));
-    assert_refused(&answer, 400, "invalid_client", "the assertion");
+    answer.assert_refused(400, "invalid_client", "the assertion");
     assert_eq!(answer.headers_named("dpop-nonce").len(), 0);
     // One proof at two processes is taken twice, as the documentation says.
     let claims = with(claims(&gatepost, "POST", TOKEN), "nonce", json!(offered));
@@ -333,7 +333,7 @@ fn nobody_learns_by_a_bad_proof_which_clients_there_are_and_guesses_count() {
     for proof in ["x", good.as_str()] {
         let known = guess("nonced", proof);
         let unknown = guess("no-such-client", proof);
-        assert_refused(&known, 400, "invalid_client", proof);
+        known.assert_refused(400, "invalid_client", proof);
         assert_eq!(known.body, unknown.body, "{proof}");
         assert_eq!(known.headers_named("dpop-nonce").len(), 0, "{proof}");
     }
@@ -362,16 +362,11 @@ fn a_nonce_outlives_its_bucket_by_one_and_no_more() {
     assert_ne!(second, first);
     assert_eq!(send(&first, 150).status, 200);
     gatepost.travel(150);
-    assert_refused(
-        &send(&first, 300),
-        400,
-        "use_dpop_nonce",
-        "two buckets later",
-    );
+    send(&first, 300).assert_refused(400, "use_dpop_nonce", "two buckets later");
     assert_eq!(send(&second, 300).status, 200);
     // An hour off is told the time, and no nonce.
     let late = send(&second, 0);
-    assert_refused(&late, 400, "invalid_dpop_proof", "five minutes off");
+    late.assert_refused(400, "invalid_dpop_proof", "five minutes off");
     assert_eq!(last_reason(&gatepost), "GP1323");
 }
 
@@ -407,17 +402,10 @@ fn what_is_issued_to_a_proof_is_bound_to_its_key_in_every_form() {
             &[("token", token)],
         )
         .json();
-        assert_eq!(
-            (&told["token_type"], &told["cnf"]),
-            (&json!("DPoP"), &jkt),
-            "{told}"
-        );
+        assert_eq!(told["token_type"], "DPoP", "{told}");
+        assert_eq!(&told["cnf"], &jkt, "{told}");
         let proof = sign(&key, &for_token(&gatepost, USERINFO, token));
-        assert_eq!(
-            ask(&gatepost, "dpop", token, &[&proof]).status,
-            200,
-            "{client_id}"
-        );
+        ask(&gatepost, "dpop", token, &[&proof]).assert_status_for(client_id, 200);
         // A confidential client may come with another key each time, or with none.
         let refresh = text(&tokens, "refresh_token").to_owned();
         let other = Signer::es256("b");
@@ -438,11 +426,8 @@ fn what_is_issued_to_a_proof_is_bound_to_its_key_in_every_form() {
         assert_eq!(text(&tokens, "token_type"), "Bearer");
         let told = [("token", text(&tokens, "access_token"))];
         let told = post(&gatepost, "/connect/introspect", client_id, &[], &told).json();
-        assert_eq!(
-            (&told["token_type"], &told["cnf"]),
-            (&json!("Bearer"), &json!(null)),
-            "{told}"
-        );
+        assert_eq!(told["token_type"], "Bearer", "{told}");
+        assert_eq!(told["cnf"], json!(null), "{told}");
     }
 }
 
@@ -538,7 +523,7 @@ fn userinfo_wants_the_scheme_the_key_and_the_token_that_belong_together() {
         ),
     ];
     for (case, answer, error, reason) in &rows {
-        assert_refused(answer, 401, error, case);
+        answer.assert_refused(401, error, case);
         let challenge = answer.header("www-authenticate").unwrap();
         let begins = format!("DPoP algs=\"ES256 EdDSA Ed25519\", error=\"{error}\"");
         assert!(challenge.starts_with(&begins), "{case}: {challenge}");
@@ -553,7 +538,7 @@ fn userinfo_wants_the_scheme_the_key_and_the_token_that_belong_together() {
         &[("DPoP", &proof(&bound))],
         &[("access_token", &bound)],
     );
-    assert_refused(&form, 401, "invalid_token", "in the form");
+    form.assert_refused(401, "invalid_token", "in the form");
     // An unbound token goes as always, whatever header stands beside it.
     assert_eq!(ask(&gatepost, "Bearer", &unbound, &["x"]).status, 200);
     let nothing = gatepost.get(USERINFO);
@@ -592,13 +577,11 @@ fn userinfo_asks_for_a_nonce_where_the_client_needs_one() {
     let token = text(&tokens, "access_token");
     let claims = || for_token(&gatepost, USERINFO, token);
     let answer = ask(&gatepost, "DPoP", token, &[&sign(&key, &claims())]);
-    assert_refused(&answer, 401, "use_dpop_nonce", "without");
-    assert!(
-        answer
-            .header("www-authenticate")
-            .unwrap()
-            .contains("error=\"use_dpop_nonce\"")
-    );
+    answer.assert_refused(401, "use_dpop_nonce", "without");
+    answer
+        .header("www-authenticate")
+        .unwrap()
+        .assert_says("error=\"use_dpop_nonce\"");
     nonce(&answer);
     let answer = ask(&gatepost, "DPoP", token, &[&with_nonce(claims())]);
     assert_eq!(answer.status, 200);
@@ -617,7 +600,7 @@ fn a_code_that_is_bound_to_a_key_is_burnt_by_another() {
         let proof = wrong.map(|key| for_form(&gatepost, key, TOKEN));
         let proofs: Vec<&str> = proof.iter().map(String::as_str).collect();
         let answer = post(&gatepost, TOKEN, "conf1", &proofs, &redemption(&code, RP1));
-        assert_refused(&answer, 400, "invalid_grant", "another key");
+        answer.assert_refused(400, "invalid_grant", "another key");
         assert_eq!(last_reason(&gatepost), "GP1327");
         let proof = for_form(&gatepost, &key, TOKEN);
         let late = post(
@@ -627,7 +610,7 @@ fn a_code_that_is_bound_to_a_key_is_burnt_by_another() {
             &[&proof],
             &redemption(&code, RP1),
         );
-        assert_refused(&late, 400, "invalid_grant", "burnt");
+        late.assert_refused(400, "invalid_grant", "burnt");
     }
     let code = code(&mut browser, &bound);
     let proof = for_form(&gatepost, &key, TOKEN);
@@ -683,11 +666,11 @@ fn a_pushed_request_is_bound_to_the_proof_that_pushed_it() {
         )
     };
     let without = push(Some(&for_form(&gatepost, &key, PAR)), &[]);
-    assert_refused(&without, 400, "use_dpop_nonce", "without a nonce");
+    without.assert_refused(400, "use_dpop_nonce", "without a nonce");
     let both = push(Some(&proof(&other, PAR)), &[("dpop_jkt", &jkt)]);
     assert_no_proof(&gatepost, &both, "GP1327", "two keys");
     let malformed = push(Some(&proof(&key, PAR)), &[("dpop_jkt", "x")]);
-    assert_refused(&malformed, 400, "invalid_request", "no thumbprint");
+    malformed.assert_refused(400, "invalid_request", "no thumbprint");
     assert_eq!(last_reason(&gatepost), "GP1328");
     let elsewhere = push(Some(&proof(&key, TOKEN)), &[]);
     assert_no_proof(
@@ -742,7 +725,7 @@ fn a_refresh_token_that_was_given_without_a_proof_is_bound_by_the_first_one() {
         let bound = text(&bound, "refresh_token");
         for proof in [None, Some(proof(&other))] {
             let answer = refresh(bound, proof.as_deref(), further);
-            assert_refused(&answer, 400, "invalid_grant", "another key");
+            answer.assert_refused(400, "invalid_grant", "another key");
             assert_eq!(last_reason(&gatepost), "GP1327");
         }
         issued(&refresh(bound, Some(&proof(&key)), further));
@@ -771,12 +754,7 @@ fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
     };
     let row = || -> Value {
         let row = "SELECT to_jsonb(g) FROM grants g";
-        gatepost
-            .database
-            .client()
-            .query_one(row, &[])
-            .unwrap()
-            .get(0)
+        gatepost.database.value(row, &[])
     };
     // That a predecessor came again within its window is told, refused or not.
     let told = || {
@@ -789,7 +767,7 @@ fn a_refresh_token_of_a_public_client_is_good_with_its_key_alone() {
         for further in [&[][..], &[("scope", "openid")]] {
             for proof in [None, Some(proof(&other))] {
                 let answer = refresh(token, proof.as_deref(), further);
-                assert_refused(&answer, 400, "invalid_grant", "another key");
+                answer.assert_refused(400, "invalid_grant", "another key");
                 assert_eq!(last_reason(&gatepost), "GP1327");
             }
         }
@@ -860,7 +838,7 @@ impl<'a> Line<'a> {
 
     /// That the token is taken for a replay, and that the grant has ended with it.
     fn assert_replayed(&self, answer: &Answer, case: &str) {
-        assert_refused(answer, 400, "invalid_grant", case);
+        answer.assert_refused(400, "invalid_grant", case);
         assert_eq!(last_reason(self.gatepost), "GP1221", "{case}");
         assert_eq!(self.are_alive(), 0, "{case}");
         // Each that has ended was told of once.
@@ -882,14 +860,14 @@ fn a_thief_who_binds_an_unbound_refresh_token_to_a_key_is_found_when_its_owner_c
         assert_eq!(text(&stolen, "token_type"), "DPoP");
         // As long as the thief's answer may be one that was lost, the owner is only refused.
         let soon = line.refresh(&line.first, None, further);
-        assert_refused(&soon, 400, "invalid_grant", "within the window");
+        soon.assert_refused(400, "invalid_grant", "within the window");
         assert_eq!(last_reason(&gatepost), "GP1327");
         assert_eq!(line.are_alive(), 1);
         line.pass_the_window();
         let late = line.refresh(&line.first, None, further);
         line.assert_replayed(&late, "the owner comes");
         let goes_on = line.refresh(text(&stolen, "refresh_token"), Some(&proof()), further);
-        assert_refused(&goes_on, 400, "invalid_grant", "the thief goes on");
+        goes_on.assert_refused(400, "invalid_grant", "the thief goes on");
         assert_eq!(last_reason(&gatepost), "GP1223");
         let access_token = text(&stolen, "access_token");
         let of_token = sign(&thief, &for_token(&gatepost, USERINFO, access_token));
@@ -940,7 +918,7 @@ fn a_public_client_that_becomes_confidential_refreshes_with_any_key_or_with_none
     gatepost.apply(&document);
     // It proves itself now, so nobody else can use the token.
     let openly = line.refresh(&line.first, Some(&proof(&key)), &[]);
-    assert_refused(&openly, 400, "invalid_client", "without its secret");
+    openly.assert_refused(400, "invalid_client", "without its secret");
     let mut token = line.first.clone();
     // By the statement that does not read the grant, and by the one that did.
     for further in [&[][..], &[("scope", "openid")]] {
@@ -1013,7 +991,7 @@ fn a_device_gets_bound_tokens_and_a_refresh_token_that_needs_its_key() {
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&tokens, "refresh_token")),
     ];
-    assert_refused(&send(None, &form), 400, "invalid_grant", "without the key");
+    send(None, &form).assert_refused(400, "invalid_grant", "without the key");
     issued(&send(Some(&proof()), &form));
 }
 
@@ -1169,10 +1147,8 @@ fn a_client_whose_tokens_are_bound_gets_none_through_the_browser() {
     let file = gatepost.private_file("implicit.json", &document.to_string());
     let output = gatepost.run(&["apply", file.to_str().unwrap()], "");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        !output.status.success() && told.contains("dpop_bound_access_tokens"),
-        "{told}"
-    );
+    assert!(!output.status.success(), "{told}");
+    told.assert_says("dpop_bound_access_tokens");
 }
 
 #[test]
@@ -1194,10 +1170,9 @@ fn explain_tells_of_a_proof_what_it_is_for_how_old_it_is_and_of_which_key() {
     let claims = || claims(&gatepost, "POST", TOKEN);
     let line = |claims: Value| format!("DPoP: {}", sign(&key, &claims));
     let (good, told) = explain(&request("bound", &line(claims())));
-    assert!(
-        good && told.contains("its proof is good") && told.contains(&thumbprint(&key)),
-        "{told}"
-    );
+    assert!(good, "{told}");
+    told.assert_says("its proof is good");
+    assert!(told.contains(&thumbprint(&key)), "{told}");
     let offered = nonce(&post(
         &gatepost,
         TOKEN,
@@ -1226,10 +1201,9 @@ fn explain_tells_of_a_proof_what_it_is_for_how_old_it_is_and_of_which_key() {
     let (good, told) = explain(&request("nonced", &fresh));
     assert!(good && told.contains("its nonce is good"), "{told}");
     let (good, told) = explain(&sign(&key, &claims()));
-    assert!(
-        good && told.contains("DPoP proof") && told.contains(&thumbprint(&key)),
-        "{told}"
-    );
+    assert!(good, "{told}");
+    told.assert_says("DPoP proof");
+    assert!(told.contains(&thumbprint(&key)), "{told}");
     // A bound token says so.
     let tokens = issued(&post(
         &gatepost,
@@ -1283,10 +1257,9 @@ fn explain_gives_the_servers_verdict_on_a_proof_alone() {
         (without("jti"), "GP1325", "it is for POST"),
     ] {
         let (is_good, told) = explain(&proof);
-        assert!(
-            !is_good && told.contains(reason) && told.contains(detail),
-            "{reason}: {told}"
-        );
+        assert!(!is_good, "{reason}: {told}");
+        assert!(told.contains(reason), "{reason}: {told}");
+        assert!(told.contains(detail), "{reason}: {told}");
         let answer = post(&gatepost, TOKEN, "bound", &[&proof], SERVICE);
         assert_no_proof(&gatepost, &answer, reason, detail);
     }
@@ -1307,10 +1280,9 @@ fn explain_gives_the_servers_verdict_on_a_proof_alone() {
         json!(format!("{}{USERINFO}", gatepost.base_url)),
     );
     let (is_good, told) = explain(&sign(&key, &at_userinfo));
-    assert!(
-        !is_good && told.contains("GP1326") && told.contains("it needs ath"),
-        "{told}"
-    );
+    assert!(!is_good, "{told}");
+    assert!(told.contains("GP1326"), "{told}");
+    told.assert_says("it needs ath");
     let with_hash = sign(&key, &for_token(&gatepost, USERINFO, "any"));
     let (is_good, told) = explain(&with_hash);
     assert!(is_good && told.contains("its proof is good"), "{told}");

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, authorize_path, basic, damaged, decode_jwt, sign_in, signed_in, text, tokens,
-    userinfo,
+    access_token, authorize_path, damaged, decode_jwt, is_signed_in, sign_in, signed_in, text,
+    tokens, userinfo,
 };
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
@@ -43,23 +43,8 @@ fn path(parameters: &[(&str, &str)]) -> String {
     format!("/connect/endsession?{}", encode(&sent))
 }
 
-fn is_signed_in(browser: &mut Browser) -> bool {
-    let answer = browser
-        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
-        .query();
-    assert!(
-        answer.contains_key("code") || answer["error"] == "login_required",
-        "{answer:?}"
-    );
-    answer.contains_key("code")
-}
-
 fn confirm(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
-    let token = page.fields().remove("form_token").unwrap();
-    browser.post(
-        &page.action(),
-        &[("form_token", &token), ("decision", decision)],
-    )
+    browser.submit(page, &[("decision", decision)])
 }
 
 /// What came of a request.
@@ -90,46 +75,28 @@ fn assert_outcome(browser: &mut Browser, answer: Answer, expected: Outcome, case
             );
         }
         Asked(then) => {
-            assert!(
-                answer.location().starts_with("/logout?r="),
-                "{case}: {}",
-                answer.location()
-            );
+            answer.assert_leads_to_for(case, "/logout?r=");
             assert!(is_signed_in(browser), "{case}: asking signs nobody out");
             let page = browser.follow(answer);
             assert_eq!((page.status, page.header("refresh")), (200, None), "{case}");
-            assert!(
-                page.text().contains("Sign out?") && page.text().contains("Alice Smith"),
-                "{case}"
-            );
+            page.assert_says_for(case, "Sign out?");
+            page.assert_says_for(case, "Alice Smith");
             let answer = confirm(browser, &page, "sign_out");
             assert_outcome(browser, answer, *then, case);
         }
         Done { link } => {
-            assert_eq!(
-                (
-                    answer.status,
-                    answer.header("location"),
-                    answer.header("refresh")
-                ),
-                (200, None, None),
-                "{case}"
-            );
-            assert!(
-                answer.text().contains("You are signed out"),
-                "{case}: {}",
-                answer.text()
-            );
+            answer.assert_status_for(case, 200);
+            assert_eq!(answer.header("location"), None, "{case}");
+            assert_eq!(answer.header("refresh"), None, "{case}");
+            answer.assert_says_for(case, "You are signed out");
             let leads = answer.attribute("a class=\"button\"", "href");
             assert_eq!(
                 leads,
                 link.then(|| format!("{DONE}&state=the%20state")),
                 "{case}"
             );
-            assert!(
-                !masked(&answer.text()).contains("evil") && !answer.text().contains("<iframe"),
-                "{case}"
-            );
+            assert!(!masked(&answer.text()).contains("evil"), "{case}");
+            answer.assert_says_not_for(case, "<iframe");
         }
         Refused(reason) => answer.assert_error_page(400, reason, case),
     }
@@ -309,10 +276,10 @@ fn a_client_that_sends_no_browser_ends_the_session_of_its_id_token_and_no_other(
     // tell.
     let posted = gatepost.post("/connect/endsession", &[], &[("id_token_hint", &hint)]);
     let onward = posted.location();
-    assert_eq!(
-        gatepost.connect().send("HEAD", onward, &[], b"").status,
-        204
-    );
+    gatepost
+        .connect()
+        .send("HEAD", onward, &[], b"")
+        .assert_status(204);
     assert_eq!(gatepost.connect().send("HEAD", &sent, &[], b"").status, 405);
     assert_eq!(ended(&gatepost), (0, vec![]), "a look ahead, and a post");
     assert!(is_signed_in(&mut browser));
@@ -388,13 +355,7 @@ fn without_a_browser_nothing_ends_but_what_a_good_hint_names() {
         ("password", ALICE_PASSWORD),
         ("scope", "openid"),
     ];
-    let tokens = gatepost
-        .post(
-            "/connect/token",
-            &[("Authorization", &basic("direct", CONF1_SECRET))],
-            &form,
-        )
-        .json();
+    let tokens = gatepost.token("direct", &form).json();
     let without_sid = text(&tokens, "id_token");
     assert_eq!(decode_jwt(without_sid).1.get("sid"), None);
     nothing_ends(without_sid, &[], DONE_ALONE, "a subject alone");
@@ -560,11 +521,8 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
         let answer = gatepost
             .connect()
             .send(method, "/connect/endsession", &[], b"");
-        assert_eq!(
-            (answer.status, answer.header("allow")),
-            (405, Some("GET, POST")),
-            "{method}"
-        );
+        answer.assert_status_for(method, 405);
+        answer.assert_header_for(method, "allow", "GET, POST");
     }
     let shared = gatepost
         .connect()
@@ -605,11 +563,8 @@ fn what_is_malformed_is_refused_before_anybody_is_asked() {
         "/connect/endsession?x=1&x=2&logout_hint=bob&ui_locales=xx%20de&post_logout_redirect_uri=",
     );
     let page = browser.follow(answer);
-    assert!(
-        page.text().contains("Abmelden?") && page.text().contains("lang=\"de\""),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Abmelden?");
+    page.assert_says("lang=\"de\"");
 }
 
 #[test]
@@ -627,34 +582,21 @@ fn only_the_form_that_was_drawn_for_this_wish_and_this_session_signs_out() {
         browser.visit(&path(&sent))
     };
     let page = ask(&mut browser, "one");
-    assert!(
-        page.text().contains("First shop") && page.action().starts_with("/logout?r="),
-        "{}",
-        page.text()
-    );
-    let other = ask(&mut browser, "two")
-        .fields()
-        .remove("form_token")
-        .unwrap();
-    let plain = browser
-        .get("/logout")
-        .fields()
-        .remove("form_token")
-        .unwrap();
+    page.assert_says("First shop");
+    assert!(page.action().starts_with("/logout?r="), "{}", page.text());
+    let other = ask(&mut browser, "two").form_token();
+    let plain = browser.get("/logout").form_token();
     for wrong in [other, plain, String::new(), String::from("x")] {
         let answer = browser.post(
             &page.action(),
             &[("form_token", &wrong), ("decision", "sign_out")],
         );
-        assert!(
-            answer.text().contains("changed while") && is_signed_in(&mut browser),
-            "{}",
-            answer.text()
-        );
+        answer.assert_says("changed while");
+        assert!(is_signed_in(&mut browser), "{}", answer.text());
     }
     assert_eq!(confirm(&mut browser, &page, "stay").location(), "/");
     confirm(&mut browser, &page, "SIGN_OUT").assert_error_page(400, "GP1505", "decision");
-    let token = page.fields().remove("form_token").unwrap();
+    let token = page.form_token();
     let foreign = [("Origin", "https://rp1.example")];
     let form = [("form_token", token.as_str()), ("decision", "sign_out")];
     browser
@@ -758,7 +700,7 @@ fn discovery_names_the_way_out() {
 
 #[test]
 fn who_stays_signed_in_goes_on_in_the_language_they_were_asked_in() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (asked, heading, home) in [
         (

@@ -1,10 +1,11 @@
 //! From an answer to its line in the log: the request's id, the reason's sentence, and what
 //! developers are told while an installation is for development.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli_support::{Installation, answer};
-use crate::support::flow::{assert_refused, authorize_path, basic};
+use crate::support::claims::Says;
+use crate::support::flow::{authorize_path, basic};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Connection, free_port};
 
@@ -139,10 +140,8 @@ fn the_id_of_a_trusted_proxy_is_taken_where_it_is_harmless_and_of_nobody_else() 
         found().contains("wrong-secret-1")
     });
     let found: Vec<Value> = serde_json::from_str(&found()).unwrap();
-    assert_eq!(
-        (found.len(), &found[0]["request_id"]),
-        (1, &json!("wrong-secret-1"))
-    );
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["request_id"], "wrong-secret-1");
     let trusting_nobody = Gatepost::start_with(&document(), &[("GATEPOST_TRUSTED_PROXIES", "")]);
     assert!(is_ours(&id(&own_token(
         &trusting_nobody,
@@ -155,13 +154,10 @@ fn the_id_of_a_trusted_proxy_is_taken_where_it_is_harmless_and_of_nobody_else() 
 fn the_log_has_the_reasons_sentence_a_refused_origin_and_an_ignored_audience() {
     let gatepost = Gatepost::start();
     let refused = own_token(&gatepost, &[("Origin", "https://evil.example")], "nope");
-    assert_refused(&refused, 400, "invalid_scope", "as ever");
+    refused.assert_refused(400, "invalid_scope", "as ever");
     let line_of = |answer: &Answer| line(&gatepost, &id(answer));
     let told = line_of(&refused);
-    assert!(
-        told.contains("detail=\"nope\" refused_origin=\"https://evil.example\" why=\""),
-        "{told}"
-    );
+    told.assert_says("detail=\"nope\" refused_origin=\"https://evil.example\" why=\"");
     assert!(
         told.split("why=\"").nth(1).unwrap().matches(". ").count() > 0,
         "what it is, and what to do: {told}"
@@ -194,10 +190,7 @@ fn the_log_has_the_reasons_sentence_a_refused_origin_and_an_ignored_audience() {
     let sentence = "client conf1 sent audience \"https://api.example/\\n\" at authorize: ignored";
     gatepost.await_log("the audience", |log| log.contains(sentence));
     let discovery = gatepost.get("/.well-known/openid-configuration");
-    assert_eq!(
-        discovery.header("access-control-expose-headers"),
-        Some("X-Request-Id")
-    );
+    discovery.assert_header("access-control-expose-headers", "X-Request-Id");
 }
 
 #[test]
@@ -241,11 +234,8 @@ fn with_error_details_answers_say_what_the_log_says() {
             &format!("https://a.example/{}", "a".repeat(1_900)),
             &[],
         ));
-        assert!(
-            long.status == 400 && long.text().len() < 10_000,
-            "{}",
-            long.text()
-        );
+        assert!(long.status == 400, "{}", long.text());
+        assert!(long.text().len() < 10_000, "{}", long.text());
         // Loopback: nobody but those on this machine reads them.
         assert!(!gatepost.log().contains("GATEPOST_ERROR_DETAILS"));
     }
@@ -265,10 +255,8 @@ fn serve_warns_where_strangers_would_read_the_details() {
     let mut command = installation.command(&["export"]);
     command.env("GATEPOST_ERROR_DETAILS", "yes");
     let answer = answer(command, "");
-    assert!(
-        answer.code == 78 && answer.stderr.contains("must be one of off, on"),
-        "{answer:?}"
-    );
+    assert!(answer.code == 78, "{answer:?}");
+    answer.stderr.assert_says("must be one of off, on");
 }
 
 #[test]
@@ -290,11 +278,8 @@ fn an_absent_database_is_told_once_with_where_and_why() {
         assert_eq!(own_token(&gatepost, &[], "").status, 503);
     }
     let log = gatepost.log();
-    assert_eq!(
-        (log.matches(&told).count(), log.contains("canary")),
-        (1, false),
-        "{log}"
-    );
+    assert_eq!(log.matches(&told).count(), 1, "{log}");
+    assert!(!log.contains("canary"), "{log}");
     assert!(!log.lines().any(|line| line.contains("ERROR")), "{log}");
     // Whoever typed a command is told once, too.
     let output = gatepost.run(&["user", "list"], "");

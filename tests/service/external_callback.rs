@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use postgres::types::FromSqlOwned;
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{authorize_path, changed, issued, redeem, sign_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::house::{as_far_as_upstream, start_with_one_server_under};
@@ -141,10 +142,8 @@ fn each_way_has_a_cookie_of_its_own_and_ends_with_it() {
     let first = house.at_the_gate(&mut person, "idp:up", &[]);
     let path = authorize_path("conf1", RP1, &[("acr_values", "idp:up")]);
     let answer = person.get(&format!("{}{path}", house.gatepost.base_url));
-    assert_eq!(
-        (answer.status, answer.header("referrer-policy")),
-        (303, Some("no-referrer"))
-    );
+    answer.assert_status(303);
+    answer.assert_header("referrer-policy", "no-referrer");
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let set = answer
         .headers_named("set-cookie")
@@ -161,10 +160,9 @@ fn each_way_has_a_cookie_of_its_own_and_ends_with_it() {
         .collect();
     assert_eq!(flow_cookies(house.browser(&mut person)).len(), 5);
     house.assert_refused(&person.get(&first), 400, "GP1711");
-    assert!(
-        !person.get(&first).text().contains("up/"),
-        "names no provider"
-    );
+    person
+        .get(&first)
+        .assert_says_not_for("names no provider", "up/");
 
     // Looking is not going: neither spends what upstream gave.
     let asked = || house.upstream.received(Place::Token).len();
@@ -185,28 +183,18 @@ fn each_way_has_a_cookie_of_its_own_and_ends_with_it() {
                 .gatepost
                 .connect()
                 .send(method, path, &[("Cookie", &cookie), header], b"");
-        assert_eq!(
-            (
-                answer.status,
-                answer.headers_named("set-cookie").len(),
-                asked()
-            ),
-            (204, 0, 0),
-            "{method}"
-        );
+        answer.assert_status_for(method, 204);
+        assert_eq!(answer.headers_named("set-cookie").len(), 0, "{method}");
+        assert_eq!(asked(), 0, "{method}");
     }
     let post = house.gatepost.post(path, &[("Cookie", &cookie)], &[]);
-    assert_eq!(
-        (post.status, post.header("allow")),
-        (405, Some("GET, HEAD"))
-    );
+    post.assert_status(405);
+    post.assert_header("allow", "GET, HEAD");
 
     let answer = person.get(&later[3]);
     house.told(&answer);
-    assert_eq!(
-        (asked(), flow_cookies(house.browser(&mut person)).len()),
-        (1, 4)
-    );
+    assert_eq!(asked(), 1);
+    assert_eq!(flow_cookies(house.browser(&mut person)).len(), 4);
     house.assert_refused(&person.get(&later[3]), 400, "GP1711");
     assert_eq!(asked(), 1, "a replay asks nobody");
     house.told(&person.get(&later[0]));
@@ -243,13 +231,10 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
         1,
         "and not alice, whose address it is"
     );
-    assert_eq!(
-        house
-            .gatepost
-            .database
-            .count("audit_events WHERE event = 'user_provisioned'"),
-        1
-    );
+    house
+        .gatepost
+        .database
+        .assert_count("audit_events WHERE event = 'user_provisioned'", 1);
     let sub = subs[0].as_str().unwrap();
     let bare = "SELECT username IS NULL AND password_hash IS NULL AND tenant = '' FROM users WHERE sub = $1";
     assert!(house.one::<bool>(bare, sub));
@@ -257,18 +242,14 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
     let gatepost = &house.gatepost;
     let shown: Value =
         serde_json::from_str(&gatepost.run_well(&["user", "show", sub, "--json"], "")).unwrap();
-    assert_eq!(
-        (&shown["username"], &shown["claims"]["name"]),
-        (&Value::Null, &json!("Nora New"))
-    );
+    assert_eq!(&shown["username"], &Value::Null);
+    assert_eq!(shown["claims"]["name"], "Nora New");
     assert!(gatepost.run_well(&["user", "list"], "").contains(sub));
     let refused = gatepost.run(&["user", "password", sub], "a new password for nobody\n");
     assert_eq!(refused.status.code(), Some(1));
-    assert!(
-        String::from_utf8(refused.stderr)
-            .unwrap()
-            .contains("no user name")
-    );
+    String::from_utf8(refused.stderr)
+        .unwrap()
+        .assert_says("no user name");
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     assert_eq!(sign_in(&mut browser, &page, sub, "").status, 200);
@@ -368,8 +349,7 @@ fn what_upstream_says_of_somebody_is_taken_over_anew_and_nothing_else_is_lost() 
         "UPDATE users SET claims = claims || '{\"department\": \"sales\", \"nickname\": \"No\"}'";
     house
         .gatepost
-        .database
-        .run(&format!("{sql} WHERE sub = '{sub}'"));
+        .run_sql(&format!("{sql} WHERE sub = '{sub}'"));
     house.known_as(
         "nora",
         json!({"name": "Nora N.", "email": "new@up.example"}),
@@ -441,9 +421,10 @@ fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
     house.gatepost.settle();
     let asked = house.upstream.received(Place::Token).len();
     let answer = person.get(&callback);
+    answer.assert_status(200);
     assert_eq!(
-        (answer.status, asked),
-        (200, house.upstream.received(Place::Token).len()),
+        asked,
+        house.upstream.received(Place::Token).len(),
         "{}",
         answer.text()
     );
@@ -475,15 +456,10 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
                FROM sessions WHERE sub = $1 ORDER BY created_at DESC LIMIT 1";
     let mut person = Traveller::new();
     let told = house.told(&house.come_in(&mut person, "idp:up", &[]));
-    assert_eq!(
-        (&told["auth_time"], &told["acr"], &told["amr"], &told["idp"]),
-        (
-            &json!(signed_in_at),
-            &json!("2"),
-            &json!(["otp", "face"]),
-            &json!("up")
-        )
-    );
+    assert_eq!(told["auth_time"], json!(signed_in_at));
+    assert_eq!(told["acr"], "2");
+    assert_eq!(told["amr"], json!(["otp", "face"]));
+    assert_eq!(told["idp"], "up");
     let (sub, sid) = (told["sub"].as_str().unwrap(), told["sid"].as_str().unwrap());
     assert_eq!(
         house.one::<String>(sql, sub),
@@ -523,10 +499,8 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
         "alice",
         ALICE_PASSWORD,
     ));
-    assert_eq!(
-        (&by_password["sid"], &by_password["amr"]),
-        (&json!(sid), &json!(["pwd"]))
-    );
+    assert_eq!(by_password["sid"], json!(sid));
+    assert_eq!(by_password["amr"], json!(["pwd"]));
     assert_eq!(house.one::<String>(sql, sub), format!("{sid} local t"));
 
     // What the provider says of how it was done counts as far as the registration says what its
@@ -535,11 +509,8 @@ fn a_session_says_who_vouched_for_it_and_forgets_it_with_the_next_sign_in() {
         let said = json!({"acr": acr, "amr": ["pwd", "hwk", "mfa"]});
         house.upstream.plan(|plan| plan.id_token = said);
         let told = house.told(&house.come_in(&mut person, "idp:up", &[("prompt", "login")]));
-        assert_eq!(
-            (&told["amr"], &told["acr"]),
-            (&json!([]), &json!("1")),
-            "{acr}"
-        );
+        assert_eq!(told["amr"], json!([]), "{acr}");
+        assert_eq!(told["acr"], "1", "{acr}");
     }
 
     // Without a word of upstream's about when and how, it was now, and nothing is said of how.
@@ -579,18 +550,14 @@ fn an_essential_acr_is_asked_for_under_the_providers_own_name() {
             "idp:up",
             &[("claims", &essential("2"))],
         );
-        assert_eq!(
-            missed.query()["error"],
-            "unmet_authentication_requirements",
-            "{theirs}"
-        );
+        missed.assert_query_for(theirs, "error", "unmet_authentication_requirements");
     }
     let changes = [("acr_values", "idp:up"), ("claims", &*essential("3"))];
     let refused = house.gatepost.get(&authorize_path("conf1", RP1, &changes));
-    assert_eq!(
-        refused.query()["error"],
+    refused.assert_query_for(
+        "nobody can reach it",
+        "error",
         "unmet_authentication_requirements",
-        "nobody can reach it"
     );
     let supported = house
         .gatepost

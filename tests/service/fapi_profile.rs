@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::gatepost::{Gatepost, document};
 use crate::support::signer::{Signer, key_set};
 
@@ -58,10 +59,7 @@ fn what_contradicts_the_profile_is_refused_with_its_key_and_what_was_registered_
         let output = gatepost.run(&["apply", "-"], &document);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{key}");
-        assert!(
-            said.contains(&format!("clients[0] (bank).{key}: must be")),
-            "{said}"
-        );
+        said.assert_says(&format!("clients[0] (bank).{key}: must be"));
     }
     // What an export says can be applied, and changes nothing.
     gatepost.run_well(&["apply", "-"], &before);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{authorize_path, choose, issued, redeem, sign_in, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, ask_alone, free_address, free_port};
@@ -473,16 +474,8 @@ fn assert_end(answer: &Answer, end: End, alone: bool, case: &str) {
                 answer.status,
                 answer.text()
             );
-            assert!(
-                answer.text().contains("GP1725"),
-                "{case}: {}",
-                answer.text()
-            );
-            assert!(
-                answer.text().contains("Back to the sign-in page"),
-                "{case}: {}",
-                answer.text()
-            );
+            answer.assert_says_for(case, "GP1725");
+            answer.assert_says_for(case, "Back to the sign-in page");
         }
         (Sentence(_), false) => {
             assert_eq!(
@@ -492,16 +485,8 @@ fn assert_end(answer: &Answer, end: End, alone: bool, case: &str) {
                 answer.text(),
                 answer.headers
             );
-            assert!(
-                answer.text().contains("name=\"password\""),
-                "{case}: {}",
-                answer.text()
-            );
-            assert!(
-                answer.text().contains("role=\"alert\""),
-                "{case}: {}",
-                answer.text()
-            );
+            answer.assert_says_for(case, "name=\"password\"");
+            answer.assert_says_for(case, "role=\"alert\"");
             assert_eq!(
                 answer.text().contains("try again later"),
                 end == AWAY,
@@ -545,10 +530,8 @@ fn assert_each_ends(cases: &[Case]) {
                 .rev()
                 .find(|line| line.contains(&format!("source={source} ")))
                 .unwrap();
-            assert!(
-                line.contains(case.end.reason_code()) && line.contains(case.cause),
-                "{what}: {line}"
-            );
+            assert!(line.contains(case.end.reason_code()), "{what}: {line}");
+            assert!(line.contains(case.cause), "{what}: {line}");
         }
     }
     assert_eq!(stored(&gatepost), before);
@@ -597,12 +580,7 @@ fn assert_local_sign_in_works(gatepost: &Gatepost) {
         &[("acr_values", "idp:local")],
     ));
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    assert!(
-        answer.query().contains_key("code"),
-        "{} {}",
-        answer.status,
-        answer.text()
-    );
+    answer.assert_carries("code");
     issued(&redeem(gatepost, &answer.query()["code"]));
 }
 
@@ -672,12 +650,7 @@ fn while_callbacks_hang_everything_else_is_served_and_more_of_them_are_turned_aw
             upstream.let_go();
             for one in hanging {
                 let answer = one.join().unwrap();
-                assert!(
-                    answer.query().contains_key("code"),
-                    "{} {}",
-                    answer.status,
-                    answer.text()
-                );
+                answer.assert_carries("code");
             }
         });
     }
@@ -727,12 +700,7 @@ fn all_who_come_at_once_are_let_in_also_where_workers_and_places_are_few() {
                 .collect();
             for one in at_once {
                 let answer = one.join().unwrap();
-                assert!(
-                    answer.query().contains_key("code"),
-                    "{places}: {} {}",
-                    answer.status,
-                    answer.text()
-                );
+                answer.assert_carries_for(places, "code");
             }
         });
     }
@@ -796,12 +764,7 @@ fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
         // Long enough for the supervisor to lose patience with a process that does not answer.
         for number in 0..20 {
             let answer = by_the_other(10 + number);
-            assert!(
-                answer.query().contains_key("code"),
-                "{} {}",
-                answer.status,
-                answer.text()
-            );
+            answer.assert_carries("code");
             assert_local_sign_in_works(&gatepost);
             sleep(Duration::from_millis(300));
         }
@@ -888,16 +851,12 @@ fn a_secret_that_does_not_open_keeps_its_provider_listed_and_nobody_gets_there()
     let answer = by_button(&gatepost, &mut person_from(&gatepost, 0), "both", "up0");
     assert_end(&answer, UNUSABLE, false, cases[0].name);
     assert_eq!(cases[0].upstream.visits(), 0);
-    assert!(
-        gatepost
-            .log()
-            .contains("ERROR identity provider up0: its client_secret was sealed under another")
-    );
-    assert!(
-        gatepost
-            .log()
-            .contains("up0: its client_secret does not open under the master secret")
-    );
+    gatepost
+        .log()
+        .assert_says("ERROR identity provider up0: its client_secret was sealed under another");
+    gatepost
+        .log()
+        .assert_says("up0: its client_secret does not open under the master secret");
     assert_local_sign_in_works(&gatepost);
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use crate::support::claims::Says;
 use crate::support::gatepost::BOB_PASSWORD;
 use crate::support::house::House;
 use crate::support::http::Answer;
@@ -20,10 +21,9 @@ fn an_account_elsewhere_is_linked_by_a_yes_to_a_page_that_names_it() {
     let question = alice.get(&callback);
     assert_eq!(question.status, 200, "{}", question.text());
     let shown = question.text();
-    assert!(
-        shown.contains("Sign-in other") && shown.contains(SUBJECT) && shown.contains("Alice Smith"),
-        "{shown}"
-    );
+    shown.assert_says("Sign-in other");
+    assert!(shown.contains(SUBJECT), "{shown}");
+    shown.assert_says("Alice Smith");
     assert!(
         shown.contains("Alice &lt;Elsewhere&gt;") || shown.contains("al@elsewhere.example"),
         "{shown}"
@@ -32,17 +32,11 @@ fn an_account_elsewhere_is_linked_by_a_yes_to_a_page_that_names_it() {
     assert!(house.through(&mut Traveller::new(), "other").is_none());
 
     let answer = house.confirm(&mut alice, &question);
-    assert_eq!(
-        (answer.status, house.links()),
-        (200, 1),
-        "{}",
-        answer.text()
-    );
+    answer.assert_status(200);
+    assert_eq!(house.links(), 1, "{}", answer.text());
     let claims = house.through(&mut Traveller::new(), "other").unwrap();
-    assert_eq!(
-        (&claims["sub"], &claims["idp"]),
-        (&json!(house.sub("alice")), &json!("other"))
-    );
+    assert_eq!(claims["sub"], json!(house.sub("alice")));
+    assert_eq!(claims["idp"], "other");
     // Answered twice it is the same; and nobody else gets it.
     house.confirm(&mut alice, &question);
     let mut bob = house.signed_in("bob", BOB_PASSWORD);
@@ -126,16 +120,9 @@ fn a_way_begun_to_link_is_for_that_session_and_signs_nobody_in() {
     let keep = house.browser(&mut alice).cookies.clone();
     let refused = |answer: &Answer, case: &str| {
         assert_eq!(answer.header("location"), None, "{case}");
-        assert!(
-            !answer.text().contains("confirm_link"),
-            "{case}: {}",
-            answer.text()
-        );
-        assert_eq!(
-            (house.links(), house.gatepost.database.count("users")),
-            (0, users),
-            "{case}"
-        );
+        answer.assert_says_not_for(case, "confirm_link");
+        assert_eq!(house.links(), 0, "{case}");
+        assert_eq!(house.gatepost.database.count("users"), users, "{case}");
     };
 
     let before = sessions();
@@ -164,11 +151,7 @@ fn a_way_begun_to_link_is_for_that_session_and_signs_nobody_in() {
         .run("UPDATE sessions SET auth_time = auth_time - interval '1 hour'");
     let visits = house.up.visits();
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
-    assert!(
-        answer.location().starts_with("/login?"),
-        "{}",
-        answer.location()
-    );
+    answer.assert_leads_to("/login?");
     assert_eq!(house.up.visits(), visits);
     // No link begins with a GET, from another site, or without the form's token.
     for answer in [

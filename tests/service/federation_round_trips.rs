@@ -254,13 +254,10 @@ fn a_way_is_gone_once_though_its_cookie_is_kept_and_upstream_takes_its_code_agai
     assert_eq!((came_in.len(), over.len()), (1, 3));
     house.assert_signed_in(came_in[0], "the first");
     let after = house.stored();
-    assert_eq!(
-        house
-            .gatepost
-            .database
-            .count("audit_events WHERE event = 'signed_in'"),
-        1
-    );
+    house
+        .gatepost
+        .database
+        .assert_count("audit_events WHERE event = 'signed_in'", 1);
     over.iter()
         .for_each(|answer| house.assert_refused(answer, after, "another hand"));
 
@@ -292,13 +289,10 @@ fn a_way_is_gone_once_though_its_cookie_is_kept_and_upstream_takes_its_code_agai
     assert_eq!(house.stored(), after);
     second.stop();
     house.gatepost.stop();
-    assert_eq!(
-        house
-            .gatepost
-            .database
-            .count("audit_events WHERE event = 'signed_in'"),
-        3
-    );
+    house
+        .gatepost
+        .database
+        .assert_count("audit_events WHERE event = 'signed_in'", 3);
 }
 
 #[test]
@@ -444,12 +438,7 @@ fn nobody_is_sent_upstream_who_must_not_be() {
         .upstream
         .plan(|plan| plan.id_token = json!({"auth_time": crate::support::signer::now() - 3_600}));
     let answer = person.visit(&house.request(&[("max_age", "60")]));
-    assert_eq!(
-        answer.query()["error"],
-        "login_required",
-        "{}",
-        answer.location()
-    );
+    answer.assert_query("error", "login_required");
     assert_eq!(house.upstream.received(Place::Authorize).len(), 1);
     assert_eq!(house.upstream.asked()["max_age"], "60");
     house.upstream.behave();
@@ -523,12 +512,7 @@ fn twenty_people_at_once_and_twenty_a_second_come_back_from_a_provider_that_take
             }
             for one in arrived {
                 let answer = one.join().unwrap();
-                assert!(
-                    answer.query().contains_key("code"),
-                    "{what}: {} {}",
-                    answer.status,
-                    answer.text()
-                );
+                answer.assert_carries_for(what, "code");
             }
         });
         house.upstream.let_go();
@@ -555,16 +539,9 @@ fn what_one_issuer_sent_is_never_shown_to_another_of_the_same_name() {
     document["identity_providers"] = json!([successor.registration("up", json!({}))]);
     house.gatepost.apply(&document);
     let answer = person.get(&callback);
-    assert_eq!(
-        answer.query()["error"],
-        "temporarily_unavailable",
-        "{}",
-        answer.location()
-    );
-    assert_eq!(
-        (house.stored(), house.upstream.received(Place::Token).len()),
-        (before, 0)
-    );
+    answer.assert_query("error", "temporarily_unavailable");
+    assert_eq!(house.stored(), before);
+    assert_eq!(house.upstream.received(Place::Token).len(), 0);
     assert_eq!(successor.visits(), 0, "the code is not for them");
 }
 
@@ -582,10 +559,8 @@ fn who_must_sign_in_anew_is_not_sent_where_that_cannot_be_asked_for() {
     registered(json!(["none", "select_account"]));
     let visits = || house.upstream.received(Place::Authorize).len();
     let answer = Traveller::new().visit(&house.request(&[("prompt", "login")]));
-    assert_eq!(
-        (answer.query()["error"].as_str(), visits()),
-        ("login_required", 0)
-    );
+    assert_eq!(answer.query()["error"].as_str(), "login_required");
+    assert_eq!(visits(), 0);
     let answer = Traveller::new().visit(&house.request(&[]));
     house.assert_signed_in(&answer, "who need not is");
     registered(json!(["login"]));

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{authorize_path, choose, sign_in, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, RP1, document};
 use crate::support::house::House;
@@ -22,11 +23,8 @@ impl House {
     /// Asks to link, and is sent to sign in anew: that page.
     fn sent_to_sign_in(&self, person: &mut Traveller, provider: &str) -> Answer {
         let answer = self.post(person, &[("decision", "link"), ("provider", provider)]);
-        assert!(
-            answer.status == 303 && answer.location().starts_with("/login?"),
-            "{}",
-            answer.text()
-        );
+        assert!(answer.status == 303, "{}", answer.text());
+        answer.assert_leads_to("/login?");
         person.follow(&self.gatepost.base_url, answer)
     }
 
@@ -74,10 +72,7 @@ fn a_provider_that_does_not_tell_when_somebody_signed_in_cannot_meet_a_max_age()
         .up
         .plan(|plan| plan.id_token = json!({"auth_time": null}));
     let answer = Traveller::new().visit(&house.address(&authorize_path("up-only", RP1, &[])));
-    assert!(
-        answer.query().contains_key("code"),
-        "not asked for, not missed"
-    );
+    answer.assert_carries_for("not asked for, not missed", "code");
 }
 
 #[test]
@@ -104,9 +99,10 @@ fn who_must_sign_in_anew_where_login_is_not_known_chooses_their_account_there() 
         &[("prompt", "login"), ("acr_values", "idp:up")],
     );
     let (visits, answer) = (house.up.visits(), guest.visit(&house.address(&path)));
+    assert_eq!(house.up.visits(), visits, "{}", answer.text());
     assert_eq!(
-        (house.up.visits(), &*answer.query()["error"]),
-        (visits, "login_required"),
+        &*answer.query()["error"],
+        "login_required",
         "{}",
         answer.text()
     );
@@ -127,21 +123,15 @@ fn a_sign_in_that_was_not_anew_links_nothing_and_says_so() {
         Some("login")
     );
     let text = page.text();
-    assert!(
-        text.contains("role=\"alert\"") && text.contains("more than five minutes old"),
-        "{text}"
-    );
+    text.assert_says("role=\"alert\"");
+    text.assert_says("more than five minutes old");
     assert!(!text.contains("You have signed in again"));
     let german = guest
         .get(&house.address("/account?signed_in=anew&ui_locales=de"))
         .text();
     assert!(german.contains("mehr als fünf Minuten"), "{german}");
     let answer = house.post(&mut guest, &[("decision", "link"), ("provider", "other")]);
-    assert!(
-        answer.location().starts_with("/login?"),
-        "{}",
-        answer.location()
-    );
+    answer.assert_leads_to("/login?");
 
     house.up.plan(|plan| plan.id_token = json!({}));
     house
@@ -168,21 +158,13 @@ fn who_has_a_password_links_by_it_whatever_a_provider_says() {
         RP1,
         &[("acr_values", "idp:up"), ("prompt", "login")],
     );
-    assert!(
-        somebody
-            .visit(&house.address(&path))
-            .query()
-            .contains_key("code")
-    );
+    somebody.visit(&house.address(&path)).assert_carries("code");
     let visits = house.other.visits();
     let page = house.sent_to_sign_in(&mut somebody, "other");
     page.assert_says("name=\"password\"");
     page.assert_says_not("Sign-in up");
-    choose(house.browser(&mut somebody), &page, "up").assert_error_page(
-        400,
-        "GP1505",
-        "another way all the same",
-    );
+    let answer = choose(house.browser(&mut somebody), &page, "up");
+    answer.assert_error_page(400, "GP1505", "another way all the same");
     assert_eq!((house.other.visits(), house.links()), (visits, 1));
 
     // Alice herself.

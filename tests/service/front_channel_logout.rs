@@ -114,30 +114,19 @@ fn the_page_frames_exactly_the_sessions_clients_and_goes_on() {
              frame-src https://shop.example:8443 https://wiki.example"
         )
     );
-    assert_eq!(
-        (
-            page.header("x-frame-options"),
-            page.header("referrer-policy")
-        ),
-        (Some("DENY"), Some("no-referrer"))
-    );
+    page.assert_header("x-frame-options", "DENY");
+    page.assert_header("referrer-policy", "no-referrer");
     let back = format!("{DONE}?state=a%3Bb%2Cc%20d%22");
     assert_eq!(
         page.header("refresh"),
         Some(format!("2;url={back}").as_str())
     );
     assert_eq!(page.attribute("a class=\"button\"", "href"), Some(back));
-    assert!(
-        page.text().contains("being signed out, too") && page.text().contains("in a moment"),
-        "{}",
-        page.text()
-    );
-    assert!(
-        browser
-            .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
-            .query()
-            .contains_key("error")
-    );
+    page.assert_says("being signed out, too");
+    page.assert_says("in a moment");
+    browser
+        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
+        .assert_carries("error");
 
     // Once it is over there is nobody to tell: straight on.
     let again = end_session(
@@ -165,24 +154,12 @@ fn without_frames_the_way_back_is_straight_and_without_a_way_back_the_page_stays
     use_clients(&mut browser, &["wiki"]);
     let page = browser.get("/logout");
     assert!(frames(&page).is_empty(), "asking signs nobody out");
-    let token = page.fields().remove("form_token").unwrap();
-    let done = browser.post(
-        "/logout",
-        &[("form_token", &token), ("decision", "sign_out")],
-    );
-    assert_eq!(
-        (
-            frames(&done).len(),
-            done.header("refresh"),
-            done.header("location")
-        ),
-        (1, None, None)
-    );
-    assert!(
-        !done.text().contains("in a moment") && !done.text().contains("class=\"button\""),
-        "{}",
-        done.text()
-    );
+    let done = browser.submit_to("/logout", &page, &[("decision", "sign_out")]);
+    assert_eq!(frames(&done).len(), 1);
+    assert_eq!(done.header("refresh"), None);
+    assert_eq!(done.header("location"), None);
+    done.assert_says_not("in a moment");
+    done.assert_says_not("class=\"button\"");
 
     // The same when the address that was named is not registered.
     let mut browser = signed_in(&gatepost);
@@ -275,10 +252,8 @@ fn registrations_that_could_lead_astray_are_refused() {
         let document = with_clients(document(), &[("astray", json!({ key: value }))]);
         let refused = gatepost.run(&["apply", "-"], &document.to_string());
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(
-            refused.status.code() == Some(1) && said.contains(key),
-            "{key} {value}: {said}"
-        );
+        assert!(refused.status.code() == Some(1), "{key} {value}: {said}");
+        assert!(said.contains(key), "{key} {value}: {said}");
     }
     for session_required in [
         "frontchannel_logout_session_required",

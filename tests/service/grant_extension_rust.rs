@@ -208,8 +208,8 @@ fn explain_knows_the_grants_of_its_own_binary() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let authorization = basic("badges", CONF1_SECRET);
     let form = encode(&[("grant_type", GRANT)]);
+    let authorization = basic("badges", CONF1_SECRET);
     let request = format!("Authorization: {authorization}\n\n{form}\n");
     let mut input = own_binary.stdin.take().unwrap();
     input.write_all(request.as_bytes()).unwrap();

@@ -7,9 +7,9 @@ use gatepost::keys::random;
 use postgres::{Client, NoTls};
 use serde_json::{Value, json};
 
-use crate::support::flow::{
-    assert_refused, basic, decode_jwt, issued, names, text, userinfo, with_clients,
-};
+use crate::support::claims::Members;
+use crate::support::claims::Says;
+use crate::support::flow::{basic, decode_jwt, issued, names, text, userinfo, with_clients};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::Answer;
 use crate::support::jwt::verified;
@@ -85,11 +85,7 @@ fn registration(gatepost: &Gatepost) -> Value {
 
 fn ask_as(gatepost: &Gatepost, client_id: &str, form: &[(&str, &str)]) -> Answer {
     let form = [&[("grant_type", GRANT)], form].concat();
-    gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic(client_id, CONF1_SECRET))],
-        &form,
-    )
+    gatepost.token(client_id, &form)
 }
 
 fn ask(gatepost: &Gatepost, form: &[(&str, &str)]) -> Answer {
@@ -104,10 +100,9 @@ fn answer(gatepost: &Gatepost, answer: &Value, form: &[(&str, &str)]) -> Answer 
 }
 
 fn introspected(gatepost: &Gatepost, token: &str) -> Value {
-    let authorization = basic("https://orders.example", CONF1_SECRET);
-    issued(&gatepost.post(
+    issued(&gatepost.post_as(
+        "https://orders.example",
         "/connect/introspect",
-        &[("Authorization", &authorization)],
         &[("token", token)],
     ))
 }
@@ -118,12 +113,7 @@ fn a_client_of_some_roles_gets_tokens_for_nobody_else() {
     let carol = json!({"subject": "carol-1"}).to_string();
     for scope in ["openid", "openid offline_access"] {
         let form = [("answer", carol.as_str()), ("scope", scope)];
-        assert_refused(
-            &ask_as(&gatepost, "of-admins", &form),
-            400,
-            "invalid_grant",
-            scope,
-        );
+        ask_as(&gatepost, "of-admins", &form).assert_refused(400, "invalid_grant", scope);
     }
     gatepost.run_well(&["user", "role", "carol", "--add", "admin"], "");
     for scope in ["openid", "openid offline_access"] {
@@ -144,41 +134,18 @@ fn a_proposal_becomes_tokens_within_what_is_allowed() {
         &json!({"claims": {"tier": "gold"}, "parameters": {"account": 7}}),
         &[],
     ));
-    assert_eq!(
-        names(&nobody),
-        [
-            "access_token",
-            "account",
-            "expires_in",
-            "scope",
-            "token_type"
-        ]
-    );
-    assert_eq!(
-        (&nobody["account"], &nobody["scope"]),
-        (&json!(7), &json!("orders.read stock.read"))
-    );
+    nobody.assert_members("access_token account expires_in scope token_type");
+    assert_eq!(nobody["account"], 7);
+    assert_eq!(nobody["scope"], "orders.read stock.read");
     let (_, claims) = verified(&gatepost, text(&nobody, "access_token"));
-    assert_eq!(
-        (&claims["tier"], &claims["sub"], claims.get("auth_time")),
-        (&json!("gold"), &claims["client_id"], None)
-    );
+    assert_eq!(claims["tier"], "gold");
+    assert_eq!(claims["sub"], claims["client_id"]);
+    assert_eq!(claims.get("auth_time"), None);
     // For a user: everything that the client may have.
     let carol = json!({"subject": "carol-1", "claims": {"tier": "gold", "role": "partner", "sub": "root", "aud": "x", "may_act": {"sub": "y"}},
                        "parameters": {"token_type": "mac", "error": "x", "refresh_token": "x", "hint": [1]}});
     let tokens = issued(&answer(&gatepost, &carol, &[]));
-    assert_eq!(
-        names(&tokens),
-        [
-            "access_token",
-            "expires_in",
-            "hint",
-            "id_token",
-            "refresh_token",
-            "scope",
-            "token_type"
-        ]
-    );
+    tokens.assert_members("access_token expires_in hint id_token refresh_token scope token_type");
     assert_eq!(
         tokens["scope"],
         "openid profile offline_access orders.read stock.read"
@@ -187,52 +154,34 @@ fn a_proposal_becomes_tokens_within_what_is_allowed() {
     let begun = gatepost.database.client().query(begun, &[]).unwrap();
     let begun: Vec<(String, String)> = begun.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(begun, [(String::from("carol-1"), String::from("legacy"))]);
-    assert_eq!(
-        (&tokens["token_type"], &tokens["hint"]),
-        (&json!("Bearer"), &json!([1]))
-    );
+    assert_eq!(tokens["token_type"], "Bearer");
+    assert_eq!(tokens["hint"], json!([1]));
     let (_, claims) = verified(&gatepost, text(&tokens, "access_token"));
+    assert_eq!(claims["sub"], "carol-1");
+    assert_eq!(claims["tier"], "gold");
+    assert_eq!(claims["may_act"], json!({"sub": "y"}));
+    assert_eq!(claims["role"], json!(["partner"]));
     assert_eq!(
-        (&claims["sub"], &claims["tier"], &claims["may_act"]),
-        (&json!("carol-1"), &json!("gold"), &json!({"sub": "y"}))
-    );
-    assert_eq!(
-        (&claims["role"], &claims["aud"]),
-        (
-            &json!(["partner"]),
-            &json!(["https://orders.example", "https://stock.example"])
-        )
+        claims["aud"],
+        json!(["https://orders.example", "https://stock.example"])
     );
     let (_, id) = verified(&gatepost, text(&tokens, "id_token"));
-    assert_eq!(
-        (
-            &id["sub"],
-            &id["aud"],
-            &id["acr"],
-            id.get("sid"),
-            id.get("tier")
-        ),
-        (&json!("carol-1"), &json!("legacy"), &json!("1"), None, None)
-    );
-    assert_eq!(
-        userinfo(&gatepost, text(&tokens, "access_token")).json()["name"],
-        "Carol"
-    );
+    assert_eq!(id["sub"], "carol-1");
+    assert_eq!(id["aud"], "legacy");
+    assert_eq!(id["acr"], "1");
+    assert_eq!(id.get("sid"), None);
+    assert_eq!(id.get("tier"), None);
+    userinfo(&gatepost, text(&tokens, "access_token")).assert_member("name", "Carol");
     // The claims stay with the grant.
     let refresh = [
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&tokens, "refresh_token")),
     ];
-    let refreshed = issued(&gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("legacy", CONF1_SECRET))],
-        &refresh,
-    ));
+    let refreshed = issued(&gatepost.token("legacy", &refresh));
     let (_, claims) = verified(&gatepost, text(&refreshed, "access_token"));
-    assert_eq!(
-        (&claims["tier"], &claims["role"], refreshed.get("hint")),
-        (&json!("gold"), &json!(["partner"]), None)
-    );
+    assert_eq!(claims["tier"], "gold");
+    assert_eq!(claims["role"], json!(["partner"]));
+    assert_eq!(refreshed.get("hint"), None);
     // A reference token tells them at introspection, and ends with its user.
     let form = [
         ("answer", carol.to_string()),
@@ -244,10 +193,9 @@ fn a_proposal_becomes_tokens_within_what_is_allowed() {
         .collect();
     let reference = issued(&ask_as(&gatepost, "by-reference", &form));
     let told = introspected(&gatepost, text(&reference, "access_token"));
-    assert_eq!(
-        (&told["active"], &told["tier"], &told["sub"]),
-        (&json!(true), &json!("gold"), &json!("carol-1"))
-    );
+    assert_eq!(told["active"], true);
+    assert_eq!(told["tier"], "gold");
+    assert_eq!(told["sub"], "carol-1");
     gatepost.run_well(&["user", "revoke", "carol"], "");
     assert_eq!(
         introspected(&gatepost, text(&reference, "access_token")),
@@ -261,17 +209,8 @@ fn a_proposal_becomes_tokens_within_what_is_allowed() {
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&refreshed, "refresh_token")),
     ];
-    let answer = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("legacy", CONF1_SECRET))],
-        &again,
-    );
-    assert_refused(
-        &answer,
-        400,
-        "invalid_grant",
-        "a refresh after the revocation",
-    );
+    let answer = gatepost.token("legacy", &again);
+    answer.assert_refused(400, "invalid_grant", "a refresh after the revocation");
 }
 
 #[test]
@@ -300,8 +239,7 @@ fn scopes_and_resources_are_never_more_than_was_asked_and_is_allowed() {
         (&json!({}), "openid"),
         (&json!({}), "orders.read offline_access"),
     ] {
-        assert_refused(
-            &answer(&gatepost, proposal, &[("scope", asked)]),
+        answer(&gatepost, proposal, &[("scope", asked)]).assert_refused(
             400,
             "invalid_scope",
             asked,
@@ -321,7 +259,7 @@ fn scopes_and_resources_are_never_more_than_was_asked_and_is_allowed() {
         &carol,
         &[("resource", "https://elsewhere.example")],
     );
-    assert_refused(&elsewhere, 400, "invalid_target", "elsewhere");
+    elsewhere.assert_refused(400, "invalid_target", "elsewhere");
 }
 
 #[test]
@@ -329,26 +267,12 @@ fn only_a_user_whom_the_client_may_have_is_a_subject() {
     let gatepost = start(&[]);
     for subject in ["nobody", "dora-1", "erin-1", "carol", "CAROL-1", ""] {
         let refused = answer(&gatepost, &json!({"subject": subject}), &[]);
-        assert_refused(&refused, 400, "invalid_grant", subject);
-        assert_eq!(
-            refused.json()["error_description"],
-            "The grant is not valid.",
-            "{subject}"
-        );
+        refused.assert_refused(400, "invalid_grant", subject);
+        refused.assert_member_for(subject, "error_description", "The grant is not valid.");
     }
     let form = [("answer", "{\"subject\": \"carol-1\"}")];
-    assert_refused(
-        &ask_as(&gatepost, "of-corp", &form),
-        400,
-        "invalid_grant",
-        "not a local client",
-    );
-    assert_refused(
-        &ask_as(&gatepost, "of-acme", &form),
-        400,
-        "invalid_grant",
-        "not of its tenant",
-    );
+    ask_as(&gatepost, "of-corp", &form).assert_refused(400, "invalid_grant", "not a local client");
+    ask_as(&gatepost, "of-acme", &form).assert_refused(400, "invalid_grant", "not of its tenant");
     let erin = issued(&ask_as(
         &gatepost,
         "of-acme",
@@ -365,8 +289,7 @@ fn only_a_user_whom_the_client_may_have_is_a_subject() {
         "acme"
     );
     for values in ["tenant:nope", "tenant:acme tenant:acme"] {
-        assert_refused(
-            &answer(&gatepost, &json!({}), &[("acr_values", values)]),
+        answer(&gatepost, &json!({}), &[("acr_values", values)]).assert_refused(
             400,
             "invalid_request",
             values,
@@ -389,7 +312,7 @@ fn refusals_speak_for_themselves_in_characters_that_may_leave() {
             &json!({"error": error, "error_description": "Not \"today\", caf\u{e9}\\."}),
             &[],
         );
-        assert_refused(&refused, 400, error, error);
+        refused.assert_refused(400, error, error);
         assert_eq!(refused.json()["error_description"], "Not today, caf.");
     }
     let raised = ask(
@@ -399,7 +322,7 @@ fn refusals_speak_for_themselves_in_characters_that_may_leave() {
             ("answer", &format!("Key \"7\" {}", "x".repeat(280))),
         ],
     );
-    assert_refused(&raised, 400, "invalid_grant", "raised");
+    raised.assert_refused(400, "invalid_grant", "raised");
     assert_eq!(
         raised.json()["error_description"],
         format!("Key 7 {}", "x".repeat(194))
@@ -409,11 +332,8 @@ fn refusals_speak_for_themselves_in_characters_that_may_leave() {
         &[("do", "raise"), ("answer", "\u{e9}")],
     ] {
         let refused = ask(&gatepost, silent);
-        assert_refused(&refused, 400, "invalid_grant", "nothing to say");
-        assert_eq!(
-            refused.json()["error_description"],
-            "The grant is not valid."
-        );
+        refused.assert_refused(400, "invalid_grant", "nothing to say");
+        refused.assert_member("error_description", "The grant is not valid.");
     }
     // Text that is none to jsonb, or to a cast of the function's.
     for (task, sent) in [
@@ -429,7 +349,7 @@ fn refusals_speak_for_themselves_in_characters_that_may_leave() {
         } else {
             "invalid_request"
         };
-        assert_refused(&refused, 400, error, sent);
+        refused.assert_refused(400, error, sent);
     }
     for raw in ["answer=%00", "answer=%ff", "answer=%"] {
         let body = format!("grant_type={}&{raw}", GRANT.replace(':', "%3A"));
@@ -447,7 +367,7 @@ fn refusals_speak_for_themselves_in_characters_that_may_leave() {
         let refused = gatepost
             .connect()
             .send("POST", "/connect/token", &headers, body.as_bytes());
-        assert_refused(&refused, 400, "invalid_request", raw);
+        refused.assert_refused(400, "invalid_request", raw);
     }
 }
 
@@ -464,47 +384,29 @@ fn what_breaks_the_contract_or_fails_is_not_the_clients_fault() {
         json!({"error": "invalid_grant", "subject": "carol-1"}),
     ] {
         let answer = answer(&gatepost, &broken, &[]);
-        assert_eq!(
-            (answer.status, &answer.json()["error"]),
-            (500, &json!("server_error")),
-            "{broken}"
-        );
+        answer.assert_status_for(&broken, 500);
+        assert_eq!(answer.json()["error"], "server_error", "{broken}");
     }
-    assert_eq!(
-        ask(&gatepost, &[("do", "long"), ("answer", "2040")]).status,
-        200
-    );
-    assert_eq!(
-        ask(&gatepost, &[("do", "long"), ("answer", "2041")]).status,
-        500
-    );
+    ask(&gatepost, &[("do", "long"), ("answer", "2040")]).assert_status(200);
+    ask(&gatepost, &[("do", "long"), ("answer", "2041")]).assert_status(500);
     let began = Instant::now();
     for task in ["sleep", "fail"] {
         let answer = ask(&gatepost, &[("do", task)]);
-        assert_eq!(
-            (answer.status, &answer.json()["error"]),
-            (503, &json!("temporarily_unavailable")),
-            "{task}"
-        );
+        answer.assert_status_for(task, 503);
+        assert_eq!(answer.json()["error"], "temporarily_unavailable", "{task}");
         assert!(answer.header("retry-after").is_some(), "{task}");
     }
     assert!(
         began.elapsed() < Duration::from_secs(15),
         "the function is not waited for"
     );
-    assert_eq!(
-        ask(&gatepost, &[("do", "forbid"), ("answer", "the-key-itself")]).status,
-        503
-    );
+    ask(&gatepost, &[("do", "forbid"), ("answer", "the-key-itself")]).assert_status(503);
     assert!(
         !gatepost.log().contains("the-key-itself"),
         "what a function says of its arguments is not for our log"
     );
-    assert_eq!(
-        ask(&gatepost, &[("do", "warn"), ("answer", "{}")]).status,
-        200,
-        "a warning to the server's log is none to us"
-    );
+    ask(&gatepost, &[("do", "warn"), ("answer", "{}")])
+        .assert_status_for("a warning to the server's log is none to us", 200);
     gatepost.database.run("DROP FUNCTION answer(jsonb, jsonb)");
     assert_eq!(answer(&gatepost, &json!({}), &[]).status, 503);
     // Replaced under its name it is in force at once.
@@ -545,10 +447,8 @@ fn the_function_is_told_the_request_without_what_proves_the_client() {
         "redirect_uris",
         "scope",
     ];
-    assert_eq!(
-        (names(&told["client"]), &told["client"]["client_id"]),
-        (members.to_vec(), &json!("legacy"))
-    );
+    assert_eq!(names(&told["client"]), members.to_vec());
+    assert_eq!(told["client"]["client_id"], "legacy");
     assert!(gatepost.database.count("users") > 0);
     // Which of two values counts would be anybody's guess.
     for repeated in [
@@ -556,12 +456,7 @@ fn the_function_is_told_the_request_without_what_proves_the_client() {
         &[("x", ""), ("x", "")],
         &[("audience", "a"), ("audience", "b")],
     ] {
-        assert_refused(
-            &ask(&gatepost, repeated),
-            400,
-            "invalid_request",
-            "repeated",
-        );
+        ask(&gatepost, repeated).assert_refused(400, "invalid_request", "repeated");
     }
     let (long, longer) = ("x".repeat(301), "y".repeat(16 * 1024 + 1));
     for overlong in [
@@ -569,12 +464,7 @@ fn the_function_is_told_the_request_without_what_proves_the_client() {
         (long.as_str(), "x"),
         ("assertion", longer.as_str()),
     ] {
-        assert_refused(
-            &ask(&gatepost, &[overlong]),
-            400,
-            "invalid_request",
-            "overlong",
-        );
+        ask(&gatepost, &[overlong]).assert_refused(400, "invalid_request", "overlong");
     }
 }
 
@@ -582,12 +472,7 @@ fn the_function_is_told_the_request_without_what_proves_the_client() {
 fn clients_use_it_only_if_they_registered_it() {
     let gatepost = start(&[]);
     let form = [("answer", "{\"subject\": \"carol-1\"}")];
-    assert_refused(
-        &ask_as(&gatepost, "conf1", &form),
-        400,
-        "unauthorized_client",
-        "not registered",
-    );
+    ask_as(&gatepost, "conf1", &form).assert_refused(400, "unauthorized_client", "not registered");
     let public = |client_id: &str| {
         let form = [
             ("grant_type", GRANT),
@@ -597,24 +482,15 @@ fn clients_use_it_only_if_they_registered_it() {
         gatepost.post("/connect/token", &[], &form)
     };
     assert_eq!(issued(&public("app"))["scope"], "openid orders.read");
-    assert_refused(
-        &public("pub1"),
-        400,
-        "unauthorized_client",
-        "a public client without it",
-    );
-    let unknown = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("legacy", CONF1_SECRET))],
-        &[("grant_type", "urn:example:other")],
-    );
-    assert_refused(&unknown, 400, "unsupported_grant_type", "unknown");
+    public("pub1").assert_refused(400, "unauthorized_client", "a public client without it");
+    let unknown = gatepost.token("legacy", &[("grant_type", "urn:example:other")]);
+    unknown.assert_refused(400, "unsupported_grant_type", "unknown");
     let wrong = gatepost.post(
         "/connect/token",
         &[("Authorization", &basic("legacy", "wrong"))],
         &[("grant_type", GRANT)],
     );
-    assert_refused(&wrong, 401, "invalid_client", "a wrong secret comes first");
+    wrong.assert_refused(401, "invalid_client", "a wrong secret comes first");
     let listed = gatepost.get("/.well-known/openid-configuration").json();
     assert!(
         listed["grant_types_supported"]
@@ -628,28 +504,19 @@ fn clients_use_it_only_if_they_registered_it() {
 #[test]
 fn refused_guesses_are_limited_per_client_and_source() {
     let gatepost = start(&[("GATEPOST_LIMIT_EXTENSION_FAILURES_PER_MINUTE", "3")]);
-    assert_refused(
-        &answer(&gatepost, &json!({"error": "invalid_request"}), &[]),
+    answer(&gatepost, &json!({"error": "invalid_request"}), &[]).assert_refused(
         400,
         "invalid_request",
         "no guess",
     );
     for _ in 0..3 {
-        assert_refused(
-            &ask(&gatepost, &[("do", "nothing")]),
-            400,
-            "invalid_grant",
-            "a guess",
-        );
+        ask(&gatepost, &[("do", "nothing")]).assert_refused(400, "invalid_grant", "a guess");
     }
     let waiting = answer(&gatepost, &json!({"subject": "carol-1"}), &[]);
-    assert_refused(&waiting, 429, "temporarily_unavailable", "too many");
+    waiting.assert_refused(429, "temporarily_unavailable", "too many");
     assert!(waiting.header("retry-after").is_some());
-    assert_eq!(
-        ask_as(&gatepost, "by-reference", &[("answer", "{}")]).status,
-        200,
-        "another client is not limited"
-    );
+    ask_as(&gatepost, "by-reference", &[("answer", "{}")])
+        .assert_status_for("another client is not limited", 200);
 }
 
 #[test]
@@ -672,11 +539,8 @@ fn functions_are_looked_up_before_they_are_registered() {
             &json!({"extension_grants": [grant]}).to_string(),
         );
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            !output.status.success()
-                && said.contains("extension_grants[0] (urn:example:x).function"),
-            "{name}: {said}"
-        );
+        assert!(!output.status.success(), "{name}: {said}");
+        said.assert_says_for(name, "extension_grants[0] (urn:example:x).function");
     }
     for name in [
         "password",
@@ -819,36 +683,17 @@ fn the_example_of_the_documentation_works_as_it_stands_there() {
         )
     };
     let response = issued(&ask(&form));
-    assert_eq!(
-        names(&response),
-        [
-            "access_token",
-            "expires_in",
-            "key_expires_at",
-            "scope",
-            "token_type"
-        ]
-    );
+    response.assert_members("access_token expires_in key_expires_at scope token_type");
     let (_, claims) = verified(&gatepost, text(&response, "access_token"));
-    assert_eq!(
-        (&claims["sub"], &claims["tier"], &claims["scope"]),
-        (
-            &json!("legacy-4711"),
-            &json!("gold"),
-            &json!("reports.read")
-        )
-    );
+    assert_eq!(claims["sub"], "legacy-4711");
+    assert_eq!(claims["tier"], "gold");
+    assert_eq!(claims["scope"], "reports.read");
     let grant_type = form[0];
     let expired = ask(&[grant_type, ("api_key", "a-key-of-last-year")]);
-    assert_refused(&expired, 400, "invalid_grant", "expired");
+    expired.assert_refused(400, "invalid_grant", "expired");
     assert_eq!(expired.json()["error_description"], "This key has expired.");
     for key in ["an-old-api-key ", "", "' OR true --", "legacy-4711"] {
-        assert_refused(
-            &ask(&[grant_type, ("api_key", key)]),
-            400,
-            "invalid_grant",
-            key,
-        );
+        ask(&[grant_type, ("api_key", key)]).assert_refused(400, "invalid_grant", key);
     }
     // What the role may not do, whatever the function is talked into.
     let mut role = Client::connect(&url, NoTls).unwrap();

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::support::flow::{assert_refused, basic, userinfo};
+use crate::support::flow::{basic, userinfo};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::Answer;
 use crate::support::jwt::forge;
@@ -89,12 +89,7 @@ fn ask_as(
     further: &[(&str, &str)],
 ) -> Answer {
     let form = [("grant_type", GRANT), ("assertion", assertion)];
-    let header = basic(client_id, CONF1_SECRET);
-    gatepost.post(
-        "/connect/token",
-        &[("Authorization", &header)],
-        &[&form, further].concat(),
-    )
+    gatepost.token(client_id, &[&form, further].concat())
 }
 
 fn ask(gatepost: &Gatepost, assertion: &str, further: &[(&str, &str)]) -> Answer {
@@ -132,12 +127,8 @@ fn last_reason(gatepost: &Gatepost) -> String {
 
 /// The one public text, and that reason in the log.
 fn assert_invalid(gatepost: &Gatepost, answer: &Answer, code: &str, case: &str) {
-    assert_refused(answer, 400, "invalid_grant", case);
-    assert_eq!(
-        answer.json()["error_description"],
-        "The grant is not valid.",
-        "{case}"
-    );
+    answer.assert_refused(400, "invalid_grant", case);
+    answer.assert_member_for(case, "error_description", "The grant is not valid.");
     assert_eq!(last_reason(gatepost), code, "{case}");
 }
 
@@ -210,50 +201,38 @@ fn a_linked_subject_gets_a_token_that_speaks_for_the_user_here() {
         ],
         "no refresh token"
     );
-    assert_eq!(
-        answer.json()["scope"],
+    answer.assert_member_for(
+        "the client's and the issuer's, nothing offline",
+        "scope",
         "openid profile orders.read",
-        "the client's and the issuer's, nothing offline"
     );
-    assert_eq!(
-        (answer.header("cache-control"), answer.header("pragma")),
-        (Some("no-store"), Some("no-cache"))
-    );
+    answer.assert_header("cache-control", "no-store");
+    answer.assert_header("pragma", "no-cache");
     let access_token = answer.json()["access_token"].as_str().unwrap().to_owned();
     let info = userinfo(&gatepost, &access_token).json();
     assert_eq!(info["name"], "Alice Smith");
     assert_ne!(info["sub"], "248289761001", "the subject is ours");
     let (header, token) = crate::support::jwt::verified(&gatepost, &access_token);
-    assert_eq!(
-        (&header["typ"], &token["client_id"], &token["sub"]),
-        (&json!("at+jwt"), &json!("broker"), &info["sub"])
-    );
-    assert_eq!(
-        (token.get("sid"), &token["aud"]),
-        (None, &json!("https://orders.example"))
-    );
+    assert_eq!(header["typ"], "at+jwt");
+    assert_eq!(token["client_id"], "broker");
+    assert_eq!(token["sub"], info["sub"]);
+    assert_eq!(token.get("sid"), None);
+    assert_eq!(token["aud"], "https://orders.example");
 
     let narrow = ask(&gatepost, &fresh(), &[("scope", "orders.read")]);
+    narrow.assert_status(200);
     assert_eq!(
-        (narrow.status, members(&narrow)),
-        (
-            200,
-            ["access_token", "expires_in", "scope", "token_type"]
-                .map(String::from)
-                .to_vec()
-        )
+        members(&narrow),
+        ["access_token", "expires_in", "scope", "token_type"]
+            .map(String::from)
+            .to_vec()
     );
     let elsewhere = ask(
         &gatepost,
         &fresh(),
         &[("resource", "https://stock.example")],
     );
-    assert_refused(
-        &elsewhere,
-        400,
-        "invalid_target",
-        "a resource of other scopes",
-    );
+    elsewhere.assert_refused(400, "invalid_target", "a resource of other scopes");
     let token_url = format!("{}/connect/token", gatepost.base_url);
     for (case, claims) in [
         (
@@ -273,21 +252,13 @@ fn a_linked_subject_gets_a_token_that_speaks_for_the_user_here() {
             ),
         ),
     ] {
-        assert_eq!(
-            ask(&gatepost, &signer.sign(&claims), &[]).status,
-            200,
-            "{case}"
-        );
+        ask(&gatepost, &signer.sign(&claims), &[]).assert_status_for(case, 200);
     }
     let untyped = signer.sign_under(
         &json!({"alg": "RS256"}),
         &claims(&gatepost, IDP, "248289761001"),
     );
-    assert_eq!(
-        ask(&gatepost, &untyped, &[]).status,
-        200,
-        "neither typ nor kid"
-    );
+    ask(&gatepost, &untyped, &[]).assert_status_for("neither typ nor kid", 200);
     let metadata = gatepost.get("/.well-known/openid-configuration").json();
     assert!(
         metadata["grant_types_supported"]
@@ -297,11 +268,8 @@ fn a_linked_subject_gets_a_token_that_speaks_for_the_user_here() {
     );
 
     gatepost.run_well(&["user", "revoke", "alice"], "");
-    assert_eq!(
-        userinfo(&gatepost, &access_token).status,
-        401,
-        "what was given ends with the rest of the user's"
-    );
+    userinfo(&gatepost, &access_token)
+        .assert_status_for("what was given ends with the rest of the user's", 401);
     gatepost.run_well(
         &[
             "user",
@@ -453,18 +421,10 @@ fn what_is_no_good_assertion_is_refused() {
         "GP1241",
         "a client that is not named",
     );
-    assert_refused(
-        &ask_as(&gatepost, "without", &good, &[]),
-        400,
-        "unauthorized_client",
-        "a client without the grant",
-    );
+    let answer = ask_as(&gatepost, "without", &good, &[]);
+    answer.assert_refused(400, "unauthorized_client", "a client without the grant");
     assert_bad_requests(&gatepost, &good);
-    assert_eq!(
-        ask(&gatepost, &good, &[]).status,
-        200,
-        "none of that spent the good one"
-    );
+    ask(&gatepost, &good, &[]).assert_status_for("none of that spent the good one", 200);
 }
 
 /// Claims of the issuer that are good for nothing, each with the reason.
@@ -571,12 +531,9 @@ fn assert_bad_requests(gatepost: &Gatepost, good: &str) {
         ),
         ("oversized", vec![grant, ("assertion", &long)]),
     ] {
-        assert_refused(
-            &gatepost.post("/connect/token", &header, &form),
-            400,
-            "invalid_request",
-            case,
-        );
+        gatepost
+            .post("/connect/token", &header, &form)
+            .assert_refused(400, "invalid_request", case);
     }
     for scope in [
         "orders.write",
@@ -585,38 +542,20 @@ fn assert_bad_requests(gatepost: &Gatepost, good: &str) {
         "nope",
         "email",
     ] {
-        assert_refused(
-            &ask(gatepost, good, &[("scope", scope)]),
-            400,
-            "invalid_scope",
-            scope,
-        );
+        ask(gatepost, good, &[("scope", scope)]).assert_refused(400, "invalid_scope", scope);
     }
     let with_unknown_tenant = ask(gatepost, good, &[("acr_values", "tenant:nope")]);
-    assert_refused(
-        &with_unknown_tenant,
-        400,
-        "invalid_request",
-        "an unknown tenant",
-    );
+    with_unknown_tenant.assert_refused(400, "invalid_request", "an unknown tenant");
     let in_url = format!("/connect/token?assertion={good}");
-    assert_refused(
-        &gatepost.post(&in_url, &header, &[grant]),
-        400,
-        "invalid_request",
-        "in the URL",
-    );
+    gatepost
+        .post(&in_url, &header, &[grant])
+        .assert_refused(400, "invalid_request", "in the URL");
     let unproven = gatepost.post(
         "/connect/token",
         &[],
         &[grant, ("assertion", good), ("client_id", "broker")],
     );
-    assert_refused(
-        &unproven,
-        400,
-        "invalid_client",
-        "the client must prove itself",
-    );
+    unproven.assert_refused(400, "invalid_client", "the client must prove itself");
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Members;
 use crate::support::flow::{
-    LEFT_OUT, assert_refused, authorize_path, basic, changed, issued, names, sign_in, text,
-    userinfo, with_clients,
+    LEFT_OUT, authorize_path, basic, changed, issued, names, sign_in, text, userinfo, with_clients,
 };
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
@@ -95,22 +95,12 @@ fn ask(gatepost: &Gatepost, client_id: &str, changes: &[(&str, &str)]) -> Answer
     ask_from(gatepost, "192.0.2.1", client_id, changes)
 }
 
-fn events(gatepost: &Gatepost, name: &str) -> i64 {
-    let counted = "SELECT count(*) FROM audit_events WHERE event = $1";
-    gatepost
-        .database
-        .client()
-        .query_one(counted, &[&name])
-        .unwrap()
-        .get(0)
-}
-
 /// Failures that the log tells of once there are so many: they are written a moment after the
 /// answer.
 fn failures_told(gatepost: &Gatepost, least: i64) -> i64 {
     let deadline = Instant::now() + SOON;
     loop {
-        let told = events(gatepost, "sign_in_failed");
+        let told = gatepost.database.events("sign_in_failed");
         if told >= least || Instant::now() > deadline {
             return told;
         }
@@ -122,10 +112,8 @@ fn failures_told(gatepost: &Gatepost, least: i64) -> i64 {
 fn a_password_gives_tokens_of_its_user_without_a_session() {
     let gatepost = start_own();
     let answer = ask(&gatepost, "direct", &[("scope", SCOPE)]);
-    assert_eq!(
-        (answer.header("cache-control"), answer.header("pragma")),
-        (Some("no-store"), Some("no-cache"))
-    );
+    answer.assert_header("cache-control", "no-store");
+    answer.assert_header("pragma", "no-cache");
     let tokens = issued(&answer);
     assert_eq!(
         names(&tokens),
@@ -139,89 +127,44 @@ fn a_password_gives_tokens_of_its_user_without_a_session() {
         ],
         "{tokens}"
     );
-    assert_eq!(
-        (&tokens["token_type"], &tokens["expires_in"]),
-        (&json!("Bearer"), &json!(3600))
-    );
+    assert_eq!(tokens["token_type"], "Bearer");
+    assert_eq!(tokens["expires_in"], 3600);
     assert_eq!(tokens["scope"], SCOPE);
     let (header, id_token) = verified(&gatepost, text(&tokens, "id_token"));
     assert_eq!(header["typ"], "JWT");
-    assert_eq!(
-        names(&id_token),
-        [
-            "acr",
-            "amr",
-            "at_hash",
-            "aud",
-            "auth_time",
-            "exp",
-            "iat",
-            "iss",
-            "sub"
-        ]
-    );
-    assert_eq!(
-        (&id_token["amr"], &id_token["acr"]),
-        (&json!(["pwd"]), &json!("1"))
-    );
+    id_token.assert_members("acr amr at_hash aud auth_time exp iat iss sub");
+    assert_eq!(id_token["amr"], json!(["pwd"]));
+    assert_eq!(id_token["acr"], "1");
     assert_eq!(
         id_token["at_hash"],
         json!(half_hash("RS256", text(&tokens, "access_token")))
     );
     let (_, access) = verified(&gatepost, text(&tokens, "access_token"));
-    assert_eq!(
-        (access.get("sid"), &access["sub"]),
-        (None, &id_token["sub"])
-    );
-    assert_eq!(
-        (&access["aud"], &access["role"]),
-        (&json!("https://orders.example"), &json!(["admin"]))
-    );
+    assert_eq!(access.get("sid"), None);
+    assert_eq!(access["sub"], id_token["sub"]);
+    assert_eq!(access["aud"], "https://orders.example");
+    assert_eq!(access["role"], json!(["admin"]));
     let told = userinfo(&gatepost, text(&tokens, "access_token")).json();
-    assert_eq!(
-        (&told["sub"], &told["name"]),
-        (&id_token["sub"], &json!("Alice Smith"))
-    );
+    assert_eq!(told["sub"], id_token["sub"]);
+    assert_eq!(told["name"], "Alice Smith");
 
     // One row, and what it gives is refreshed and revoked as any other.
-    assert_eq!(
-        (
-            gatepost.database.count("grants"),
-            gatepost.database.count("sessions")
-        ),
-        (1, 0)
-    );
-    assert_eq!(events(&gatepost, "password_granted"), 1);
+    gatepost.database.assert_count("grants", 1);
+    gatepost.database.assert_count("sessions", 0);
+    assert_eq!(gatepost.database.events("password_granted"), 1);
     let refresh = [
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&tokens, "refresh_token")),
     ];
-    let authorization = basic("direct", CONF1_SECRET);
-    let refreshed = issued(&gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &refresh,
-    ));
+    let refreshed = issued(&gatepost.token("direct", &refresh));
     let (_, again) = verified(&gatepost, text(&refreshed, "id_token"));
-    assert_eq!(
-        (&again["auth_time"], again.get("sid")),
-        (&id_token["auth_time"], None)
-    );
+    assert_eq!(again["auth_time"], id_token["auth_time"]);
+    assert_eq!(again.get("sid"), None);
     let form = [("token", text(&refreshed, "refresh_token"))];
-    assert_eq!(
-        gatepost
-            .post(
-                "/connect/revocation",
-                &[("Authorization", &authorization)],
-                &form
-            )
-            .status,
-        200
-    );
-    assert_eq!(
-        userinfo(&gatepost, text(&refreshed, "access_token")).status,
-        401
-    );
+    gatepost
+        .post_as("direct", "/connect/revocation", &form)
+        .assert_status(200);
+    userinfo(&gatepost, text(&refreshed, "access_token")).assert_status(401);
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
     assert!(
         discovery["grant_types_supported"]
@@ -237,15 +180,9 @@ fn what_is_given_right_after_a_revocation_is_reached_by_the_next() {
     for _ in 0..2 {
         gatepost.run_well(&["user", "revoke", "alice"], "");
         let tokens = issued(&ask(&gatepost, "direct", &[]));
-        assert_eq!(
-            userinfo(&gatepost, text(&tokens, "access_token")).status,
-            200
-        );
+        userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
         gatepost.run_well(&["client", "revoke", "direct"], "");
-        assert_eq!(
-            userinfo(&gatepost, text(&tokens, "access_token")).status,
-            401
-        );
+        userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
         gatepost.settle();
     }
 }
@@ -295,24 +232,12 @@ fn scopes_are_those_asked_for_or_all_that_the_client_may_have() {
         ),
         ("direct", ("resource", "orders"), "invalid_target"),
     ] {
-        assert_refused(
-            &ask(&gatepost, client_id, &[changes]),
-            400,
-            error,
-            &format!("{client_id} {changes:?}"),
-        );
+        let answer = ask(&gatepost, client_id, &[changes]);
+        answer.assert_refused(400, error, &format!("{client_id} {changes:?}"));
     }
     // Without the grant row's `offline_access` it ends with its access token.
     let lasting = "SELECT count(*) FROM grants WHERE NOT offline AND expires_at > redeemed_at + interval '3601 seconds'";
-    assert_eq!(
-        gatepost
-            .database
-            .client()
-            .query_one(lasting, &[])
-            .unwrap()
-            .get::<_, i64>(0),
-        0
-    );
+    assert_eq!(gatepost.database.value::<i64>(lasting, &[]), 0);
 }
 
 #[test]
@@ -330,15 +255,9 @@ fn what_is_missing_repeated_or_too_long_is_refused_by_name() {
         (("acr_values", &long_acr), "invalid_request"),
         (("grant_type", "Password"), "unsupported_grant_type"),
     ] {
-        assert_refused(
-            &ask(&gatepost, "direct", &[change]),
-            400,
-            error,
-            &format!("{change:?}"),
-        );
+        ask(&gatepost, "direct", &[change]).assert_refused(400, error, &format!("{change:?}"));
     }
     for name in ["username", "password", "acr_values", "scope"] {
-        let authorization = basic("direct", CONF1_SECRET);
         let form = [
             ("grant_type", "password"),
             ("username", "alice"),
@@ -346,26 +265,17 @@ fn what_is_missing_repeated_or_too_long_is_refused_by_name() {
             (name, "x"),
             (name, ""),
         ];
-        let answer = gatepost.post(
-            "/connect/token",
-            &[("Authorization", &authorization)],
-            &form,
-        );
-        assert_refused(&answer, 400, "invalid_request", name);
+        let answer = gatepost.token("direct", &form);
+        answer.assert_refused(400, "invalid_request", name);
     }
     for query in ["username=alice", "password=x", "acr_values=x"] {
-        let authorization = basic("direct", CONF1_SECRET);
         let form = [
             ("grant_type", "password"),
             ("username", "alice"),
             ("password", ALICE_PASSWORD),
         ];
-        let answer = gatepost.post(
-            &format!("/connect/token?{query}"),
-            &[("Authorization", &authorization)],
-            &form,
-        );
-        assert_refused(&answer, 400, "invalid_request", query);
+        let answer = gatepost.post_as("direct", &format!("/connect/token?{query}"), &form);
+        answer.assert_refused(400, "invalid_request", query);
     }
     // The longest that is borne is merely wrong.
     let edge = [
@@ -373,35 +283,21 @@ fn what_is_missing_repeated_or_too_long_is_refused_by_name() {
         ("password", "p".repeat(1_024)),
     ];
     let edge = edge.each_ref().map(|(name, value)| (*name, value.as_str()));
-    assert_refused(
-        &ask(&gatepost, "direct", &edge),
-        400,
-        "invalid_grant",
-        "the edge",
-    );
+    ask(&gatepost, "direct", &edge).assert_refused(400, "invalid_grant", "the edge");
 }
 
 #[test]
 fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() {
     let gatepost = start_own();
-    assert_refused(
-        &ask(&gatepost, "conf1", &[]),
-        400,
-        "unauthorized_client",
-        "not registered",
-    );
-    assert_refused(
-        &ask(&gatepost, "conf1", &[("username", LEFT_OUT)]),
-        400,
-        "unauthorized_client",
-        "before parameters",
-    );
+    ask(&gatepost, "conf1", &[]).assert_refused(400, "unauthorized_client", "not registered");
+    let answer = ask(&gatepost, "conf1", &[("username", LEFT_OUT)]);
+    answer.assert_refused(400, "unauthorized_client", "before parameters");
     let stranger = gatepost.post(
         "/connect/token",
         &[],
         &[("grant_type", "password"), ("client_id", "direct")],
     );
-    assert_refused(&stranger, 400, "invalid_client", "no secret");
+    stranger.assert_refused(400, "invalid_client", "no secret");
     let form = [
         ("client_id", "public"),
         ("grant_type", "password"),
@@ -428,12 +324,7 @@ fn only_a_client_that_is_registered_for_it_and_for_the_password_login_may_ask() 
          UPDATE installation SET registry_version = registry_version + 1",
     );
     gatepost.settle();
-    assert_refused(
-        &ask(&gatepost, "direct", &[]),
-        401,
-        "invalid_client",
-        "without local",
-    );
+    ask(&gatepost, "direct", &[]).assert_refused(401, "invalid_client", "without local");
 }
 
 #[test]
@@ -446,14 +337,9 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
             "direct",
             &[("username", username), ("password", password)],
         );
-        assert_refused(&answer, 400, "invalid_grant", username);
-        assert_eq!(
-            (
-                answer.header("retry-after"),
-                answer.header("www-authenticate")
-            ),
-            (None, None)
-        );
+        answer.assert_refused(400, "invalid_grant", username);
+        assert_eq!(answer.header("retry-after"), None);
+        assert_eq!(answer.header("www-authenticate"), None);
         answer.text()
     };
     // Ten are told of each minute: all of these shall fall into the same one.
@@ -483,12 +369,7 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
     }
     let tried = || {
         let tried = "SELECT max(failures) FROM sign_in_failures";
-        gatepost
-            .database
-            .client()
-            .query_one(tried, &[])
-            .unwrap()
-            .get::<_, i32>(0)
+        gatepost.database.value::<i32>(tried, &[])
     };
     let before = tried();
     assert_eq!(
@@ -517,19 +398,13 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
     ));
     assert_eq!(gatepost.database.count("grants"), 2);
     // One counter over page and endpoint, whichever client brings the guess.
-    assert_eq!(
-        ask_from(&gatepost, "192.0.2.2", "once", &[]).json()["error"],
-        "invalid_grant"
-    );
+    ask_from(&gatepost, "192.0.2.2", "once", &[]).assert_member("error", "invalid_grant");
     let mut browser = gatepost.browser();
     browser
         .headers
         .push((String::from("X-Forwarded-For"), String::from("192.0.2.2")));
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert_eq!(
-        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
-        429
-    );
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_status(429);
 }
 
 #[test]
@@ -543,12 +418,8 @@ fn guesses_on_the_login_page_count_here() {
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         assert_eq!(sign_in(&mut browser, &page, "alice", "wrong").status, 200);
     }
-    assert_refused(
-        &ask_from(&gatepost, "192.0.2.9", "direct", &[]),
-        400,
-        "invalid_grant",
-        "throttled",
-    );
+    let answer = ask_from(&gatepost, "192.0.2.9", "direct", &[]);
+    answer.assert_refused(400, "invalid_grant", "throttled");
     issued(&ask_from(&gatepost, "192.0.2.10", "direct", &[]));
 }
 
@@ -560,7 +431,7 @@ fn who_guesses_at_an_application_with_a_secret_keeps_nobody_else_out() {
     let guess = |source: &str, client_id: &str, username: &str| {
         let wrong = [("username", username), ("password", "a wrong guess")];
         let answer = ask_from(&gatepost, source, client_id, &wrong);
-        assert_refused(&answer, 400, "invalid_grant", username);
+        answer.assert_refused(400, "invalid_grant", username);
     };
     for username in ["bob", "carol", "dave", "eve", "frank"] {
         guess("192.0.2.20", "direct", username);
@@ -571,7 +442,7 @@ fn who_guesses_at_an_application_with_a_secret_keeps_nobody_else_out() {
         guess("192.0.2.20", "direct", "alice");
     }
     let refused = ask_from(&gatepost, "192.0.2.20", "direct", &[]);
-    assert_refused(&refused, 400, "invalid_grant", "ten for alice");
+    refused.assert_refused(400, "invalid_grant", "ten for alice");
     issued(&ask_from(&gatepost, "192.0.2.21", "direct", &[]));
 
     // A client without a secret runs where the person is, or where the guesser is.
@@ -590,10 +461,10 @@ fn who_guesses_at_an_application_with_a_secret_keeps_nobody_else_out() {
     };
     for username in ["bob", "carol", "eve"] {
         let answer = public(username, "a wrong guess");
-        assert_refused(&answer, 400, "invalid_grant", username);
+        answer.assert_refused(400, "invalid_grant", username);
     }
     let refused = public("alice", ALICE_PASSWORD);
-    assert_refused(&refused, 400, "invalid_grant", "three from one source");
+    refused.assert_refused(400, "invalid_grant", "three from one source");
 }
 
 #[test]
@@ -618,12 +489,7 @@ fn the_tenant_is_named_or_the_clients_only_one() {
         ("acme-only", vec![]),
         ("direct", vec![("acr_values", "tenant:acme")]),
     ] {
-        assert_refused(
-            &ask(&gatepost, client_id, &changes),
-            400,
-            "invalid_grant",
-            client_id,
-        );
+        ask(&gatepost, client_id, &changes).assert_refused(400, "invalid_grant", client_id);
     }
     for (client_id, acr_values) in [
         ("direct", "tenant:nope"),
@@ -635,7 +501,7 @@ fn the_tenant_is_named_or_the_clients_only_one() {
         ("direct", "idp:local idp:corp"),
     ] {
         let answer = ask(&gatepost, client_id, &with(acr_values));
-        assert_refused(&answer, 400, "invalid_request", acr_values);
+        answer.assert_refused(400, "invalid_request", acr_values);
     }
     issued(&ask(
         &gatepost,
@@ -652,27 +518,14 @@ fn a_changed_password_ends_what_the_old_one_gave() {
         &["user", "password", "alice"],
         "an entirely new passphrase\n",
     );
-    assert_eq!(
-        userinfo(&gatepost, text(&tokens, "access_token")).status,
-        401
-    );
+    userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
     let form = [
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&tokens, "refresh_token")),
     ];
-    let authorization = basic("direct", CONF1_SECRET);
-    let answer = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &form,
-    );
-    assert_refused(&answer, 400, "invalid_grant", "refresh");
-    assert_refused(
-        &ask(&gatepost, "direct", &[]),
-        400,
-        "invalid_grant",
-        "the old password",
-    );
+    let answer = gatepost.token("direct", &form);
+    answer.assert_refused(400, "invalid_grant", "refresh");
+    ask(&gatepost, "direct", &[]).assert_refused(400, "invalid_grant", "the old password");
     let anew = issued(&ask(
         &gatepost,
         "direct",

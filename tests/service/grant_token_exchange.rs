@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Members;
 use crate::support::flow::{
-    access_token, assert_refused, authorize_path, basic, code, damaged, issued, names, redeem_with,
-    signed_in, text, tokens, userinfo, with_clients,
+    access_token, authorize_path, code, damaged, issued, redeem_with, signed_in, text, tokens,
+    userinfo, with_clients,
 };
 use crate::support::gatepost::{BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
@@ -77,11 +78,7 @@ fn start_own() -> Gatepost {
 
 fn exchange_with(gatepost: &Gatepost, client_id: &str, form: &[(&str, &str)]) -> Answer {
     let form = [&[("grant_type", GRANT)], form].concat();
-    gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic(client_id, CONF1_SECRET))],
-        &form,
-    )
+    gatepost.token(client_id, &form)
 }
 
 fn exchange(gatepost: &Gatepost, client_id: &str, token: &str, form: &[(&str, &str)]) -> Answer {
@@ -108,12 +105,7 @@ fn exchanged(gatepost: &Gatepost, client_id: &str, token: &str) -> String {
 }
 
 fn introspected(gatepost: &Gatepost, token: &str) -> Value {
-    let authorization = basic(STOCK, CONF1_SECRET);
-    issued(&gatepost.post(
-        "/connect/introspect",
-        &[("Authorization", &authorization)],
-        &[("token", token)],
-    ))
+    issued(&gatepost.post_as(STOCK, "/connect/introspect", &[("token", token)]))
 }
 
 fn lives(gatepost: &Gatepost, token: &str) -> bool {
@@ -121,12 +113,7 @@ fn lives(gatepost: &Gatepost, token: &str) -> bool {
 }
 
 fn revoke(gatepost: &Gatepost, client_id: &str, token: &str) {
-    let authorization = basic(client_id, CONF1_SECRET);
-    let answer = gatepost.post(
-        "/connect/revocation",
-        &[("Authorization", &authorization)],
-        &[("token", token)],
-    );
+    let answer = gatepost.post_as(client_id, "/connect/revocation", &[("token", token)]);
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
@@ -149,54 +136,31 @@ fn a_token_becomes_a_narrower_one_that_says_who_acts() {
         &token,
         &[("requested_token_type", ACCESS_TOKEN)],
     ));
-    assert_eq!(
-        names(&response),
-        [
-            "access_token",
-            "expires_in",
-            "issued_token_type",
-            "scope",
-            "token_type"
-        ]
-    );
-    assert_eq!(
-        (&response["issued_token_type"], &response["token_type"]),
-        (&json!(ACCESS_TOKEN), &json!("Bearer"))
-    );
+    response.assert_members("access_token expires_in issued_token_type scope token_type");
+    assert_eq!(response["issued_token_type"], json!(ACCESS_TOKEN));
+    assert_eq!(response["token_type"], "Bearer");
     assert_eq!(
         response["scope"], "stock.read",
         "what it may not take to stock stays behind"
     );
     let jwt = text(&response, "access_token");
     let (header, claims) = verified(&gatepost, jwt);
+    assert_eq!(header["typ"], "at+jwt");
+    assert_eq!(claims["aud"], json!(STOCK));
+    assert_eq!(claims["client_id"], "gateway");
     assert_eq!(
-        (&header["typ"], &claims["aud"]),
-        (&json!("at+jwt"), &json!(STOCK))
-    );
-    assert_eq!(
-        (&claims["client_id"], &claims["act"]),
-        (
-            &json!("gateway"),
-            &json!({"sub": "gateway", "client_id": "gateway"})
-        )
+        claims["act"],
+        json!({"sub": "gateway", "client_id": "gateway"})
     );
     let original = introspected(&gatepost, &token);
-    assert_eq!(
-        (&claims["sub"], &claims["sid"]),
-        (&original["sub"], &original["sid"])
-    );
+    assert_eq!(claims["sub"], original["sub"]);
+    assert_eq!(claims["sid"], original["sid"]);
     assert!(claims["exp"].as_i64() <= original["exp"].as_i64() && claims["auth_time"].is_i64());
     let told = introspected(&gatepost, jwt);
-    assert_eq!(
-        (&told["active"], &told["act"], &told["sub"]),
-        (&json!(true), &claims["act"], &claims["sub"])
-    );
-    assert_refused(
-        &userinfo(&gatepost, jwt),
-        403,
-        "insufficient_scope",
-        "it has no openid",
-    );
+    assert_eq!(told["active"], true);
+    assert_eq!(told["act"], claims["act"]);
+    assert_eq!(told["sub"], claims["sub"]);
+    userinfo(&gatepost, jwt).assert_refused(403, "insufficient_scope", "it has no openid");
     // As a handle it says the same.
     let reference = exchanged(&gatepost, "by-reference", &token);
     let told = introspected(&gatepost, &reference);
@@ -208,10 +172,8 @@ fn a_token_becomes_a_narrower_one_that_says_who_acts() {
     // A resource server exchanges what was meant for it, whichever client got it.
     let for_orders = access_token(&gatepost, &mut browser, "openid orders.read stock.read");
     let (_, claims) = verified(&gatepost, &exchanged(&gatepost, "orders", &for_orders));
-    assert_eq!(
-        (&claims["scope"], &claims["act"]["sub"]),
-        (&json!("stock.read"), &json!("orders"))
-    );
+    assert_eq!(claims["scope"], "stock.read");
+    assert_eq!(claims["act"]["sub"], "orders");
     let as_jwt = [
         ("subject_token", for_orders.as_str()),
         ("subject_token_type", JWT),
@@ -246,11 +208,8 @@ fn scope_and_target_stay_within_token_client_and_registration() {
     ] {
         let response = issued(&exchange(&gatepost, "chain", &token, form));
         let (_, claims) = verified(&gatepost, text(&response, "access_token"));
-        assert_eq!(
-            (&response["scope"], &claims["aud"]),
-            (&json!(scope), &audience),
-            "{form:?}"
-        );
+        assert_eq!(response["scope"], json!(scope), "{form:?}");
+        assert_eq!(&claims["aud"], &audience, "{form:?}");
     }
     let eleven = [("audience", STOCK); 11];
     for (client_id, form, error) in [
@@ -289,20 +248,12 @@ fn scope_and_target_stay_within_token_client_and_registration() {
             "invalid_request",
         ),
     ] {
-        assert_refused(
-            &exchange(&gatepost, client_id, &token, form),
-            400,
-            error,
-            &format!("{client_id} {form:?}"),
-        );
+        let answer = exchange(&gatepost, client_id, &token, form);
+        answer.assert_refused(400, error, &format!("{client_id} {form:?}"));
     }
     let only_openid = of_web(&gatepost, &mut browser, "openid");
-    assert_refused(
-        &exchange(&gatepost, "chain", &only_openid, &[]),
-        400,
-        "invalid_scope",
-        "nothing is left",
-    );
+    let answer = exchange(&gatepost, "chain", &only_openid, &[]);
+    answer.assert_refused(400, "invalid_scope", "nothing is left");
 }
 
 #[test]
@@ -316,35 +267,23 @@ fn other_tokens_and_other_clients_get_nothing() {
         "openid offline_access stock.read",
     );
     let token = text(&whole, "access_token");
-    assert_refused(
-        &exchange(&gatepost, "conf1", token, &[]),
-        400,
-        "unauthorized_client",
-        "without the grant",
-    );
+    let answer = exchange(&gatepost, "conf1", token, &[]);
+    answer.assert_refused(400, "unauthorized_client", "without the grant");
     let public = [
         ("grant_type", GRANT),
         ("client_id", "pub1"),
         ("subject_token", token),
         ("subject_token_type", ACCESS_TOKEN),
     ];
-    assert_refused(
-        &gatepost.post("/connect/token", &[], &public),
-        400,
-        "unauthorized_client",
-        "a public client",
-    );
+    gatepost
+        .post("/connect/token", &[], &public)
+        .assert_refused(400, "unauthorized_client", "a public client");
     for client_id in ["orders", "of-acme"] {
-        assert_refused(
-            &exchange(&gatepost, client_id, token, &[]),
-            400,
-            "invalid_request",
-            client_id,
-        );
+        let answer = exchange(&gatepost, client_id, token, &[]);
+        answer.assert_refused(400, "invalid_request", client_id);
     }
-    let service = issued(&gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("gateway", CONF1_SECRET))],
+    let service = issued(&gatepost.token(
+        "gateway",
         &[
             ("grant_type", "client_credentials"),
             ("scope", "stock.read"),
@@ -362,12 +301,7 @@ fn other_tokens_and_other_clients_get_nothing() {
         ("nothing of ours", "nonsense"),
         ("overlong", &long),
     ] {
-        assert_refused(
-            &exchange(&gatepost, "gateway", shown, &[]),
-            400,
-            "invalid_request",
-            case,
-        );
+        exchange(&gatepost, "gateway", shown, &[]).assert_refused(400, "invalid_request", case);
     }
     let id_token_type = "urn:ietf:params:oauth:token-type:id_token";
     for form in [
@@ -401,12 +335,8 @@ fn other_tokens_and_other_clients_get_nothing() {
             ("actor_token_type", ACCESS_TOKEN),
         ],
     ] {
-        assert_refused(
-            &exchange_with(&gatepost, "gateway", form),
-            400,
-            "invalid_request",
-            &format!("{}", form.len()),
-        );
+        let answer = exchange_with(&gatepost, "gateway", form);
+        answer.assert_refused(400, "invalid_request", &format!("{}", form.len()));
     }
     // Nothing was a guess, so nobody is made to wait.
     assert_eq!(exchange(&gatepost, "gateway", token, &[]).status, 200);
@@ -431,32 +361,16 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
     let third = exchanged(&gatepost, "chain", &first);
     assert!(lives(&gatepost, &first) && lives(&gatepost, &second) && lives(&gatepost, &third));
     revoke(&gatepost, "by-reference", &first);
-    assert!(
-        !lives(&gatepost, &first)
-            && !lives(&gatepost, &third)
-            && lives(&gatepost, &second)
-            && lives(&gatepost, &token)
-    );
-    assert_refused(
-        &exchange(&gatepost, "chain", &first, &[]),
-        400,
-        "invalid_request",
-        "revoked",
-    );
+    assert!(!lives(&gatepost, &first));
+    assert!(!lives(&gatepost, &third));
+    assert!(lives(&gatepost, &second));
+    assert!(lives(&gatepost, &token));
+    exchange(&gatepost, "chain", &first, &[]).assert_refused(400, "invalid_request", "revoked");
     revoke(&gatepost, "web", &token);
     assert!(!lives(&gatepost, &second));
-    assert_refused(
-        &exchange(&gatepost, "chain", &second, &[]),
-        400,
-        "invalid_request",
-        "made from a revoked one",
-    );
-    assert_refused(
-        &userinfo(&gatepost, &second),
-        401,
-        "invalid_token",
-        "also at userinfo",
-    );
+    let answer = exchange(&gatepost, "chain", &second, &[]);
+    answer.assert_refused(400, "invalid_request", "made from a revoked one");
+    userinfo(&gatepost, &second).assert_refused(401, "invalid_token", "also at userinfo");
     // Its grant, by the refresh token; a JWT as well as a handle.
     let whole = tokens(&gatepost, &mut browser, "web", scope);
     let made = exchanged(&gatepost, "gateway", text(&whole, "access_token"));
@@ -474,12 +388,7 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
     )
     .to_owned();
     let made = exchanged(&gatepost, "gateway", &token);
-    assert_refused(
-        &redeem_with(&gatepost, "web", &replayed, &[]),
-        400,
-        "invalid_grant",
-        "replay",
-    );
+    redeem_with(&gatepost, "web", &replayed, &[]).assert_refused(400, "invalid_grant", "replay");
     assert!(!lives(&gatepost, &made));
     // The client it was issued to, and the one that exchanged it.
     for client_id in ["web", "gateway"] {
@@ -501,9 +410,7 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
         "gateway",
         &of_web(&gatepost, &mut browser, scope),
     );
-    gatepost
-        .database
-        .run("UPDATE sessions SET ended_at = clock_timestamp()");
+    gatepost.run_sql("UPDATE sessions SET ended_at = clock_timestamp()");
     assert!(!lives(&gatepost, &online) && lives(&gatepost, &offline));
     // The user.
     gatepost.run_well(&["user", "revoke", "alice"], "");
@@ -552,9 +459,8 @@ fn actors_are_named_in_order_and_four_at_most() {
     let by_bob = issued(&with_actor("chain", &of_bob));
     let (_, claims) = verified(&gatepost, text(&by_bob, "access_token"));
     assert_eq!(claims["act"], json!({"sub": bobs_sub}));
-    let own = issued(&gatepost.post(
-        "/connect/token",
-        &[("Authorization", &basic("chain", CONF1_SECRET))],
+    let own = issued(&gatepost.token(
+        "chain",
         &[
             ("grant_type", "client_credentials"),
             ("scope", "stock.read"),
@@ -571,15 +477,10 @@ fn actors_are_named_in_order_and_four_at_most() {
         ("another client's", foreign.as_str()),
         ("nonsense", "nonsense"),
     ] {
-        assert_refused(&with_actor("chain", actor), 400, "invalid_request", case);
+        with_actor("chain", actor).assert_refused(400, "invalid_request", case);
     }
     revoke(&gatepost, "web", &of_bob);
-    assert_refused(
-        &with_actor("chain", &of_bob),
-        400,
-        "invalid_request",
-        "a revoked actor token",
-    );
+    with_actor("chain", &of_bob).assert_refused(400, "invalid_request", "a revoked actor token");
     // Over and over, the former actor within.
     let mut last = text(&by_bob, "access_token").to_owned();
     for depth in 2..=4 {
@@ -593,12 +494,8 @@ fn actors_are_named_in_order_and_four_at_most() {
         assert_eq!((act, act.get("act")), (&json!({"sub": bobs_sub}), None));
     }
     assert!(lives(&gatepost, &last));
-    assert_refused(
-        &exchange(&gatepost, "chain", &last, &[]),
-        400,
-        "invalid_request",
-        "a fifth actor",
-    );
+    let answer = exchange(&gatepost, "chain", &last, &[]);
+    answer.assert_refused(400, "invalid_request", "a fifth actor");
 }
 
 #[test]
@@ -628,42 +525,24 @@ fn may_act_names_the_only_one_who_may() {
             ("grant_type", "urn:example:answer"),
             ("answer", answer.as_str()),
         ];
-        let answer = gatepost.post(
-            "/connect/token",
-            &[("Authorization", &basic("legacy", CONF1_SECRET))],
-            &form,
-        );
+        let answer = gatepost.token("legacy", &form);
         text(&issued(&answer), "access_token").to_owned()
     };
     let for_gateway = subject(json!({"client_id": "gateway"}));
     let (_, claims) = verified(&gatepost, &exchanged(&gatepost, "gateway", &for_gateway));
-    assert_eq!(
-        (&claims["tier"], &claims["act"]["sub"]),
-        (&json!("gold"), &json!("gateway"))
-    );
-    assert_refused(
-        &exchange(&gatepost, "chain", &for_gateway, &[]),
-        400,
-        "invalid_request",
-        "somebody else",
-    );
+    assert_eq!(claims["tier"], "gold");
+    assert_eq!(claims["act"]["sub"], "gateway");
+    let answer = exchange(&gatepost, "chain", &for_gateway, &[]);
+    answer.assert_refused(400, "invalid_request", "somebody else");
     let onwards = exchanged(&gatepost, "gateway", &for_gateway);
-    assert_refused(
-        &exchange(&gatepost, "chain", &onwards, &[]),
-        400,
-        "invalid_request",
-        "also further on",
-    );
+    let answer = exchange(&gatepost, "chain", &onwards, &[]);
+    answer.assert_refused(400, "invalid_request", "also further on");
     for nobody in [
         json!({"sub": "carol-1"}),
         json!({"sub": "gateway", "iss": "https://elsewhere.example"}),
     ] {
-        assert_refused(
-            &exchange(&gatepost, "gateway", &subject(nobody), &[]),
-            400,
-            "invalid_request",
-            "nobody",
-        );
+        let answer = exchange(&gatepost, "gateway", &subject(nobody), &[]);
+        answer.assert_refused(400, "invalid_request", "nobody");
     }
 }
 
@@ -702,9 +581,7 @@ fn what_contradicts_itself_is_not_registered() {
         client["scope"] = json!("stock.read");
         let output = gatepost.run(&["apply", "-"], &json!({"clients": [client]}).to_string());
         let heard = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            !output.status.success() && heard.contains(said),
-            "{client}: {heard}"
-        );
+        assert!(!output.status.success(), "{client}: {heard}");
+        assert!(heard.contains(said), "{client}: {heard}");
     }
 }

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::anonymous::memory_kib;
-use crate::support::flow::{authorize_path, basic, sign_in};
-use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::flow::{authorize_path, sign_in};
+use crate::support::gatepost::{Gatepost, RP1, document};
 use crate::support::waiting::{SOON, await_that};
 
 /// Of one hash.
@@ -58,19 +58,9 @@ fn hashes_leave_a_core_to_tokens_for_as_long_as_more_of_them_are_asked_for_than_
         thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(|| attempt(&gatepost)))));
         memory_kib(&gatepost, "VmHWM:").saturating_sub(before + HASH_KIB / 2) / HASH_KIB + 1
     };
-    let authorization = basic("conf1", CONF1_SECRET);
     for _ in 0..cores {
         let form = [("grant_type", "client_credentials")];
-        assert_eq!(
-            gatepost
-                .post(
-                    "/connect/token",
-                    &[("Authorization", &authorization)],
-                    &form
-                )
-                .status,
-            200
-        );
+        gatepost.token("conf1", &form).assert_status(200);
     }
     assert_eq!(all_at_once(), most.min((cores - 1).max(1)));
     assert_eq!(all_at_once(), most);

@@ -7,8 +7,7 @@ use crate::support::flow::{basic, decode_jwt, signed_in};
 use crate::support::gatepost::Gatepost;
 use crate::support::http::Browser;
 use crate::support::offline::{
-    CONF1, CONF2, ORDERS, PUB1, REUSE, STOCK, access, assert_error, document, introspect_as,
-    member, refresh,
+    CONF1, CONF2, ORDERS, PUB1, REUSE, STOCK, access, document, introspect_as, member, refresh,
 };
 use crate::support::shared::Shared;
 
@@ -31,42 +30,28 @@ fn a_resource_learns_what_is_its_own_business() {
         let tokens = party.tokens(&gatepost, &mut browser, BOTH);
         let (_, id_token) = decode_jwt(member(&tokens, "id_token"));
         let told = introspect_as(&gatepost, ORDERS, access(&tokens));
-        assert_eq!(
-            (&told["active"], &told["scope"]),
-            (&json!(true), &json!("orders.read"))
-        );
-        assert_eq!(
-            (&told["aud"], &told["client_id"]),
-            (&json!(ORDERS.0), &json!(party.client_id))
-        );
+        assert_eq!(told["active"], true);
+        assert_eq!(told["scope"], "orders.read");
+        assert_eq!(told["aud"], json!(ORDERS.0));
+        assert_eq!(told["client_id"], json!(party.client_id));
         for name in ["sub", "sid", "auth_time", "acr"] {
-            assert!(
-                !told[name].is_null() && told[name] == id_token[name],
-                "{name}: {told}"
-            );
+            assert!(!told[name].is_null(), "{name}: {told}");
+            assert!(told[name] == id_token[name], "{name}: {told}");
         }
-        assert_eq!(
-            (&told["iss"], &told["token_type"]),
-            (&json!(gatepost.base_url), &json!("Bearer"))
-        );
-        assert_eq!(
-            (&told["role"], told.get("email")),
-            (&json!(["admin"]), None)
-        );
+        assert_eq!(told["iss"], json!(gatepost.base_url));
+        assert_eq!(told["token_type"], "Bearer");
+        assert_eq!(told["role"], json!(["admin"]));
+        assert_eq!(told.get("email"), None);
         assert_eq!(
             told["exp"].as_i64().unwrap() - told["iat"].as_i64().unwrap(),
             3_600
         );
-        assert!(
-            told["jti"].as_str().unwrap().len() == 43
-                && told["nbf"].is_i64()
-                && told.get("tenant").is_none()
-        );
+        assert!(told["jti"].as_str().unwrap().len() == 43);
+        assert!(told["nbf"].is_i64());
+        assert!(told.get("tenant").is_none());
         let told = introspect_as(&gatepost, STOCK, access(&tokens));
-        assert_eq!(
-            (&told["scope"], &told["email"]),
-            (&json!("stock.read"), &json!("alice@example.com"))
-        );
+        assert_eq!(told["scope"], "stock.read");
+        assert_eq!(told["email"], "alice@example.com");
         assert_eq!(told.get("role"), None);
     }
     let in_body = [
@@ -131,10 +116,8 @@ fn a_client_learns_of_its_own_tokens_and_of_no_others() {
     let (gatepost, mut browser) = start();
     let tokens = CONF1.tokens(&gatepost, &mut browser, BOTH);
     let told = CONF1.introspect(&gatepost, access(&tokens));
-    assert_eq!(
-        (&told["scope"], &told["aud"]),
-        (&json!(BOTH), &json!([ORDERS.0, STOCK.0]))
-    );
+    assert_eq!(told["scope"], json!(BOTH));
+    assert_eq!(told["aud"], json!([ORDERS.0, STOCK.0]));
     let told = CONF1.introspect(&gatepost, refresh(&tokens));
     let mut names: Vec<&String> = told.as_object().unwrap().keys().collect();
     names.sort();
@@ -144,10 +127,8 @@ fn a_client_learns_of_its_own_tokens_and_of_no_others() {
         (1_295_900..=1_296_000).contains(&ends),
         "the idle end comes first: {ends}"
     );
-    assert_eq!(
-        (&told["scope"], &told["active"]),
-        (&json!(BOTH), &json!(true))
-    );
+    assert_eq!(told["scope"], json!(BOTH));
+    assert_eq!(told["active"], true);
     for token in [access(&tokens), refresh(&tokens)] {
         assert_eq!(CONF2.introspect(&gatepost, token), inactive());
         assert_eq!(REUSE.introspect(&gatepost, token), inactive());
@@ -160,10 +141,8 @@ fn a_client_learns_of_its_own_tokens_and_of_no_others() {
         )
         .json();
     let told = CONF1.introspect(&gatepost, access(&of_itself));
-    assert_eq!(
-        (&told["active"], &told["sub"]),
-        (&json!(true), &json!(CONF1.client_id))
-    );
+    assert_eq!(told["active"], true);
+    assert_eq!(told["sub"], json!(CONF1.client_id));
     assert!(
         ["sid", "auth_time", "acr"]
             .iter()
@@ -260,12 +239,8 @@ fn whoever_proves_nothing_is_told_nothing() {
             &[("Authorization", &header)],
             &[token],
         );
-        assert_error(&answer, 401, "invalid_client");
-        assert_eq!(
-            answer.header("www-authenticate"),
-            Some("Basic realm=\"gatepost\""),
-            "{header}"
-        );
+        answer.assert_error(401, "invalid_client");
+        answer.assert_header_for(&header, "www-authenticate", "Basic realm=\"gatepost\"");
     }
     for form in [
         &[token][..],
@@ -273,22 +248,18 @@ fn whoever_proves_nothing_is_told_nothing() {
         &[token, ("client_id", ORDERS.0)],
         &[token, ("client_id", "conf1"), ("client_secret", "wrong")],
     ] {
-        assert_error(
-            &gatepost.post("/connect/introspect", &[], form),
-            401,
-            "invalid_client",
-        );
+        gatepost
+            .post("/connect/introspect", &[], form)
+            .assert_error(401, "invalid_client");
     }
     let get = gatepost.get("/connect/introspect");
     assert_eq!((get.status, get.header("allow")), (405, Some("POST")));
     let orders = basic(ORDERS.0, ORDERS.1);
     let headers = [("Authorization", orders.as_str())];
     for form in [&[][..], &[("token", "")], &[token, token]] {
-        assert_error(
-            &gatepost.post("/connect/introspect", &headers, form),
-            400,
-            "invalid_request",
-        );
+        gatepost
+            .post("/connect/introspect", &headers, form)
+            .assert_error(400, "invalid_request");
     }
     let in_query = format!("token={}", access(&tokens));
     for in_query in [
@@ -297,32 +268,25 @@ fn whoever_proves_nothing_is_told_nothing() {
         "client_assertion_type=x",
     ] {
         let path = format!("/connect/introspect?{in_query}");
-        assert_error(
-            &gatepost.post(&path, &headers, &[token]),
-            400,
-            "invalid_request",
-        );
+        gatepost
+            .post(&path, &headers, &[token])
+            .assert_error(400, "invalid_request");
     }
     let text = [
         ("Authorization", orders.as_str()),
         ("Content-Type", "text/plain"),
     ];
-    assert_error(
-        &gatepost
-            .connect()
-            .send("POST", "/connect/introspect", &text, b"token=x"),
-        415,
-        "invalid_request",
-    );
+    gatepost
+        .connect()
+        .send("POST", "/connect/introspect", &text, b"token=x")
+        .assert_error(415, "invalid_request");
     let page = gatepost.post(
         "/connect/introspect",
         &[headers[0], ("Origin", "https://rp1.example")],
         &[token],
     );
-    assert_eq!(
-        (page.status, page.header("access-control-allow-origin")),
-        (200, None)
-    );
+    page.assert_status(200);
+    assert_eq!(page.header("access-control-allow-origin"), None);
 }
 
 #[test]
@@ -342,7 +306,7 @@ fn guessing_a_resources_secret_is_limited() {
         assert_eq!(guess().status, 401);
     }
     let limited = guess();
-    assert_error(&limited, 429, "temporarily_unavailable");
+    limited.assert_error(429, "temporarily_unavailable");
     assert!(limited.header("retry-after").is_some());
     assert_eq!(
         introspect_as(&gatepost, STOCK, "x"),

@@ -10,6 +10,7 @@ use gatepost::store::linked_identities::{Link, Linked, Unlinked, link, unlink};
 use gatepost::store::sessions;
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{authorize_path, damaged, sign_in, text, userinfo, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, RP1, document};
 use crate::support::house::House;
@@ -68,11 +69,9 @@ fn the_page_lists_what_is_linked_and_offers_what_can_be() {
             .contains(&format!("name=\"provider\" value=\"{name}\""))
     };
     let page = alice.get(&house.address("/account"));
-    assert!(
-        offers(&page, "up")
-            && offers(&page, "other")
-            && page.text().contains("You have linked no other account")
-    );
+    assert!(offers(&page, "up"));
+    assert!(offers(&page, "other"));
+    page.assert_says("You have linked no other account");
     page.assert_says_not("Hidden");
     page.assert_says_not("of-acme");
     page.assert_says_not("switched-off");
@@ -128,11 +127,9 @@ fn the_page_lists_what_is_linked_and_offers_what_can_be() {
     let page = carol.visit(&house.address("/account?tenant=acme"));
     let answer = sign_in(house.browser(&mut carol), &page, "carol", BOB_PASSWORD);
     let page = carol.follow(&house.gatepost.base_url, answer);
-    assert!(
-        offers(&page, "of-acme") && offers(&page, "up") && !offers(&page, "switched-off"),
-        "{}",
-        page.text()
-    );
+    assert!(offers(&page, "of-acme"), "{}", page.text());
+    assert!(offers(&page, "up"), "{}", page.text());
+    assert!(!offers(&page, "switched-off"), "{}", page.text());
 }
 
 #[test]
@@ -145,17 +142,12 @@ fn an_account_elsewhere_is_shown_as_its_provider_says_once_that_is_known() {
     house.link(&mut alice, "other");
     let shown = |alice: &mut Traveller| alice.get(&house.address("/account")).text();
     let page = shown(&mut alice);
-    assert!(
-        page.contains("Identifier there") && page.contains(&format!("<bdi>{SUBJECT}</bdi>")),
-        "{page}"
-    );
+    page.assert_says("Identifier there");
+    page.assert_says(&format!("<bdi>{SUBJECT}</bdi>"));
     house.through(&mut Traveller::new(), "other").unwrap();
     let page = shown(&mut alice);
-    assert!(
-        page.contains("Known there as")
-            && page.contains("<bdi>al&lt;b&gt;@elsewhere.example</bdi>"),
-        "{page}"
-    );
+    page.assert_says("Known there as");
+    page.assert_says("<bdi>al&lt;b&gt;@elsewhere.example</bdi>");
     assert!(!page.contains(SUBJECT), "{page}");
     // What would hide something, or is too long, is passed over.
     for email in [
@@ -167,10 +159,8 @@ fn an_account_elsewhere_is_shown_as_its_provider_says_once_that_is_known() {
             .plan(|plan| plan.userinfo["email"] = json!(email));
         house.through(&mut Traveller::new(), "other").unwrap();
         let page = shown(&mut alice);
-        assert!(
-            page.contains("<bdi>al</bdi>") && !page.contains(&email),
-            "{page}"
-        );
+        page.assert_says("<bdi>al</bdi>");
+        assert!(!page.contains(&email), "{page}");
     }
 }
 
@@ -198,13 +188,11 @@ fn the_operator_is_shown_what_an_issuer_is_called_now() {
     assert_eq!(shown(), linked(&["another", "other"]));
     house
         .gatepost
-        .database
-        .run("DELETE FROM catalogue_entries WHERE name = 'other'");
+        .run_sql("DELETE FROM catalogue_entries WHERE name = 'other'");
     assert_eq!(shown(), linked(&["another"]));
     house
         .gatepost
-        .database
-        .run("DELETE FROM catalogue_entries WHERE name = 'another'");
+        .run_sql("DELETE FROM catalogue_entries WHERE name = 'another'");
     assert_eq!(shown(), linked(&[]));
 }
 
@@ -218,11 +206,7 @@ fn an_old_sign_in_is_asked_for_anew_and_comes_back_with_a_sentence() {
         .database
         .run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
     let answer = house.post(&mut alice, &[("decision", "link"), ("provider", "up")]);
-    assert!(
-        answer.location().starts_with("/login?r="),
-        "{}",
-        answer.location()
-    );
+    answer.assert_leads_to("/login?r=");
     alice
         .get(&house.address("/account?signed_in=anew"))
         .assert_says_not("You have signed in again");
@@ -240,10 +224,8 @@ fn an_old_sign_in_is_asked_for_anew_and_comes_back_with_a_sentence() {
     let wrong = sign_in(house.browser(&mut alice), &page, "alice", "wrong");
     assert_eq!((wrong.status, wrong.header("location")), (200, None));
     let answer = sign_in(house.browser(&mut alice), &page, "alice", ALICE_PASSWORD);
-    assert_eq!(
-        (answer.status, answer.location()),
-        (303, "/account?signed_in=anew")
-    );
+    answer.assert_status(303);
+    assert_eq!(answer.location(), "/account?signed_in=anew");
     let page = alice.follow(&house.gatepost.base_url, answer);
     assert!(says(&page, "You have signed in again"), "{}", page.text());
     assert_eq!(
@@ -279,10 +261,7 @@ fn an_offer_is_for_its_session_its_form_and_its_moment() {
     let mut alice = house.alice();
     let callback = house.at_the_gate(&mut alice, "up");
     let question = alice.get(&callback);
-    let (offer, token) = (
-        question.fields()["offer"].clone(),
-        question.fields()["form_token"].clone(),
-    );
+    let (offer, token) = (question.fields()["offer"].clone(), question.form_token());
     let post = |person: &mut Traveller, offer: &str, token: &str| {
         let form = [
             ("form_token", token),
@@ -293,12 +272,8 @@ fn an_offer_is_for_its_session_its_form_and_its_moment() {
         assert_eq!(house.links(), 0, "{}", answer.text());
         answer
     };
-    let account_token = |person: &mut Traveller| {
-        person
-            .get(&house.address("/account"))
-            .attribute("name=\"form_token\"", "value")
-            .unwrap()
-    };
+    let account_token =
+        |person: &mut Traveller| person.get(&house.address("/account")).form_token();
 
     // Bob, with the form as it is, and with a token of a form of his own; alice from another
     // browser.
@@ -342,12 +317,9 @@ fn an_offer_is_for_its_session_its_form_and_its_moment() {
         assert_eq!((answer.status, house.links()), (403, 0));
     }
     let query = crate::support::http::encode(&form);
-    assert_eq!(
-        alice
-            .get(&house.address(&format!("/account?{query}")))
-            .status,
-        200
-    );
+    alice
+        .get(&house.address(&format!("/account?{query}")))
+        .assert_status(200);
     assert_eq!(house.links(), 0);
 
     // Asked once more, and answered in a session that was proven anew meanwhile: drawn for another.
@@ -362,14 +334,10 @@ fn an_offer_is_for_its_session_its_form_and_its_moment() {
     let question = alice.get(&callback);
     house
         .gatepost
-        .database
-        .run("UPDATE sessions SET ended_at = clock_timestamp()");
-    assert!(
-        house
-            .confirm(&mut alice, &question)
-            .location()
-            .starts_with("/login?r=")
-    );
+        .run_sql("UPDATE sessions SET ended_at = clock_timestamp()");
+    house
+        .confirm(&mut alice, &question)
+        .assert_leads_to("/login?r=");
     assert_eq!(house.links(), 0);
 }
 
@@ -453,10 +421,8 @@ fn what_was_sealed_for_another_page_is_no_offer_and_an_offer_opens_no_other_page
     let again = alice.get(&callback);
     assert_eq!(again.status, 400, "{}", again.text());
     again.assert_says_not("confirm_link");
-    assert_eq!(
-        (house.links(), house.gatepost.database.count("sessions")),
-        (0, before)
-    );
+    assert_eq!(house.links(), 0);
+    assert_eq!(house.gatepost.database.count("sessions"), before);
 }
 
 #[test]
@@ -497,18 +463,12 @@ fn of_two_who_are_asked_the_first_gets_it_and_the_second_learns_no_name() {
     let issuer = house.up.issuer();
     house
         .gatepost
-        .database
-        .run(&format!("UPDATE linked_identities SET issuer = '{issuer}'"));
+        .run_sql(&format!("UPDATE linked_identities SET issuer = '{issuer}'"));
     let answer = alice.get(&callback);
-    assert!(
-        says(&answer, "was linked already") && !answer.text().contains("confirm_link"),
-        "{}",
-        answer.text()
-    );
-    assert_eq!(
-        (house.links(), house.events("identity_linked").len()),
-        (1, 1)
-    );
+    assert!(says(&answer, "was linked already"), "{}", answer.text());
+    answer.assert_says_not("confirm_link");
+    assert_eq!(house.links(), 1);
+    assert_eq!(house.events("identity_linked").len(), 1);
 }
 
 #[test]
@@ -537,11 +497,8 @@ fn a_link_that_fails_there_is_explained_on_the_account_page() {
         house.up.plan(|plan| plan.callback = callback.clone());
         let callback = house.at_the_gate(&mut alice, "up");
         let answer = alice.get(&callback);
-        assert!(
-            refuses(&answer, sentence) && !answer.text().contains("no, Alice"),
-            "{sentence}: {}",
-            answer.text()
-        );
+        assert!(refuses(&answer, sentence), "{sentence}: {}", answer.text());
+        answer.assert_says_not_for(sentence, "no, Alice");
         assert!(!answer.text().contains("confirm_link"));
     }
     assert_eq!(house.links(), 0);
@@ -618,10 +575,8 @@ fn the_last_way_in_stays() {
         let both = issuers.map(unlinked);
         both.map(|one| one.join().unwrap()).into()
     });
-    assert!(
-        outcomes.contains(&Unlinked::Done) && outcomes.contains(&Unlinked::LastWayIn),
-        "{outcomes:?}"
-    );
+    assert!(outcomes.contains(&Unlinked::Done), "{outcomes:?}");
+    assert!(outcomes.contains(&Unlinked::LastWayIn), "{outcomes:?}");
     assert_eq!(house.links(), 1);
 
     // With a password every one of them may go.
@@ -729,13 +684,10 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
         unlinked.join().unwrap()
     });
     assert_eq!((outcome, alive()), (Unlinked::Done, 0));
-    assert_eq!(
-        house
-            .gatepost
-            .database
-            .count("audit_events WHERE event = 'session_ended'"),
-        2
-    );
+    house
+        .gatepost
+        .database
+        .assert_count("audit_events WHERE event = 'session_ended'", 2);
 
     // Should that fail, the form that is sent again ends it.
     let mut alice = house.alice();
@@ -751,11 +703,8 @@ fn a_sign_in_and_an_unlinking_of_the_same_moment_leave_no_session() {
         &mut alice,
         &[("decision", "unlink"), ("identity", &identity)],
     );
-    assert!(
-        refuses(&answer, "had ended already") && alive() == 0,
-        "{}",
-        answer.text()
-    );
+    assert!(refuses(&answer, "had ended already"), "{}", answer.text());
+    assert!(alive() == 0, "{}", answer.text());
 }
 
 #[test]
@@ -795,24 +744,14 @@ fn unlinking_ends_what_came_through_it_and_takes_back_what_it_said() {
     let (mut through_up, mut through_other) = (Traveller::new(), Traveller::new());
     house.through(&mut through_other, "other").unwrap();
     house.through(&mut through_up, "up").unwrap();
-    assert_eq!(
-        (
-            claims()["email"].clone(),
-            claims()["email_verified"].clone()
-        ),
-        (json!("alice@up.example"), json!(true))
-    );
-    assert_eq!(
-        (claims()["nickname"].clone(), claims()["name"].clone()),
-        (json!("Al"), json!("Alice Upstairs"))
-    );
+    assert_eq!(claims()["email"].clone(), json!("alice@up.example"));
+    assert_eq!(claims()["email_verified"].clone(), json!(true));
+    assert_eq!(claims()["nickname"].clone(), json!("Al"));
+    assert_eq!(claims()["name"].clone(), json!("Alice Upstairs"));
     let tokens = [&mut through_up, &mut through_other].map(|person| house.tokens(person));
-    assert_eq!(
-        through_up
-            .get(&house.address(&authorize_path("told", RP1, &[])))
-            .status,
-        303
-    );
+    through_up
+        .get(&house.address(&authorize_path("told", RP1, &[])))
+        .assert_status(303);
     let named =
         "UPDATE users SET claims = claims || '{\"name\": \"Alice\"}' WHERE username = 'alice'";
     house.gatepost.database.run(named);
@@ -838,21 +777,17 @@ fn unlinking_ends_what_came_through_it_and_takes_back_what_it_said() {
             "nothing was done"
         ));
     }
-    assert_eq!(
-        (house.links(), house.events("identity_unlinked").len()),
-        (2, 0)
-    );
+    assert_eq!(house.links(), 2);
+    assert_eq!(house.events("identity_unlinked").len(), 0);
 
     assert!(says(
         &house.unlink(&mut alice, "Sign-in up"),
         "no longer linked"
     ));
     assert_eq!(house.links(), 1);
-    assert!(
-        !house.is_signed_in(&mut through_up)
-            && house.is_signed_in(&mut through_other)
-            && house.is_signed_in(&mut alice)
-    );
+    assert!(!house.is_signed_in(&mut through_up));
+    assert!(house.is_signed_in(&mut through_other));
+    assert!(house.is_signed_in(&mut alice));
     let alive =
         tokens.map(|tokens| userinfo(&house.gatepost, text(&tokens, "access_token")).status);
     assert_eq!(alive, [401, 200]);

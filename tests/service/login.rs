@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::support::claims::Says;
 use crate::support::flow::{
     authorize_path, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
 };
@@ -14,16 +15,8 @@ fn path(changes: &[(&str, &str)]) -> String {
 
 /// The sign-in page again, and nobody signed in.
 fn is_the_page_again(answer: &Answer, browser: &mut Browser, what: &str) {
-    assert_eq!(
-        (answer.status, answer.header("location")),
-        (200, None),
-        "{what}"
-    );
-    assert!(
-        answer.text().contains("name=\"password\""),
-        "{what}: {}",
-        answer.text()
-    );
+    answer.assert_stays_for(what, 200);
+    answer.assert_says_for(what, "name=\"password\"");
     assert!(
         !answer
             .headers_named("set-cookie")
@@ -31,11 +24,9 @@ fn is_the_page_again(answer: &Answer, browser: &mut Browser, what: &str) {
             .any(|cookie| cookie.contains("session")),
         "{what}"
     );
-    assert_eq!(
-        browser.get(&path(&[("prompt", "none")])).query()["error"],
-        "login_required",
-        "{what}"
-    );
+    browser
+        .get(&path(&[("prompt", "none")]))
+        .assert_query_for(what, "error", "login_required");
 }
 
 fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
@@ -43,7 +34,7 @@ fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
 }
 
 fn token(page: &Answer) -> String {
-    page.fields().remove("form_token").unwrap()
+    page.form_token()
 }
 
 #[test]
@@ -77,10 +68,7 @@ fn every_way_to_fail_looks_the_same() {
             .filter(|(name, _)| name != "date" && name != "x-request-id")
             .cloned()
             .collect();
-        assert!(
-            text.contains("The user name or the password is not correct"),
-            "{text}"
-        );
+        text.assert_says("The user name or the password is not correct");
         assert!(!text.contains(password) || password.len() < 2, "{text}");
         seen.push((text, headers));
     }
@@ -161,22 +149,14 @@ fn cancelling_tells_the_client() {
         ];
         let form = form.each_ref().map(|(name, value)| (*name, value.as_str()));
         let answer = post(&mut browser, &page, &form);
-        assert!(
-            answer
-                .location()
-                .starts_with(&format!("{RP1}{place}error=access_denied&")),
-            "{}",
-            answer.location()
-        );
+        answer.assert_leads_to(&format!("{RP1}{place}error=access_denied&"));
         let got = if place == '?' {
             answer.query()
         } else {
             answer.fragment()
         };
-        assert_eq!(
-            (got["state"].as_str(), &got["iss"]),
-            ("the-state", &gatepost.base_url)
-        );
+        assert_eq!(got["state"].as_str(), "the-state");
+        assert_eq!(&got["iss"], &gatepost.base_url);
     }
     // Without the form's token nobody can cancel for somebody else.
     let mut browser = gatepost.browser();
@@ -244,11 +224,7 @@ fn a_form_counts_only_with_the_token_of_its_request_and_browser() {
         "no cookie",
     );
     // And the page that came back can be used.
-    assert!(
-        sign_in(&mut victim, &page, "alice", ALICE_PASSWORD)
-            .query()
-            .contains_key("code")
-    );
+    sign_in(&mut victim, &page, "alice", ALICE_PASSWORD).assert_carries("code");
 }
 
 #[test]
@@ -297,12 +273,9 @@ fn a_form_sent_from_elsewhere_is_forbidden() {
         answer.assert_error_page(415, "GP1005", content_type);
     }
     // A browser that says nothing is judged by the token alone.
-    assert!(
-        browser
-            .post_from(&page.action(), &[], &form)
-            .query()
-            .contains_key("code")
-    );
+    browser
+        .post_from(&page.action(), &[], &form)
+        .assert_carries("code");
 }
 
 #[test]
@@ -322,10 +295,9 @@ fn a_sign_in_never_takes_over_what_was_in_the_cookie_jar() {
     // Whoever planted the pre-session value has nothing.
     let mut planter = gatepost.browser();
     planter.cookies = before;
-    assert_eq!(
-        planter.get(&path(&[("prompt", "none")])).query()["error"],
-        "login_required"
-    );
+    planter
+        .get(&path(&[("prompt", "none")]))
+        .assert_query("error", "login_required");
 
     // Signing in again gives a new handle, and the old one is dead.
     let page = browser.visit(&path(&[("prompt", "login")]));
@@ -340,10 +312,9 @@ fn a_sign_in_never_takes_over_what_was_in_the_cookie_jar() {
     );
     let mut thief = gatepost.browser();
     thief.cookies = first;
-    assert_eq!(
-        thief.get(&path(&[("prompt", "none")])).query()["error"],
-        "login_required"
-    );
+    thief
+        .get(&path(&[("prompt", "none")]))
+        .assert_query("error", "login_required");
     code(&mut browser, &path(&[("prompt", "none")]));
 }
 
@@ -360,24 +331,14 @@ fn signing_in_as_somebody_else_ends_the_first_session() {
     let subject = |tokens: &serde_json::Value| decode_jwt(tokens["id_token"].as_str().unwrap()).1;
     assert_ne!(subject(&bob)["sub"], subject(&tokens)["sub"]);
     assert_ne!(subject(&bob)["sid"], subject(&tokens)["sid"]);
-    assert_eq!(
-        userinfo(&gatepost, tokens["access_token"].as_str().unwrap()).status,
-        401
-    );
-    assert_eq!(
-        redeem(&gatepost, &in_flight).json()["error"],
-        "invalid_grant"
-    );
-    assert_eq!(
-        userinfo(&gatepost, bob["access_token"].as_str().unwrap()).status,
-        200
-    );
+    userinfo(&gatepost, tokens["access_token"].as_str().unwrap()).assert_status(401);
+    redeem(&gatepost, &in_flight).assert_member("error", "invalid_grant");
+    userinfo(&gatepost, bob["access_token"].as_str().unwrap()).assert_status(200);
     let mut left_behind = gatepost.browser();
     left_behind.cookies = alice;
-    assert_eq!(
-        left_behind.get(&path(&[("prompt", "none")])).query()["error"],
-        "login_required"
-    );
+    left_behind
+        .get(&path(&[("prompt", "none")]))
+        .assert_query("error", "login_required");
 }
 
 #[test]
@@ -469,20 +430,16 @@ fn a_page_can_be_used_for_an_hour() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
     gatepost.travel(3_590);
-    assert!(
-        browser
-            .visit(&page.action())
-            .text()
-            .contains("name=\"password\"")
-    );
+    browser
+        .visit(&page.action())
+        .assert_says("name=\"password\"");
     gatepost.travel(10);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert_eq!(answer.status, 303);
     assert_ne!(answer.location(), page.action());
-    assert_eq!(
-        browser.get(&path(&[("prompt", "none")])).query()["error"],
-        "login_required"
-    );
+    browser
+        .get(&path(&[("prompt", "none")]))
+        .assert_query("error", "login_required");
 }
 
 #[test]
@@ -492,16 +449,11 @@ fn a_session_lasts_ten_hours_however_often_one_signs_in() {
     gatepost.travel(35_990);
     code(&mut browser, &path(&[("prompt", "none")]));
     gatepost.travel(10);
-    assert_eq!(
-        browser.get(&path(&[("prompt", "none")])).query()["error"],
-        "login_required"
-    );
+    browser
+        .get(&path(&[("prompt", "none")]))
+        .assert_query("error", "login_required");
     let page = browser.visit(&path(&[]));
-    assert!(
-        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
-            .query()
-            .contains_key("code")
-    );
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_carries("code");
 }
 
 #[test]
@@ -550,11 +502,8 @@ fn user_names_are_compared_in_one_canonical_form() {
     }
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
-    sign_in(&mut browser, &page, &"u".repeat(257), "x").assert_error_page(
-        400,
-        "GP1003",
-        "long name",
-    );
+    let answer = sign_in(&mut browser, &page, &"u".repeat(257), "x");
+    answer.assert_error_page(400, "GP1003", "long name");
 }
 
 #[test]
@@ -596,17 +545,9 @@ fn going_back_to_the_page_of_a_fresh_sign_in_signs_nobody_in() {
         let mut browser = signed_in(&gatepost);
         let address = browser.get(&path(&[(name, value)])).location().to_owned();
         let page = browser.get(&address);
-        assert!(
-            sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
-                .query()
-                .contains_key("code")
-        );
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_carries("code");
         let again = browser.get(&address);
-        assert_eq!(
-            (again.status, again.header("location")),
-            (200, None),
-            "{name}"
-        );
+        again.assert_stays_for(name, 200);
         assert!(again.text().contains("name=\"password\""), "{name}");
         let consent = browser.visit(&address.replace("/login?", "/consent?"));
         assert!(consent.text().contains("name=\"password\""), "{name}");
@@ -630,11 +571,7 @@ fn head_answers_no_client() {
         let answer = gatepost
             .connect()
             .send("HEAD", &address, &[("Cookie", &cookies)], b"");
-        assert_eq!(
-            (answer.status, answer.header("location")),
-            (204, None),
-            "{address}"
-        );
+        answer.assert_stays_for(&address, 204);
     }
     assert!(browser.get(&address).query().contains_key("code"));
 }
@@ -645,23 +582,15 @@ fn after_a_password_change_the_new_password_works_at_once_and_old_sessions_end()
     let mut old = signed_in(&gatepost);
     let sealed_before = code(&mut old, &path(&[]));
     gatepost.run_well(&["user", "password", "alice"], "another long password\n");
-    assert_eq!(
-        old.get(&path(&[("prompt", "none")])).query()["error"],
-        "login_required"
-    );
-    assert_eq!(
-        redeem(&gatepost, &sealed_before).json()["error"],
-        "invalid_grant"
-    );
+    old.get(&path(&[("prompt", "none")]))
+        .assert_query("error", "login_required");
+    redeem(&gatepost, &sealed_before).assert_member("error", "invalid_grant");
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[]));
     let answer = sign_in(&mut browser, &page, "alice", "another long password");
     let tokens = redeem(&gatepost, &answer.query()["code"]);
     assert_eq!(tokens.status, 200, "{}", tokens.text());
-    assert_eq!(
-        userinfo(&gatepost, tokens.json()["access_token"].as_str().unwrap()).status,
-        200
-    );
+    userinfo(&gatepost, tokens.json()["access_token"].as_str().unwrap()).assert_status(200);
     assert_eq!(
         browser
             .get(&path(&[("prompt", "none")]))

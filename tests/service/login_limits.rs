@@ -1,18 +1,10 @@
 //! Wrong passwords are counted, nobody is locked out; hashes follow the settings.
 
+use crate::support::claims::Says;
 use crate::support::flow::{authorize_path, code, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::waiting::{SOON, await_that, until_served};
-
-/// A browser behind the trusted proxy, at an address of its own.
-fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
-    let mut browser = gatepost.browser();
-    browser
-        .headers
-        .push((String::from("X-Forwarded-For"), address.to_owned()));
-    browser
-}
 
 fn attempt(browser: &mut Browser, username: &str, password: &str) -> Answer {
     browser.cookies.clear();
@@ -26,21 +18,12 @@ fn attempt(browser: &mut Browser, username: &str, password: &str) -> Answer {
 
 fn fail(browser: &mut Browser, username: &str, times: usize) {
     for _ in 0..times {
-        assert_eq!(
-            attempt(browser, username, "wrong").status,
-            200,
-            "{username}"
-        );
+        attempt(browser, username, "wrong").assert_status_for(username, 200);
     }
 }
 
 fn is_told_to_wait(answer: &Answer) {
-    assert_eq!(
-        (answer.status, answer.header("location")),
-        (429, None),
-        "{}",
-        answer.text()
-    );
+    answer.assert_stays(429);
     let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=600).contains(&seconds), "{seconds}");
     answer.assert_says("too many failed attempts");
@@ -56,19 +39,19 @@ fn is_told_to_wait(answer: &Answer) {
 fn ten_wrong_passwords_make_their_source_wait_and_nobody_else() {
     let mut gatepost = Gatepost::start();
     let mut alice = signed_in(&gatepost);
-    let mut attacker = browser_at(&gatepost, "192.0.2.7");
+    let mut attacker = gatepost.browser_at("192.0.2.7");
     fail(&mut attacker, "alice", 10);
     is_told_to_wait(&attempt(&mut attacker, "alice", "wrong"));
     is_told_to_wait(&attempt(&mut attacker, "ALICE", ALICE_PASSWORD));
     is_told_to_wait(&attempt(&mut attacker, "\u{ff41}lice", ALICE_PASSWORD));
     // What stands left of the last untrusted address is the attacker's own invention.
     is_told_to_wait(&attempt(
-        &mut browser_at(&gatepost, "203.0.113.9, 192.0.2.7"),
+        &mut gatepost.browser_at("203.0.113.9, 192.0.2.7"),
         "alice",
         ALICE_PASSWORD,
     ));
     is_told_to_wait(&attempt(
-        &mut browser_at(&gatepost, "x, 192.0.2.7, 127.0.0.1"),
+        &mut gatepost.browser_at("x, 192.0.2.7, 127.0.0.1"),
         "alice",
         ALICE_PASSWORD,
     ));
@@ -77,15 +60,12 @@ fn ten_wrong_passwords_make_their_source_wait_and_nobody_else() {
     is_told_to_wait(&attempt(&mut attacker, "nobody", "wrong"));
     // Neither the other account, nor another source, nor the live session is concerned.
     assert_eq!(attempt(&mut attacker, "bob", BOB_PASSWORD).status, 303);
-    assert_eq!(
-        attempt(
-            &mut browser_at(&gatepost, "192.0.2.8"),
-            "alice",
-            ALICE_PASSWORD
-        )
-        .status,
-        303
-    );
+    attempt(
+        &mut gatepost.browser_at("192.0.2.8"),
+        "alice",
+        ALICE_PASSWORD,
+    )
+    .assert_status(303);
     code(
         &mut alice,
         &authorize_path("conf1", RP1, &[("prompt", "none")]),
@@ -94,21 +74,18 @@ fn ten_wrong_passwords_make_their_source_wait_and_nobody_else() {
     gatepost.stop();
     gatepost.serve();
     is_told_to_wait(&attempt(&mut attacker, "alice", ALICE_PASSWORD));
-    assert_eq!(
-        attempt(
-            &mut browser_at(&gatepost, "192.0.2.9"),
-            "alice",
-            ALICE_PASSWORD
-        )
-        .status,
-        303
-    );
+    attempt(
+        &mut gatepost.browser_at("192.0.2.9"),
+        "alice",
+        ALICE_PASSWORD,
+    )
+    .assert_status(303);
 }
 
 #[test]
 fn the_wait_ends_with_its_window() {
     let gatepost = Gatepost::start_with_a_clock_of_its_own();
-    let mut browser = browser_at(&gatepost, "192.0.2.7");
+    let mut browser = gatepost.browser_at("192.0.2.7");
     fail(&mut browser, "alice", 10);
     is_told_to_wait(&attempt(&mut browser, "alice", ALICE_PASSWORD));
     gatepost.travel(600);
@@ -118,7 +95,7 @@ fn the_wait_ends_with_its_window() {
 #[test]
 fn the_right_password_clears_the_count() {
     let gatepost = Gatepost::start();
-    let mut browser = browser_at(&gatepost, "192.0.2.7");
+    let mut browser = gatepost.browser_at("192.0.2.7");
     for _ in 0..2 {
         fail(&mut browser, "alice", 9);
         assert_eq!(attempt(&mut browser, "alice", ALICE_PASSWORD).status, 303);
@@ -129,26 +106,23 @@ fn the_right_password_clears_the_count() {
 fn a_source_that_tries_many_accounts_waits_for_all_of_them() {
     let settings = [("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_SOURCE", "5")];
     let gatepost = Gatepost::start_with(&document(), &settings);
-    let mut sprayer = browser_at(&gatepost, "2001:db8:1:2::1");
+    let mut sprayer = gatepost.browser_at("2001:db8:1:2::1");
     for username in ["alice", "bob", "carol", "dave", "eve"] {
         fail(&mut sprayer, username, 1);
     }
     is_told_to_wait(&attempt(&mut sprayer, "alice", ALICE_PASSWORD));
     // All addresses of one IPv6 network are one source.
     is_told_to_wait(&attempt(
-        &mut browser_at(&gatepost, "2001:db8:1:2:ffff::9"),
+        &mut gatepost.browser_at("2001:db8:1:2:ffff::9"),
         "alice",
         ALICE_PASSWORD,
     ));
-    assert_eq!(
-        attempt(
-            &mut browser_at(&gatepost, "2001:db8:1:3::1"),
-            "alice",
-            ALICE_PASSWORD
-        )
-        .status,
-        303
-    );
+    attempt(
+        &mut gatepost.browser_at("2001:db8:1:3::1"),
+        "alice",
+        ALICE_PASSWORD,
+    )
+    .assert_status(303);
 }
 
 #[test]
@@ -160,12 +134,12 @@ fn an_account_under_attack_from_everywhere_delays_new_sources_only() {
     let gatepost = Gatepost::start_with(&document(), &settings);
     for host in 1..=4 {
         fail(
-            &mut browser_at(&gatepost, &format!("192.0.2.{host}")),
+            &mut gatepost.browser_at(&format!("192.0.2.{host}")),
             "alice",
             1,
         );
     }
-    let mut alice = browser_at(&gatepost, "198.51.100.1");
+    let mut alice = gatepost.browser_at("198.51.100.1");
     is_told_to_wait(&attempt(&mut alice, "alice", ALICE_PASSWORD));
     std::thread::sleep(std::time::Duration::from_millis(1_200));
     assert_eq!(attempt(&mut alice, "alice", ALICE_PASSWORD).status, 303);
@@ -186,20 +160,13 @@ fn forwarded_addresses_that_are_none_are_not_believed() {
         "999.1.1.1",
         &long,
     ] {
-        let mut browser = browser_at(&gatepost, address);
-        assert_eq!(
-            attempt(&mut browser, "alice", ALICE_PASSWORD).status,
-            303,
-            "{address}"
-        );
+        let mut browser = gatepost.browser_at(address);
+        attempt(&mut browser, "alice", ALICE_PASSWORD).assert_status_for(address, 303);
     }
     let log = gatepost.log();
-    assert!(
-        log.contains("source=192.0.2.1")
-            && log.contains("source=2001:db8::1")
-            && !log.contains("source=a"),
-        "{log}"
-    );
+    log.assert_says("source=192.0.2.1");
+    log.assert_says("source=2001:db8::1");
+    log.assert_says_not("source=a");
 }
 
 #[test]
@@ -211,19 +178,13 @@ fn a_hash_follows_the_settings_at_the_next_sign_in() {
     };
     let first = stored(&gatepost);
     assert!(first.contains("m=7168,t=1,p=1"), "{first}");
-    assert_eq!(
-        attempt(&mut gatepost.browser(), "alice", ALICE_PASSWORD).status,
-        303
-    );
+    attempt(&mut gatepost.browser(), "alice", ALICE_PASSWORD).assert_status(303);
     assert_eq!(stored(&gatepost), first);
 
     gatepost.stop();
     gatepost.set("GATEPOST_ARGON2_PASSES", "2");
     gatepost.serve();
-    assert_eq!(
-        attempt(&mut gatepost.browser(), "alice", "wrong").status,
-        200
-    );
+    attempt(&mut gatepost.browser(), "alice", "wrong").assert_status(200);
     assert_eq!(stored(&gatepost), first);
     let mut browser = gatepost.browser();
     assert_eq!(attempt(&mut browser, "alice", ALICE_PASSWORD).status, 303);
@@ -234,10 +195,7 @@ fn a_hash_follows_the_settings_at_the_next_sign_in() {
         &mut browser,
         &authorize_path("conf1", RP1, &[("prompt", "none")]),
     );
-    assert_eq!(
-        attempt(&mut gatepost.browser(), "alice", ALICE_PASSWORD).status,
-        303
-    );
+    attempt(&mut gatepost.browser(), "alice", ALICE_PASSWORD).assert_status(303);
 }
 
 #[test]
@@ -271,10 +229,8 @@ fn passwords_and_typed_names_stay_out_of_the_log() {
     assert!(events.len() >= 3);
     for event in events {
         let event: String = event.get(0);
-        assert!(
-            !event.contains("Canary") && !event.contains("horse"),
-            "{event}"
-        );
+        event.assert_says_not("Canary");
+        event.assert_says_not("horse");
     }
 }
 
@@ -284,7 +240,7 @@ fn guessing_in_parallel_is_no_way_around_the_limit() {
     std::thread::scope(|scope| {
         for _ in 0..40 {
             scope.spawn(|| {
-                let mut browser = browser_at(&gatepost, "192.0.2.9");
+                let mut browser = gatepost.browser_at("192.0.2.9");
                 // Whom a busy server turned away has not guessed.
                 until_served(|| attempt(&mut browser, "alice", "wrong"))
             });

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::device::{DEVICE_CODE, enter, start, user_code};
 use crate::support::flow::{
-    authorize_path, code, decode_jwt, redeem, sign_in, signed_in, with_clients,
+    code, decode_jwt, redeem, request_of, sign_in, signed_in, with_clients,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser, free_port};
-use crate::support::phone::send;
 use crate::support::signer::now;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_ID, Place, Plan, Upstream};
@@ -100,18 +100,9 @@ fn serving() -> (Gatepost, Upstream) {
     (gatepost, upstream)
 }
 
-fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
-    authorize_path(client_id, RP1, changes)
-}
-
 /// What the page offers, in its order: `local` for the password form.
 fn offered(page: &Answer) -> Vec<String> {
-    assert_eq!(
-        (page.status, page.header("location")),
-        (200, None),
-        "{}",
-        page.text()
-    );
+    page.assert_stays(200);
     let text = page.text();
     let form = text
         .contains("name=\"password\"")
@@ -136,7 +127,7 @@ fn names_only(answer: &Answer, shown: &[&str], what: &str) {
 
 /// Presses the button of a provider.
 fn press(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
-    send(browser, page, &[("identity_provider", provider)])
+    browser.submit(page, &[("identity_provider", provider)])
 }
 
 /// Asserts that an answer sends the browser upstream, and gives it the flow's cookie; what is asked
@@ -157,11 +148,8 @@ fn goes_upstream(answer: &Answer, upstream: &Upstream, what: &str) -> BTreeMap<S
 }
 
 fn is_shown_with_a_problem(page: &Answer, sentence: &str, ways: &[&str], what: &str) {
-    assert!(
-        page.text().contains("role=\"alert\"") && page.text().contains(sentence),
-        "{what}: {}",
-        page.text()
-    );
+    page.assert_says_for(what, "role=\"alert\"");
+    assert!(page.text().contains(sentence), "{what}: {}", page.text());
     assert_eq!(offered(page), ways, "{what}");
 }
 
@@ -225,13 +213,10 @@ fn the_page_offers_what_the_request_allows_and_names_nothing_else() {
     ] {
         let mut browser = gatepost.browser();
         let what = format!("{client_id} {acr_values}");
-        let page = browser.visit(&path(client_id, &[("acr_values", acr_values)]));
+        let page = browser.visit(&request_of(client_id, &[("acr_values", acr_values)]));
         assert_eq!(offered(&page), ways, "{what}");
         names_only(&page, named, &what);
-        assert!(
-            !page.text().contains("Sign in with <strong><bdi></bdi>"),
-            "{what}"
-        );
+        page.assert_says_not_for(&what, "Sign in with <strong><bdi></bdi>");
     }
     for (language, words) in [
         ("de", "Mit "),
@@ -240,11 +225,9 @@ fn the_page_offers_what_the_request_allows_and_names_nothing_else() {
     ] {
         let page = gatepost
             .browser()
-            .visit(&path("two", &[("ui_locales", language)]));
-        assert!(
-            page.text().contains(words) && page.text().contains("<bdi>Corporate</bdi>"),
-            "{language}"
-        );
+            .visit(&request_of("two", &[("ui_locales", language)]));
+        assert!(page.text().contains(words), "{language}");
+        page.assert_says_for(language, "<bdi>Corporate</bdi>");
     }
     let account = gatepost.browser().visit("/account");
     assert_eq!(offered(&account), ["local", "corp", "away", "hub-1"]);
@@ -283,7 +266,7 @@ fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once(
         ("corp-only", "", "corp"),
         ("acme-only", "idp:acme-ad", "acme-ad"),
     ] {
-        let asked = path(
+        let asked = request_of(
             client_id,
             &[&[("acr_values", acr_values)], &wishes[..]].concat(),
         );
@@ -293,13 +276,8 @@ fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once(
             upstreams["redirect_uri"],
             format!("{}/external/{callback}/callback", gatepost.base_url)
         );
-        assert_eq!(
-            (
-                upstreams["client_id"].as_str(),
-                upstreams["response_type"].as_str()
-            ),
-            (CLIENT_ID, "code")
-        );
+        assert_eq!(upstreams["client_id"].as_str(), CLIENT_ID);
+        assert_eq!(upstreams["response_type"].as_str(), "code");
         assert_eq!(upstreams["code_challenge_method"], "S256");
         for (name, value) in wishes {
             assert_eq!(
@@ -324,11 +302,7 @@ fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once(
             &[("Origin", "https://rp1.example")],
             &pairs,
         );
-        assert!(
-            answer.location().starts_with("/login?r="),
-            "{}",
-            answer.location()
-        );
+        answer.assert_leads_to("/login?r=");
         let posted = browser.get(answer.location());
         let again = goes_upstream(&posted, &upstream, client_id);
         assert_ne!(
@@ -340,7 +314,7 @@ fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once(
         assert_eq!((head.status, head.header("location")), (204, None));
         assert_eq!(head.headers_named("set-cookie").len(), 0);
     }
-    let plain = gatepost.browser().get(&path("corp-only", &[]));
+    let plain = gatepost.browser().get(&request_of("corp-only", &[]));
     let upstreams = goes_upstream(&plain, &upstream, "plain");
     assert!(
         ["prompt", "max_age", "login_hint"]
@@ -364,7 +338,7 @@ fn with_prompt_none_nobody_is_sent_anywhere() {
         ("conf1", "idp:away"),
     ] {
         for asked in [&mut browser, &mut signed_in(&gatepost)] {
-            let answer = asked.get(&path(
+            let answer = asked.get(&request_of(
                 client_id,
                 &[("acr_values", acr_values), ("prompt", "none")],
             ));
@@ -391,41 +365,46 @@ fn a_session_counts_where_its_provider_does() {
         gatepost.database.run(&format!(
             "UPDATE sessions SET identity_provider = '{provider}'"
         ));
-        browser.get(&path("conf1", &[("prompt", "none")])).query()
+        browser
+            .get(&request_of("conf1", &[("prompt", "none")]))
+            .query()
     };
     let mut browser = signed_in(&gatepost);
     // One of the password login: not for a client that does not allow it, nor where another one is
     // named.
     goes_upstream(
-        &browser.get(&path("corp-only", &[])),
+        &browser.get(&request_of("corp-only", &[])),
         &upstream,
         "corp-only",
     );
     goes_upstream(
-        &browser.get(&path("conf1", &[("acr_values", "idp:corp")])),
+        &browser.get(&request_of("conf1", &[("acr_values", "idp:corp")])),
         &upstream,
         "idp:corp",
     );
     assert_eq!(
-        offered(&browser.visit(&path("two", &[]))),
+        offered(&browser.visit(&request_of("two", &[]))),
         ["corp", "hub-1"]
     );
-    code(&mut browser, &path("local-only", &[]));
+    code(&mut browser, &request_of("local-only", &[]));
 
     assert!(of(&mut browser, "corp").contains_key("code"));
     for (client_id, acr_values) in [("corp-only", ""), ("conf1", "idp:corp"), ("two", "")] {
         code(
             &mut browser,
-            &path(client_id, &[("acr_values", acr_values)]),
+            &request_of(client_id, &[("acr_values", acr_values)]),
         );
     }
-    assert_eq!(offered(&browser.visit(&path("local-only", &[]))), ["local"]);
     assert_eq!(
-        offered(&browser.visit(&path("conf1", &[("acr_values", "idp:local")]))),
+        offered(&browser.visit(&request_of("local-only", &[]))),
+        ["local"]
+    );
+    assert_eq!(
+        offered(&browser.visit(&request_of("conf1", &[("acr_values", "idp:local")]))),
         ["local"]
     );
     goes_upstream(
-        &browser.get(&path("two", &[("acr_values", "idp:hub-1")])),
+        &browser.get(&request_of("two", &[("acr_values", "idp:hub-1")])),
         &upstream,
         "idp:hub-1",
     );
@@ -440,7 +419,7 @@ fn a_session_counts_where_its_provider_does() {
             "{provider}"
         );
         assert_eq!(
-            offered(&browser.visit(&path("former-or-local", &[]))),
+            offered(&browser.visit(&request_of("former-or-local", &[]))),
             ["local"],
             "{provider}"
         );
@@ -451,14 +430,12 @@ fn a_session_counts_where_its_provider_does() {
         );
         assert!(!account.text().contains(provider), "{provider}");
     }
-    let page = browser.visit(&path("former-or-local", &[]));
+    let page = browser.visit(&request_of("former-or-local", &[]));
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(answer.query().contains_key("code"), "{}", answer.location());
-    assert_eq!(
-        gatepost
-            .database
-            .count("sessions WHERE identity_provider = 'local' AND ended_at IS NULL"),
-        1
+    gatepost.database.assert_count(
+        "sessions WHERE identity_provider = 'local' AND ended_at IS NULL",
+        1,
     );
 }
 
@@ -466,7 +443,7 @@ fn a_session_counts_where_its_provider_does() {
 fn a_client_without_the_password_login_shows_no_form_and_takes_no_password() {
     let (gatepost, _upstream) = serving();
     let mut browser = gatepost.browser();
-    let page = browser.visit(&path("two", &[]));
+    let page = browser.visit(&request_of("two", &[]));
     assert_eq!(offered(&page), ["corp", "hub-1"]);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     answer.assert_error_page(400, "GP1505", "a password");
@@ -478,7 +455,7 @@ fn a_client_without_the_password_login_shows_no_form_and_takes_no_password() {
     );
     // There is no way in at all where all that a client allows is switched off.
     for browser in [&mut browser, &mut signed_in(&gatepost)] {
-        let refused = browser.visit(&path("former-only", &[]));
+        let refused = browser.visit(&request_of("former-only", &[]));
         assert_eq!(refused.query()["error"], "access_denied");
         names_only(&refused, &[], "former-only");
     }
@@ -488,8 +465,8 @@ fn a_client_without_the_password_login_shows_no_form_and_takes_no_password() {
 fn a_button_leads_upstream_only_from_its_own_page_and_where_it_is_offered() {
     let (gatepost, upstream) = serving();
     let mut browser = gatepost.browser();
-    let page = browser.visit(&path("two", &[]));
-    let token = page.fields().remove("form_token").unwrap();
+    let page = browser.visit(&request_of("two", &[]));
+    let token = page.form_token();
     for provider in [
         "former",
         "acme-ad",
@@ -518,10 +495,8 @@ fn a_button_leads_upstream_only_from_its_own_page_and_where_it_is_offered() {
     // Without the token of this page in this browser nobody is sent anywhere.
     let foreign = gatepost
         .browser()
-        .visit(&path("two", &[]))
-        .fields()
-        .remove("form_token")
-        .unwrap();
+        .visit(&request_of("two", &[]))
+        .form_token();
     for wrong in ["", "x", foreign.as_str()] {
         let answer = browser.post(
             &page.action(),
@@ -540,7 +515,7 @@ fn a_button_leads_upstream_only_from_its_own_page_and_where_it_is_offered() {
     assert_eq!(upstream.visits(), 0);
 
     // Two tabs: each has its own way upstream, and both cookies stay.
-    let other = browser.visit(&path("two", &[("state", "other")]));
+    let other = browser.visit(&request_of("two", &[("state", "other")]));
     let first = goes_upstream(&press(&mut browser, &page, "corp"), &upstream, "first tab");
     let second = goes_upstream(
         &press(&mut browser, &other, "hub-1"),
@@ -557,10 +532,9 @@ fn a_button_leads_upstream_only_from_its_own_page_and_where_it_is_offered() {
         2
     );
     let cancelled = [("form_token", token.as_str()), ("decision", "cancel")];
-    assert_eq!(
-        browser.post(&page.action(), &cancelled).query()["error"],
-        "access_denied"
-    );
+    browser
+        .post(&page.action(), &cancelled)
+        .assert_query("error", "access_denied");
 }
 
 #[test]
@@ -569,7 +543,7 @@ fn a_provider_that_is_away_is_no_dead_end() {
     let mut browser = gatepost.browser();
     // Where there is another way, the page says so, and the other way works.
     for client_id in ["away-or-local", "conf1"] {
-        let page = browser.visit(&path(client_id, &[]));
+        let page = browser.visit(&request_of(client_id, &[]));
         let again = press(&mut browser, &page, "away");
         let ways = if client_id == "conf1" {
             &["local", "corp", "away", "hub-1"][..]
@@ -589,7 +563,7 @@ fn a_provider_that_is_away_is_no_dead_end() {
         ("away-or-local", "idp:away"),
     ] {
         let asked = [("acr_values", acr_values), ("response_mode", "fragment")];
-        let answer = browser.get(&path(client_id, &asked));
+        let answer = browser.get(&request_of(client_id, &asked));
         let told = answer.fragment();
         assert_eq!(
             (told["error"].as_str(), told["state"].as_str()),
@@ -599,7 +573,7 @@ fn a_provider_that_is_away_is_no_dead_end() {
         assert_eq!(told["iss"], gatepost.base_url);
         names_only(&answer, &[], client_id);
     }
-    let posted = browser.visit(&path("away-only", &[("response_mode", "form_post")]));
+    let posted = browser.visit(&request_of("away-only", &[("response_mode", "form_post")]));
     assert_eq!(posted.fields()["error"], "temporarily_unavailable");
     assert_eq!(upstream.visits(), 0);
     let audited =
@@ -610,10 +584,8 @@ fn a_provider_that_is_away_is_no_dead_end() {
         sleep(Duration::from_millis(50));
     }
     let log = gatepost.log();
-    assert!(
-        log.contains("GP1724") && log.contains("client_id=\"away-only\""),
-        "{log}"
-    );
+    assert!(log.contains("GP1724"), "{log}");
+    log.assert_says("client_id=\"away-only\"");
 }
 
 #[test]
@@ -661,13 +633,11 @@ fn devices_and_the_account_page_offer_providers_as_well() {
 fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
     let (gatepost, upstream) = serving();
     let mut browser = signed_in(&gatepost);
-    gatepost
-        .database
-        .run("UPDATE sessions SET identity_provider = 'corp'");
+    gatepost.run_sql("UPDATE sessions SET identity_provider = 'corp'");
     let decide = |browser: &mut Browser, page: &Answer, decision: &str| {
-        send(browser, page, &[("decision", decision)])
+        browser.submit(page, &[("decision", decision)])
     };
-    let chooser = browser.visit(&path("corp-only", &[("prompt", "select_account")]));
+    let chooser = browser.visit(&request_of("corp-only", &[("prompt", "select_account")]));
     assert!(chooser.text().contains("Choose an account") && chooser.text().contains("Alice Smith"));
     assert!(
         offered(&chooser).is_empty(),
@@ -682,13 +652,9 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
         asked.get("prompt").map(String::as_str),
         Some("select_account")
     );
-    assert!(
-        decide(&mut browser, &chooser, "continue")
-            .query()
-            .contains_key("code")
-    );
+    decide(&mut browser, &chooser, "continue").assert_carries("code");
 
-    let consent = browser.visit(&path("asking", &[]));
+    let consent = browser.visit(&request_of("asking", &[]));
     consent.assert_says("asks for access");
     let asked = goes_upstream(
         &decide(&mut browser, &consent, "another"),
@@ -707,26 +673,21 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
         format!(
             "{}{}",
             gatepost.base_url,
-            path(client_id, &[("prompt", "select_account")])
+            request_of(client_id, &[("prompt", "select_account")])
         )
     };
-    assert!(
-        carla
-            .visit(&choosing("corp-only"))
-            .query()
-            .contains_key("code")
-    );
+    carla.visit(&choosing("corp-only")).assert_carries("code");
     let chooser = carla.visit(&choosing("conf1"));
     chooser.assert_says("<strong><bdi>Carla of Corp</bdi></strong>.");
 
     // With more than one way the page comes first, and remembers it.
-    let chooser = browser.visit(&path("two", &[("prompt", "select_account login")]));
+    let chooser = browser.visit(&request_of("two", &[("prompt", "select_account login")]));
     assert_eq!(
         offered(&chooser),
         ["corp", "hub-1"],
         "prompt=login comes first"
     );
-    let chooser = browser.visit(&path("two", &[("prompt", "select_account")]));
+    let chooser = browser.visit(&request_of("two", &[("prompt", "select_account")]));
     let page = decide(&mut browser, &chooser, "another");
     assert_eq!(offered(&page), ["corp", "hub-1"]);
     let fields = page.fields();
@@ -783,21 +744,20 @@ fn who_was_not_signed_in_there_may_choose_again_or_the_client_is_told() {
     ] {
         upstream.plan(|plan| *plan = refused(error));
         let mut person = Traveller::new();
-        let page = person.visit(&format!("{}{}", gatepost.base_url, path("two", &[])));
+        let page = person.visit(&format!("{}{}", gatepost.base_url, request_of("two", &[])));
         let again = go_and_return(&gatepost, &mut person, &page, "corp");
         is_shown_with_a_problem(&again, sentence, &["corp", "hub-1"], error);
-        let answer = person.visit(&format!("{}{}", gatepost.base_url, path("corp-only", &[])));
-        assert_eq!(
-            (
-                answer.query()["error"].as_str(),
-                answer.query()["state"].as_str()
-            ),
-            (told, "the-state")
-        );
+        let answer = person.visit(&format!(
+            "{}{}",
+            gatepost.base_url,
+            request_of("corp-only", &[])
+        ));
+        assert_eq!(answer.query()["error"].as_str(), told);
+        assert_eq!(answer.query()["state"].as_str(), "the-state");
         let named = person.visit(&format!(
             "{}{}",
             gatepost.base_url,
-            path("conf1", &[("acr_values", "idp:corp")])
+            request_of("conf1", &[("acr_values", "idp:corp")])
         ));
         assert_eq!(named.query()["error"], told);
         // Where no client waits in this browser, the page is shown, however little it offers.
@@ -809,17 +769,13 @@ fn who_was_not_signed_in_there_may_choose_again_or_the_client_is_told() {
         let again = go_and_return(&gatepost, &mut person, &account, "corp");
         is_shown_with_a_problem(&again, sentence, &["local", "corp", "away", "hub-1"], error);
         let mut browser = gatepost.browser();
-        assert_eq!(
-            browser.get(&path("conf1", &[("prompt", "none")])).query()["error"],
-            "login_required"
-        );
+        browser
+            .get(&request_of("conf1", &[("prompt", "none")]))
+            .assert_query("error", "login_required");
         let log = gatepost.log();
-        assert!(
-            log.contains(&format!(
-                "reason=\"{code}\" detail=\"identity provider corp"
-            )),
-            "{log}"
-        );
+        log.assert_says(&format!(
+            "reason=\"{code}\" detail=\"identity provider corp"
+        ));
     }
     upstream.behave();
 }
@@ -830,7 +786,7 @@ fn an_answer_that_is_not_believed_ends_on_a_page_with_a_way_back() {
     upstream.plan(|plan| plan.id_token = json!({"nonce": "another"}));
     for client_id in ["two", "corp-only"] {
         let mut person = Traveller::new();
-        let straight = path(client_id, &[("acr_values", "idp:corp")]);
+        let straight = request_of(client_id, &[("acr_values", "idp:corp")]);
         let page = person.visit(&format!("{}{straight}", gatepost.base_url));
         page.assert_error_page(400, "GP1725", client_id);
         assert!(!page.text().contains("nonce"), "{}", page.text());
@@ -856,14 +812,14 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
         let address = format!(
             "{}{}",
             gatepost.base_url,
-            path("corp-only", &[(name, value)])
+            request_of("corp-only", &[(name, value)])
         );
         let before = upstream.received(Place::Authorize).len();
         let answer = person.visit(&address);
         assert_eq!(answer.query()["error"], "login_required", "{name}={value}");
-        assert_eq!(
-            answer.query()["error_description"],
-            "The user's sign-in is older than asked for."
+        answer.assert_query(
+            "error_description",
+            "The user's sign-in is older than asked for.",
         );
         assert_eq!(
             upstream.received(Place::Authorize).len(),
@@ -871,13 +827,17 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
             "one round"
         );
         // They are signed in all the same, for whoever asks for less.
-        let plain = person.visit(&format!("{}{}", gatepost.base_url, path("corp-only", &[])));
+        let plain = person.visit(&format!(
+            "{}{}",
+            gatepost.base_url,
+            request_of("corp-only", &[])
+        ));
         assert!(plain.query().contains_key("code"), "{}", plain.location());
         assert_eq!(upstream.received(Place::Authorize).len(), before + 1);
     }
     // Nobody chooses an account twice, however long ago they signed in there.
     let mut person = Traveller::new();
-    let choosing = path("corp-only", &[("prompt", "select_account")]);
+    let choosing = request_of("corp-only", &[("prompt", "select_account")]);
     let answer = person.visit(&format!("{}{choosing}", gatepost.base_url));
     assert!(answer.query().contains_key("code"), "{}", answer.location());
     assert_eq!(
@@ -893,11 +853,8 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
     upstream.behave();
     let sent = enter(person.at(&gatepost.base_url), user_code(&device));
     let page = person.follow(&gatepost.base_url, sent);
-    assert!(
-        page.text().contains(user_code(&device)) && page.action().starts_with("/device?r="),
-        "{}",
-        page.text()
-    );
+    assert!(page.text().contains(user_code(&device)), "{}", page.text());
+    assert!(page.action().starts_with("/device?r="), "{}", page.text());
 }
 
 #[test]
@@ -907,7 +864,7 @@ fn nobody_joins_a_tenant_by_writing_it_into_an_address() {
         format!(
             "{}{}",
             gatepost.base_url,
-            path("conf1", &[("acr_values", acr_values)])
+            request_of("conf1", &[("acr_values", acr_values)])
         )
     };
     let users = gatepost.database.count("users");
@@ -938,11 +895,11 @@ fn nobody_joins_a_tenant_by_writing_it_into_an_address() {
     let silent = person.get(&format!(
         "{}{}",
         gatepost.base_url,
-        path("conf1", &[("prompt", "none")])
+        request_of("conf1", &[("prompt", "none")])
     ));
-    assert_eq!(
-        silent.query()["error"],
+    silent.assert_query_for(
+        "a session of acme is none elsewhere",
+        "error",
         "login_required",
-        "a session of acme is none elsewhere"
     );
 }

@@ -2,24 +2,16 @@
 
 use serde_json::json;
 
-use crate::support::flow::{authorize_path, code, redeem, redeem_as, sign_in, signed_in, userinfo};
+use crate::support::claims::Says;
+use crate::support::flow::{
+    authorize_path, code, is_signed_in, redeem, redeem_as, sign_in, signed_in, userinfo,
+};
 use crate::support::gatepost::{BOB_PASSWORD, CONF2_SECRET, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::record::masked;
 
 fn post(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
-    let token = page.fields().remove("form_token").unwrap();
-    browser.post(
-        &page.action(),
-        &[("form_token", &token), ("decision", decision)],
-    )
-}
-
-fn is_signed_in(browser: &mut Browser) -> bool {
-    browser
-        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
-        .query()
-        .contains_key("code")
+    browser.submit(page, &[("decision", decision)])
 }
 
 #[test]
@@ -33,7 +25,7 @@ fn signing_out_ends_the_session_and_everything_that_hangs_on_it() {
     )
     .json();
     let page = browser.visit(&authorize_path("conf2", RP2, &[]));
-    let answer = crate::support::flow::decide(&mut browser, &page, "allow", &["profile"], false);
+    let answer = browser.decide(&page, "allow", &["profile"], false);
     let reference = redeem_as(
         &gatepost,
         ("conf2", CONF2_SECRET),
@@ -46,19 +38,12 @@ fn signing_out_ends_the_session_and_everything_that_hangs_on_it() {
     let old_cookies = browser.cookies.clone();
 
     let page = browser.get("/logout");
-    assert!(
-        page.text().contains("Sign out?") && page.text().contains("Alice Smith"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Sign out?");
+    page.assert_says("Alice Smith");
     assert!(is_signed_in(&mut browser), "asking signs nobody out");
     let done = post(&mut browser, &page, "sign_out");
     assert_eq!((done.status, done.header("location")), (200, None));
-    assert!(
-        done.text().contains("You are signed out"),
-        "{}",
-        done.text()
-    );
+    done.assert_says("You are signed out");
     // The state, and the place in the line for passwords, which is worth no session.
     let kept: Vec<&String> = browser.cookies.keys().collect();
     let is_harmless = |name: &&String| {
@@ -72,29 +57,21 @@ fn signing_out_ends_the_session_and_everything_that_hangs_on_it() {
         browser.cookies = cookies;
         let silent = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")]));
         assert_eq!(silent.query()["error"], "login_required");
-        assert!(
-            browser
-                .visit(&authorize_path("conf1", RP1, &[]))
-                .text()
-                .contains("name=\"password\"")
-        );
+        browser
+            .visit(&authorize_path("conf1", RP1, &[]))
+            .assert_says("name=\"password\"");
     }
     for tokens in [&jwt, &reference] {
         let answer = userinfo(&gatepost, tokens["access_token"].as_str().unwrap());
         assert_eq!(answer.status, 401);
-        assert!(
-            answer
-                .header("www-authenticate")
-                .unwrap()
-                .contains("error=\"invalid_token\"")
-        );
+        answer
+            .header("www-authenticate")
+            .unwrap()
+            .assert_says("error=\"invalid_token\"");
     }
-    assert_eq!(
-        redeem(&gatepost, &in_flight).json()["error"],
-        "invalid_grant"
-    );
+    redeem(&gatepost, &in_flight).assert_member("error", "invalid_grant");
     browser.cookies = old_cookies;
-    let answer = crate::support::flow::decide(&mut browser, &waiting, "allow", &["profile"], false);
+    let answer = browser.decide(&waiting, "allow", &["profile"], false);
     assert!(browser.follow(answer).text().contains("name=\"password\""));
     // Another browser of the same person is not concerned.
     assert!(is_signed_in(&mut elsewhere));
@@ -108,28 +85,21 @@ fn only_this_browsers_own_form_signs_out() {
     let login = attacker.visit(&authorize_path("conf1", RP1, &[]));
     sign_in(&mut attacker, &login, "bob", BOB_PASSWORD);
     let page = browser.get("/logout");
-    let token = page.fields().remove("form_token").unwrap();
-    let attackers = attacker
-        .get("/logout")
-        .fields()
-        .remove("form_token")
-        .unwrap();
+    let token = page.form_token();
+    let attackers = attacker.get("/logout").form_token();
     let chooser = browser.visit(&authorize_path(
         "conf1",
         RP1,
         &[("prompt", "select_account")],
     ));
-    let chooser = chooser.fields().remove("form_token").unwrap();
+    let chooser = chooser.form_token();
     for wrong in ["", "x", &attackers, &chooser, &token[1..]] {
         let answer = browser.post(
             "/logout",
             &[("form_token", wrong), ("decision", "sign_out")],
         );
-        assert!(
-            answer.text().contains("Sign out?") && answer.text().contains("changed while"),
-            "{}",
-            answer.text()
-        );
+        answer.assert_says("Sign out?");
+        answer.assert_says("changed while");
         assert!(is_signed_in(&mut browser));
     }
     let form = [("form_token", token.as_str()), ("decision", "sign_out")];
@@ -142,12 +112,9 @@ fn only_this_browsers_own_form_signs_out() {
             .post_from("/logout", &[headers], &form)
             .assert_error_page(403, "GP1009", headers.1);
     }
-    assert!(
-        browser
-            .get(&format!("/logout?form_token={token}&decision=sign_out"))
-            .text()
-            .contains("Sign out?")
-    );
+    browser
+        .get(&format!("/logout?form_token={token}&decision=sign_out"))
+        .assert_says("Sign out?");
     for decision in ["", "allow", "SIGN_OUT"] {
         post(&mut browser, &page, decision).assert_error_page(400, "GP1505", decision);
     }
@@ -179,11 +146,7 @@ fn without_a_session_there_is_nothing_to_ask() {
     let cookies = browser.cookies.clone();
     post(&mut browser, &page, "sign_out");
     browser.cookies = cookies;
-    assert!(
-        post(&mut browser, &page, "sign_out")
-            .text()
-            .contains("You are signed out")
-    );
+    post(&mut browser, &page, "sign_out").assert_says("You are signed out");
     assert_eq!(gatepost.get("/logout").headers_named("set-cookie").len(), 0);
 }
 

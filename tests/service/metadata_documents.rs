@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
-    VERIFIER, assert_refused, authorize_path, basic, decide, decode_jwt, issued, sign_in,
-    signed_in, text,
+    VERIFIER, authorize_path, basic, decode_jwt, issued, sign_in, signed_in, text,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, document};
 use crate::support::http::Answer;
@@ -174,7 +174,7 @@ fn a_client_that_describes_itself_signs_people_in() {
     }
     assert!(!shown.contains("a program on this computer") && !shown.contains("client-logo"));
     let scopes = ["profile", "offline_access", "orders.read"];
-    let answer = decide(&mut browser, &page, "allow", &scopes, true);
+    let answer = browser.decide(&page, "allow", &scopes, true);
     let tokens = issued(&scene.redeem(path, WEB, &answer.query()["code"]));
     let (_, claims) = decode_jwt(text(&tokens, "access_token"));
     assert_eq!(claims["client_id"], json!(scene.url(path)));
@@ -212,12 +212,9 @@ fn an_answer_to_this_computer_is_warned_of_and_asked_for_each_time() {
         for _ in 0..2 {
             let page = browser.visit(&asked);
             let shown = page.text();
-            assert!(
-                shown.contains("a program on this computer"),
-                "{uri}: {shown}"
-            );
+            shown.assert_says_for(uri, "a program on this computer");
             assert!(!shown.contains("name=\"remember\""), "{uri}");
-            let answer = decide(&mut browser, &page, "allow", &["profile"], true);
+            let answer = browser.decide(&page, "allow", &["profile"], true);
             issued(&scene.redeem(path, uri, &answer.query()["code"]));
         }
     }
@@ -351,10 +348,7 @@ fn a_faulty_document_is_refused_for_what_is_wrong_with_it() {
         scene.serve(path, &json!({"client_name": name}));
         let mut browser = signed_in(&scene.gatepost);
         let page = browser.visit(&authorize_path(&scene.url(path), WEB, &[]));
-        assert!(
-            page.text().contains(&format!("{}</bdi>", scene.url(path))),
-            "{name}"
-        );
+        page.assert_says_for(&name, &format!("{}</bdi>", scene.url(path)));
     }
 }
 
@@ -590,43 +584,23 @@ fn keys_of_the_document_authenticate_the_client() {
     let with = |members: Value| changed(method.clone(), &members);
     scene.serve("/inline.json", &with(json!({"jwks": key_set(&[&first])})));
     // It is the client: its token is no good.
-    assert_refused(&ask("/inline.json", &first), 400, "invalid_grant", "inline");
-    assert_refused(
-        &ask("/inline.json", &second),
-        400,
-        "invalid_client",
-        "another's",
-    );
+    ask("/inline.json", &first).assert_refused(400, "invalid_grant", "inline");
+    ask("/inline.json", &second).assert_refused(400, "invalid_client", "another's");
     let elsewhere = format!("https://127.0.0.1:{}/keys", jwks.port);
     scene.serve("/elsewhere.json", &with(json!({"jwks_uri": elsewhere})));
-    assert_refused(
-        &ask("/elsewhere.json", &first),
-        400,
-        "invalid_client",
-        "keys on another host",
-    );
+    ask("/elsewhere.json", &first).assert_refused(400, "invalid_client", "keys on another host");
     let told = gatepost.run(&["client", "test", &scene.url("/elsewhere.json")], "");
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(told.contains("jwks_uri"), "is left out: {told}");
     scene.serve("/uri.json", &with(json!({"jwks_uri": url(&jwks, "/keys")})));
-    assert_refused(
-        &ask("/uri.json", &first),
-        400,
-        "invalid_grant",
-        "by address",
-    );
+    ask("/uri.json", &first).assert_refused(400, "invalid_grant", "by address");
     jwks.behave(Behaviour::Json(key_set(&[&second])));
-    assert_refused(&ask("/uri.json", &second), 400, "invalid_grant", "rotated");
+    ask("/uri.json", &second).assert_refused(400, "invalid_grant", "rotated");
     scene.site.behave(Behaviour::Status(500));
-    assert_refused(&ask("/away.json", &first), 400, "invalid_client", "away");
+    ask("/away.json", &first).assert_refused(400, "invalid_client", "away");
     assert!(gatepost.log().contains("GP1170"));
     // Held, although its site is away.
-    assert_refused(
-        &ask("/uri.json", &second),
-        400,
-        "invalid_client",
-        "replayed",
-    );
+    ask("/uri.json", &second).assert_refused(400, "invalid_client", "replayed");
 }
 
 #[test]
@@ -766,10 +740,8 @@ fn who_is_not_registered_is_sent_to_the_operator_whose_log_has_what_to_apply() {
     let request = authorize_path(client_id, WEB, &[]);
     let output = gatepost.run(&["explain", &request], "");
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        told.contains("GP1169") && told.contains("to register it, apply"),
-        "{told}"
-    );
+    assert!(told.contains("GP1169"), "{told}");
+    told.assert_says("to register it, apply");
     let log = gatepost.log();
     let (_, line) = log.split_once("to register it, apply ").unwrap();
     gatepost.run_well(&["apply", "-"], line.lines().next().unwrap());
@@ -835,8 +807,6 @@ fn commands_and_pushed_requests_read_the_document_too() {
     scene.site.behave(Behaviour::Status(404));
     let output = scene.gatepost.run(&["client", "test", &client_id], "");
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        !output.status.success() && told.contains("status 404"),
-        "{told}"
-    );
+    assert!(!output.status.success(), "{told}");
+    told.assert_says("status 404");
 }

@@ -6,7 +6,8 @@ use std::net::TcpStream;
 
 use serde_json::json;
 
-use crate::support::flow::{assert_refused, basic, redeem, signed_in};
+use crate::support::claims::Says;
+use crate::support::flow::{basic, redeem, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{ask_alone as ask, free_address};
 use crate::support::offline::client;
@@ -26,10 +27,7 @@ fn start() -> (Gatepost, String) {
 fn scrape(address: &str) -> BTreeMap<String, f64> {
     let (head, text) = ask(address, "GET /metrics");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    assert!(
-        head.contains("text/plain; version=0.0.4; charset=utf-8"),
-        "{head}"
-    );
+    head.assert_says("text/plain; version=0.0.4; charset=utf-8");
     assert!(text.ends_with('\n'));
     let (mut samples, mut families, mut family) = (
         BTreeMap::new(),
@@ -92,12 +90,7 @@ fn what_was_answered_is_counted_once() {
     for _ in 0..3 {
         assert_eq!(client_credentials(&gatepost, CONF1_SECRET).status, 200);
     }
-    assert_refused(
-        &client_credentials(&gatepost, "wrong"),
-        401,
-        "invalid_client",
-        "wrong secret",
-    );
+    client_credentials(&gatepost, "wrong").assert_refused(401, "invalid_client", "wrong secret");
     let hostile = "a\"} 1\nforged";
     gatepost.post(
         "/connect/token",
@@ -179,24 +172,19 @@ fn the_house_is_told_of_as_it_stands() {
     assert_eq!(keys.len(), published, "{keys:?}");
     let connections = samples["gatepost_database_connections"];
     assert!(connections >= 1.0 && connections <= samples["gatepost_database_connections_max"]);
-    assert!(
-        samples["gatepost_hashing_places_free"] >= 1.0
-            && samples["gatepost_outbound_places_free"] >= 1.0
-    );
+    assert!(samples["gatepost_hashing_places_free"] >= 1.0);
+    assert!(samples["gatepost_outbound_places_free"] >= 1.0);
     assert!(samples["gatepost_registry_clients_cached"] >= 1.0);
-    assert!(
-        samples["process_resident_memory_bytes"] > 1_000_000.0 && samples["process_open_fds"] > 5.0
-    );
+    assert!(samples["process_resident_memory_bytes"] > 1_000_000.0);
+    assert!(samples["process_open_fds"] > 5.0);
 }
 
 #[test]
 fn metrics_are_the_operators_alone_and_go_on_without_the_database() {
     let (mut gatepost, address) = start();
-    assert_eq!(
-        gatepost.get("/metrics").status,
-        404,
-        "not on the main listener"
-    );
+    gatepost
+        .get("/metrics")
+        .assert_status_for("not on the main listener", 404);
     assert!(
         ask(&address, "POST /metrics")
             .0
@@ -229,14 +217,9 @@ fn a_request_is_one_line_of_json_with_its_fields() {
     gatepost.stop();
     gatepost.set("GATEPOST_LOG_FORMAT", "json");
     gatepost.serve();
-    let authorization = basic("conf1", CONF1_SECRET);
     let form = [("grant_type", "client_credentials"), ("scope", "nope")];
-    let refused = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &form,
-    );
-    assert_refused(&refused, 400, "invalid_scope", "unknown scope");
+    let refused = gatepost.token("conf1", &form);
+    refused.assert_refused(400, "invalid_scope", "unknown scope");
     let log = gatepost.log();
     let lines = log
         .lines()
@@ -245,10 +228,9 @@ fn a_request_is_one_line_of_json_with_its_fields() {
         .into_iter()
         .find(|line| line["path"] == "/connect/token")
         .unwrap();
-    assert_eq!(
-        (&line["status"], &line["method"], &line["client_id"]),
-        (&400.into(), &"POST".into(), &"conf1".into())
-    );
+    assert_eq!(line["status"], 400);
+    assert_eq!(line["method"], "POST");
+    assert_eq!(line["client_id"], "conf1");
     assert!(
         line["id"].as_str().is_some_and(|id| id.len() == 16) && line["ms"].is_u64(),
         "{line}"

@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{VERIFIER, authorize_path, basic, decode_jwt, sign_in, userinfo};
 use crate::support::gatepost::Gatepost;
 use crate::support::jwt::{forge, verified};
-use crate::support::phone::{Phone, send};
+use crate::support::phone::Phone;
 use crate::support::postgres::TestDatabase;
 use crate::support::signer::{Signer, now};
 use crate::support::traveller::Traveller;
@@ -278,18 +279,12 @@ fn an_identity_server_moves_with_its_clients_people_and_key() {
         )
         .json();
     let (header, claims) = verified(&gatepost, answer["access_token"].as_str().unwrap());
-    assert_eq!(
-        (&header["kid"], &claims["sub"]),
-        (&json!("A1B2RS256"), &Value::Null)
-    );
-    assert_eq!(
-        (&claims["client_tier"], &claims["client_unit"]),
-        (&json!("gold"), &json!(["a", "b"]))
-    );
-    assert_eq!(
-        (&claims["scope"], &claims["aud"]),
-        (&json!(["api1"]), &json!("urn:api"))
-    );
+    assert_eq!(header["kid"], "A1B2RS256");
+    assert_eq!(&claims["sub"], &Value::Null);
+    assert_eq!(claims["client_tier"], "gold");
+    assert_eq!(claims["client_unit"], json!(["a", "b"]));
+    assert_eq!(claims["scope"], json!(["api1"]));
+    assert_eq!(claims["aud"], "urn:api");
     let token = answer["access_token"].as_str().unwrap();
     let introspected = gatepost.post(
         "/connect/introspect",
@@ -416,17 +411,12 @@ fn a_realm_file_that_somebody_wrote_moves_in_with_its_passwords_and_names() {
     });
     let (document, notes) = import(&gatepost, &["keycloak", "-"], &realm.to_string());
     assert_eq!(document["clients"].as_array().unwrap().len(), 1, "{notes}");
-    assert!(
-        notes.contains("client b\u{fc}cher, client x")
-            && notes.contains("x: left out: client_id must be"),
-        "{notes}"
-    );
+    notes.assert_says("client b\u{fc}cher, client x");
+    notes.assert_says("x: left out: client_id must be");
     assert!(!notes.contains(password), "{notes}");
     let (code, text) = plan(&gatepost, &document);
-    assert!(
-        code == Some(3) && text.contains("+ client \"My shop\"\n"),
-        "{text}"
-    );
+    assert!(code == Some(3), "{text}");
+    text.assert_says("+ client \"My shop\"\n");
     moves_in_for_good(&gatepost, &document);
     gatepost.serve();
     let shop = ("My shop", "https://shop.example/cb");
@@ -441,10 +431,7 @@ fn a_realm_file_that_somebody_wrote_moves_in_with_its_passwords_and_names() {
     assert!(told.contains("  \"My shop\"  "), "{told}");
     let revoked = gatepost.run(&["client", "revoke", "My shop"], "");
     let revoked = String::from_utf8(revoked.stdout).unwrap();
-    assert!(
-        revoked.contains("tokens of \"My shop\" are over"),
-        "{revoked}"
-    );
+    revoked.assert_says("tokens of \"My shop\" are over");
 }
 
 /// The realm's own key, as the page takes it out of the export, among others that are not meant.
@@ -517,10 +504,8 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
     ] {
         assert!(notes.contains(said), "{said}: {notes}");
     }
-    assert!(
-        !notes.contains("second factor") && !notes.contains("the password"),
-        "{notes}"
-    );
+    notes.assert_says_not("second factor");
+    notes.assert_says_not("the password");
     moves_in_for_good(&gatepost, &document);
     gatepost.serve();
 
@@ -582,24 +567,17 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
     let mut browser = gatepost.browser();
     let page = browser.visit(&path);
     let page = sign_in(&mut browser, &page, "alice", "correct horse battery staple");
-    assert_eq!(
-        (page.status, page.text().contains("name=\"code\"")),
-        (200, true),
-        "{}",
-        page.text()
-    );
+    page.assert_status(200);
+    assert!(page.text().contains("name=\"code\""), "{}", page.text());
     let phone = Phone::with_key(String::from("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"), 0);
     let code = phone.code(0);
-    assert_eq!(
-        send(
-            &mut browser,
+    browser
+        .submit(
             &page,
-            &[("code", if code == "000000" { "000001" } else { "000000" })]
+            &[("code", if code == "000000" { "000001" } else { "000000" })],
         )
-        .status,
-        200
-    );
-    let answer = send(&mut browser, &page, &[("code", &code)]);
+        .assert_status(200);
+    let answer = browser.submit(&page, &[("code", &code)]);
     assert_eq!(answer.status, 303, "{}", answer.text());
     let answer = browser.get(&path);
     assert_eq!(
@@ -622,23 +600,16 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
         ])
     );
     // A document changes no factor, and an export tells none.
-    assert!(
-        !gatepost
-            .run_well(&["export", "--identities"], "")
-            .contains("totp")
-    );
-    assert_eq!(
-        gatepost
-            .database
-            .count("audit_events WHERE event = 'factor_added'"),
-        1
-    );
+    gatepost
+        .run_well(&["export", "--identities"], "")
+        .assert_says_not("totp");
+    gatepost
+        .database
+        .assert_count("audit_events WHERE event = 'factor_added'", 1);
     let bad = json!({"users": [{"username": "eve", "totp": "GEZDGNBV"}]});
     let (code, text) = plan(&gatepost, &bad);
-    assert!(
-        code == Some(1) && text.contains("users[0] (eve).totp: must be 16 to 64 bytes in base32"),
-        "{text}"
-    );
+    assert!(code == Some(1), "{text}");
+    text.assert_says("users[0] (eve).totp: must be 16 to 64 bytes in base32");
 }
 
 #[test]
@@ -742,10 +713,7 @@ fn what_is_no_dump_is_refused_with_its_place() {
         (twice, "is the same as that of clients[0]"),
     ] {
         let (document, notes) = import(&gatepost, &["identityserver", "-"], &dump.to_string());
-        assert!(
-            notes.contains(&format!("left out: client_id {rule}")),
-            "{notes}"
-        );
+        notes.assert_says(&format!("left out: client_id {rule}"));
         let (code, text) = plan(&gatepost, &document);
         assert_ne!(code, Some(1), "{text}");
     }
@@ -762,8 +730,6 @@ fn what_is_no_dump_is_refused_with_its_place() {
     );
     file.set_len(257 * 1_048_576).unwrap();
     let (code, text) = refused(&["identityserver", large.to_str().unwrap()], "");
-    assert!(
-        code == Some(1) && text.contains("has more than 256 MiB"),
-        "{text}"
-    );
+    assert!(code == Some(1), "{text}");
+    text.assert_says("has more than 256 MiB");
 }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::moving_in::{fixture, gatepost, import, moves_in_for_good};
 use crate::support::device;
 use crate::support::flow::{
-    VERIFIER, authorize_path, basic, decide, decode_jwt, issued, sign_in, userinfo,
+    VERIFIER, authorize_path, basic, decode_jwt, issued, sign_in, userinfo,
 };
 use crate::support::gatepost::Gatepost;
 use crate::support::http::{Answer, Browser};
-use crate::support::phone::{Phone, send};
+use crate::support::phone::Phone;
 
 const ALICE_KEY: &str = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
 
@@ -183,7 +183,7 @@ fn signed_in(gatepost: &Gatepost, username: &str) -> Browser {
     let answer = match username {
         "alice" => {
             let phone = Phone::with_key(String::from(ALICE_KEY), 0);
-            send(&mut browser, &answer, &[("code", &phone.code(0))])
+            browser.submit(&answer, &[("code", &phone.code(0))])
         }
         _ => answer,
     };
@@ -207,7 +207,7 @@ fn tokens_by_code(
     let mut answer: Answer = browser.visit(&authorize_path(client, uri, &[("scope", scope)]));
     if answer.status == 200 {
         let scopes: Vec<&str> = vec!["profile", "email"];
-        answer = decide(browser, &answer, "allow", &scopes, false);
+        answer = browser.decide(&answer, "allow", &scopes, false);
     }
     let code = answer.query()["code"].clone();
     let form = [

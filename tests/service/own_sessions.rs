@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use crate::support::claims::Says;
 use crate::support::flow::{
     authorize_path, code, issued, redeem, sign_in, signed_in, text, userinfo,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
-use crate::support::phone::{add_app, send};
+use crate::support::phone::add_app;
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const EDGE: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0";
@@ -40,7 +41,7 @@ fn enter_at(browser: &mut Browser, page: &Answer, remember: bool) -> Answer {
 }
 
 fn post_at(browser: &mut Browser, page: &Answer, password: &str, remember: bool) -> Answer {
-    let token = page.fields().remove("form_token").unwrap();
+    let token = page.form_token();
     let mut form = vec![
         ("form_token", token.as_str()),
         ("username", "alice"),
@@ -109,12 +110,7 @@ fn max_age(answer: &Answer) -> Option<u64> {
 }
 
 fn number(gatepost: &Gatepost, sql: &str) -> i64 {
-    gatepost
-        .database
-        .client()
-        .query_one(sql, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(sql, &[])
 }
 
 #[test]
@@ -146,13 +142,8 @@ fn each_sign_in_shows_browser_system_address_and_times() {
         assert!(text.contains(shown), "{shown}: {text}");
     }
     assert!(!text.contains("<script>alert"), "{text}");
-    assert_eq!(
-        (
-            text.matches("Last used on ").count(),
-            text.matches("<time datetime=").count()
-        ),
-        (4, 12)
-    );
+    assert_eq!(text.matches("Last used on ").count(), 4);
+    assert_eq!(text.matches("<time datetime=").count(), 12);
     let policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; script-src 'self'";
     assert_eq!(page.header("content-security-policy"), Some(policy));
     let script = text
@@ -162,10 +153,8 @@ fn each_sign_in_shows_browser_system_address_and_times() {
         .split('"')
         .next()
         .unwrap();
-    assert_eq!(
-        own.get(script).header("content-type"),
-        Some("text/javascript; charset=utf-8")
-    );
+    own.get(script)
+        .assert_header("content-type", "text/javascript; charset=utf-8");
     assert_eq!(
         number(
             &gatepost,
@@ -187,11 +176,11 @@ fn each_sign_in_shows_browser_system_address_and_times() {
     let listed: Value =
         serde_json::from_str(&gatepost.run_well(&["session", "list", "--json"], "")).unwrap();
     let listed = listed.as_array().unwrap();
+    assert!(listed.len() == 5);
     assert!(
-        listed.len() == 5
-            && listed
-                .iter()
-                .all(|one| one["username"] == "alice" && one["used_at"].is_string())
+        listed
+            .iter()
+            .all(|one| one["username"] == "alice" && one["used_at"].is_string())
     );
     assert!(
         listed
@@ -233,22 +222,15 @@ fn that_a_session_is_in_use_is_noted_once_an_hour() {
 fn a_device_is_remembered_only_where_the_operator_offers_it_and_the_person_asks_for_it() {
     let plain = Gatepost::start();
     let mut browser = plain.browser();
-    assert!(
-        !browser
-            .visit(&authorize_path("conf1", RP1, &[]))
-            .text()
-            .contains("name=\"remember\"")
-    );
+    browser
+        .visit(&authorize_path("conf1", RP1, &[]))
+        .assert_says_not("name=\"remember\"");
     assert_eq!(max_age(&remembered(&mut browser)), None, "not offered");
 
     let gatepost = offering();
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert!(
-        page.text().contains("Stay signed in on this device"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Stay signed in on this device");
     assert_eq!(
         max_age(&sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)),
         None,
@@ -265,10 +247,7 @@ fn a_device_is_remembered_only_where_the_operator_offers_it_and_the_person_asks_
     assert!(is_ticked(&page), "{}", page.text());
     let again = max_age(&enter_at(&mut browser, &page, true)).unwrap();
     assert!((2_591_900..=left).contains(&again), "{again}");
-    let token = browser
-        .get("/account")
-        .attribute("name=\"form_token\"", "value")
-        .unwrap();
+    let token = browser.get("/account").form_token();
     let new = "another horse, another battery";
     let change = |present, new| {
         [
@@ -280,11 +259,7 @@ fn a_device_is_remembered_only_where_the_operator_offers_it_and_the_person_asks_
         ]
     };
     let same = browser.post("/account", &change(ALICE_PASSWORD, ALICE_PASSWORD));
-    assert!(
-        same.text().contains("must not be the present one"),
-        "{}",
-        same.text()
-    );
+    same.assert_says("must not be the present one");
     let changed = max_age(&browser.post("/account", &change(ALICE_PASSWORD, new))).unwrap();
     assert!((2_591_900..=left).contains(&changed), "{changed}");
 }
@@ -296,11 +271,8 @@ fn the_box_shows_what_the_session_is_and_keeps_what_was_ticked() {
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     assert!(!is_ticked(&page), "nobody is signed in");
     let again = post_at(&mut browser, &page, "wrong", true);
-    assert!(
-        again.text().contains("is not correct") && is_ticked(&again),
-        "{}",
-        again.text()
-    );
+    again.assert_says("is not correct");
+    assert!(is_ticked(&again), "{}", again.text());
     enter_at(&mut browser, &page, false);
     assert!(
         !is_ticked(&anew(&mut browser)),
@@ -313,22 +285,15 @@ fn the_box_shows_what_the_session_is_and_keeps_what_was_ticked() {
     assert!(is_ticked(&page), "{}", page.text());
     for password in ["wrong", ""] {
         let again = post_at(&mut browser, &page, password, false);
-        assert!(
-            again.status == 200 && !is_ticked(&again),
-            "{}",
-            again.text()
-        );
+        assert!(again.status == 200, "{}", again.text());
+        assert!(!is_ticked(&again), "{}", again.text());
     }
     let chooser = browser.visit(&authorize_path(
         "conf1",
         RP1,
         &[("prompt", "select_account")],
     ));
-    let token = chooser.fields().remove("form_token").unwrap();
-    let other = browser.post(
-        &chooser.action(),
-        &[("form_token", &token), ("decision", "another")],
-    );
+    let other = browser.submit(&chooser, &[("decision", "another")]);
     assert!(!is_ticked(&other), "for somebody else: {}", other.text());
 }
 
@@ -341,32 +306,22 @@ fn who_unticks_the_box_keeps_a_session_that_ends_like_any_other() {
     assert_eq!(before.lasts, 2_592_000);
     let page = anew(&mut browser);
     let answer = enter_at(&mut browser, &page, false);
-    assert_eq!(
-        (answer.status, max_age(&answer)),
-        (303, None),
-        "{}",
-        answer.text()
-    );
+    answer.assert_status(303);
+    assert_eq!(max_age(&answer), None, "{}", answer.text());
     let after = standing(&gatepost);
     assert_eq!((&after.sid, after.lasts), (&before.sid, TEN_HOURS));
     assert!(!is_ticked(&anew(&mut browser)));
     // A session that would have ended by now goes on, as long as one that begins.
     let mut browser = gatepost.browser();
-    gatepost
-        .database
-        .run("UPDATE sessions SET ended_at = clock_timestamp()");
+    gatepost.run_sql("UPDATE sessions SET ended_at = clock_timestamp()");
     remembered(&mut browser);
     let three_days = "UPDATE sessions SET created_at = created_at - interval '3 days', expires_at = expires_at - interval '3 days'";
     gatepost.database.run(three_days);
     let before = standing(&gatepost);
     let page = anew(&mut browser);
     let answer = enter_at(&mut browser, &page, false);
-    assert_eq!(
-        (answer.status, max_age(&answer)),
-        (303, None),
-        "{}",
-        answer.text()
-    );
+    answer.assert_status(303);
+    assert_eq!(max_age(&answer), None, "{}", answer.text());
     let after = standing(&gatepost);
     assert_eq!(after.sid, before.sid);
     assert!(
@@ -396,21 +351,10 @@ fn who_ticks_the_box_anew_gets_a_new_session_and_the_old_one_ends_as_at_sign_out
     let second = standing(&gatepost);
     assert_eq!(second.lasts, 2_592_000);
     assert_ne!(second.sid, first.sid);
-    assert_eq!(
-        userinfo(&gatepost, text(&tokens, "access_token")).status,
-        401
-    );
-    assert_eq!(
-        redeem(&gatepost, &in_flight).json()["error"],
-        "invalid_grant"
-    );
+    userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
+    redeem(&gatepost, &in_flight).assert_member("error", "invalid_grant");
     let counted = "SELECT count(*) FROM audit_events WHERE event = 'signed_out' AND sid = $1";
-    let told: i64 = gatepost
-        .database
-        .client()
-        .query_one(counted, &[&first.sid])
-        .unwrap()
-        .get(0);
+    let told: i64 = gatepost.database.value(counted, &[&first.sid]);
     assert_eq!(told, 1);
     let mut left_behind = gatepost.browser();
     left_behind.cookies = old_cookies;
@@ -434,7 +378,7 @@ fn a_second_factor_carries_the_box_on_and_where_none_is_offered_nothing_is_heard
     let before = standing(&gatepost);
     let page = anew(&mut browser);
     let asked = enter_at(&mut browser, &page, true);
-    let answer = send(&mut browser, &asked, &[("code", &phone.code(0))]);
+    let answer = browser.submit(&asked, &[("code", &phone.code(0))]);
     assert!(max_age(&answer).is_some(), "{}", cookie(&answer));
     assert_eq!(standing(&gatepost).sid, before.sid);
 
@@ -443,10 +387,9 @@ fn a_second_factor_carries_the_box_on_and_where_none_is_offered_nothing_is_heard
     gatepost.serve();
     let page = anew(&mut browser);
     let asked = enter_at(&mut browser, &page, false);
-    assert_eq!(
-        send(&mut browser, &asked, &[("code", &codes[0])]).status,
-        303
-    );
+    browser
+        .submit(&asked, &[("code", &codes[0])])
+        .assert_status(303);
     let now = standing(&gatepost);
     assert_eq!((&now.sid, now.lasts), (&before.sid, 2_592_000));
 
@@ -455,30 +398,19 @@ fn a_second_factor_carries_the_box_on_and_where_none_is_offered_nothing_is_heard
     gatepost.serve();
     let page = anew(&mut browser);
     let asked = enter_at(&mut browser, &page, false);
-    let answer = send(&mut browser, &asked, &[("code", &codes[1])]);
-    assert_eq!(
-        (answer.status, max_age(&answer)),
-        (303, None),
-        "{}",
-        answer.text()
-    );
+    let answer = browser.submit(&asked, &[("code", &codes[1])]);
+    answer.assert_status(303);
+    assert_eq!(max_age(&answer), None, "{}", answer.text());
     let now = standing(&gatepost);
     assert_eq!((&now.sid, now.lasts), (&before.sid, TEN_HOURS));
 }
 
 #[test]
 fn password_managers_find_where_a_password_is_changed() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let answer = gatepost.get("/.well-known/change-password");
-    assert_eq!(
-        (answer.status, answer.location()),
-        (303, "/account#password")
-    );
+    answer.assert_status(303);
+    assert_eq!(answer.location(), "/account#password");
     let page = signed_in(&gatepost).get("/account").text();
-    assert!(
-        page.contains(
-            "name=\"username\" value=\"alice\" autocomplete=\"username\" hidden readonly"
-        ),
-        "{page}"
-    );
+    page.assert_says("name=\"username\" value=\"alice\" autocomplete=\"username\" hidden readonly");
 }

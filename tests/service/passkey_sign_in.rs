@@ -9,7 +9,7 @@ use crate::passkeys::{Key, attested, data, object};
 use crate::support::flow::{authorize_path, decode_jwt, issued, redeem, sign_in, signed_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
-use crate::support::phone::{Phone, add_app, recovery_codes, send};
+use crate::support::phone::{Phone, add_app, recovery_codes};
 use crate::support::waiting::{SOON, await_that};
 
 const HOST: &str = "localhost";
@@ -56,7 +56,7 @@ pub(crate) fn made(gatepost: &Gatepost, page: &Answer, key: &Key, id: &str) -> [
 
 fn page_to_add(browser: &mut Browser) -> Answer {
     let account = browser.visit("/account");
-    send(browser, &account, &[("decision", "add_passkey")])
+    browser.submit(&account, &[("decision", "add_passkey")])
 }
 
 fn post_new(browser: &mut Browser, page: &Answer, [client_data, object]: &[String; 2]) -> Answer {
@@ -66,7 +66,7 @@ fn post_new(browser: &mut Browser, page: &Answer, [client_data, object]: &[Strin
         ("attestation_object", object),
         ("name", " Mine "),
     ];
-    send(browser, page, &fields)
+    browser.submit(page, &fields)
 }
 
 /// Adds a passkey of that id in a browser that signed in just now.
@@ -113,7 +113,7 @@ pub(crate) fn post(
     fields: &[(&'static str, String)],
 ) -> Answer {
     let action = page.attribute("data-passkey=", "action").unwrap();
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
+    let token = page.form_token();
     let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
     browser.post(
         &action,
@@ -135,11 +135,7 @@ fn with(
 
 fn is_refused(gatepost: &Gatepost, answer: &Answer, reason: &str, what: &str) {
     assert_eq!(answer.status, 200, "{what}: {}", answer.text());
-    assert!(
-        answer.text().contains("The passkey was not accepted"),
-        "{what}: {}",
-        answer.text()
-    );
+    answer.assert_says_for(what, "The passkey was not accepted");
     assert!(
         !answer
             .headers_named("set-cookie")
@@ -230,11 +226,7 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
         ("signature", "+"),
         ("authenticator_data", &"A".repeat(9_000)),
     ] {
-        assert_eq!(
-            post(&mut browser, &page, &with(&fields, name, value)).status,
-            400,
-            "{name}"
-        );
+        post(&mut browser, &page, &with(&fields, name, value)).assert_status_for(name, 400);
     }
     let doubled = [fields.clone(), vec![("id", held.id.clone())]].concat();
     assert_eq!(post(&mut browser, &page, &doubled).status, 400, "doubled");
@@ -246,10 +238,8 @@ fn a_passkey_signs_in_once_for_its_own_page_in_its_own_browser() {
         .remove("code")
         .unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()));
     let (_, claims) = decode_jwt(text(&issued(&redeem(&gatepost, &code)), "id_token"));
-    assert_eq!(
-        (&claims["acr"], &claims["amr"]),
-        (&json!("phr"), &json!(["hwk", "user", "mfa"]))
-    );
+    assert_eq!(claims["acr"], "phr");
+    assert_eq!(claims["amr"], json!(["hwk", "user", "mfa"]));
     let mut again = gatepost.browser();
     again.cookies = cookies.clone();
     refused(&post(&mut again, &page, &fields), "GP1817", "used before");
@@ -296,14 +286,13 @@ fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(asked.text().contains("name=\"code\""), "{}", asked.text());
-    assert_eq!(
-        send(&mut browser, &asked, &[("code", &codes[0])]).status,
-        303
-    );
+    browser
+        .submit(&asked, &[("code", &codes[0])])
+        .assert_status(303);
     let page = browser.visit(&authorize_path("conf2", crate::support::gatepost::RP2, &[]));
     page.assert_says_not("name=\"code\"");
     page.assert_says("Use a passkey");
-    let again = send(&mut browser, &page, &[("code", &codes[1])]);
+    let again = browser.submit(&page, &[("code", &codes[1])]);
     again.assert_says("Confirm that it is you");
     assert_eq!(
         gatepost.database.events("recovery_code_used"),
@@ -346,10 +335,7 @@ fn wrong_passwords_are_forgotten_with_a_passkey_after_the_right_one() {
     show(&mut browser, &page);
     fail(&mut browser, 1);
     let page = browser.visit(&path);
-    assert_eq!(
-        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
-        429
-    );
+    sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_status(429);
 }
 
 /// The page's addresses are made from the base path, whatever that contains.
@@ -366,7 +352,7 @@ fn passkeys_sign_in_below_a_base_path_that_looks_like_a_page() {
             path("/account")
         );
         let account = own.visit(&path("/account"));
-        let page = send(&mut own, &account, &[("decision", "add_passkey")]);
+        let page = own.submit(&account, &[("decision", "add_passkey")]);
         let (key, user_handle) = (
             Key::es256(),
             options(&page)["user"]["id"].as_str().unwrap().to_owned(),
@@ -398,12 +384,7 @@ fn passkeys_sign_in_below_a_base_path_that_looks_like_a_page() {
             &page,
             &shown(&page, &held, gatepost.origin(), "webauthn.get", 0),
         );
-        assert!(
-            answer.query().contains_key("code"),
-            "{base_path}: {} {}",
-            answer.status,
-            answer.text()
-        );
+        answer.assert_carries_for(base_path, "code");
     }
 }
 
@@ -470,27 +451,20 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
             &page,
             &[client_data.to_owned(), object.to_owned()],
         );
-        assert!(
-            answer.status == 200 && answer.text().contains("was not accepted"),
-            "{what}: {}",
-            answer.text()
-        );
+        assert!(answer.status == 200, "{what}: {}", answer.text());
+        answer.assert_says_for(what, "was not accepted");
     }
     for (client_data, object) in [
         ("%", whole.as_str()),
         (&client_data, "A=="),
         (&client_data, &"A".repeat(11_000)),
     ] {
-        assert_eq!(
-            post_new(
-                &mut own,
-                &page,
-                &[client_data.to_owned(), object.to_owned()]
-            )
-            .status,
-            400,
-            "{object}"
-        );
+        post_new(
+            &mut own,
+            &page,
+            &[client_data.to_owned(), object.to_owned()],
+        )
+        .assert_status_for(object, 400);
     }
     // A page of another session of hers is none of this one's.
     let mut other = signed_in(&gatepost);
@@ -516,22 +490,14 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
     let page = page_to_add(&mut own);
     for number in 1..20 {
         let (_, answer) = add(&gatepost, &mut own, &format!("key-{number}"));
-        assert!(
-            answer.text().contains("The second factor is added"),
-            "{number}: {}",
-            answer.text()
-        );
+        answer.assert_says_for(number, "The second factor is added");
         // The factors changed since that page was drawn.
         let late = post_new(
             &mut own,
             &page,
             &made(&gatepost, &page, &Key::es256(), "late"),
         );
-        assert!(
-            late.text().contains("It was not added"),
-            "{number}: {}",
-            late.text()
-        );
+        late.assert_says_for(number, "It was not added");
     }
     let (_, answer) = add(&gatepost, &mut own, "key-20");
     answer.assert_says("It was not added");
@@ -558,7 +524,7 @@ fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
     let page = thief.visit(&authorize_path("conf1", RP1, &[]));
     let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
     for number in 0..10_000 {
-        let answer = send(&mut thief, &asked, &[("code", &format!("{number:06}"))]);
+        let answer = thief.submit(&asked, &[("code", &format!("{number:06}"))]);
         assert!(
             [200, 429].contains(&answer.status),
             "{number}: {} {}",
@@ -575,13 +541,9 @@ fn ten_thousand_guesses_of_a_code_are_answered_and_open_nothing() {
 /// Adds an app where there is a factor already.
 fn add_another_app(browser: &mut Browser) -> Phone {
     let account = browser.visit("/account");
-    let page = send(browser, &account, &[("decision", "add_app")]);
+    let page = browser.submit(&account, &[("decision", "add_app")]);
     let phone = Phone::from_page(&page, 0);
-    let added = send(
-        browser,
-        &page,
-        &[("decision", "add_app"), ("code", &phone.code(-1))],
-    );
+    let added = browser.submit(&page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
     added.assert_says("The second factor is added");
     phone
 }
@@ -603,10 +565,9 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
     let mut thief = gatepost.browser();
     let page = thief.visit(&path);
     let asked = sign_in(&mut thief, &page, "alice", ALICE_PASSWORD);
-    assert_eq!(
-        send(&mut thief, &asked, &[("code", &phone.code(0))]).status,
-        303
-    );
+    thief
+        .submit(&asked, &[("code", &phone.code(0))])
+        .assert_status(303);
     let account = thief.visit("/account");
     let needed = "only a sign-in with it can change your second factors";
     assert!(account.text().contains(needed), "{}", account.text());
@@ -616,11 +577,7 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
         "remove_factor",
         "make_recovery_codes",
     ] {
-        assert!(
-            !account.text().contains(&format!("value=\"{button}\"")),
-            "{button}: {}",
-            account.text()
-        );
+        account.assert_says_not_for(button, &format!("value=\"{button}\""));
     }
     let before = factors(&gatepost);
     for (decision, factor) in [
@@ -632,15 +589,9 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
         ("link", ""),
         ("unlink", ""),
     ] {
-        let answer = send(
-            &mut thief,
-            &account,
-            &[("decision", decision), ("factor", factor)],
-        );
-        assert!(
-            answer.text().contains("role=\"alert\"") && answer.text().contains(needed),
-            "{decision}"
-        );
+        let answer = thief.submit(&account, &[("decision", decision), ("factor", factor)]);
+        answer.assert_says_for(decision, "role=\"alert\"");
+        assert!(answer.text().contains(needed), "{decision}");
     }
     // A page of the owner's own, in the thief's session.
     let page = page_to_add(&mut own);
@@ -649,8 +600,7 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
         ("client_data", client_data.as_str()),
         ("attestation_object", &object),
     ];
-    send(
-        &mut thief,
+    thief.submit(
         &account,
         &[&[("decision", "add_passkey")][..], &fields].concat(),
     );
@@ -658,7 +608,7 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
     assert!(gatepost.log().contains("GP1818"));
 
     // The page leads to a sign-in with the passkey, and then it goes.
-    let anew = send(&mut thief, &account, &[("decision", "sign_in_anew")]);
+    let anew = thief.submit(&account, &[("decision", "sign_in_anew")]);
     let page = thief.follow(anew);
     let back = post(
         &mut thief,
@@ -667,13 +617,8 @@ fn who_has_a_passkey_changes_factors_in_a_session_of_it_alone() {
     );
     let account = thief.follow(back);
     assert!(!account.text().contains(needed), "{}", account.text());
-    recovery_codes(&send(
-        &mut thief,
-        &account,
-        &[("decision", "make_recovery_codes")],
-    ));
-    let removed = send(
-        &mut thief,
+    recovery_codes(&thief.submit(&account, &[("decision", "make_recovery_codes")]));
+    let removed = thief.submit(
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
@@ -702,17 +647,10 @@ fn who_has_an_app_adds_the_first_passkey_in_the_middle_of_a_sign_in() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut own = gatepost.browser();
     let page = own.visit("/account");
-    assert_eq!(
-        sign_in(&mut own, &page, "alice", ALICE_PASSWORD).status,
-        303
-    );
+    sign_in(&mut own, &page, "alice", ALICE_PASSWORD).assert_status(303);
     add_app(&mut own, 0);
     let page = own.visit(&authorize_path("conf1", RP1, &[]));
-    assert!(
-        !page.text().contains("Everywhere else"),
-        "it is not the first: {}",
-        page.text()
-    );
+    page.assert_says_not_for("it is not the first", "Everywhere else");
     let answer = post_new(
         &mut own,
         &page,

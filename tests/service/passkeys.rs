@@ -168,10 +168,9 @@ fn each_algorithm_registers_and_signs_in() {
     let client_data = client_data("webauthn.get", PARTY.origin);
     for key in Key::all() {
         let known = register(PARTY, &new(&key)).unwrap();
-        assert_eq!(
-            (known.id.as_slice(), known.sign_count, known.backup_eligible),
-            (&b"credential"[..], 0, false)
-        );
+        assert_eq!(known.id.as_slice(), &b"credential"[..]);
+        assert_eq!(known.sign_count, 0);
+        assert!(!known.backup_eligible);
         let shown = data(PARTY.id, 0x05, 7, b"");
         let signature = key.sign(&shown, &client_data);
         assert_eq!(
@@ -212,10 +211,8 @@ fn a_new_passkey_is_for_us_checked_its_user_and_has_a_key_that_was_asked_for() {
         with(0x45, b"id", &cose)
     };
     let whole = new(&key);
-    assert!(
-        register(PARTY, &rsa(256, &[1, 0, 1])).is_ok()
-            && register(PARTY, &rsa(512, &[1, 0, 1])).is_ok()
-    );
+    assert!(register(PARTY, &rsa(256, &[1, 0, 1])).is_ok());
+    assert!(register(PARTY, &rsa(512, &[1, 0, 1])).is_ok());
     for (what, object, reason) in [
         ("nothing", Vec::new(), Reason::PasskeyMalformed),
         (

@@ -7,7 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::support::flow::{assert_refused, basic};
+use crate::support::claims::Says;
+use crate::support::flow::basic;
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::Answer;
 use crate::support::jwt::forge;
@@ -85,13 +86,9 @@ fn last_reason(gatepost: &Gatepost) -> String {
 
 /// 400 without a challenge, the constant text, and that reason in the log.
 fn assert_unproven(gatepost: &Gatepost, answer: &Answer, code: &str, case: &str) {
-    assert_refused(answer, 400, "invalid_client", case);
+    answer.assert_refused(400, "invalid_client", case);
     assert_eq!(answer.header("www-authenticate"), None, "{case}");
-    assert_eq!(
-        answer.json()["error_description"],
-        "Client authentication failed.",
-        "{case}"
-    );
+    answer.assert_member_for(case, "error_description", "Client authentication failed.");
     assert_eq!(last_reason(gatepost), code, "{case}");
 }
 
@@ -118,12 +115,8 @@ fn each_algorithm_proves_its_client_at_every_endpoint() {
                 &fresh(),
                 &[("token", &token)],
             );
-            assert_eq!(
-                (looked_at.status, &looked_at.json()["active"]),
-                (200, &json!(true)),
-                "{}",
-                looked_at.text()
-            );
+            looked_at.assert_status(200);
+            assert_eq!(looked_at.json()["active"], true, "{}", looked_at.text());
             let revoked = send(
                 &gatepost,
                 "/connect/revocation",
@@ -201,10 +194,8 @@ fn assert_discovered(gatepost: &Gatepost) {
         let methods = metadata[format!("{endpoint}_endpoint_auth_methods_supported")]
             .as_array()
             .unwrap();
-        assert!(
-            methods.contains(&json!("private_key_jwt"))
-                && !methods.contains(&json!("client_secret_jwt"))
-        );
+        assert!(methods.contains(&json!("private_key_jwt")));
+        assert!(!methods.contains(&json!("client_secret_jwt")));
         let algs = &metadata[format!("{endpoint}_endpoint_auth_signing_alg_values_supported")];
         assert_eq!(algs, &json!(["RS256", "ES256", "EdDSA", "Ed25519"]));
     }
@@ -263,10 +254,7 @@ fn ed25519_is_read_as_eddsa_in_keys_registrations_and_assertions() {
     }
     // Stored and exported under the one name; written under the other, it is the same registration.
     let exported = gatepost.run_well(&["export"], "");
-    assert!(
-        !exported.contains(r#""token_endpoint_auth_signing_alg": "Ed25519""#),
-        "{exported}"
-    );
+    exported.assert_says_not(r#""token_endpoint_auth_signing_alg": "Ed25519""#);
     assert_eq!(
         exported
             .matches(r#""token_endpoint_auth_signing_alg": "EdDSA""#)
@@ -432,7 +420,7 @@ fn what_proves_nothing_is_refused() {
         assert_unproven(&gatepost, &ask(&gatepost, &of(claims)), code, case);
     }
     let answer = ask(&gatepost, &oversized);
-    assert_refused(&answer, 400, "invalid_client", "oversized");
+    answer.assert_refused(400, "invalid_client", "oversized");
     assert_eq!(last_reason(&gatepost), "GP1003");
     // None of that spent anything: the assertion made first is still good.
     assert_eq!(ask(&gatepost, &good).status, 200);
@@ -533,12 +521,7 @@ fn assert_not_mixed(gatepost: &Gatepost, rsa: &Signer) {
         &[("Authorization", &basic("rsa", "a-secret"))],
         &[GRANT],
     );
-    assert_refused(
-        &by_secret,
-        401,
-        "invalid_client",
-        "a secret of a client with keys",
-    );
+    by_secret.assert_refused(401, "invalid_client", "a secret of a client with keys");
     let by_body = gatepost.post(
         "/connect/token",
         &[],
@@ -565,7 +548,7 @@ fn assert_not_mixed(gatepost: &Gatepost, rsa: &Signer) {
         &fresh(),
         &[GRANT, ("client_id", "rsa"), ("client_secret", "x")],
     );
-    assert_refused(&with_secret, 400, "invalid_request", "a secret beside it");
+    with_secret.assert_refused(400, "invalid_request", "a secret beside it");
     let form = [
         GRANT,
         ("client_assertion_type", ASSERTION_TYPE),
@@ -573,14 +556,10 @@ fn assert_not_mixed(gatepost: &Gatepost, rsa: &Signer) {
     ];
     let header = [("Authorization", basic("conf1", CONF1_SECRET))];
     let with_header = gatepost.post("/connect/token", &[(header[0].0, &header[0].1)], &form);
-    assert_refused(&with_header, 400, "invalid_request", "a header beside it");
+    with_header.assert_refused(400, "invalid_request", "a header beside it");
     let twice = [form[0], form[1], form[2], form[2]];
-    assert_refused(
-        &gatepost.post("/connect/token", &[], &twice),
-        400,
-        "invalid_request",
-        "two assertions",
-    );
+    let answer = gatepost.post("/connect/token", &[], &twice);
+    answer.assert_refused(400, "invalid_request", "two assertions");
     for (case, kind) in [
         (
             "saml",
@@ -627,7 +606,7 @@ fn assert_not_mixed(gatepost: &Gatepost, rsa: &Signer) {
         &[],
         &form,
     );
-    assert_refused(&in_url, 400, "invalid_request", "in the URL");
+    in_url.assert_refused(400, "invalid_request", "in the URL");
 }
 
 fn assert_introspection_challenges(gatepost: &Gatepost, foreign: &Signer) {
@@ -638,11 +617,8 @@ fn assert_introspection_challenges(gatepost: &Gatepost, foreign: &Signer) {
         &assertion,
         &[("token", "x")],
     );
-    assert_refused(&answer, 401, "invalid_client", "introspection");
-    assert_eq!(
-        answer.header("www-authenticate"),
-        Some("Basic realm=\"gatepost\"")
-    );
+    answer.assert_refused(401, "invalid_client", "introspection");
+    answer.assert_header("www-authenticate", "Basic realm=\"gatepost\"");
 }
 
 #[test]
@@ -725,10 +701,8 @@ fn explain_gives_the_servers_verdict_on_an_assertion() {
     ] {
         let (is_good, told) = told(&assertion);
         assert!(!is_good && !told.contains(" gets "), "{code}: {told}");
-        assert!(
-            told.contains(code) && told.contains(detail),
-            "{code}, {detail}: {told}"
-        );
+        assert!(told.contains(code), "{code}, {detail}: {told}");
+        assert!(told.contains(detail), "{code}, {detail}: {told}");
         assert_unproven(&gatepost, &ask(&gatepost, &assertion), code, detail);
     }
     // It is not used up, and the server takes it.
@@ -847,17 +821,11 @@ fn keys_at_an_address_are_fetched_held_and_found_again_after_a_rotation() {
     }
     let requests = server.requests();
     assert_eq!(requests.len(), 1);
-    assert!(
-        requests[0].starts_with("GET /keys.json HTTP/1.1\r\n")
-            && requests[0].contains("user-agent: Gatepost")
-    );
+    assert!(requests[0].starts_with("GET /keys.json HTTP/1.1\r\n"));
+    assert!(requests[0].contains("user-agent: Gatepost"));
 
     server.behave(Behaviour::Json(key_set(&[&new])));
-    assert_eq!(
-        ask(&gatepost, &fresh(&new)).status,
-        200,
-        "a new key is looked for at once"
-    );
+    ask(&gatepost, &fresh(&new)).assert_status_for("a new key is looked for at once", 200);
     assert_eq!(server.requests().len(), 2);
     assert_unproven(
         &gatepost,
@@ -886,11 +854,7 @@ fn keys_at_an_address_are_fetched_held_and_found_again_after_a_rotation() {
     );
     assert_eq!(elsewhere.requests(), Vec::<String>::new());
     server.behave(Behaviour::Status(500));
-    assert_eq!(
-        ask(&gatepost, &fresh(&new)).status,
-        200,
-        "what is held goes on counting"
-    );
+    ask(&gatepost, &fresh(&new)).assert_status_for("what is held goes on counting", 200);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
-    VERIFIER, assert_refused, basic, challenge, code, decide, issued, redeem, sign_in, signed_in,
-    text, with_clients,
+    VERIFIER, basic, challenge, code, issued, redeem, sign_in, signed_in, text, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
@@ -58,8 +58,7 @@ fn push(gatepost: &Gatepost, client_id: &str, changes: &[(&str, &str)]) -> Answe
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
-    let authorization = basic(client_id, CONF1_SECRET);
-    gatepost.post("/connect/par", &[("Authorization", &authorization)], &form)
+    gatepost.post_as(client_id, "/connect/par", &form)
 }
 
 fn request_uri(answer: &Answer) -> String {
@@ -83,7 +82,7 @@ fn used(gatepost: &Gatepost) -> i64 {
 
 #[test]
 fn a_pushed_request_leads_to_one_code_and_what_the_browser_adds_counts_for_nothing() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::lent_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     let rows = used(&gatepost);
     let uri = request_uri(&push(&gatepost, "conf1", &[]));
@@ -124,10 +123,8 @@ fn that_it_was_used_is_said_in_the_language_of_the_request() {
     let again = browser.get(&path("conf1", &uri, &[]));
     assert_eq!(again.status, 400);
     let text = again.text();
-    assert!(
-        text.contains("GP1154") && text.contains("lang=\"de\""),
-        "{text}"
-    );
+    assert!(text.contains("GP1154"), "{text}");
+    text.assert_says("lang=\"de\"");
     let advice = "Dieser Link wurde schon benutzt";
     assert!(text.contains(advice), "{text}");
 }
@@ -145,18 +142,14 @@ fn a_request_may_be_opened_many_times_until_it_led_somewhere() {
     let signed = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let consent = browser.follow(signed);
     // No is no answer that uses it up.
-    let denied = decide(&mut browser, &consent, "deny", &[], false);
+    let denied = browser.decide(&consent, "deny", &[], false);
     assert_eq!(denied.query()["error"], "access_denied");
     assert_eq!(denied.query()["state"], "st-pushed");
     let consent = browser.visit(&path("consenting", &uri, &[]));
-    let allowed = decide(&mut browser, &consent, "allow", &[], false);
-    assert!(
-        allowed.query().contains_key("code"),
-        "{}",
-        allowed.location()
-    );
+    let allowed = browser.decide(&consent, "allow", &[], false);
+    allowed.assert_carries("code");
     // The same page a second time.
-    let twice = decide(&mut browser, &consent, "allow", &[], false);
+    let twice = browser.decide(&consent, "allow", &[], false);
     twice.assert_error_page(400, "GP1154", "from the page of before");
 }
 
@@ -197,9 +190,9 @@ fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
         &[("Authorization", &basic("conf1", "not-the-secret-of-it"))],
         &[("response_type", "code")],
     );
-    assert_refused(&wrong, 401, "invalid_client", "a wrong secret");
+    wrong.assert_refused(401, "invalid_client", "a wrong secret");
     let nobody = gatepost.post("/connect/par", &[], &[("response_type", "code")]);
-    assert_refused(&nobody, 400, "invalid_client", "nobody");
+    nobody.assert_refused(400, "invalid_client", "nobody");
     for (changes, error) in [
         (
             &[("redirect_uri", "https://evil.example/cb")][..],
@@ -239,7 +232,7 @@ fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
     let authorization = basic("conf1", CONF1_SECRET);
     let headers = [("Authorization", authorization.as_str())];
     let in_url = gatepost.post(&format!("/connect/par?{query}"), &headers, &good);
-    assert_refused(&in_url, 400, "invalid_request", "a secret in the URL");
+    in_url.assert_refused(400, "invalid_request", "a secret in the URL");
     let long = "n".repeat(900);
     let state = "s".repeat(1_900);
     let claims = json!({"userinfo": {"name": {"value": "v".repeat(3_500)}}}).to_string();
@@ -248,7 +241,7 @@ fn who_pushes_is_authenticated_and_told_at_once_what_is_wrong() {
         "conf1",
         &[("nonce", &long), ("state", &state), ("claims", &claims)],
     );
-    assert_refused(&answer, 400, "invalid_request", "too long");
+    answer.assert_refused(400, "invalid_request", "too long");
     for method in ["GET", "PUT", "DELETE"] {
         let answer = gatepost.connect().send(method, "/connect/par", &[], b"");
         assert_eq!(answer.status, 405, "{method}");
@@ -380,7 +373,7 @@ fn discovery_names_the_endpoint_where_it_is_there() {
 
 #[test]
 fn explain_judges_what_was_pushed_and_says_who_must_push() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let explained = |path: &str| {
         let output = gatepost.run(&["explain", &format!("{}{path}", gatepost.base_url)], "");
         (
@@ -391,10 +384,8 @@ fn explain_judges_what_was_pushed_and_says_who_must_push() {
     let uri = request_uri(&push(&gatepost, "pushing", &[]));
     let (is_good, told) = explained(&path("pushing", &uri, &[]));
     assert!(is_good && told.contains("it is good"), "{told}");
-    assert!(
-        told.starts_with("weak") && told.contains("GP1154"),
-        "{told}"
-    );
+    assert!(told.starts_with("weak"), "{told}");
+    assert!(told.contains("GP1154"), "{told}");
     let (is_good, told) = explained(&path("conf1", &uri, &[]));
     assert!(!is_good && told.contains("GP1152"), "{told}");
     let direct = parameters(&[("client_id", "pushing")]);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{basic, issued, signed_in, text, tokens, with_clients};
+use crate::support::claims::Says;
+use crate::support::flow::{issued, signed_in, text, tokens, with_clients};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::Answer;
 use crate::support::timing::within;
@@ -52,13 +53,8 @@ pub fn start() -> Gatepost {
 }
 
 fn token_of(gatepost: &Gatepost, client_id: &str, scope: &str) -> String {
-    let authorization = basic(client_id, CONF1_SECRET);
     let form = [("grant_type", "client_credentials"), ("scope", scope)];
-    let answer = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &form,
-    );
+    let answer = gatepost.token(client_id, &form);
     text(&issued(&answer), "access_token").to_owned()
 }
 
@@ -533,21 +529,14 @@ fn only_a_program_with_the_right_token_is_let_in() {
     let refused = ask(&gatepost, &read, "POST", apply, b"{}");
     assert_refused(&refused, 403, "insufficient_scope", "may only read");
     let challenge = refused.header("www-authenticate").unwrap();
-    assert!(
-        challenge.contains("scope=\"registration.write\""),
-        "{challenge}"
-    );
+    challenge.assert_says("scope=\"registration.write\"");
     let told = refused.json();
     assert!(
         text(&told, "error_description").ends_with("the scope registration.write."),
         "{told}"
     );
     let write = token_of(&gatepost, "pipeline", "registration.write");
-    assert_eq!(
-        export(&write).status,
-        200,
-        "the one scope has the other in it"
-    );
+    export(&write).assert_status_for("the one scope has the other in it", 200);
 
     let mut browser = signed_in(&gatepost);
     let scope = "openid registration.read registration.write";
@@ -584,11 +573,7 @@ fn only_a_program_with_the_right_token_is_let_in() {
     );
     assert_eq!(shared.status, 200);
     assert_eq!(shared.header("access-control-allow-origin"), None);
-    let revoked = gatepost.post(
-        "/connect/revocation",
-        &[("Authorization", &basic("byref", CONF1_SECRET))],
-        &[("token", &reference)],
-    );
+    let revoked = gatepost.post_as("byref", "/connect/revocation", &[("token", &reference)]);
     assert_eq!(revoked.status, 200);
     assert_refused(&export(&reference), 401, "invalid_token", "revoked");
     gatepost.await_log("the weak settings", |log| {

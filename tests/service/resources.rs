@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
     authorize_path, code, decode_jwt, issued, redeem_with, signed_in, text,
 };
@@ -128,10 +129,7 @@ fn a_resource_is_told_what_to_say_of_itself() {
     let document: Value = serde_json::from_str(&gatepost.run_well(&arguments, "")).unwrap();
     assert_eq!(document, metadata);
     let root = gatepost.run_well(&["resource", "metadata", TOOLS], "");
-    assert!(
-        root.contains("Its address: https://tools.example/.well-known/oauth-protected-resource\n"),
-        "{root}"
-    );
+    root.assert_says("Its address: https://tools.example/.well-known/oauth-protected-resource\n");
     for (name, why) in [
         ("urn:example:tools", "not an address"),
         ("https://tools.example/mpc", "the nearest is"),

@@ -7,8 +7,7 @@ use crate::support::gatepost::Gatepost;
 use crate::support::http::{Answer, Browser};
 use crate::support::offline::ORDERS;
 use crate::support::offline::{
-    CONF1, CONF2, PUB1, Party, REUSE, access, assert_error, document, introspect_as, member,
-    refresh,
+    CONF1, CONF2, PUB1, Party, REUSE, access, document, introspect_as, member, refresh,
 };
 use crate::support::shared::Shared;
 
@@ -78,30 +77,15 @@ fn any_generation_of_a_refresh_token_takes_the_whole_grant_along() {
             party.revoke(&gatepost, refresh(&family[presented]));
             for tokens in &family {
                 assert_eq!(userinfo(&gatepost, access(tokens)).status, 401);
-                assert_error(
-                    &party.refresh(&gatepost, refresh(tokens)),
-                    400,
-                    "invalid_grant",
-                );
+                party.assert_refresh_over(&gatepost, refresh(tokens));
             }
-            assert_eq!(
-                userinfo(&gatepost, access(&other)).status,
-                200,
-                "another grant of the same pair lives"
-            );
+            userinfo(&gatepost, access(&other))
+                .assert_status_for("another grant of the same pair lives", 200);
             party.revoke(&gatepost, refresh(&family[presented]));
         }
     }
     let counted = "SELECT count(*) FROM audit_events WHERE event = 'grant_revoked' AND sub IS NOT NULL AND client_id IS NOT NULL";
-    assert_eq!(
-        gatepost
-            .database
-            .client()
-            .query_one(counted, &[])
-            .unwrap()
-            .get::<_, i64>(0),
-        12
-    );
+    assert_eq!(gatepost.database.value::<i64>(counted, &[]), 12);
 }
 
 #[test]
@@ -121,11 +105,7 @@ fn the_hint_never_prevents_it() {
         assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401, "{hint}");
         let for_refresh = [("token_type_hint", hint), ("token", refresh(&tokens))];
         assert_eq!(post(&gatepost, CONF1, &for_refresh).status, 200);
-        assert_error(
-            &CONF1.refresh(&gatepost, refresh(&tokens)),
-            400,
-            "invalid_grant",
-        );
+        CONF1.assert_refresh_over(&gatepost, refresh(&tokens));
     }
 }
 
@@ -193,7 +173,7 @@ fn a_request_that_is_none_is_named() {
         &[("token", &long)],
         &[("Token", token)],
     ] {
-        assert_error(&post(&gatepost, CONF1, form), 400, "invalid_request");
+        post(&gatepost, CONF1, form).assert_error(400, "invalid_request");
     }
     for in_query in [
         &format!("token={token}"),
@@ -202,11 +182,9 @@ fn a_request_that_is_none_is_named() {
         "client_assertion_type=x",
     ] {
         let path = format!("/connect/revocation?{in_query}");
-        assert_error(
-            &CONF1.post(&mut gatepost.connect(), &path, &[("token", token)]),
-            400,
-            "invalid_request",
-        );
+        CONF1
+            .post(&mut gatepost.connect(), &path, &[("token", token)])
+            .assert_error(400, "invalid_request");
     }
     let wrong = [
         ("Authorization", basic("conf1", "wrong")),
@@ -214,36 +192,24 @@ fn a_request_that_is_none_is_named() {
     ];
     for (name, value) in &wrong {
         let answer = gatepost.post("/connect/revocation", &[(name, value)], &[("token", token)]);
-        assert_error(&answer, 401, "invalid_client");
-        assert_eq!(
-            answer.header("www-authenticate"),
-            Some("Basic realm=\"gatepost\"")
-        );
+        answer.assert_error(401, "invalid_client");
+        answer.assert_header("www-authenticate", "Basic realm=\"gatepost\"");
     }
-    assert_error(
-        &gatepost.post("/connect/revocation", &[], &[("token", token)]),
-        400,
-        "invalid_client",
-    );
+    gatepost
+        .post("/connect/revocation", &[], &[("token", token)])
+        .assert_error(400, "invalid_client");
     let named = [("token", token), ("client_id", "conf1")];
-    assert_error(
-        &gatepost.post("/connect/revocation", &[], &named),
-        400,
-        "invalid_client",
-    );
+    gatepost
+        .post("/connect/revocation", &[], &named)
+        .assert_error(400, "invalid_client");
     let json = [("Content-Type", "application/json")];
-    assert_error(
-        &gatepost
-            .connect()
-            .send("POST", "/connect/revocation", &json, b"{}"),
-        415,
-        "invalid_request",
-    );
+    gatepost
+        .connect()
+        .send("POST", "/connect/revocation", &json, b"{}")
+        .assert_error(415, "invalid_request");
     let get = gatepost.get("/connect/revocation");
-    assert_eq!(
-        (get.status, get.header("allow")),
-        (405, Some("POST, OPTIONS"))
-    );
+    get.assert_status(405);
+    get.assert_header("allow", "POST, OPTIONS");
     assert_eq!(userinfo(&gatepost, token).status, 200);
 }
 
@@ -256,10 +222,7 @@ fn scripts_of_the_clients_own_pages_may_revoke() {
         gatepost.post("/connect/revocation", &[("Origin", origin)], &form)
     };
     let answer = revoke("https://app.example");
-    assert_eq!(
-        answer.header("access-control-allow-origin"),
-        Some("https://app.example")
-    );
+    answer.assert_header("access-control-allow-origin", "https://app.example");
     assert_eq!(answer.header("vary"), Some("Origin"));
     assert_eq!(
         revoke("https://rp1.example").header("access-control-allow-origin"),
@@ -269,20 +232,14 @@ fn scripts_of_the_clients_own_pages_may_revoke() {
         ("Origin", "https://app.example"),
         ("Access-Control-Request-Method", "POST"),
     ];
-    assert_eq!(
-        gatepost
-            .connect()
-            .send("OPTIONS", "/connect/revocation", &preflight, b"")
-            .status,
-        204
-    );
-    assert_eq!(
-        gatepost
-            .connect()
-            .send("OPTIONS", "/connect/introspect", &preflight, b"")
-            .status,
-        405
-    );
+    gatepost
+        .connect()
+        .send("OPTIONS", "/connect/revocation", &preflight, b"")
+        .assert_status(204);
+    gatepost
+        .connect()
+        .send("OPTIONS", "/connect/introspect", &preflight, b"")
+        .assert_status(405);
 }
 
 #[test]
@@ -296,7 +253,7 @@ fn what_could_not_be_stored_is_not_acknowledged() {
     );
     for token in [refresh(&tokens), access(&tokens)] {
         let answer = post(&gatepost, CONF1, &[("token", token)]);
-        assert_error(&answer, 503, "temporarily_unavailable");
+        answer.assert_error(503, "temporarily_unavailable");
         assert!(answer.header("retry-after").is_some());
         assert_eq!(userinfo(&gatepost, access(&tokens)).status, 200);
     }

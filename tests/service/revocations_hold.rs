@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::support::claims::Says;
 use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1};
-use crate::support::http::{Answer, Browser};
-use crate::support::offline::{CONF1, CONF2, Party, access, assert_error, document, refresh};
+use crate::support::http::Browser;
+use crate::support::offline::{CONF1, CONF2, Party, access, document, refresh};
 use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
 
 const OFFLINE: &str = "openid profile orders.read offline_access";
@@ -79,11 +80,7 @@ fn revoke(party: Party, gatepost: &Gatepost, token: &str) {
 
 fn assert_dead(gatepost: &Gatepost, tokens: &Value) {
     assert_eq!(userinfo(gatepost, access(tokens)).status, 401);
-    assert_error(
-        &CONF2.refresh(gatepost, refresh(tokens)),
-        400,
-        "invalid_grant",
-    );
+    CONF2.assert_refresh_over(gatepost, refresh(tokens));
 }
 
 #[test]
@@ -117,16 +114,14 @@ fn under_use_and_after_the_server_process_was_killed() {
             thread::sleep(Duration::from_millis(20));
         }
         let again = CONF2.refresh(&gatepost, refresh(&replaced));
-        assert_error(&again, 400, "invalid_grant");
+        again.assert_error(400, "invalid_grant");
         assert_dead(&gatepost, &tokens);
         assert_dead(&gatepost, &family);
         assert_eq!(userinfo(&gatepost, access(&alone)).status, 401);
     }
-    assert_eq!(
-        CONF1.refresh(&gatepost, refresh(&alone)).status,
-        200,
-        "an access token took nothing along"
-    );
+    CONF1
+        .refresh(&gatepost, refresh(&alone))
+        .assert_status_for("an access token took nothing along", 200);
 }
 
 fn kill_at_once(process: u32) {
@@ -205,15 +200,6 @@ fn at(other: &Gatepost, browser: &Browser) -> Browser {
     same
 }
 
-/// Posts a form of the account page.
-fn post(browser: &mut Browser, page: &Answer, form: &[(&str, &str)]) -> Answer {
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(
-        "/account",
-        &[&[("form_token", token.as_str())], form].concat(),
-    )
-}
-
 #[test]
 fn two_hundred_withdrawals_end_what_was_given_before_and_nothing_that_was_given_after() {
     let (here, there) = two_processes();
@@ -223,16 +209,8 @@ fn two_hundred_withdrawals_end_what_was_given_before_and_nothing_that_was_given_
     let mut tokens = CONF1.tokens(&there, &mut elsewhere, OFFLINE);
     for round in 0..200 {
         let in_flight = CONF1.code(&mut elsewhere, &[]);
-        let withdrawn = post(
-            &mut browser,
-            &page,
-            &[("decision", "withdraw"), ("client_id", "conf1")],
-        );
-        assert!(
-            withdrawn.text().contains("no longer has access"),
-            "{round}: {}",
-            withdrawn.text()
-        );
+        let withdrawn = browser.submit(&page, &[("decision", "withdraw"), ("client_id", "conf1")]);
+        withdrawn.assert_says_for(round, "no longer has access");
         assert_eq!(userinfo(&there, access(&tokens)).status, 401, "{round}");
         assert_eq!(CONF1.redeem(&there, &in_flight).status, 400, "{round}");
         tokens = CONF1.tokens(&there, &mut elsewhere, OFFLINE);
@@ -317,10 +295,8 @@ fn a_token_that_is_got_once_the_command_has_ended_lives_at_every_process() {
     let (here, there) = two_processes();
     let told = here.run(&["client", "revoke", "conf1"], "");
     let why = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(
-        told.status.success() && why.contains("has not heard"),
-        "{why}"
-    );
+    assert!(told.status.success(), "{why}");
+    why.assert_says("has not heard");
     for _ in 0..3 {
         for command in [
             &["client", "revoke", "conf1"][..],
@@ -389,7 +365,7 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
         let mut held = holder.transaction().unwrap();
         let other = "SELECT sid FROM sessions ORDER BY created_at DESC LIMIT 1 FOR UPDATE";
         held.query_one(other, &[]).unwrap();
-        let changed = scope.spawn(|| post(&mut browser, &page, &form));
+        let changed = scope.spawn(|| browser.submit(&page, &form));
         waiting(1);
         let renewed = scope.spawn(|| sign_in(&mut elsewhere, &login, "alice", ALICE_PASSWORD));
         waiting(2);
@@ -399,18 +375,13 @@ fn who_proves_themselves_by_the_old_password_while_it_changes_does_not_get_the_s
             .unwrap()
             .assert_says("Your password is changed");
         let renewed = renewed.join().unwrap();
-        assert!(
-            renewed.location().starts_with("/login?r="),
-            "{} {}",
-            renewed.status,
-            renewed.text()
-        );
+        renewed.assert_leads_to("/login?r=");
     });
     let silent = authorize_path("conf1", RP1, &[("prompt", "none")]);
     assert_eq!(elsewhere.get(&silent).query()["error"], "login_required");
-    assert!(
-        browser.get(&silent).query().contains_key("code"),
-        "the session stays with whoever changed the password"
+    browser.get(&silent).assert_carries_for(
+        "the session stays with whoever changed the password",
+        "code",
     );
     let alive = "sessions WHERE ended_at IS NULL";
     assert_eq!(here.database.count(alive), 1);

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
     access_token, authorize_path, basic, issued, sign_in, signed_in, text, tokens, userinfo,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1};
 use crate::support::http::{Answer, encode};
 use crate::support::mailbox::Mailbox;
-use crate::support::phone::{add_app, send};
+use crate::support::phone::add_app;
 use crate::support::scim::{
     ALL_SCOPES, ON, PATCH, Program, USER, registered, start, token_of, user_names,
 };
@@ -20,11 +21,7 @@ const PASSWORD: &str = "dana's rather long password";
 
 fn assert_error(answer: &Answer, status: u16, scim_type: Option<&str>, case: &str) {
     assert_eq!(answer.status, status, "{case}: {}", answer.text());
-    assert_eq!(
-        answer.header("content-type"),
-        Some("application/scim+json"),
-        "{case}"
-    );
+    answer.assert_header_for(case, "content-type", "application/scim+json");
     let error = answer.json();
     assert_eq!(error["schemas"], json!([ERROR]), "{case}");
     assert_eq!(error["status"], json!(status.to_string()), "{case}");
@@ -107,11 +104,7 @@ fn only_a_program_with_the_right_token_is_let_in() {
     assert_error(&ask(&plain, "GET"), 401, None, "of a user, for nobody");
     let reference = token_of(&gatepost, "byref", "scim.read");
     assert_eq!(ask(&reference, "GET").status, 200);
-    let revoked = gatepost.post(
-        "/connect/revocation",
-        &[("Authorization", &basic("byref", CONF1_SECRET))],
-        &[("token", &reference)],
-    );
+    let revoked = gatepost.post_as("byref", "/connect/revocation", &[("token", &reference)]);
     assert_eq!(revoked.status, 200);
     assert_error(&ask(&reference, "GET"), 401, None, "revoked");
 }
@@ -181,10 +174,9 @@ fn somebody_comes_changes_and_leaves() {
     let answer = hr.ask("PUT", &format!("Users/{id}"), &whole);
     assert_eq!(answer.status, 200, "{}", answer.text());
     let dana = answer.json();
-    assert_eq!(
-        (dana.get("name"), dana.get("externalId"), dana.get("roles")),
-        (None, None, None)
-    );
+    assert_eq!(dana.get("name"), None);
+    assert_eq!(dana.get("externalId"), None);
+    assert_eq!(dana.get("roles"), None);
     assert_eq!(dana["active"], json!(true));
     assert_eq!(
         dana[OURS],
@@ -279,11 +271,7 @@ fn whoever_is_deactivated_is_out_at_once() {
         json!([{"op": "Replace", "path": "active", "value": true}]),
     );
     assert_eq!(on.json()["active"], json!(true), "{}", on.text());
-    assert_eq!(
-        userinfo(&gatepost, &token).status,
-        401,
-        "what was over stays over"
-    );
+    userinfo(&gatepost, &token).assert_status_for("what was over stays over", 401);
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     let answer = sign_in(
         &mut browser,
@@ -321,10 +309,7 @@ fn a_version_that_is_past_changes_nothing() {
     assert_eq!(hr.get(&path).json()["displayName"], json!("Dana"));
     assert_eq!(ask("PATCH", &body("Eve"), "W/\"1\", *").status, 200);
     let now = hr.get(&path).json();
-    assert_eq!(
-        ask("DELETE", &Value::Null, text(&now["meta"], "version")).status,
-        204
-    );
+    ask("DELETE", &Value::Null, text(&now["meta"], "version")).assert_status(204);
 }
 
 #[test]
@@ -408,18 +393,14 @@ fn lists_come_in_pages_by_number_and_by_cursor() {
         hr.add(json!({"userName": format!("u{number}"), "active": number % 2 == 0}));
     }
     let everybody = hr.get("Users").json();
-    assert_eq!(
-        (&everybody["totalResults"], &everybody["startIndex"]),
-        (&json!(9), &json!(1))
-    );
+    assert_eq!(everybody["totalResults"], 9);
+    assert_eq!(everybody["startIndex"], 1);
     let all = user_names(&everybody);
     assert_eq!(all.len(), 9);
     let page = hr.get("Users?startIndex=3&count=2").json();
     assert_eq!(user_names(&page), all[2..4]);
-    assert_eq!(
-        (&page["totalResults"], &page["itemsPerPage"]),
-        (&json!(9), &json!(2))
-    );
+    assert_eq!(page["totalResults"], 9);
+    assert_eq!(page["itemsPerPage"], 2);
     assert_eq!(hr.get("Users?count=0").json()["totalResults"], json!(9));
     assert_eq!(
         user_names(&hr.get("Users?startIndex=-4&count=1").json()),
@@ -765,10 +746,8 @@ fn what_there_is_is_described() {
     assert_eq!(config["patch"]["supported"], json!(true));
     assert_eq!(config["pagination"]["cursor"], json!(true));
     assert_eq!(hr.get("ResourceTypes").json()["totalResults"], json!(1));
-    assert_eq!(
-        hr.get("ResourceTypes/User").json()["endpoint"],
-        json!("/Users")
-    );
+    hr.get("ResourceTypes/User")
+        .assert_member("endpoint", json!("/Users"));
     let schemas = hr.get("Schemas").json();
     let listed: Vec<&str> = schemas["Resources"]
         .as_array()
@@ -972,10 +951,8 @@ fn a_password_that_is_not_taken_keeps_nobody_from_being_disabled() {
         .iter()
         .find(|one| one["event"] == "user_changed");
     let names = changed.unwrap()["detail"]["changed"].to_string();
-    assert!(
-        names.contains("active") && !names.contains("password"),
-        "{names}"
-    );
+    names.assert_says("active");
+    names.assert_says_not("password");
 }
 
 #[test]
@@ -1153,9 +1130,7 @@ fn start_with_boss() -> Gatepost {
     registered["users"].as_array_mut().unwrap().push(boss);
     let settings = [ON[0], ("GATEPOST_ADMIN_ROLE", "office")];
     let gatepost = Gatepost::start_with(&registered, &settings);
-    gatepost
-        .database
-        .run("UPDATE users SET external_id = '00u7' WHERE sub = 'boss-1'");
+    gatepost.run_sql("UPDATE users SET external_id = '00u7' WHERE sub = 'boss-1'");
     gatepost
 }
 
@@ -1250,7 +1225,7 @@ fn an_invitation_of_a_program_is_over_once_its_user_is_an_administrator() {
         let over = gatepost.browser().get(&link);
         over.assert_error_page(400, "GP1810", invite);
         let new = [("new_password", PASSWORD), ("new_password_again", PASSWORD)];
-        let late = send(&mut open, &form, &new);
+        let late = open.submit(&form, &new);
         late.assert_error_page(400, "GP1810", "opened before");
         let own = gatepost.run_well(&["user", "invite", name], "");
         let of_operator = gatepost.browser().visit(own.trim());
@@ -1258,7 +1233,7 @@ fn an_invitation_of_a_program_is_over_once_its_user_is_an_administrator() {
         // Other roles change nothing: a program gives them after it has made somebody.
         role(name, "--remove", "office");
         role(name, "--add", "staff");
-        assert_eq!(send(&mut open, &form, &new).status, 303, "{invite}");
+        assert_eq!(open.submit(&form, &new).status, 303, "{invite}");
     }
 }
 
@@ -1280,13 +1255,8 @@ fn an_invitation_goes_by_letter_and_an_address_that_changes_is_told_at_the_old_o
     let opened = browser.get(letter.link());
     let page = browser.follow(opened);
     assert_eq!(page.status, 200, "{}", page.text());
-    let token = page.fields().remove("form_token").unwrap();
-    let form = [
-        ("form_token", token.as_str()),
-        ("new_password", PASSWORD),
-        ("new_password_again", PASSWORD),
-    ];
-    let answer = browser.post(&page.action(), &form);
+    let form = [("new_password", PASSWORD), ("new_password_again", PASSWORD)];
+    let answer = browser.submit(&page, &form);
     assert_eq!(answer.status, 303, "{}", answer.text());
     let id = text(&dana, "id");
     let shown = hr.get(&format!("Users/{id}")).json();
@@ -1368,10 +1338,8 @@ fn a_program_that_can_hold_only_a_fixed_token_gets_one_that_lives_long_and_can_b
     ] {
         let output = gatepost.run(&["plan", "-"], &fixed(changes).to_string());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            told.contains("client_credentials_token_lifetime") && told.contains(rule),
-            "{told}"
-        );
+        told.assert_says("client_credentials_token_lifetime");
+        assert!(told.contains(rule), "{told}");
     }
     gatepost.apply(&fixed(json!({})));
     gatepost.settle();
@@ -1430,9 +1398,7 @@ fn a_program_that_can_hold_only_a_fixed_token_gets_one_that_lives_long_and_can_b
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     assert!(told.contains("its tokens live long"), "{told}");
     // What was revoked is forgotten once it would have expired.
-    gatepost
-        .database
-        .run("UPDATE revoked_lasting_tokens SET day = day - 733");
+    gatepost.run_sql("UPDATE revoked_lasting_tokens SET day = day - 733");
     gatepost.stop();
     gatepost.serve();
     crate::support::waiting::await_that(

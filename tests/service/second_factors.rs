@@ -7,14 +7,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::device::{self, DEVICE_CODE, TV};
 use crate::support::flow::{
-    assert_refused, authorize_path, basic, code, decode_jwt, issued, redeem, redeem_with, sign_in,
+    authorize_path, code, decode_jwt, is_signed_in, issued, redeem, redeem_with, sign_in,
     signed_in, text, with_clients,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
-use crate::support::phone::{Phone, add_app, recovery_codes, send};
+use crate::support::phone::{Phone, add_app, recovery_codes};
 
 const ESSENTIAL: &str = r#"{"id_token":{"acr":{"essential":true,"values":["2"]}}}"#;
 
@@ -46,12 +47,7 @@ fn password_at(browser: &mut Browser, path: &str) -> Answer {
 }
 
 fn asks_for_a_code(page: &Answer) {
-    assert_eq!(
-        (page.status, page.header("location")),
-        (200, None),
-        "{}",
-        page.text()
-    );
+    page.assert_stays(200);
     page.assert_says("Confirm that it is you");
     page.assert_says("name=\"code\"");
     assert!(
@@ -102,22 +98,11 @@ fn revive(gatepost: &Gatepost) {
     );
 }
 
-fn is_signed_in(browser: &mut Browser) -> bool {
-    let answer = browser
-        .get(&authorize_path("conf1", RP1, &[("prompt", "none")]))
-        .query();
-    assert!(
-        answer.contains_key("code") || answer["error"] == "login_required",
-        "{answer:?}"
-    );
-    answer.contains_key("code")
-}
-
 /// Alice in a new browser, by her password and that code.
 fn with_code(gatepost: &Gatepost, code: &str) -> Browser {
     let mut browser = gatepost.browser();
     let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
-    let answer = send(&mut browser, &asked, &[("code", code)]);
+    let answer = browser.submit(&asked, &[("code", code)]);
     assert_eq!(answer.status, 303, "{}", answer.text());
     browser
 }
@@ -128,23 +113,18 @@ fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     let mut own = signed_in(&gatepost);
     let account = own.visit("/account");
     account.assert_says("Only your password protects this account");
-    let page = send(&mut own, &account, &[("decision", "add_app")]);
+    let page = own.submit(&account, &[("decision", "add_app")]);
     page.assert_says("<svg class=\"qr-code\"");
     page.assert_says("role=\"img\"");
     let phone = Phone::from_page(&page, 0);
-    let again = send(
-        &mut own,
-        &page,
-        &[("decision", "add_app"), ("code", "12345")],
-    );
+    let again = own.submit(&page, &[("decision", "add_app"), ("code", "12345")]);
     is_wrong(&again);
     assert_eq!(
         Phone::from_page(&again, 0).code(0),
         phone.code(0),
         "the same key, so that nobody scans twice"
     );
-    let done = send(
-        &mut own,
+    let done = own.submit(
         &again,
         &[("decision", "add_app"), ("code", &phone.code(-1))],
     );
@@ -163,31 +143,28 @@ fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     let asked = password_at(&mut other, &path);
     asks_for_a_code(&asked);
     for wrong in ["", "000000", "abcdef", "12345"] {
-        let answer = send(&mut other, &asked, &[("code", wrong)]);
+        let answer = other.submit(&asked, &[("code", wrong)]);
         assert!(
             answer.status == 200 && answer.headers_named("set-cookie").is_empty(),
             "{wrong}: {}",
             answer.text()
         );
     }
-    is_wrong(&send(&mut other, &asked, &[("code", &phone.code(-1))]));
+    is_wrong(&other.submit(&asked, &[("code", &phone.code(-1))]));
     let right = phone.code(0);
     let typed = format!(" {} {} ", &right[..3], &right[3..]);
-    let answer = send(&mut other, &asked, &[("code", &typed)]);
+    let answer = other.submit(&asked, &[("code", &typed)]);
     let told = claims(&gatepost, &answer);
-    assert_eq!(
-        (&told["acr"], &told["amr"]),
-        (&json!("2"), &json!(["pwd", "otp", "mfa"]))
-    );
+    assert_eq!(told["acr"], "2");
+    assert_eq!(told["amr"], json!(["pwd", "otp", "mfa"]));
 
     // Each code counts once, whoever sees it over a shoulder.
     let mut third = gatepost.browser();
     let asked = password_at(&mut third, &path);
-    is_wrong(&send(&mut third, &asked, &[("code", &right)]));
-    assert_eq!(
-        send(&mut third, &asked, &[("code", &phone.code(1))]).status,
-        303
-    );
+    is_wrong(&third.submit(&asked, &[("code", &right)]));
+    third
+        .submit(&asked, &[("code", &phone.code(1))])
+        .assert_status(303);
     for (event, times) in [("factor_added", 1), ("first_factor", 2), ("factor_used", 2)] {
         assert_eq!(events(&gatepost, event), times, "{event}");
     }
@@ -202,7 +179,7 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     let enter = |code: &str| {
         let mut browser = gatepost.browser();
         let asked = password_at(&mut browser, &path);
-        (send(&mut browser, &asked, &[("code", code)]), browser)
+        (browser.submit(&asked, &[("code", code)]), browser)
     };
     let (answer, _) = enter(&codes[3].to_uppercase());
     assert_eq!(
@@ -213,11 +190,7 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     assert_eq!(events(&gatepost, "recovery_code_used"), 1);
     let account = own.visit("/account");
     account.assert_says("Recovery codes left: 9");
-    let fresh = recovery_codes(&send(
-        &mut own,
-        &account,
-        &[("decision", "make_recovery_codes")],
-    ));
+    let fresh = recovery_codes(&own.submit(&account, &[("decision", "make_recovery_codes")]));
     is_wrong(&enter(&codes[4]).0);
     assert_eq!(enter(&fresh[4]).0.status, 303);
 }
@@ -230,7 +203,7 @@ fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
     let page = own.visit("/account");
     let make = || {
         let mut browser = own.clone();
-        send(&mut browser, &page, &[("decision", "make_recovery_codes")])
+        browser.submit(&page, &[("decision", "make_recovery_codes")])
     };
     let answers = std::thread::scope(|scope| {
         let posts = [(); 6].map(|()| scope.spawn(make));
@@ -252,21 +225,17 @@ fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
     }
     assert_eq!(events(&gatepost, "factor_added"), 2, "the app and one set");
     // The page that says so makes them anew; a token of another form makes none.
-    let other = send(&mut own, &page, &[("decision", "make_recovery_codes")]);
+    let other = own.submit(&page, &[("decision", "make_recovery_codes")]);
     other.assert_says("no codes were made here");
     let path = authorize_path("conf1", RP1, &[]);
     let enter = |code: &str| {
         let mut browser = gatepost.browser();
         let asked = password_at(&mut browser, &path);
-        send(&mut browser, &asked, &[("code", code)])
+        browser.submit(&asked, &[("code", code)])
     };
     is_wrong(&enter(&first[0]));
     assert_eq!(enter(&recovery_codes(shown)[0]).status, 303);
-    let again = recovery_codes(&send(
-        &mut own,
-        &late,
-        &[("decision", "make_recovery_codes")],
-    ));
+    let again = recovery_codes(&own.submit(&late, &[("decision", "make_recovery_codes")]));
     assert_eq!(enter(&again[0]).status, 303);
 }
 
@@ -288,7 +257,7 @@ fn wrong_passwords_are_forgotten_with_the_second_factor_and_not_before() {
     for code in [phone.code(0), codes[0].clone()] {
         fail(&mut browser, 9);
         let asked = password_at(&mut browser, &path);
-        let entered = send(&mut browser, &asked, &[("code", &code)]);
+        let entered = browser.submit(&asked, &[("code", &code)]);
         assert_eq!(entered.status, 303, "{}", entered.text());
         browser.cookies.clear();
     }
@@ -296,7 +265,7 @@ fn wrong_passwords_are_forgotten_with_the_second_factor_and_not_before() {
     fail(&mut browser, 9);
     let asked = password_at(&mut browser, &path);
     asks_for_a_code(&asked);
-    is_wrong(&send(&mut browser, &asked, &[("code", "000000")]));
+    is_wrong(&browser.submit(&asked, &[("code", "000000")]));
     fail(&mut browser, 1);
     assert_eq!(password_at(&mut browser, &path).status, 429);
 }
@@ -308,7 +277,7 @@ fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
     let essential = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
     let page = password_at(&mut browser, &essential);
     page.assert_says("A second factor is needed here");
-    let declined = send(&mut browser, &page, &[("decision", "cancel")]);
+    let declined = browser.submit(&page, &[("decision", "cancel")]);
     assert_eq!(error(&declined), "unmet_authentication_requirements");
     for path in [essential.as_str(), &authorize_path("strong", RP1, &[])] {
         let silent = browser.get(&format!("{path}&prompt=none"));
@@ -318,28 +287,17 @@ fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
             "{path}"
         );
         let page = browser.visit(path);
-        assert!(
-            page.text().contains("A second factor is needed here"),
-            "{path}: {}",
-            page.text()
-        );
+        page.assert_says_for(path, "A second factor is needed here");
     }
     let page = browser.visit(&essential);
     let phone = Phone::from_page(&page, 0);
-    let done = send(
-        &mut browser,
-        &page,
-        &[("decision", "add_app"), ("code", &phone.code(-1))],
-    );
+    let done = browser.submit(&page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
     recovery_codes(&done);
-    let answer = send(&mut browser, &done, &[("decision", "continue")]);
+    let answer = browser.submit(&done, &[("decision", "continue")]);
     assert_eq!(claims(&gatepost, &answer)["acr"], "2");
-    assert!(
-        browser
-            .get(&authorize_path("strong", RP1, &[]))
-            .location()
-            .starts_with(&format!("{RP1}?code="))
-    );
+    browser
+        .get(&authorize_path("strong", RP1, &[]))
+        .assert_leads_to(&format!("{RP1}?code="));
     // Essential values that a stronger sign-in reaches are told as they were asked for.
     let one = r#"{"id_token":{"acr":{"essential":true,"values":["1"]}}}"#;
     let answer = browser.get(&authorize_path("conf1", RP1, &[("claims", one)]));
@@ -352,10 +310,8 @@ fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
     let mut weak = signed_in(&gatepost);
     let before = claims(&gatepost, &weak.get(&authorize_path("conf1", RP1, &[])));
     let wish = authorize_path("conf1", RP1, &[("acr_values", "2")]);
-    assert!(
-        weak.get(&wish).location().starts_with(RP1),
-        "who has no factor is not asked"
-    );
+    weak.get(&wish)
+        .assert_leads_to_for("who has no factor is not asked", RP1);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
     let silent = weak.get(&format!("{wish}&prompt=none"));
@@ -366,7 +322,7 @@ fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
     );
     let page = weak.visit(&wish);
     asks_for_a_code(&page);
-    let skipped = send(&mut weak, &page, &[("decision", "not_now")]);
+    let skipped = weak.submit(&page, &[("decision", "not_now")]);
     assert_eq!(claims(&gatepost, &skipped)["acr"], "1");
     let must = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
     assert_eq!(
@@ -377,24 +333,20 @@ fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
     asks_for_a_code(&page);
     assert!(!page.text().contains("not_now"), "{}", page.text());
     assert_eq!(
-        error(&send(&mut weak, &page, &[("decision", "cancel")])),
+        error(&weak.submit(&page, &[("decision", "cancel")])),
         "unmet_authentication_requirements"
     );
-    let answer = send(&mut weak, &page, &[("code", &phone.code(0))]);
+    let answer = weak.submit(&page, &[("code", &phone.code(0))]);
     let told = claims(&gatepost, &answer);
-    assert_eq!(
-        (&told["acr"], &told["amr"]),
-        (&json!("2"), &json!(["pwd", "otp", "mfa"]))
-    );
+    assert_eq!(told["acr"], "2");
+    assert_eq!(told["amr"], json!(["pwd", "otp", "mfa"]));
     assert_eq!(
         (&told["auth_time"], &told["sid"]),
         (&before["auth_time"], &before["sid"]),
         "a password grows no younger"
     );
-    assert!(
-        weak.get(&wish).location().starts_with(RP1),
-        "it is strong enough now"
-    );
+    weak.get(&wish)
+        .assert_leads_to_for("it is strong enough now", RP1);
 }
 
 /// The session ended after it was read: what it had proved ended with it.
@@ -408,18 +360,13 @@ fn a_session_that_ends_while_it_is_made_stronger_is_followed_by_none() {
     let page = weak.visit(&must);
     asks_for_a_code(&page);
     let ended = "UPDATE sessions SET ended_at = clock_timestamp()";
-    let answer = gatepost.database.meanwhile(ended, || {
-        send(&mut weak, &page, &[("code", &phone.code(0))])
-    });
-    assert!(
-        answer.location().starts_with("/login?"),
-        "{}",
-        answer.location()
-    );
-    assert_eq!(
-        gatepost.database.count("sessions WHERE ended_at IS NULL"),
-        0
-    );
+    let answer = gatepost
+        .database
+        .meanwhile(ended, || weak.submit(&page, &[("code", &phone.code(0))]));
+    answer.assert_leads_to("/login?");
+    gatepost
+        .database
+        .assert_count("sessions WHERE ended_at IS NULL", 0);
 }
 
 #[test]
@@ -446,11 +393,7 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
             ("password", password),
             ("scope", "openid"),
         ];
-        gatepost.post(
-            "/connect/token",
-            &[("Authorization", &basic("direct", CONF1_SECRET))],
-            &form,
-        )
+        gatepost.token("direct", &form)
     };
     issued(&password("alice", ALICE_PASSWORD));
     let mut registered = with_clients(
@@ -473,30 +416,14 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
         .retain(|client| client["client_id"] != "strong");
     gatepost.apply(&registered);
     gatepost.settle();
-    assert_refused(
-        &redeem_with(&gatepost, "lasting", &held, &[]),
-        400,
-        "invalid_grant",
-        "a code",
-    );
+    redeem_with(&gatepost, "lasting", &held, &[]).assert_refused(400, "invalid_grant", "a code");
     let form = [
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&tokens, "refresh_token")),
     ];
-    let refresh = || {
-        gatepost.post(
-            "/connect/token",
-            &[("Authorization", &basic("lasting", CONF1_SECRET))],
-            &form,
-        )
-    };
-    assert_refused(&refresh(), 400, "invalid_grant", "a refresh");
-    assert_refused(
-        &password("alice", ALICE_PASSWORD),
-        400,
-        "invalid_grant",
-        "a password",
-    );
+    let refresh = || gatepost.token("lasting", &form);
+    refresh().assert_refused(400, "invalid_grant", "a refresh");
+    password("alice", ALICE_PASSWORD).assert_refused(400, "invalid_grant", "a password");
     assert_eq!(
         gatepost.log().matches("GP1802").count(),
         3,
@@ -512,12 +439,7 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
     issued(&refresh());
     // A second factor is nothing that a client could bring along.
     add_app(&mut alice, 0);
-    assert_refused(
-        &password("alice", ALICE_PASSWORD),
-        400,
-        "invalid_grant",
-        "a password alone",
-    );
+    password("alice", ALICE_PASSWORD).assert_refused(400, "invalid_grant", "a password alone");
     assert!(gatepost.log().contains("GP1803"));
 }
 
@@ -537,7 +459,7 @@ fn a_device_that_needs_more_asks_for_more() {
     let waiting = device::ask(&gatepost, TV, &[("scope", "openid")]).json();
     let page = device::enter(&mut weak, text(&waiting, "user_code"));
     asks_for_a_code(&page);
-    let question = send(&mut weak, &page, &[("code", &phone.code(0))]);
+    let question = weak.submit(&page, &[("code", &phone.code(0))]);
     question.assert_says("Is this your device?");
     let connected = device::decide(&mut weak, &question, "allow", &["openid"]);
     connected.assert_says("is connected");
@@ -556,9 +478,9 @@ fn guessed_codes_are_throttled_and_a_recovery_code_still_signs_in() {
     let mut thief = gatepost.browser();
     let asked = password_at(&mut thief, &authorize_path("conf1", RP1, &[]));
     for _ in 0..5 {
-        is_wrong(&send(&mut thief, &asked, &[("code", "000000")]));
+        is_wrong(&thief.submit(&asked, &[("code", "000000")]));
     }
-    let refused = send(&mut thief, &asked, &[("code", &phone.code(0))]);
+    let refused = thief.submit(&asked, &[("code", &phone.code(0))]);
     assert_eq!(refused.status, 429, "{}", refused.text());
     assert!(
         refused
@@ -578,17 +500,13 @@ fn guessed_codes_are_throttled_and_a_recovery_code_still_signs_in() {
             format!("198.51.100.{number}"),
         ));
         let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
-        send(&mut browser, &asked, &[("code", code)])
+        browser.submit(&asked, &[("code", code)])
     };
     assert_eq!(from_elsewhere(&phone.code(0)).status, 303);
     let buckets = "UPDATE sign_in_failures SET failures = 50 WHERE expires_at > clock_timestamp() + interval '59 minutes'";
     gatepost.database.client().execute(buckets, &[]).unwrap();
     assert_eq!(from_elsewhere(&phone.code(1)).status, 429);
-    assert_eq!(
-        from_elsewhere(&codes[0]).status,
-        303,
-        "nobody is locked out"
-    );
+    from_elsewhere(&codes[0]).assert_status_for("nobody is locked out", 303);
 }
 
 #[test]
@@ -601,19 +519,15 @@ fn what_was_proved_is_good_in_its_own_browser_for_its_own_request() {
     let asked = password_at(&mut browser, &path);
     let is_over = |answer: &Answer, what: &str| {
         assert_eq!(answer.status, 200, "{what}");
-        assert!(
-            answer.text().contains("no longer up to date"),
-            "{what}: {}",
-            answer.text()
-        );
+        answer.assert_says_for(what, "no longer up to date");
     };
     let mut thief = gatepost.browser();
     let other = thief.visit(&path);
     is_over(
-        &send(&mut thief, &asked, &[("code", &phone.code(0))]),
+        &thief.submit(&asked, &[("code", &phone.code(0))]),
         "another browser",
     );
-    let ticket = asked.fields().remove("form_token").unwrap();
+    let ticket = asked.form_token();
     let elsewhere = other.action().replace("/login", "/login/second-factor");
     is_over(
         &browser.post(
@@ -645,14 +559,12 @@ fn what_was_proved_is_good_in_its_own_browser_for_its_own_request() {
     // The operator takes the factors away meanwhile.
     gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
     is_over(
-        &send(&mut browser, &asked, &[("code", &phone.code(0))]),
+        &browser.submit(&asked, &[("code", &phone.code(0))]),
         "another epoch",
     );
     assert_eq!(own.visit("/account").status, 200);
-    assert!(
-        own.visit("/account").text().contains("Sign in"),
-        "all sessions ended"
-    );
+    own.visit("/account")
+        .assert_says_for("all sessions ended", "Sign in");
 }
 
 #[test]
@@ -661,22 +573,15 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
     let mut own = gatepost.browser();
     let page = password_at(&mut own, &authorize_path("conf1", RP1, &[]));
     let phone = Phone::from_page(&page, 0);
-    let done = send(
-        &mut own,
-        &page,
-        &[("decision", "add_app"), ("code", &phone.code(-1))],
-    );
+    let done = own.submit(&page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
     let codes = recovery_codes(&done);
-    assert_eq!(
-        send(&mut own, &done, &[("decision", "continue")]).status,
-        303
-    );
+    own.submit(&done, &[("decision", "continue")])
+        .assert_status(303);
     let mut other = gatepost.browser();
     let asked = password_at(&mut other, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(send(&mut other, &asked, &[("code", &codes[0])]).status, 303);
+    assert_eq!(other.submit(&asked, &[("code", &codes[0])]).status, 303);
     let account = own.visit("/account");
-    let refused = send(
-        &mut own,
+    let refused = own.submit(
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
@@ -685,11 +590,8 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
     let listed: Value =
         serde_json::from_str(&gatepost.run_well(&["user", "factors", "alice", "--json"], ""))
             .unwrap();
-    assert_eq!(
-        (&listed[0]["kind"], &listed[0]["id"]),
-        (&json!("totp"), &json!("totp.")),
-        "{listed}"
-    );
+    assert_eq!(listed[0]["kind"], "totp", "{listed}");
+    assert_eq!(listed[0]["id"], "totp.", "{listed}");
     assert_eq!(listed[1]["name"], "9 left", "{listed}");
     gatepost.run_well(&["user", "factors", "alice", "--remove", "totp."], "");
     assert_eq!(
@@ -705,27 +607,19 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
     let (_, codes) = add_app(&mut own, 0);
     let mut other = gatepost.browser();
     let asked = password_at(&mut other, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(send(&mut other, &asked, &[("code", &codes[0])]).status, 303);
+    assert_eq!(other.submit(&asked, &[("code", &codes[0])]).status, 303);
     let account = own.visit("/account");
-    let removed = send(
-        &mut own,
+    let removed = own.submit(
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
     removed.assert_says("The second factor is removed");
-    assert!(
-        other
-            .visit("/account")
-            .text()
-            .contains("to see your account"),
-        "signed out there"
-    );
+    other
+        .visit("/account")
+        .assert_says_for("signed out there", "to see your account");
     own.visit("/account")
         .assert_says("Only your password protects this account");
-    assert_eq!(
-        password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status,
-        303
-    );
+    password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).assert_status(303);
 }
 
 #[test]
@@ -736,7 +630,7 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
     revive(&gatepost);
     for decision in ["add_app", "make_recovery_codes"] {
         let account = weak.visit("/account");
-        let anew = send(&mut weak, &account, &[("decision", decision)]);
+        let anew = weak.submit(&account, &[("decision", decision)]);
         assert!(
             anew.location().contains("/login?r="),
             "{decision}: {} {}",
@@ -745,19 +639,17 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
         );
     }
     let account = weak.visit("/account");
-    let anew = send(
-        &mut weak,
+    let anew = weak.submit(
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
     let page = weak.follow(anew);
     let asked = sign_in(&mut weak, &page, "alice", ALICE_PASSWORD);
     asks_for_a_code(&asked);
-    let back = send(&mut weak, &asked, &[("code", &phone.code(0))]);
+    let back = weak.submit(&asked, &[("code", &phone.code(0))]);
     let account = weak.follow(back);
     account.assert_says("You have signed in again");
-    let removed = send(
-        &mut weak,
+    let removed = weak.submit(
         &account,
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
@@ -771,7 +663,7 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let refused = password_at(&mut own, &authorize_path("strong", RP1, &[]));
     assert_eq!(error(&refused), "unmet_authentication_requirements");
     let account = own.visit("/account");
-    let refused = send(&mut own, &account, &[("decision", "add_app")]);
+    let refused = own.submit(&account, &[("decision", "add_app")]);
     refused.assert_says("It was not added");
 
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
@@ -780,39 +672,28 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let phone = Phone::from_page(&page, 0);
     let new = "a password of her own choosing";
     let passwords = [("new_password", new), ("new_password_again", new)];
-    let again = send(
-        &mut browser,
-        &page,
-        &[&passwords[..], &[("code", "000000")]].concat(),
-    );
+    let again = browser.submit(&page, &[&passwords[..], &[("code", "000000")]].concat());
     is_wrong(&again);
-    let done = send(
-        &mut browser,
+    let done = browser.submit(
         &again,
         &[&passwords[..], &[("code", &phone.code(-1))]].concat(),
     );
     let codes = recovery_codes(&done);
     let on = done.attribute("class=\"button primary\"", "href").unwrap();
-    assert!(
-        browser.visit(&on).text().contains("to see your account"),
-        "{on}"
-    );
+    browser
+        .visit(&on)
+        .assert_says_for(&on, "to see your account");
     is_link_over(&gatepost.browser().visit(link.trim()));
     let page = browser.visit(&authorize_path("strong", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", new);
-    assert_eq!(
-        send(&mut browser, &asked, &[("code", &codes[0])]).status,
-        303
-    );
+    browser
+        .submit(&asked, &[("code", &codes[0])])
+        .assert_status(303);
 
     // A second link takes the lost phone's place; it dies with any change of factors.
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
     let account = browser.visit("/account");
-    recovery_codes(&send(
-        &mut browser,
-        &account,
-        &[("decision", "make_recovery_codes")],
-    ));
+    recovery_codes(&browser.submit(&account, &[("decision", "make_recovery_codes")]));
     is_link_over(&gatepost.browser().visit(link.trim()));
     let link = gatepost.run_well(&["user", "reset", "alice", "--enrol"], "");
     let mut browser = gatepost.browser();
@@ -820,20 +701,18 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let new_phone = Phone::from_page(&page, 0);
     let new = "yet another password";
     let passwords = [("new_password", new), ("new_password_again", new)];
-    let done = send(
-        &mut browser,
+    let done = browser.submit(
         &page,
         &[&passwords[..], &[("code", &new_phone.code(-1))]].concat(),
     );
     assert_eq!(recovery_codes(&done).len(), 10);
     let page = browser.visit(&authorize_path("strong", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", new);
-    is_wrong(&send(&mut browser, &asked, &[("code", &phone.code(0))]));
-    is_wrong(&send(&mut browser, &asked, &[("code", &codes[1])]));
-    assert_eq!(
-        send(&mut browser, &asked, &[("code", &new_phone.code(0))]).status,
-        303
-    );
+    is_wrong(&browser.submit(&asked, &[("code", &phone.code(0))]));
+    is_wrong(&browser.submit(&asked, &[("code", &codes[1])]));
+    browser
+        .submit(&asked, &[("code", &new_phone.code(0))])
+        .assert_status(303);
 }
 
 fn is_link_over(answer: &Answer) {
@@ -857,27 +736,21 @@ fn factors_outlive_a_change_of_the_master_secret_and_nobody_comes_in_by_less_wit
     gatepost.serve();
     let mut browser = gatepost.browser();
     let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(
-        send(&mut browser, &asked, &[("code", &phone.code(0))]).status,
-        303
-    );
+    browser
+        .submit(&asked, &[("code", &phone.code(0))])
+        .assert_status(303);
     gatepost.stop();
     with(&mut gatepost, "another", &line(9));
     let told = gatepost.run_well(&["key", "reset", "--yes"], "");
-    assert!(
-        told.contains("a second factor (totp) of user") && told.contains("user factors"),
-        "{told}"
-    );
+    told.assert_says("a second factor (totp) of user");
+    told.assert_says("user factors");
     gatepost.serve();
     let mut browser = gatepost.browser();
     let asked = password_at(&mut browser, &authorize_path("conf1", RP1, &[]));
     asked.assert_says("Confirm that it is you");
-    is_wrong(&send(&mut browser, &asked, &[("code", &codes[0])]));
+    is_wrong(&browser.submit(&asked, &[("code", &codes[0])]));
     gatepost.run_well(&["user", "factors", "alice", "--remove-all"], "");
-    assert_eq!(
-        password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).status,
-        303
-    );
+    password_at(&mut gatepost.browser(), &authorize_path("conf1", RP1, &[])).assert_status(303);
 }
 
 /// Wrong passwords of somebody with an app and of somebody without take as long, and are answered
@@ -895,19 +768,14 @@ fn who_has_a_second_factor_cannot_be_told_from_outside() {
     add_app(&mut signed_in(&gatepost), 0);
     let mut browser = gatepost.browser();
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    let token = page.fields().remove("form_token").unwrap();
     let mut taken = [Vec::new(), Vec::new()];
     let mut answers = [String::new(), String::new()];
     for number in 0..2_040 {
         // In pairs, each pair the other way round, so that what drifts takes both along.
         let who = (number % 2 + number / 2 % 2) % 2;
-        let form = [
-            ("form_token", token.as_str()),
-            ("username", ["alice", "chloe"][who]),
-            ("password", "wrong"),
-        ];
+        let form = [("username", ["alice", "chloe"][who]), ("password", "wrong")];
         let begun = Instant::now();
-        let answer = browser.post(&page.action(), &form);
+        let answer = browser.submit(&page, &form);
         if number >= 40 {
             taken[who].push(begun.elapsed().as_secs_f64());
         }
@@ -936,31 +804,14 @@ fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
     let kept = password_at(&mut thief, &authorize_path("strong", RP1, &[]));
     kept.assert_says("A second factor is needed here");
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
-    let over = send(
-        &mut thief,
-        &kept,
-        &[("decision", "add_app"), ("code", "000000")],
-    );
-    assert!(
-        over.text().contains("no longer up to date"),
-        "the thief's session ended: {}",
-        over.text()
-    );
+    let over = thief.submit(&kept, &[("decision", "add_app"), ("code", "000000")]);
+    over.assert_says_for("the thief's session ended", "no longer up to date");
     revive(&gatepost);
-    let page = send(
-        &mut thief,
-        &kept,
-        &[("decision", "add_app"), ("code", "000000")],
-    );
+    let page = thief.submit(&kept, &[("decision", "add_app"), ("code", "000000")]);
     let own = Phone::from_page(&page, 0);
-    let refused = send(
-        &mut thief,
-        &page,
-        &[("decision", "add_app"), ("code", &own.code(0))],
-    );
+    let refused = thief.submit(&page, &[("decision", "add_app"), ("code", &own.code(0))]);
     refused.assert_says("It was not added");
-    let passkey = send(
-        &mut thief,
+    let passkey = thief.submit(
         &kept,
         &[
             ("decision", "add_passkey"),
@@ -973,11 +824,9 @@ fn a_page_kept_from_before_adds_nothing_to_somebody_who_has_a_factor_by_now() {
     asks_for_a_code(&thief.visit(&authorize_path("strong", RP1, &[])));
     let mut alice = gatepost.browser();
     let asked = password_at(&mut alice, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(
-        send(&mut alice, &asked, &[("code", &phone.code(0))]).status,
-        303,
-        "hers is as it was"
-    );
+    alice
+        .submit(&asked, &[("code", &phone.code(0))])
+        .assert_status_for("hers is as it was", 303);
 }
 
 #[test]
@@ -991,24 +840,21 @@ fn one_source_uses_up_nothing_that_an_account_has_from_everywhere() {
     ));
     let asked = password_at(&mut thief, &authorize_path("conf1", RP1, &[]));
     for _ in 0..120 {
-        send(&mut thief, &asked, &[("code", "000000")]);
+        thief.submit(&asked, &[("code", "000000")]);
     }
     let mut alice = gatepost.browser();
     let asked = password_at(&mut alice, &authorize_path("conf1", RP1, &[]));
-    assert_eq!(
-        send(&mut alice, &asked, &[("code", &phone.code(0))]).status,
-        303
-    );
+    alice
+        .submit(&asked, &[("code", &phone.code(0))])
+        .assert_status(303);
     let told = gatepost.run_well(
         &["audit", "list", "--event", "second_factor_failed", "--json"],
         "",
     );
     let told: Value = serde_json::from_str(&told).unwrap();
     let event = &told[0];
-    assert!(
-        event["detail"]["sub"].is_string() && event["detail"]["reason"] == "GP1805",
-        "{told}"
-    );
+    assert!(event["detail"]["sub"].is_string(), "{told}");
+    assert!(event["detail"]["reason"] == "GP1805", "{told}");
 }
 
 #[test]
@@ -1017,20 +863,13 @@ fn who_cancels_a_new_factor_where_no_client_waits_comes_back() {
     let mut alice = gatepost.browser();
     let page = password_at(&mut alice, "/account");
     page.assert_says("A second factor is needed here");
-    let back = send(&mut alice, &page, &[("decision", "cancel")]);
+    let back = alice.submit(&page, &[("decision", "cancel")]);
     assert_eq!((back.status, back.location()), (303, "/"));
     // In the language that they came with.
     let german = alice.visit("/account?ui_locales=de");
-    let again = send(
-        &mut alice,
-        &german,
-        &[("decision", "add_app"), ("code", "000000")],
-    );
-    assert!(
-        german.text().contains("lang=\"de\"") && again.text().contains("lang=\"de\""),
-        "{}",
-        again.text()
-    );
+    let again = alice.submit(&german, &[("decision", "add_app"), ("code", "000000")]);
+    assert!(german.text().contains("lang=\"de\""), "{}", again.text());
+    again.assert_says("lang=\"de\"");
 }
 
 #[test]
@@ -1042,7 +881,7 @@ fn the_first_factor_ends_all_else_with_calls_and_the_session_goes_on_under_a_new
     let before = own.cookies.clone();
     let account = own.visit("/account");
     assert!(!account.text().contains("Remove"), "{}", account.text());
-    let page = send(&mut own, &account, &[("decision", "add_app")]);
+    let page = own.submit(&account, &[("decision", "add_app")]);
     let (hint, button) = (
         page.text().find("Everywhere else you are signed out"),
         page.text().find("value=\"add_app\""),
@@ -1058,20 +897,11 @@ fn the_first_factor_ends_all_else_with_calls_and_the_session_goes_on_under_a_new
     );
     let due = "session_clients c JOIN sessions s USING (day, sid) WHERE c.client_id = 'told' AND s.ended_at IS NOT NULL \
                AND (c.due_at IS NOT NULL OR c.tries > 0)";
-    assert_eq!(
-        (
-            gatepost.database.count(due),
-            events(&gatepost, "session_ended")
-        ),
-        (1, 1)
-    );
+    gatepost.database.assert_count(due, 1);
+    assert_eq!(events(&gatepost, "session_ended"), 1);
     let again = own.visit("/account");
-    let page = send(&mut own, &again, &[("decision", "add_app")]);
-    assert!(
-        !page.text().contains("Everywhere else"),
-        "a second one ends nothing: {}",
-        page.text()
-    );
+    let page = own.submit(&again, &[("decision", "add_app")]);
+    page.assert_says_not_for("a second one ends nothing", "Everywhere else");
 }
 
 #[test]
@@ -1092,13 +922,7 @@ fn a_sign_in_that_demands_the_first_factor_ends_all_else_and_still_gets_its_code
     };
     let refresh = |token: &str| {
         let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
-        gatepost
-            .post(
-                "/connect/token",
-                &[("Authorization", &basic("lasting", CONF1_SECRET))],
-                &form,
-            )
-            .status
+        gatepost.token("lasting", &form).status
     };
     let stolen = tokens(&mut thief);
     let mut own = gatepost.browser();
@@ -1112,11 +936,7 @@ fn a_sign_in_that_demands_the_first_factor_ends_all_else_and_still_gets_its_code
     );
     page.assert_says("Everywhere else you are signed out");
     let phone = Phone::from_page(&page, 0);
-    let done = send(
-        &mut own,
-        &page,
-        &[("decision", "add_app"), ("code", &phone.code(-1))],
-    );
+    let done = own.submit(&page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
     recovery_codes(&done);
     assert_eq!(
         [
@@ -1127,7 +947,7 @@ fn a_sign_in_that_demands_the_first_factor_ends_all_else_and_still_gets_its_code
         [400; 3]
     );
     assert!(!is_signed_in(&mut thief));
-    let answer = send(&mut own, &done, &[("decision", "continue")]);
+    let answer = own.submit(&done, &[("decision", "continue")]);
     let held = answer
         .query()
         .remove("code")
@@ -1146,25 +966,15 @@ fn another_app_and_new_recovery_codes_end_nothing() {
     let held = code(&mut other, &authorize_path("conf1", RP1, &[]));
     let cookies = own.cookies.clone();
     let account = own.visit("/account");
-    recovery_codes(&send(
-        &mut own,
-        &account,
-        &[("decision", "make_recovery_codes")],
-    ));
-    let page = send(&mut own, &account, &[("decision", "add_app")]);
+    recovery_codes(&own.submit(&account, &[("decision", "make_recovery_codes")]));
+    let page = own.submit(&account, &[("decision", "add_app")]);
     let new = Phone::from_page(&page, 0);
-    let added = send(
-        &mut own,
-        &page,
-        &[("decision", "add_app"), ("code", &new.code(-1))],
-    );
+    let added = own.submit(&page, &[("decision", "add_app"), ("code", &new.code(-1))]);
     added.assert_says("The second factor is added");
     issued(&redeem(&gatepost, &held));
     assert!(is_signed_in(&mut other) && is_signed_in(&mut own));
-    assert_eq!(
-        (own.cookies.clone(), events(&gatepost, "session_ended")),
-        (cookies, 0)
-    );
+    assert_eq!(own.cookies.clone(), cookies);
+    assert_eq!(events(&gatepost, "session_ended"), 0);
     with_code(&gatepost, &new.code(0));
 }
 
@@ -1188,7 +998,7 @@ fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_chan
     let mut weak = signed_in(&gatepost);
     // Who has none is not asked.
     let account = weak.visit("/account");
-    assert_eq!(send(&mut weak, &account, CHANGES[3]).status, 200);
+    assert_eq!(weak.submit(&account, CHANGES[3]).status, 200);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
     let mut strong = with_code(&gatepost, &phone.code(0));
@@ -1201,7 +1011,7 @@ fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_chan
         gatepost.database.run(sql);
         for change in CHANGES {
             let account = browser.visit("/account");
-            let answer = send(browser, &account, change);
+            let answer = browser.submit(&account, change);
             assert!(
                 answer.location().starts_with("/login?r="),
                 "{what}, {change:?}: {}",
@@ -1210,36 +1020,28 @@ fn who_has_a_factor_shows_it_a_moment_ago_before_password_links_or_sessions_chan
         }
         // What an application may do is taken back by anybody who is in: it lets nobody in.
         let account = browser.visit("/account");
-        assert_eq!(
-            send(
-                browser,
-                &account,
-                &[("decision", "withdraw"), ("client_id", "x")]
-            )
-            .status,
-            200,
-            "{what}"
-        );
+        browser
+            .submit(&account, &[("decision", "withdraw"), ("client_id", "x")])
+            .assert_status_for(what, 200);
     }
     assert!(is_signed_in(&mut weak) && is_signed_in(&mut strong));
-    assert_eq!(
-        (
-            events(&gatepost, "password_changed"),
-            events(&gatepost, "session_ended")
-        ),
-        (0, 1)
-    );
+    assert_eq!(events(&gatepost, "password_changed"), 0);
+    assert_eq!(events(&gatepost, "session_ended"), 1);
 
     // By the sign-in that is asked for, it goes on.
     let account = strong.visit("/account");
-    let anew = send(&mut strong, &account, CHANGES[3]);
+    let anew = strong.submit(&account, CHANGES[3]);
     let page = strong.follow(anew);
     let asked = sign_in(&mut strong, &page, "alice", ALICE_PASSWORD);
-    let back = send(&mut strong, &asked, &[("code", &phone.code(1))]);
+    let back = strong.submit(&asked, &[("code", &phone.code(1))]);
     let account = strong.follow(back);
     account.assert_says("You have signed in again");
-    send(&mut strong, &account, CHANGES[3]).assert_says("signed out everywhere else");
+    strong
+        .submit(&account, CHANGES[3])
+        .assert_says("signed out everywhere else");
     assert!(!is_signed_in(&mut weak));
     let account = strong.visit("/account");
-    send(&mut strong, &account, CHANGES[0]).assert_says("Your password is changed");
+    strong
+        .submit(&account, CHANGES[0])
+        .assert_says("Your password is changed");
 }

@@ -4,12 +4,13 @@
 
 use serde_json::json;
 
+use crate::support::claims::Says;
 use crate::support::flow::{
-    authorize_path, code, decide, decode_jwt, redeem, sign_in, signed_in, with_clients,
+    asks_to_sign_in, authorize_path, code, decode_jwt, redeem, sign_in, signed_in, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2, document};
 use crate::support::http::{Answer, Browser};
-use crate::support::phone::{add_app, send};
+use crate::support::phone::add_app;
 
 fn conf1(changes: &[(&str, &str)]) -> String {
     authorize_path("conf1", RP1, changes)
@@ -20,29 +21,17 @@ fn conf2(changes: &[(&str, &str)]) -> String {
     authorize_path("conf2", RP2, changes)
 }
 
-fn asks_to_sign_in(page: &Answer) -> bool {
-    page.status == 200 && page.text().contains("name=\"password\"")
-}
-
 fn asks_consent(page: &Answer) -> bool {
     page.status == 200 && page.text().contains("asks for access")
 }
 
 fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(
-        &page.action(),
-        &[("form_token", &token), ("decision", decision)],
-    )
+    browser.submit(page, &[("decision", decision)])
 }
 
 fn sign_out(browser: &mut Browser) {
     let page = browser.get("/logout");
-    assert!(
-        choose(browser, &page, "sign_out")
-            .text()
-            .contains("You are signed out")
-    );
+    choose(browser, &page, "sign_out").assert_says("You are signed out");
 }
 
 fn id_token(gatepost: &Gatepost, answer: &Answer) -> serde_json::Value {
@@ -56,7 +45,7 @@ fn id_token(gatepost: &Gatepost, answer: &Answer) -> serde_json::Value {
 
 #[test]
 fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = gatepost.browser();
     let first = browser.visit(&conf1(&[("state", "first")]));
     let second = browser.visit(&conf1(&[("state", "second")]));
@@ -67,12 +56,9 @@ fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
     // The others need only be loaded again; each goes on with its own request.
     assert_eq!(browser.visit(&first.action()).query()["state"], "first");
     assert!(asks_consent(&browser.visit(&third.action())));
-    assert!(
-        browser
-            .visit(&account.action())
-            .text()
-            .contains("<h1>Your account</h1>")
-    );
+    browser
+        .visit(&account.action())
+        .assert_says("<h1>Your account</h1>");
     // Sent all the same, their forms go on as if they were loaded again: with her own name, in
     // whatever case, with her address where that is taken, or with none.
     for name in ["alice", "ALICE", ""] {
@@ -85,11 +71,8 @@ fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
     // does, and keeps the name.
     for name in ["bob", "nobody", "alice@example.com"] {
         let again = sign_in(&mut browser, &third, name, BOB_PASSWORD);
-        assert!(
-            asks_to_sign_in(&again) && again.text().contains("no longer up to date"),
-            "{}",
-            again.text()
-        );
+        assert!(asks_to_sign_in(&again), "{}", again.text());
+        again.assert_says("no longer up to date");
         let kept = again.attribute("id=\"username\"", "value");
         assert_eq!(kept.as_deref(), Some(name));
     }
@@ -105,12 +88,12 @@ fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
 
 #[test]
 fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = gatepost.browser();
     let login = browser.visit(&conf2(&[]));
     let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
     let consent = browser.follow(answer);
-    let answer = decide(&mut browser, &consent, "allow", &["profile"], true);
+    let answer = browser.decide(&consent, "allow", &["profile"], true);
     let first = answer.query()["code"].clone();
     // Back to the consent page and back to the sign-in: what is decided needs no page, and each
     // answer has a code of its own.
@@ -119,7 +102,7 @@ fn going_back_and_sending_again_never_signs_in_twice_nor_loops() {
         assert_ne!(answer.query()["code"], first, "{address}");
     }
     // The forms of both pages, sent a second time.
-    let again = decide(&mut browser, &consent, "deny", &[], false);
+    let again = browser.decide(&consent, "deny", &[], false);
     assert_eq!(again.query()["error"], "access_denied");
     let again = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
     assert_ne!(again.query()["code"], first);
@@ -139,7 +122,7 @@ fn a_form_that_a_sign_in_elsewhere_made_stale_never_goes_on_as_somebody_else() {
     sign_in(&mut browser, &second, "bob", BOB_PASSWORD);
     // It was drawn to sign in as somebody else, or anew: no session is enough.
     for form in [&another, &fresh] {
-        let token = form.attribute("name=\"form_token\"", "value").unwrap();
+        let token = form.form_token();
         for name in ["", "bob"] {
             let mut fields = vec![("form_token", token.as_str()), ("username", name)];
             if form.text().contains("name=\"someone_else\"") {
@@ -152,14 +135,10 @@ fn a_form_that_a_sign_in_elsewhere_made_stale_never_goes_on_as_somebody_else() {
     // She chose to go on as Alice; Bob is there now. So the choice is shown once more.
     let again = choose(&mut browser, &chooser, "continue");
     let text = again.text();
-    assert!(
-        again.status == 200 && text.contains("changed while this page was open"),
-        "{text}"
-    );
-    assert!(
-        text.contains("<bdi>Bob</bdi>") && !text.contains("Alice"),
-        "{text}"
-    );
+    assert!(again.status == 200, "{text}");
+    text.assert_says("changed while this page was open");
+    text.assert_says("<bdi>Bob</bdi>");
+    text.assert_says_not("Alice");
     let answer = choose(&mut browser, &again, "continue");
     assert!(answer.query().contains_key("code"));
 }
@@ -174,16 +153,16 @@ fn a_second_factor_that_a_sign_in_elsewhere_made_superfluous_is_not_asked_for_ag
         let page = browser.visit(&conf1(&[("state", state)]));
         sign_in(&mut browser, &page, "alice", ALICE_PASSWORD)
     });
-    let answer = send(&mut browser, &one, &[("code", &phone.code(0))]);
+    let answer = browser.submit(&one, &[("code", &phone.code(0))]);
     assert_eq!(answer.query()["state"], "one");
-    let answer = send(&mut browser, &other, &[("code", "000000")]);
+    let answer = browser.submit(&other, &[("code", "000000")]);
     assert_eq!(answer.query()["state"], "other");
     // Cancelled is cancelled; and what was Alice's does not go on as Bob.
-    let page = send(&mut browser, &other, &[("decision", "cancel")]);
+    let page = browser.submit(&other, &[("decision", "cancel")]);
     assert!(asks_to_sign_in(&page), "{}", page.text());
     let page = browser.visit(&conf2(&[("prompt", "login")]));
     sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
-    let page = send(&mut browser, &other, &[("code", &phone.code(1))]);
+    let page = browser.submit(&other, &[("code", &phone.code(1))]);
     assert!(asks_to_sign_in(&page), "{}", page.text());
 }
 
@@ -196,15 +175,11 @@ fn a_new_factor_that_was_asked_for_before_somebody_else_signed_in_is_asked_for_n
     let login = browser.visit(&authorize_path("strong", RP1, &[]));
     let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
     let enrolment = browser.follow(answer);
-    assert!(
-        enrolment.text().contains("name=\"code\""),
-        "{}",
-        enrolment.text()
-    );
+    enrolment.assert_says("name=\"code\"");
     let page = browser.visit(&conf1(&[("prompt", "login")]));
     sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
     for fields in [&[("code", "000000")][..], &[("decision", "continue")]] {
-        let page = send(&mut browser, &enrolment, fields);
+        let page = browser.submit(&enrolment, fields);
         assert_eq!(page.header("location"), None, "{fields:?}");
         assert!(asks_to_sign_in(&page), "{fields:?}: {}", page.text());
     }
@@ -218,9 +193,8 @@ fn a_stale_button_of_a_provider_does_not_go_on_as_whoever_is_signed_in() {
     let stale = browser.visit(&conf1(&[]));
     let page = browser.visit(&conf1(&[]));
     sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
-    let token = stale.attribute("name=\"form_token\"", "value").unwrap();
-    let fields = [("form_token", token.as_str()), ("identity_provider", "up")];
-    let page = browser.post(&stale.action(), &fields);
+    let fields = [("identity_provider", "up")];
+    let page = browser.submit(&stale, &fields);
     assert!(asks_to_sign_in(&page), "{}", page.text());
 }
 
@@ -240,14 +214,14 @@ fn a_session_that_ends_while_consent_is_asked_leads_through_the_sign_in_back_to_
             let consent = browser.follow(answer);
             assert!(asks_consent(&consent), "{prompt}");
             gatepost.database.run(end);
-            let answer = decide(&mut browser, &consent, "allow", &["profile"], true);
+            let answer = browser.decide(&consent, "allow", &["profile"], true);
             let login = browser.follow(answer);
             assert!(asks_to_sign_in(&login), "{end} {prompt}: {}", login.text());
             assert_eq!(gatepost.database.count("consents"), 0);
             let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
             let consent = browser.follow(answer);
             assert!(asks_consent(&consent), "{end} {prompt}: {}", consent.text());
-            let answer = decide(&mut browser, &consent, "allow", &["profile"], false);
+            let answer = browser.decide(&consent, "allow", &["profile"], false);
             assert!(answer.query().contains_key("code"), "{end} {prompt}");
         }
     }
@@ -255,7 +229,7 @@ fn a_session_that_ends_while_consent_is_asked_leads_through_the_sign_in_back_to_
 
 #[test]
 fn signing_out_in_one_tab_is_met_by_all_others() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = signed_in(&gatepost);
     let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
     let consent = browser.visit(&conf2(&[]));
@@ -264,7 +238,7 @@ fn signing_out_in_one_tab_is_met_by_all_others() {
     sign_out(&mut browser);
     let answers = [
         choose(&mut browser, &chooser, "continue"),
-        decide(&mut browser, &consent, "allow", &["profile"], true),
+        browser.decide(&consent, "allow", &["profile"], true),
         choose(&mut browser, &account, "end_others"),
     ];
     for answer in answers {
@@ -282,7 +256,7 @@ fn signing_out_in_one_tab_is_met_by_all_others() {
 
 #[test]
 fn one_browser_has_one_session_and_the_last_sign_in_has_it() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = signed_in(&gatepost);
     let alice = code(&mut browser, &conf1(&[]));
     let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
@@ -290,10 +264,10 @@ fn one_browser_has_one_session_and_the_last_sign_in_has_it() {
     assert!(asks_to_sign_in(&another) && !another.text().contains("Alice"));
     let answer = sign_in(&mut browser, &another, "bob", BOB_PASSWORD);
     assert!(answer.query().contains_key("code"));
-    assert_eq!(
-        redeem(&gatepost, &alice).json()["error"],
+    redeem(&gatepost, &alice).assert_member_for(
+        "alice's session is over",
+        "error",
         "invalid_grant",
-        "alice's session is over"
     );
     let open =
         "SELECT u.username FROM sessions s JOIN users u USING (sub) WHERE s.ended_at IS NULL";
@@ -307,21 +281,15 @@ fn one_browser_has_one_session_and_the_last_sign_in_has_it() {
     // Changing one's mind on the way to another account leaves the session as it was.
     let chooser = browser.visit(&conf1(&[("prompt", "select_account")]));
     let another = choose(&mut browser, &chooser, "another");
-    assert_eq!(
-        choose(&mut browser, &another, "cancel").query()["error"],
-        "access_denied"
-    );
-    assert!(
-        browser
-            .visit(&conf1(&[("prompt", "select_account")]))
-            .text()
-            .contains("<bdi>Bob</bdi>")
-    );
+    choose(&mut browser, &another, "cancel").assert_query("error", "access_denied");
+    browser
+        .visit(&conf1(&[("prompt", "select_account")]))
+        .assert_says("<bdi>Bob</bdi>");
 }
 
 #[test]
 fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::lent();
     let mut browser = signed_in(&gatepost);
     let before = id_token(&gatepost, &browser.get(&conf1(&[])));
     // Signed in nine hours ago.
@@ -331,12 +299,7 @@ fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
     gatepost.database.run(aged);
     let end = || -> i64 {
         let asked = "SELECT extract(epoch FROM expires_at - now())::int8 FROM sessions WHERE ended_at IS NULL";
-        gatepost
-            .database
-            .client()
-            .query_one(asked, &[])
-            .unwrap()
-            .get(0)
+        gatepost.database.value(asked, &[])
     };
     let cookies = browser.cookies.clone();
     for changes in [
@@ -351,11 +314,8 @@ fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
         assert!(asks_to_sign_in(&login), "{changes:?}");
         let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
         let after = id_token(&gatepost, &answer);
-        assert_eq!(
-            (&after["sid"], &after["sub"]),
-            (&before["sid"], &before["sub"]),
-            "{changes:?}"
-        );
+        assert_eq!(after["sid"], before["sid"], "{changes:?}");
+        assert_eq!(after["sub"], before["sub"], "{changes:?}");
         assert!(after["auth_time"].as_i64() >= before["auth_time"].as_i64());
         assert!(
             (3_500..=3_600).contains(&end()),
@@ -367,10 +327,9 @@ fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
     gatepost
         .database
         .run("UPDATE sessions SET expires_at = now() - interval '1 second'");
-    assert_eq!(
-        browser.get(&conf1(&[("prompt", "none")])).query()["error"],
-        "login_required"
-    );
+    browser
+        .get(&conf1(&[("prompt", "none")]))
+        .assert_query("error", "login_required");
     let login = browser.visit(&conf1(&[]));
     let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
     assert_ne!(

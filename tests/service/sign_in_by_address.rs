@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{authorize_path, basic, sign_in, with_clients};
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
@@ -51,12 +52,7 @@ fn lets_in(gatepost: &Gatepost, typed: &str, password: &str) -> bool {
         ("username", typed),
         ("password", password),
     ];
-    let authorization = basic("direct", CONF1_SECRET);
-    let granted = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &form,
-    );
+    let granted = gatepost.token("direct", &form);
     assert_eq!(granted.status == 200, is_in, "{typed}: {}", granted.text());
     is_in
 }
@@ -211,7 +207,7 @@ fn every_way_to_fail_by_an_address_looks_the_same() {
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         let answer = sign_in(&mut browser, &page, typed, "wrong");
         assert_eq!(answer.status, 200);
-        let token = answer.fields().remove("form_token").unwrap();
+        let token = answer.form_token();
         let sealed = answer.action().split_once("?r=").unwrap().1.to_owned();
         let text = answer.without_challenge();
         assert!(text.contains("The user name, the e-mail address or the password is not correct"));
@@ -239,10 +235,8 @@ fn another_address_is_no_longer_verified_unless_the_same_change_says_so() {
     };
     let plan = gatepost.run(&["plan", "-"], &described("new@example.com"));
     let told = String::from_utf8(plan.stdout).unwrap();
-    assert!(
-        told.contains("claims.email_verified") && told.contains("false"),
-        "{told}"
-    );
+    told.assert_says("claims.email_verified");
+    told.assert_says("false");
     // The same address keeps what is known of it.
     let said_again = gatepost.run_well(&["apply", "-"], &described(ADDRESS));
     assert!(
@@ -396,10 +390,7 @@ fn a_second_user_of_a_verified_address_is_told() {
     assert_eq!(house.events("address_shared").len(), 0);
     let settings = gatepost.run(&["doctor"], "");
     let told = String::from_utf8_lossy(&settings.stdout).into_owned();
-    assert!(
-        told.contains("no two users of a tenant have the same verified"),
-        "{told}"
-    );
+    told.assert_says("no two users of a tenant have the same verified");
 
     house.up.plan(|plan| {
         plan.userinfo = json!({"email": "Bea@example.com", "email_verified": true});
@@ -431,10 +422,7 @@ fn a_second_user_of_a_verified_address_is_told() {
     gatepost.run_well(&add, "");
     assert_eq!(house.events("address_shared").len(), 4);
     let told = String::from_utf8_lossy(&gatepost.run(&["doctor"], "").stdout).into_owned();
-    assert!(
-        told.contains("1 verified e-mail addresses are of more than one user"),
-        "{told}"
-    );
+    told.assert_says("1 verified e-mail addresses are of more than one user");
 }
 
 /// Nor does time, for a visitor who tries a wrong password.

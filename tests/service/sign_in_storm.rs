@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, sign_in};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
-use crate::support::http::{Answer, Browser};
+use crate::support::http::Answer;
 use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
 
 const PEOPLE: usize = 30;
@@ -34,14 +34,6 @@ fn people() -> Value {
     document
 }
 
-fn browser_at(gatepost: &Gatepost, address: &str) -> Browser {
-    let mut browser = gatepost.browser();
-    browser
-        .headers
-        .push((String::from("X-Forwarded-For"), address.to_owned()));
-    browser
-}
-
 /// From an address that nobody had before.
 fn new_address() -> String {
     static USED: AtomicU32 = AtomicU32::new(0);
@@ -57,7 +49,7 @@ fn storm(
     is_over: &AtomicBool,
     answers: &AtomicU32,
 ) {
-    let mut browser = browser_at(gatepost, &new_address());
+    let mut browser = gatepost.browser_at(&new_address());
     browser.cookies.extend(cookie.cloned());
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
     while !is_over.load(Ordering::Relaxed) {
@@ -88,12 +80,9 @@ fn are_served(least: usize, mut storm: impl FnMut() -> usize) -> bool {
 
 /// The cookie of a browser by which it is known, once its person signed in.
 fn known(gatepost: &Gatepost, username: &str) -> (String, String) {
-    let mut browser = browser_at(gatepost, &new_address());
+    let mut browser = gatepost.browser_at(&new_address());
     let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-    assert_eq!(
-        sign_in(&mut browser, &page, username, ALICE_PASSWORD).status,
-        303
-    );
+    sign_in(&mut browser, &page, username, ALICE_PASSWORD).assert_status(303);
     browser
         .cookies
         .into_iter()
@@ -123,7 +112,7 @@ fn served(
                         if number >= PEOPLE {
                             return;
                         }
-                        let mut browser = browser_at(gatepost, &new_address());
+                        let mut browser = gatepost.browser_at(&new_address());
                         browser.cookies.extend(cookies.get(number).cloned());
                         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
                         let answer = sign_in(
@@ -236,15 +225,11 @@ fn the_cookie_of_a_known_browser_says_nothing_and_goes_with_what_the_build_befor
         format!("{value}.{}", "A".repeat(90)),
         first.clone(),
     ] {
-        let mut browser = browser_at(&gatepost, &new_address());
+        let mut browser = gatepost.browser_at(&new_address());
         browser.cookies.insert(name.clone(), cookie.clone());
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
         assert_eq!(browser.cookies[&name], cookie, "it is kept");
-        assert_eq!(
-            sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).status,
-            303,
-            "{cookie}"
-        );
+        sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).assert_status_for(&cookie, 303);
         // A form that was drawn before is tied to the new value no longer: it is nobody else's turn.
         let stale = sign_in(&mut browser, &page, "bob", BOB_PASSWORD);
         stale.assert_says("no longer up to date");

@@ -1,5 +1,6 @@
 //! What lies under `/static/`: embedded files, and the operator's brand.
 
+use crate::support::claims::Says;
 use crate::support::flow::authorize_path;
 use crate::support::gatepost::{Gatepost, RP1, document};
 
@@ -18,32 +19,21 @@ fn pages_carry_the_operators_brand_and_its_files_are_served() {
         ],
     );
     let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
-    assert!(
-        page.text()
-            .contains("src=\"/static/brand-logo\" alt=\"Müller &amp; Söhne\""),
-        "{}",
-        page.text()
-    );
+    page.assert_says("src=\"/static/brand-logo\" alt=\"Müller &amp; Söhne\"");
     assert!(page.text().contains("href=\"https://example.com/privacy\""));
     let served = gatepost.get("/static/brand-logo");
-    assert_eq!(
-        (served.status, served.header("content-type")),
-        (200, Some("image/svg+xml"))
-    );
+    served.assert_status(200);
+    served.assert_header("content-type", "image/svg+xml");
     assert_eq!(served.text(), svg);
-    assert!(
-        served
-            .header("content-security-policy")
-            .unwrap()
-            .contains("sandbox")
-    );
+    served
+        .header("content-security-policy")
+        .unwrap()
+        .assert_says("sandbox");
     assert!(gatepost.get("/static/brand.css").text().contains("#aa3300"));
     std::fs::remove_file(&logo).unwrap();
-    assert_eq!(
-        gatepost.get("/static/brand-logo").status,
-        404,
-        "no fault of ours"
-    );
+    gatepost
+        .get("/static/brand-logo")
+        .assert_status_for("no fault of ours", 404);
 }
 
 #[test]
@@ -74,11 +64,8 @@ fn a_logo_that_cannot_be_read_is_told_at_the_start_and_pages_show_the_name() {
     let told = "GATEPOST_BRAND_LOGO: /nowhere/logo.png cannot be read (No such file or directory)";
     gatepost.await_log("the logo", |log| log.contains(told));
     let page = gatepost.browser().visit(&authorize_path("conf1", RP1, &[]));
-    assert!(
-        !page.text().contains("brand-logo") && page.text().contains("Müller &amp; Söhne"),
-        "{}",
-        page.text()
-    );
+    page.assert_says_not("brand-logo");
+    page.assert_says("Müller &amp; Söhne");
     assert_eq!(gatepost.get("/static/brand-logo").status, 404);
 }
 
@@ -103,19 +90,11 @@ fn only_what_is_in_the_table_is_served() {
     for name in ["app.css", "icon.svg", "form-post.js", "check-session.js"] {
         let answer = gatepost.get(&format!("/static/{name}"));
         assert_eq!(answer.status, 200, "{name}");
-        assert_eq!(
-            answer.header("cache-control"),
-            Some("public, max-age=86400"),
-            "{name}"
-        );
-        assert_eq!(
-            gatepost
-                .connect()
-                .send("HEAD", &format!("/static/{name}"), &[], b"")
-                .status,
-            200,
-            "{name}"
-        );
+        answer.assert_header_for(name, "cache-control", "public, max-age=86400");
+        gatepost
+            .connect()
+            .send("HEAD", &format!("/static/{name}"), &[], b"")
+            .assert_status_for(name, 200);
     }
     for path in [
         "/static/",

@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::device::{self, TV, enter, user_code};
 use crate::support::flow::{
-    authorize_path, basic, challenge, code, decode_jwt, issued, redeem, sign_in, signed_in, text,
+    authorize_path, challenge, code, decode_jwt, issued, redeem, sign_in, signed_in, text,
     with_clients,
 };
 use crate::support::gatepost::{
@@ -13,7 +14,6 @@ use crate::support::gatepost::{
 };
 use crate::support::house::House;
 use crate::support::http::{Answer, Browser, encode};
-use crate::support::phone::send;
 use crate::support::postgres::TestDatabase;
 use crate::support::traveller::Traveller;
 
@@ -168,10 +168,7 @@ fn an_application_that_says_where_it_is_at_home_is_the_way_back() {
     ] {
         answer.assert_error_page(400, "GP1503", "expired");
         let text = answer.text();
-        assert!(
-            text.contains("<h1>Diese Seite war abgelaufen</h1>"),
-            "{text}"
-        );
+        text.assert_says("<h1>Diese Seite war abgelaufen</h1>");
         let button = format!("href=\"{HOME}\" rel=\"noreferrer\">Zurück zu ");
         assert!(text.contains(&button), "{text}");
     }
@@ -215,9 +212,9 @@ fn what_does_not_begin_anew_says_where_it_begins() {
     let gatepost = start(&device::with_devices(&[("homely", homely)]));
     let mut browser = signed_in(&gatepost);
     let mut stranger = gatepost.browser();
-    let pushed = gatepost.post(
+    let pushed = gatepost.post_as(
+        "homely",
         "/connect/par",
-        &[("Authorization", &basic("homely", CONF1_SECRET))],
         &[
             ("response_type", "code"),
             ("redirect_uri", RP1),
@@ -247,10 +244,9 @@ fn what_does_not_begin_anew_says_where_it_begins() {
     over.assert_error_page(400, "GP1503", "device");
     assert!(over.text().contains(EXPIRED) && over.text().contains(HERE));
     let way_on = over.attribute("class=\"button\"", "href").unwrap();
-    assert!(
-        stranger.get(&way_on).text().contains("id=\"user-code\""),
-        "{way_on}"
-    );
+    stranger
+        .get(&way_on)
+        .assert_says_for(&way_on, "id=\"user-code\"");
 
     let over = browser.post(&sign_out.action(), &[("decision", "sign_out")]);
     over.assert_error_page(400, "GP1503", "sign-out");
@@ -269,10 +265,9 @@ fn a_way_upstream_that_took_too_long_begins_anew() {
     );
     let mut person = Traveller::new();
     let page = person.visit(&house.address(&request(&[("state", "kept")])));
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
     let site = house.gatepost.base_url.clone();
-    let form = [("form_token", token.as_str()), ("identity_provider", "up")];
-    let answer = house.browser(&mut person).post(&page.action(), &form);
+    let form = [("identity_provider", "up")];
+    let answer = house.browser(&mut person).submit(&page, &form);
     let at_the_gate = person.follow_until(&site, answer, |next| next.contains("/external/"));
     house.gatepost.travel(61);
     let answer = person.get(at_the_gate.location());
@@ -284,16 +279,13 @@ fn a_way_upstream_that_took_too_long_begins_anew() {
 
 #[test]
 fn a_bookmarked_page_leads_to_the_account_page() {
-    let gatepost = Gatepost::start();
+    let gatepost = Gatepost::shared();
     let mut browser = gatepost.browser();
     for page in ["/login", "/consent", "/login/second-factor"] {
         for address in [page.to_owned(), format!("{page}?r=")] {
             for answer in [browser.get(&address), browser.head(&address)] {
-                assert_eq!(
-                    (answer.status, answer.location()),
-                    (303, "/account"),
-                    "{address}"
-                );
+                answer.assert_status_for(&address, 303);
+                assert_eq!(answer.location(), "/account", "{address}");
             }
         }
         browser
@@ -327,7 +319,7 @@ fn an_error_page_that_knows_the_application_leads_back_to_it() {
         assert_leads_home(&page, case);
     }
     let login = browser.visit(&authorize_path("homely", RP1, &[]));
-    let page = send(&mut browser, &login, &[("decision", "unheard-of")]);
+    let page = browser.submit(&login, &[("decision", "unheard-of")]);
     page.assert_error_page(400, "GP1505", "an action that the page has not");
     assert_leads_home(&page, "action");
     let foreign = [("Origin", "https://evil.example")];

@@ -68,10 +68,8 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
     let found = clients::find(&store, &web()).unwrap();
     assert_eq!(found.registry_version, version(&database));
     let client = found.value.unwrap();
-    assert_eq!(
-        (parse_own(&client.metadata), client.enabled),
-        (metadata, true)
-    );
+    assert_eq!(parse_own(&client.metadata), metadata);
+    assert!(client.enabled);
     assert_eq!(client.secrets, [secret(1), secret(2)]);
     let all = clients::list(&store).unwrap();
     assert_eq!(
@@ -81,10 +79,8 @@ fn a_client_is_read_with_its_secrets_and_the_version_of_the_same_moment() {
         [0, 2]
     );
     let unknown = clients::find(&store, &ClientId::new("WEB")).unwrap();
-    assert_eq!(
-        (unknown.registry_version, unknown.value),
-        (found.registry_version, None)
-    );
+    assert_eq!(unknown.registry_version, found.registry_version);
+    assert_eq!(unknown.value, None);
 }
 
 #[test]
@@ -104,14 +100,9 @@ fn a_change_that_fails_leaves_nothing_and_one_that_writes_nothing_bumps_nothing(
     store
         .change_registry(|writer| writer.reader.clients())
         .unwrap();
-    assert_eq!(
-        (
-            version(&database),
-            database.count("clients"),
-            database.count("audit_events")
-        ),
-        (before, 0, 0)
-    );
+    assert_eq!(version(&database), before);
+    database.assert_count("clients", 0);
+    database.assert_count("audit_events", 0);
 }
 
 #[test]
@@ -275,13 +266,8 @@ fn longest_lifetimes_are_those_registered() {
         .unwrap();
     let seconds =
         |lifetime: Option<std::time::Duration>| lifetime.map(|lifetime| lifetime.as_secs());
-    assert_eq!(
-        (
-            seconds(longest.refresh_token),
-            seconds(longest.access_token)
-        ),
-        (Some(7_776_000), Some(60))
-    );
+    assert_eq!(seconds(longest.refresh_token), Some(7_776_000));
+    assert_eq!(seconds(longest.access_token), Some(60));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use gatepost::store::migrate::{self, Migration};
 use gatepost::store::{StoreError, installation, written_out};
 use gatepost::tool::statements::{installation_changes, schema};
 
+use crate::support::claims::Says;
 use crate::support::postgres::{INSTALLATION_ID, ISSUER, TestDatabase};
 
 /// Where statements stand.
@@ -451,10 +452,8 @@ fn another_issuer_is_refused_and_both_are_named() {
     )
     .unwrap_err();
     let text = refused.to_string();
-    assert!(
-        text.contains(ISSUER) && text.contains("https://other.example"),
-        "{text}"
-    );
+    assert!(text.contains(ISSUER), "{text}");
+    text.assert_says("https://other.example");
     assert_eq!(
         installation::find(&database.store()).unwrap().unwrap().id,
         INSTALLATION_ID

@@ -94,10 +94,8 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
     let at_first = epoch();
     users::rehash(&store, &sub, &old, &new).unwrap();
     let user = users::find(&store, &sub).unwrap().unwrap();
-    assert_eq!(
-        (user.password_hash, user.epoch),
-        (Some(new.clone()), at_first)
-    );
+    assert_eq!(user.password_hash, Some(new.clone()));
+    assert_eq!(user.epoch, at_first);
     // Somebody changed it meanwhile: the late rehash changes nothing.
     users::rehash(&store, &sub, &old, &SecretText::new("late")).unwrap();
     assert_eq!(
@@ -120,10 +118,7 @@ fn a_new_password_ends_what_was_before_and_a_rehash_does_not() {
         !users::set_password(&store, &Subject::new("nobody"), None, &old, None, &event()).unwrap()
     );
     // Each connection of the pool opens a chain: those rows do not count.
-    assert_eq!(
-        database.count("audit_events WHERE event <> 'chain_opened'"),
-        2
-    );
+    database.assert_count("audit_events WHERE event <> 'chain_opened'", 2);
 }
 
 /// A user with a session.
@@ -218,10 +213,8 @@ fn a_renewed_session_has_a_new_handle_and_keeps_its_sid() {
         .unwrap()
         .unwrap()
         .session;
-    assert_eq!(
-        (renewed.sid, renewed.auth_time),
-        (session.sid.clone(), anew.auth_time)
-    );
+    assert_eq!(renewed.sid, session.sid.clone());
+    assert_eq!(renewed.auth_time, anew.auth_time);
     for epochs in [
         SessionEpochs {
             user: 1,
@@ -275,10 +268,8 @@ fn a_withdrawn_consent_keeps_its_epoch_when_consent_is_given_again() {
     assert!(withdrawn.consent.scope.is_empty() && withdrawn.epoch != 0);
     consents::give(&store, &given, &event()).unwrap();
     let again = consents::find(&store, &sub, &client_id).unwrap().unwrap();
-    assert_eq!(
-        (again.consent.scope, again.epoch),
-        (scopes.clone(), withdrawn.epoch)
-    );
+    assert_eq!(again.consent.scope, scopes.clone());
+    assert_eq!(again.epoch, withdrawn.epoch);
 }
 
 #[test]
@@ -330,11 +321,9 @@ fn what_a_token_stands_on_is_read_in_one_go_and_absence_shows() {
         ..token
     };
     let standing = tokens::find(&store, &of_nobody).unwrap();
-    assert!(
-        !standing.facts.client_enabled
-            && standing.user.is_none()
-            && standing.facts.session.is_none()
-    );
+    assert!(!standing.facts.client_enabled);
+    assert!(standing.user.is_none());
+    assert!(standing.facts.session.is_none());
 }
 
 fn token_of(session: &Session, client_id: &ClientId, database: &TestDatabase) -> AccessToken {

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, code, decode_jwt, sign_in, userinfo};
+use crate::support::flow::{asks_to_sign_in, authorize_path, code, decode_jwt, sign_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
-use crate::support::http::{Answer, Browser};
+use crate::support::http::Browser;
 use crate::support::offline::{CONF1, access, client, document, refresh};
 
 const OFFLINE: &str = "openid profile offline_access";
@@ -25,19 +25,10 @@ fn path(changes: &[(&str, &str)]) -> String {
     authorize_path("conf1", RP1, changes)
 }
 
-fn asks_to_sign_in(page: &Answer) -> bool {
-    page.status == 200 && page.text().contains("name=\"password\"")
-}
-
 fn signed_in_at(gatepost: &Gatepost, tenant: &str, password: &str) -> Browser {
     let mut browser = gatepost.browser();
     let page = browser.visit(&path(&[("acr_values", tenant)]));
-    assert!(
-        sign_in(&mut browser, &page, "alice", password)
-            .query()
-            .contains_key("code"),
-        "{tenant}"
-    );
+    sign_in(&mut browser, &page, "alice", password).assert_carries_for(tenant, "code");
     browser
 }
 
@@ -123,25 +114,21 @@ fn what_was_given_within_a_tenant_ends_where_the_client_has_it_no_more() {
     let none = CONF1.refresh(&gatepost, refresh(&none)).json();
     // The only tenant: who has none belongs to the client no more.
     gatepost.apply(&of_tenant(json!(["acme"])));
-    assert_eq!(
-        CONF1.refresh(&gatepost, refresh(&none)).json()["error"],
-        "invalid_grant"
-    );
-    assert_eq!(
-        CONF1.redeem(&gatepost, &none_code).json()["error"],
-        "invalid_grant"
-    );
+    CONF1
+        .refresh(&gatepost, refresh(&none))
+        .assert_member("error", "invalid_grant");
+    CONF1
+        .redeem(&gatepost, &none_code)
+        .assert_member("error", "invalid_grant");
     let acme = CONF1.refresh(&gatepost, refresh(&acme)).json();
     assert_eq!(userinfo(&gatepost, access(&acme)).status, 200);
     gatepost.apply(&of_tenant(json!(["globex"])));
-    assert_eq!(
-        CONF1.refresh(&gatepost, refresh(&acme)).json()["error"],
-        "invalid_grant"
-    );
-    assert_eq!(
-        CONF1.redeem(&gatepost, &acme_code).json()["error"],
-        "invalid_grant"
-    );
+    CONF1
+        .refresh(&gatepost, refresh(&acme))
+        .assert_member("error", "invalid_grant");
+    CONF1
+        .redeem(&gatepost, &acme_code)
+        .assert_member("error", "invalid_grant");
     assert_eq!(
         silently(&mut of_acme, "tenant:acme"),
         Err(String::from("invalid_request"))
@@ -216,9 +203,7 @@ fn a_session_of_another_provider_than_the_one_asked_for_is_none() {
             "{acr_values}"
         );
     }
-    gatepost
-        .database
-        .run("UPDATE sessions SET identity_provider = 'corp'");
+    gatepost.run_sql("UPDATE sessions SET identity_provider = 'corp'");
     assert!(silently(&mut browser, "").is_ok() && silently(&mut browser, "idp:corp").is_ok());
     assert_eq!(
         silently(&mut browser, "idp:local"),
@@ -229,9 +214,7 @@ fn a_session_of_another_provider_than_the_one_asked_for_is_none() {
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(answer.query().contains_key("code"));
     // A provider that was switched off vouches for nobody any more.
-    gatepost
-        .database
-        .run("UPDATE sessions SET identity_provider = 'former'");
+    gatepost.run_sql("UPDATE sessions SET identity_provider = 'former'");
     assert_eq!(
         silently(&mut browser, ""),
         Err(String::from("login_required"))

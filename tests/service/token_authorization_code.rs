@@ -7,32 +7,23 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    LEFT_OUT, VERIFIER, assert_refused, authorize_path, changed, code, decide, issued, redeem,
-    redeem_as, redeem_with, signed_in, text, userinfo, with_clients,
+    LEFT_OUT, VERIFIER, authorize_path, changed, code, issued, redeem, redeem_as, redeem_with,
+    request_of, signed_in, text, userinfo, with_clients,
 };
 use crate::support::gatepost::{CONF2_SECRET, Gatepost, RP1, RP2, RPS, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::waiting::until_served;
 
-fn path(client_id: &str, changes: &[(&str, &str)]) -> String {
-    authorize_path(client_id, RP1, changes)
-}
-
 fn grants(gatepost: &Gatepost, condition: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM grants WHERE {condition}");
-    gatepost
-        .database
-        .client()
-        .query_one(&sql, &[])
-        .unwrap()
-        .get(0)
+    gatepost.database.value(&sql, &[])
 }
 
 #[test]
 fn a_request_that_lacks_or_repeats_something_is_refused_and_leaves_the_code_usable() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let code = code(&mut browser, &path("conf1", &[]));
+    let code = code(&mut browser, &request_of("conf1", &[]));
     let overlong_uri = format!("{RP1}?{}", "a".repeat(2_000));
     let overlong_code = format!("gpc_{}", "a".repeat(8_200));
     let unregistered = "a".repeat(301);
@@ -74,12 +65,8 @@ fn a_request_that_lacks_or_repeats_something_is_refused_and_leaves_the_code_usab
         (&[("Code", &code), ("code", LEFT_OUT)], "invalid_request"),
     ];
     for (changes, error) in cases {
-        assert_refused(
-            &redeem_with(&gatepost, "conf1", &code, changes),
-            400,
-            error,
-            &format!("{changes:?}"),
-        );
+        let answer = redeem_with(&gatepost, "conf1", &code, changes);
+        answer.assert_refused(400, error, &format!("{changes:?}"));
     }
     assert_eq!(gatepost.database.count("grants"), 0);
     // Unknown parameters and a scope do no harm, repeated or not.
@@ -130,21 +117,17 @@ fn the_own_client_spends_the_code_when_redirect_uri_or_verifier_is_wrong() {
     ];
     let mut descriptions = Vec::new();
     for (index, case) in cases.iter().enumerate() {
-        let code = code(&mut browser, &path("conf1", &[]));
+        let code = code(&mut browser, &request_of("conf1", &[]));
         let answer = redeem_with(&gatepost, "conf1", &code, &[*case]);
-        assert_refused(&answer, 400, "invalid_grant", &format!("{case:?}"));
+        answer.assert_refused(400, "invalid_grant", &format!("{case:?}"));
         descriptions.push(answer.json()["error_description"].clone());
         assert_eq!(
             grants(&gatepost, "revoked_at IS NOT NULL"),
             index as i64 + 1,
             "{case:?}"
         );
-        assert_refused(
-            &redeem(&gatepost, &code),
-            400,
-            "invalid_grant",
-            &format!("right after {case:?}"),
-        );
+        let answer = redeem(&gatepost, &code);
+        answer.assert_refused(400, "invalid_grant", &format!("right after {case:?}"));
     }
     descriptions.dedup();
     assert_eq!(
@@ -160,18 +143,11 @@ fn a_wrong_attempt_after_redemption_revokes_what_the_redemption_gave() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
     for case in [("redirect_uri", RP2), ("code_verifier", LEFT_OUT)] {
-        let code = code(&mut browser, &path("conf1", &[]));
+        let code = code(&mut browser, &request_of("conf1", &[]));
         let first = issued(&redeem(&gatepost, &code));
-        assert_eq!(
-            userinfo(&gatepost, text(&first, "access_token")).status,
-            200
-        );
-        assert_refused(
-            &redeem_with(&gatepost, "conf1", &code, &[case]),
-            400,
-            "invalid_grant",
-            case.0,
-        );
+        userinfo(&gatepost, text(&first, "access_token")).assert_status(200);
+        let answer = redeem_with(&gatepost, "conf1", &code, &[case]);
+        answer.assert_refused(400, "invalid_grant", case.0);
         assert_eq!(
             userinfo(&gatepost, text(&first, "access_token")).status,
             401,
@@ -185,20 +161,16 @@ fn a_verifier_where_no_challenge_was_sent_is_refused() {
     let document = with_clients(document(), &[("plain", json!({"require_pkce": false}))]);
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
-    let without = path(
+    let without = request_of(
         "plain",
         &[("code_challenge", ""), ("code_challenge_method", "")],
     );
     for verifier in [VERIFIER, ""] {
         let code = code(&mut browser, &without);
-        assert_refused(
-            &redeem_with(&gatepost, "plain", &code, &[("code_verifier", verifier)]),
-            400,
-            "invalid_grant",
-            verifier,
-        );
+        let answer = redeem_with(&gatepost, "plain", &code, &[("code_verifier", verifier)]);
+        answer.assert_refused(400, "invalid_grant", verifier);
         let answer = redeem_with(&gatepost, "plain", &code, &[("code_verifier", LEFT_OUT)]);
-        assert_refused(&answer, 400, "invalid_grant", "spent");
+        answer.assert_refused(400, "invalid_grant", "spent");
     }
     let fresh = code(&mut browser, &without);
     issued(&redeem_with(
@@ -208,13 +180,9 @@ fn a_verifier_where_no_challenge_was_sent_is_refused() {
         &[("code_verifier", LEFT_OUT)],
     ));
     // Sent by choice, the challenge binds all the same.
-    let bound = code(&mut browser, &path("plain", &[]));
-    assert_refused(
-        &redeem_with(&gatepost, "plain", &bound, &[("code_verifier", LEFT_OUT)]),
-        400,
-        "invalid_grant",
-        "bound",
-    );
+    let bound = code(&mut browser, &request_of("plain", &[]));
+    let answer = redeem_with(&gatepost, "plain", &bound, &[("code_verifier", LEFT_OUT)]);
+    answer.assert_refused(400, "invalid_grant", "bound");
 }
 
 #[test]
@@ -222,17 +190,13 @@ fn a_stranger_gets_nothing_and_leaves_the_code_usable() {
     let document = with_clients(document(), &[("twin", json!({}))]);
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
-    let code = code(&mut browser, &path("conf1", &[]));
+    let code = code(&mut browser, &request_of("conf1", &[]));
     for redirect_uri in [RP1, RP2] {
         let answer = redeem_as(&gatepost, ("conf2", CONF2_SECRET), redirect_uri, &code);
-        assert_refused(&answer, 400, "invalid_grant", redirect_uri);
+        answer.assert_refused(400, "invalid_grant", redirect_uri);
     }
-    assert_refused(
-        &redeem_with(&gatepost, "twin", &code, &[]),
-        400,
-        "invalid_grant",
-        "same redirect_uri, other client",
-    );
+    let answer = redeem_with(&gatepost, "twin", &code, &[]);
+    answer.assert_refused(400, "invalid_grant", "same redirect_uri, other client");
     let public = [
         ("client_id", "pub1"),
         ("grant_type", "authorization_code"),
@@ -247,20 +211,12 @@ fn a_stranger_gets_nothing_and_leaves_the_code_usable() {
         ]
         .concat(),
     );
-    assert_refused(&answer, 400, "invalid_grant", "public client");
+    answer.assert_refused(400, "invalid_grant", "public client");
     assert_eq!(gatepost.database.count("grants"), 0);
     let first = issued(&redeem(&gatepost, &code));
     // Nor can a stranger end what it gave.
-    assert_refused(
-        &redeem_with(&gatepost, "twin", &code, &[]),
-        400,
-        "invalid_grant",
-        "afterwards",
-    );
-    assert_eq!(
-        userinfo(&gatepost, text(&first, "access_token")).status,
-        200
-    );
+    redeem_with(&gatepost, "twin", &code, &[]).assert_refused(400, "invalid_grant", "afterwards");
+    userinfo(&gatepost, text(&first, "access_token")).assert_status(200);
 }
 
 #[test]
@@ -271,38 +227,19 @@ fn an_expired_code_writes_nothing_but_its_replay_still_revokes() {
     );
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
-    let late = code(&mut browser, &path("brief", &[]));
+    let late = code(&mut browser, &request_of("brief", &[]));
     sleep(Duration::from_millis(3_100));
-    assert_refused(
-        &redeem_with(&gatepost, "brief", &late, &[]),
-        400,
-        "invalid_grant",
-        "expired",
-    );
-    assert_refused(
-        &redeem_with(&gatepost, "brief", &late, &[("redirect_uri", RP2)]),
-        400,
-        "invalid_grant",
-        "and wrong",
-    );
+    redeem_with(&gatepost, "brief", &late, &[]).assert_refused(400, "invalid_grant", "expired");
+    let answer = redeem_with(&gatepost, "brief", &late, &[("redirect_uri", RP2)]);
+    answer.assert_refused(400, "invalid_grant", "and wrong");
     assert_eq!(gatepost.database.count("grants"), 0);
-    let prompt = code(&mut browser, &path("brief", &[]));
+    let prompt = code(&mut browser, &request_of("brief", &[]));
     let first = issued(&redeem_with(&gatepost, "brief", &prompt, &[]));
     sleep(Duration::from_millis(3_100));
-    assert_eq!(
-        userinfo(&gatepost, text(&first, "access_token")).status,
-        200
-    );
-    assert_refused(
-        &redeem_with(&gatepost, "brief", &prompt, &[]),
-        400,
-        "invalid_grant",
-        "replayed after expiry",
-    );
-    assert_eq!(
-        userinfo(&gatepost, text(&first, "access_token")).status,
-        401
-    );
+    userinfo(&gatepost, text(&first, "access_token")).assert_status(200);
+    let answer = redeem_with(&gatepost, "brief", &prompt, &[]);
+    answer.assert_refused(400, "invalid_grant", "replayed after expiry");
+    userinfo(&gatepost, text(&first, "access_token")).assert_status(401);
 }
 
 #[test]
@@ -333,16 +270,11 @@ fn a_code_dies_with_what_it_stands_on() {
     ];
     for (index, (end, mend)) in broken.into_iter().enumerate() {
         let mut browser = signed_in(&gatepost);
-        let code = code(&mut browser, &path("conf1", &[]));
+        let code = code(&mut browser, &request_of("conf1", &[]));
         gatepost.database.run(end);
-        assert_refused(&redeem(&gatepost, &code), 400, "invalid_grant", end);
+        redeem(&gatepost, &code).assert_refused(400, "invalid_grant", end);
         gatepost.database.run(mend);
-        assert_refused(
-            &redeem(&gatepost, &code),
-            400,
-            "invalid_grant",
-            &format!("spent by: {end}"),
-        );
+        redeem(&gatepost, &code).assert_refused(400, "invalid_grant", &format!("spent by: {end}"));
         assert_eq!(
             grants(&gatepost, "revoked_at IS NOT NULL"),
             index as i64 + 1,
@@ -350,16 +282,9 @@ fn a_code_dies_with_what_it_stands_on() {
         );
     }
     let mut browser = signed_in(&gatepost);
-    let orphan = code(&mut browser, &path("conf1", &[]));
-    gatepost
-        .database
-        .run("DELETE FROM users WHERE username = 'alice'");
-    assert_refused(
-        &redeem(&gatepost, &orphan),
-        400,
-        "invalid_grant",
-        "user removed",
-    );
+    let orphan = code(&mut browser, &request_of("conf1", &[]));
+    gatepost.run_sql("DELETE FROM users WHERE username = 'alice'");
+    redeem(&gatepost, &orphan).assert_refused(400, "invalid_grant", "user removed");
     assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0);
 }
 
@@ -368,17 +293,16 @@ fn a_withdrawn_consent_takes_the_code_in_flight_along() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let code = consented(&mut browser);
-    gatepost
-        .database
-        .run("UPDATE consents SET epoch = epoch + 1");
+    gatepost.run_sql("UPDATE consents SET epoch = epoch + 1");
     let answer = redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &code);
-    assert_refused(&answer, 400, "invalid_grant", "consent withdrawn");
+    answer.assert_refused(400, "invalid_grant", "consent withdrawn");
     assert_eq!(grants(&gatepost, "revoked_at IS NOT NULL"), 1);
 }
 
 fn consented(browser: &mut Browser) -> String {
     let page = browser.visit(&authorize_path("conf2", RP2, &[]));
-    decide(browser, &page, "allow", &["profile"], true)
+    browser
+        .decide(&page, "allow", &["profile"], true)
         .query()
         .remove("code")
         .unwrap()
@@ -388,7 +312,7 @@ fn consented(browser: &mut Browser) -> String {
 fn what_the_registration_no_longer_allows_is_not_redeemed() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let asked = path("conf1", &[("scope", "openid profile orders.read")]);
+    let asked = request_of("conf1", &[("scope", "openid profile orders.read")]);
     let (narrowed, ungranted, disabled) = (
         code(&mut browser, &asked),
         code(&mut browser, &asked),
@@ -402,28 +326,14 @@ fn what_the_registration_no_longer_allows_is_not_redeemed() {
         gatepost.apply(&changed);
     };
     with(json!({"scope": "openid profile"}));
-    assert_refused(
-        &redeem(&gatepost, &narrowed),
-        400,
-        "invalid_grant",
-        "scope taken away",
-    );
+    redeem(&gatepost, &narrowed).assert_refused(400, "invalid_grant", "scope taken away");
     with(json!({"grant_types": ["client_credentials"], "response_types": []}));
-    assert_refused(
-        &redeem(&gatepost, &ungranted),
-        400,
-        "unauthorized_client",
-        "grant type taken away",
-    );
+    let answer = redeem(&gatepost, &ungranted);
+    answer.assert_refused(400, "unauthorized_client", "grant type taken away");
     with(json!({"enabled": false}));
-    assert_refused(
-        &redeem(&gatepost, &disabled),
-        401,
-        "invalid_client",
-        "client disabled",
-    );
+    redeem(&gatepost, &disabled).assert_refused(401, "invalid_client", "client disabled");
     gatepost.apply(&document());
-    assert_refused(&redeem(&gatepost, &narrowed), 400, "invalid_grant", "spent");
+    redeem(&gatepost, &narrowed).assert_refused(400, "invalid_grant", "spent");
 }
 
 #[test]
@@ -431,26 +341,15 @@ fn a_restart_forgets_neither_codes_nor_what_was_redeemed() {
     let mut gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
     let (used, held) = (
-        code(&mut browser, &path("conf1", &[])),
-        code(&mut browser, &path("conf1", &[])),
+        code(&mut browser, &request_of("conf1", &[])),
+        code(&mut browser, &request_of("conf1", &[])),
     );
     let first = issued(&redeem(&gatepost, &used));
     gatepost.stop();
     gatepost.serve();
-    assert_eq!(
-        userinfo(&gatepost, text(&first, "access_token")).status,
-        200
-    );
-    assert_refused(
-        &redeem(&gatepost, &used),
-        400,
-        "invalid_grant",
-        "redeemed before",
-    );
-    assert_eq!(
-        userinfo(&gatepost, text(&first, "access_token")).status,
-        401
-    );
+    userinfo(&gatepost, text(&first, "access_token")).assert_status(200);
+    redeem(&gatepost, &used).assert_refused(400, "invalid_grant", "redeemed before");
+    userinfo(&gatepost, text(&first, "access_token")).assert_status(401);
     issued(&redeem(&gatepost, &held));
 }
 
@@ -462,16 +361,16 @@ fn one_kind_of_handle_is_never_taken_for_another() {
     );
     let gatepost = Gatepost::start_with(&document, &[]);
     let mut browser = signed_in(&gatepost);
-    let first = code(&mut browser, &path("byref", &[]));
+    let first = code(&mut browser, &request_of("byref", &[]));
     let tokens_by_reference = issued(&redeem_with(&gatepost, "byref", &first, &[]));
-    let second = code(&mut browser, &path("conf1", &[]));
+    let second = code(&mut browser, &request_of("conf1", &[]));
     let jwts = issued(&redeem(&gatepost, &second));
     let (reference, jwt) = (
         text(&tokens_by_reference, "access_token"),
         text(&jwts, "access_token"),
     );
     assert!(reference.starts_with("gpa_"));
-    let fresh = code(&mut browser, &path("byref", &[]));
+    let fresh = code(&mut browser, &request_of("byref", &[]));
     let sealed = fresh.trim_start_matches("gpc_");
     let cookie = browser.cookies.values().next().unwrap().clone();
     let renamed = [
@@ -492,12 +391,7 @@ fn one_kind_of_handle_is_never_taken_for_another() {
     ];
     let others = [reference, jwt, text(&jwts, "id_token")];
     for wrong in others.into_iter().chain(renamed.iter().map(String::as_str)) {
-        assert_refused(
-            &redeem_with(&gatepost, "byref", wrong, &[]),
-            400,
-            "invalid_grant",
-            wrong,
-        );
+        redeem_with(&gatepost, "byref", wrong, &[]).assert_refused(400, "invalid_grant", wrong);
     }
     let as_token = format!("gpa_{sealed}");
     for wrong in [
@@ -508,7 +402,7 @@ fn one_kind_of_handle_is_never_taken_for_another() {
         &renamed[0],
     ] {
         let answer = userinfo(&gatepost, wrong);
-        assert_refused(&answer, 401, "invalid_token", wrong);
+        answer.assert_refused(401, "invalid_token", wrong);
     }
     issued(&redeem_with(&gatepost, "byref", &fresh, &[]));
 }
@@ -519,7 +413,7 @@ fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revok
     let gatepost = Arc::new(Gatepost::start());
     let mut browser = signed_in(&gatepost);
     for round in 0..100 {
-        let code = code(&mut browser, &path("conf1", &[]));
+        let code = code(&mut browser, &request_of("conf1", &[]));
         let gate = Arc::new(Barrier::new(CLIENTS));
         let redeemers: Vec<_> = (0..CLIENTS)
             .map(|_| {
@@ -541,7 +435,7 @@ fn of_sixteen_parallel_redemptions_exactly_one_succeeds_and_its_tokens_are_revok
             .collect();
         assert_eq!(issued.len(), 1, "round {round}");
         for refused in answers.iter().filter(|answer| answer.status != 200) {
-            assert_refused(refused, 400, "invalid_grant", &format!("round {round}"));
+            refused.assert_refused(400, "invalid_grant", &format!("round {round}"));
         }
         assert_eq!(grants(&gatepost, "revoked_at IS NULL"), 0, "round {round}");
         assert_eq!(
@@ -574,33 +468,15 @@ fn a_public_client_redeems_by_its_name_and_verifier_alone() {
         gatepost.post("/connect/token", &[], &changed(&form, changes))
     };
     let code = fresh(&mut browser);
-    assert_refused(
-        &usual(&code, &[("client_id", LEFT_OUT)]),
-        400,
-        "invalid_client",
-        "nobody",
-    );
-    assert_refused(
-        &usual(&code, &[("client_id", "conf1")]),
-        400,
-        "invalid_client",
-        "a confidential name",
-    );
-    assert_refused(
-        &usual(&code, &[("client_secret", "x")]),
-        400,
-        "invalid_client",
-        "a secret",
-    );
+    usual(&code, &[("client_id", LEFT_OUT)]).assert_refused(400, "invalid_client", "nobody");
+    let answer = usual(&code, &[("client_id", "conf1")]);
+    answer.assert_refused(400, "invalid_client", "a confidential name");
+    usual(&code, &[("client_secret", "x")]).assert_refused(400, "invalid_client", "a secret");
     issued(&usual(&code, &[]));
     let code = fresh(&mut browser);
-    assert_refused(
-        &usual(&code, &[("code_verifier", LEFT_OUT)]),
-        400,
-        "invalid_grant",
-        "no verifier",
-    );
-    assert_refused(&usual(&code, &[]), 400, "invalid_grant", "spent");
+    let answer = usual(&code, &[("code_verifier", LEFT_OUT)]);
+    answer.assert_refused(400, "invalid_grant", "no verifier");
+    usual(&code, &[]).assert_refused(400, "invalid_grant", "spent");
 }
 
 #[test]
@@ -610,7 +486,7 @@ fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
     let mut browser = signed_in(&gatepost);
     let (shortest, longest) = ("v".repeat(43), "-._~".repeat(32));
     for verifier in [VERIFIER, &shortest, &longest] {
-        let asked = path(
+        let asked = request_of(
             "old",
             &[("code_challenge", verifier), ("code_challenge_method", "")],
         );
@@ -623,35 +499,27 @@ fn a_plain_challenge_is_the_verifier_itself_and_only_for_clients_that_may() {
         ));
         let wrong = code(&mut browser, &asked);
         let other = format!("{}x", &verifier[..42]);
-        assert_refused(
-            &redeem_with(&gatepost, "old", &wrong, &[("code_verifier", &other)]),
-            400,
-            "invalid_grant",
-            verifier,
-        );
+        let answer = redeem_with(&gatepost, "old", &wrong, &[("code_verifier", &other)]);
+        answer.assert_refused(400, "invalid_grant", verifier);
     }
     // The challenge of one method is not the verifier of the other.
     let hashed = crate::support::flow::challenge();
     let plain = code(
         &mut browser,
-        &path(
+        &request_of(
             "old",
             &[
-                ("code_challenge", &hashed),
+                ("code_challenge", hashed.as_str()),
                 ("code_challenge_method", "plain"),
             ],
         ),
     );
-    assert_refused(
-        &redeem_with(&gatepost, "old", &plain, &[]),
-        400,
-        "invalid_grant",
-        "the text behind the hash",
-    );
-    let s256 = code(&mut browser, &path("old", &[]));
+    let answer = redeem_with(&gatepost, "old", &plain, &[]);
+    answer.assert_refused(400, "invalid_grant", "the text behind the hash");
+    let s256 = code(&mut browser, &request_of("old", &[]));
     let answer = redeem_with(&gatepost, "old", &s256, &[("code_verifier", &hashed)]);
-    assert_refused(&answer, 400, "invalid_grant", "the hash itself");
-    let refused = browser.get(&path("conf1", &[("code_challenge_method", "plain")]));
+    answer.assert_refused(400, "invalid_grant", "the hash itself");
+    let refused = browser.get(&request_of("conf1", &[("code_challenge_method", "plain")]));
     assert_eq!(refused.query()["error"], "invalid_request");
 }
 
@@ -666,7 +534,7 @@ fn verifiers_of_43_and_128_characters_pass() {
             base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
         let code = code(
             &mut browser,
-            &path("conf1", &[("code_challenge", &challenge)]),
+            &request_of("conf1", &[("code_challenge", &challenge)]),
         );
         issued(&redeem_with(
             &gatepost,
@@ -681,7 +549,7 @@ fn verifiers_of_43_and_128_characters_pass() {
 fn a_replay_revokes_whatever_else_is_wrong_with_it() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let used = code(&mut browser, &path("conf1", &[]));
+    let used = code(&mut browser, &request_of("conf1", &[]));
     let tokens = issued(&redeem(&gatepost, &used));
     let again = redeem_with(
         &gatepost,
@@ -689,9 +557,6 @@ fn a_replay_revokes_whatever_else_is_wrong_with_it() {
         &used,
         &[("resource", "https://nobody.example")],
     );
-    assert_refused(&again, 400, "invalid_target", "a foreign resource");
-    assert_eq!(
-        userinfo(&gatepost, text(&tokens, "access_token")).status,
-        401
-    );
+    again.assert_refused(400, "invalid_target", "a foreign resource");
+    userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
 }

@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
+use crate::support::claims::Members;
 use crate::support::flow::{
-    assert_refused, authorize_path, basic, code, names, redeem, signed_in, userinfo, with_clients,
+    authorize_path, basic, code, redeem, signed_in, userinfo, with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, ask_alone, free_address};
@@ -35,57 +36,28 @@ fn a_client_gets_an_access_token_and_nothing_else() {
     let answer = ask(&gatepost, "conf1", &[]);
     let token = token(&answer);
     let response = answer.json();
-    assert_eq!(
-        names(&response),
-        ["access_token", "expires_in", "scope", "token_type"]
-    );
-    assert_eq!(
-        (answer.header("cache-control"), answer.header("pragma")),
-        (Some("no-store"), Some("no-cache"))
-    );
-    assert_eq!(
-        (&response["token_type"], &response["expires_in"]),
-        (&json!("Bearer"), &json!(3600))
-    );
+    response.assert_members("access_token expires_in scope token_type");
+    answer.assert_header("cache-control", "no-store");
+    answer.assert_header("pragma", "no-cache");
+    assert_eq!(response["token_type"], "Bearer");
+    assert_eq!(response["expires_in"], 3600);
     assert_eq!(
         response["scope"], "orders.read orders.write stock.read",
         "all resource scopes, no identity scope"
     );
     let (header, claims) = verified(&gatepost, &token);
-    assert_eq!(
-        (&header["typ"], &header["alg"]),
-        (&json!("at+jwt"), &json!("RS256"))
-    );
-    assert_eq!(
-        names(&claims),
-        [
-            "aud",
-            "client_id",
-            "exp",
-            "iat",
-            "iss",
-            "jti",
-            "nbf",
-            "scope",
-            "sub"
-        ]
-    );
+    assert_eq!(header["typ"], "at+jwt");
+    assert_eq!(header["alg"], "RS256");
+    claims.assert_members("aud client_id exp iat iss jti nbf scope sub");
     assert_eq!(claims["sub"], "conf1", "RFC 9068 §2.2");
     assert_eq!(
         claims["aud"],
         json!(["https://orders.example", "https://stock.example"])
     );
-    assert_eq!(
-        (&claims["client_id"], &claims["scope"]),
-        (&json!("conf1"), &response["scope"])
-    );
+    assert_eq!(claims["client_id"], "conf1");
+    assert_eq!(claims["scope"], response["scope"]);
     // There is nobody to tell anything about.
-    assert_refused(
-        &userinfo(&gatepost, &token),
-        403,
-        "insufficient_scope",
-        "userinfo",
-    );
+    userinfo(&gatepost, &token).assert_refused(403, "insufficient_scope", "userinfo");
 }
 
 #[test]
@@ -136,71 +108,36 @@ fn a_scope_narrows_and_a_wrong_one_is_refused() {
         " ",
         &unknown,
     ] {
-        assert_refused(
-            &ask(&gatepost, "conf1", &[("scope", scope)]),
-            400,
-            "invalid_scope",
-            scope,
-        );
+        ask(&gatepost, "conf1", &[("scope", scope)]).assert_refused(400, "invalid_scope", scope);
     }
-    assert_eq!(
-        ask(&gatepost, "conf1", &[("scope", many.trim_end())]).json()["scope"],
-        "orders.read"
-    );
+    ask(&gatepost, "conf1", &[("scope", many.trim_end())]).assert_member("scope", "orders.read");
     let overlong = "a".repeat(2_001);
-    assert_refused(
-        &ask(&gatepost, "conf1", &[("scope", &overlong)]),
-        400,
-        "invalid_request",
-        "overlong",
-    );
+    let answer = ask(&gatepost, "conf1", &[("scope", &overlong)]);
+    answer.assert_refused(400, "invalid_request", "overlong");
     let twice = [("scope", "orders.read"), ("scope", "orders.read")];
-    assert_refused(
-        &ask(&gatepost, "conf1", &twice),
-        400,
-        "invalid_request",
-        "repeated",
-    );
+    ask(&gatepost, "conf1", &twice).assert_refused(400, "invalid_request", "repeated");
     // Registered, but not to this client; and a client that has nothing this grant may carry.
-    assert_refused(
-        &ask(&gatepost, "reader", &[("scope", "stock.read")]),
-        400,
-        "invalid_scope",
-        "not its own",
-    );
+    let answer = ask(&gatepost, "reader", &[("scope", "stock.read")]);
+    answer.assert_refused(400, "invalid_scope", "not its own");
     for scope in ["offline_access", "openid", "orders.read openid"] {
-        assert_refused(
-            &ask(&gatepost, "reader", &[("scope", scope)]),
-            400,
-            "invalid_scope",
-            scope,
-        );
+        ask(&gatepost, "reader", &[("scope", scope)]).assert_refused(400, "invalid_scope", scope);
     }
     assert_eq!(ask(&gatepost, "reader", &[]).json()["scope"], "orders.read");
-    assert_refused(
-        &ask(&gatepost, "speechless", &[]),
-        400,
-        "invalid_scope",
-        "nothing left",
-    );
+    ask(&gatepost, "speechless", &[]).assert_refused(400, "invalid_scope", "nothing left");
 }
 
 #[test]
 fn only_confidential_clients_that_registered_the_grant_may_use_it() {
     let gatepost = Gatepost::start();
     let answer = ask_as(&gatepost, "conf2", CONF2_SECRET, &[]);
-    assert_refused(&answer, 400, "unauthorized_client", "not registered");
+    answer.assert_refused(400, "unauthorized_client", "not registered");
     for client_id in ["pub1", "native"] {
         let form = [
             ("grant_type", "client_credentials"),
             ("client_id", client_id),
         ];
-        assert_refused(
-            &gatepost.post("/connect/token", &[], &form),
-            400,
-            "unauthorized_client",
-            client_id,
-        );
+        let answer = gatepost.post("/connect/token", &[], &form);
+        answer.assert_refused(400, "unauthorized_client", client_id);
     }
     let output = gatepost.run(
         &["apply", "-"],
@@ -223,22 +160,12 @@ fn a_reference_token_is_a_handle_of_its_own() {
     );
     assert!(first.starts_with("gpa_") && first.len() > 60, "{first}");
     assert_ne!(first, second);
-    assert_refused(
-        &userinfo(&gatepost, &first),
-        403,
-        "insufficient_scope",
-        "userinfo",
-    );
+    userinfo(&gatepost, &first).assert_refused(403, "insufficient_scope", "userinfo");
     // Its client going away ends it.
     gatepost
         .database
         .run("UPDATE clients SET enabled = false WHERE client_id = 'service'");
-    assert_refused(
-        &userinfo(&gatepost, &first),
-        401,
-        "invalid_token",
-        "disabled client",
-    );
+    userinfo(&gatepost, &first).assert_refused(401, "invalid_token", "disabled client");
 }
 
 #[test]
@@ -255,33 +182,14 @@ fn a_clients_token_is_never_the_token_of_a_user_of_that_name() {
     );
     let gatepost = Gatepost::start_with(&document, &[]);
     // Nothing of ours lets a user have that name.
-    gatepost
-        .database
-        .run("UPDATE users SET sub = 'alter-ego' WHERE username = 'bob'");
+    gatepost.run_sql("UPDATE users SET sub = 'alter-ego' WHERE username = 'bob'");
     let own = token(&ask(&gatepost, "alter-ego", &[]));
     let (_, claims) = verified(&gatepost, &own);
-    assert_eq!(
-        names(&claims),
-        [
-            "aud",
-            "client_id",
-            "department",
-            "exp",
-            "iat",
-            "iss",
-            "jti",
-            "nbf",
-            "role",
-            "scope",
-            "sub"
-        ]
-    );
-    assert_eq!(
-        (&claims["sub"], &claims["role"]),
-        (&json!("alter-ego"), &json!(["batch"]))
-    );
-    assert_refused(
-        &userinfo(&gatepost, &own),
+    claims.assert_members("aud client_id department exp iat iss jti nbf role scope sub");
+    assert_eq!(claims["sub"], "alter-ego");
+    assert_eq!(claims["role"], json!(["batch"]));
+    let answer = userinfo(&gatepost, &own);
+    answer.assert_refused(
         403,
         "insufficient_scope",
         "the user of that name is somebody else",
@@ -292,10 +200,8 @@ fn a_clients_token_is_never_the_token_of_a_user_of_that_name() {
         claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(),
         30
     );
-    assert_eq!(
-        (&answer.json()["expires_in"], claims.get("sub")),
-        (&json!(30), Some(&json!("brief")))
-    );
+    assert_eq!(answer.json()["expires_in"], 30);
+    assert_eq!(claims.get("sub"), Some(&json!("brief")));
 }
 
 #[test]
@@ -304,10 +210,8 @@ fn a_resource_narrows_the_token() {
     let gatepost = Gatepost::shared();
     let answer = ask(&gatepost, "conf1", &[("resource", STOCK)]);
     let (_, claims) = verified(&gatepost, &token(&answer));
-    assert_eq!(
-        (&claims["aud"], &claims["scope"]),
-        (&json!(STOCK), &json!("stock.read"))
-    );
+    assert_eq!(claims["aud"], json!(STOCK));
+    assert_eq!(claims["scope"], "stock.read");
     assert_eq!(answer.json()["scope"], "stock.read");
     for (scope, resource) in [
         ("orders.read", STOCK),
@@ -321,21 +225,13 @@ fn a_resource_narrows_the_token() {
             "conf1",
             &[("scope", scope), ("resource", resource)],
         );
-        assert_refused(&answer, 400, "invalid_target", resource);
+        answer.assert_refused(400, "invalid_target", resource);
     }
     let overlong = format!("https://{}.example", "a".repeat(2_000));
-    assert_refused(
-        &ask(&gatepost, "conf1", &[("resource", &overlong)]),
-        400,
-        "invalid_request",
-        "overlong",
-    );
-    assert_refused(
-        &ask(&gatepost, "conf1", &[("resource", STOCK); 11]),
-        400,
-        "invalid_request",
-        "eleven",
-    );
+    let answer = ask(&gatepost, "conf1", &[("resource", &overlong)]);
+    answer.assert_refused(400, "invalid_request", "overlong");
+    let answer = ask(&gatepost, "conf1", &[("resource", STOCK); 11]);
+    answer.assert_refused(400, "invalid_request", "eleven");
 }
 
 #[test]
@@ -359,22 +255,13 @@ fn nothing_is_written_to_the_database() {
     );
     let writes = || -> i64 {
         let sql = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM writes";
-        gatepost
-            .database
-            .client()
-            .query_one(sql, &[])
-            .unwrap()
-            .get(0)
+        gatepost.database.value(sql, &[])
     };
     for _ in 0..20 {
         token(&ask(&gatepost, "conf1", &[]));
         token(&ask(&gatepost, "service", &[]));
-        assert_refused(
-            &ask(&gatepost, "conf1", &[("scope", "nope")]),
-            400,
-            "invalid_scope",
-            "refused",
-        );
+        let answer = ask(&gatepost, "conf1", &[("scope", "nope")]);
+        answer.assert_refused(400, "invalid_scope", "refused");
     }
     assert_eq!(writes(), 0);
     assert_eq!(redeem(&gatepost, &code).status, 200);
@@ -386,12 +273,8 @@ fn nothing_is_written_to_the_database() {
     // Wrong secrets are for the audit log: ten of a minute, behind a row that opens the chain.
     let before = writes();
     for _ in 0..20 {
-        assert_refused(
-            &ask_as(&gatepost, "service", "wrong", &[]),
-            401,
-            "invalid_client",
-            "wrong secret",
-        );
+        let answer = ask_as(&gatepost, "service", "wrong", &[]);
+        answer.assert_refused(401, "invalid_client", "wrong secret");
     }
     assert!(writes() - before <= 22, "at most two minutes' worth");
 }
@@ -402,16 +285,11 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
     let registered = with_clients(document(), &[("unnamed", unnamed)]);
     let gatepost = Gatepost::start_with(&registered, &[]);
     let introspected = |client_id: &str| {
-        let authorization = basic(client_id, CONF1_SECRET);
         let token = token(&ask(&gatepost, client_id, &[]));
         (
             token.clone(),
             gatepost
-                .post(
-                    "/connect/introspect",
-                    &[("Authorization", &authorization)],
-                    &[("token", &token)],
-                )
+                .post_as(client_id, "/connect/introspect", &[("token", &token)])
                 .json(),
         )
     };
@@ -422,14 +300,8 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
         ("unnamed", None),
     ] {
         let (token, told) = introspected(client_id);
-        assert_eq!(
-            (
-                told["active"].as_bool(),
-                told.get("sub").and_then(Value::as_str)
-            ),
-            (Some(true), subject),
-            "{told}"
-        );
+        assert_eq!(told["active"].as_bool(), Some(true), "{told}");
+        assert_eq!(told.get("sub").and_then(Value::as_str), subject, "{told}");
         if client_id != "service" {
             assert_eq!(
                 verified(&gatepost, &token)
@@ -439,12 +311,7 @@ fn the_client_is_the_subject_of_its_tokens_and_nobody_else_is_called_so() {
                 subject
             );
         }
-        assert_refused(
-            &userinfo(&gatepost, &token),
-            403,
-            "insufficient_scope",
-            client_id,
-        );
+        userinfo(&gatepost, &token).assert_refused(403, "insufficient_scope", client_id);
     }
     // Neither by a document, nor by hand, nor the other way round.
     let refused = |arguments: &[&str], input: &str| {
@@ -511,10 +378,5 @@ fn clients_beyond_the_size_of_the_cache_are_served_and_all_follow_an_apply() {
     }
     gatepost.run_well(&["client", "remove", "many-0"], "");
     gatepost.settle();
-    assert_refused(
-        &ask(&gatepost, "many-0", &[]),
-        401,
-        "invalid_client",
-        "removed",
-    );
+    ask(&gatepost, "many-0", &[]).assert_refused(401, "invalid_client", "removed");
 }

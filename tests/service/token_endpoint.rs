@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flow::{VERIFIER, assert_refused, basic, changed, signed_in, with_clients};
+use crate::support::claims::Says;
+use crate::support::flow::{VERIFIER, changed, signed_in, with_clients};
 use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, encode};
 
@@ -64,12 +65,7 @@ fn only_a_form_is_a_token_request() {
             .map(|value| ("Content-Type", *value))
             .collect();
         let answer = send(&gatepost, "POST", TOKEN, &headers, body.as_bytes());
-        assert_refused(
-            &answer,
-            400,
-            "invalid_request",
-            &format!("{content_type:?}"),
-        );
+        answer.assert_refused(400, "invalid_request", &format!("{content_type:?}"));
     }
     for content_type in [
         "application/x-www-form-urlencoded",
@@ -103,26 +99,17 @@ fn parameters_stand_in_the_body_once() {
     ];
     for name in names {
         let path = format!("{TOKEN}?{name}=x");
-        assert_refused(
-            &gatepost.post(&path, &[], &right()),
-            400,
-            "invalid_request",
-            &path,
-        );
-        assert_refused(
-            &gatepost.post(&format!("{TOKEN}?{name}"), &[], &right()),
-            400,
-            "invalid_request",
-            name,
-        );
+        gatepost
+            .post(&path, &[], &right())
+            .assert_refused(400, "invalid_request", &path);
+        gatepost
+            .post(&format!("{TOKEN}?{name}"), &[], &right())
+            .assert_refused(400, "invalid_request", name);
     }
     let moved = format!("{TOKEN}?{}", encode(&right()));
-    assert_refused(
-        &gatepost.post(&moved, &[], &[]),
-        400,
-        "invalid_request",
-        "all in the query",
-    );
+    gatepost
+        .post(&moved, &[], &[])
+        .assert_refused(400, "invalid_request", "all in the query");
     for path in [
         "/connect/token?",
         "/connect/token?x=1&x=2",
@@ -159,20 +146,13 @@ fn parameters_stand_in_the_body_once() {
             .map_or("orders.read", |(_, value)| *value);
         form.retain(|(name, _)| *name != twice);
         form.extend([(twice, value), (twice, value)]);
-        assert_refused(
-            &gatepost.post(TOKEN, &[], &form),
-            400,
-            "invalid_request",
-            twice,
-        );
+        gatepost
+            .post(TOKEN, &[], &form)
+            .assert_refused(400, "invalid_request", twice);
         form.pop();
         form.push((twice, ""));
-        assert_refused(
-            &gatepost.post(TOKEN, &[], &form),
-            400,
-            "invalid_request",
-            &format!("{twice} and empty"),
-        );
+        let answer = gatepost.post(TOKEN, &[], &form);
+        answer.assert_refused(400, "invalid_request", &format!("{twice} and empty"));
     }
     let harmless = [
         ("audience", "x"),
@@ -181,12 +161,9 @@ fn parameters_stand_in_the_body_once() {
         ("x", "2"),
         ("GRANT_TYPE", "password"),
     ];
-    assert_eq!(
-        gatepost
-            .post(TOKEN, &[], &[&right()[..], &harmless].concat())
-            .status,
-        200
-    );
+    gatepost
+        .post(TOKEN, &[], &[&right()[..], &harmless].concat())
+        .assert_status(200);
 }
 
 #[test]
@@ -198,11 +175,7 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
             ("code", "gpc_x"),
             ("redirect_uri", RP1),
         ];
-        gatepost.post(
-            TOKEN,
-            &[("Authorization", &basic(client_id, CONF1_SECRET))],
-            &form,
-        )
+        gatepost.post_as(client_id, TOKEN, &form)
     };
     for (client_id, grant_type, error) in [
         ("conf1", "", "invalid_request"),
@@ -229,12 +202,8 @@ fn a_grant_that_is_unknown_or_not_the_clients_is_refused() {
         ("nobody", "", "invalid_client"),
     ] {
         let status = if error == "invalid_client" { 401 } else { 400 };
-        assert_refused(
-            &ask(client_id, grant_type),
-            status,
-            error,
-            &format!("{client_id} {grant_type}"),
-        );
+        let answer = ask(client_id, grant_type);
+        answer.assert_refused(status, error, &format!("{client_id} {grant_type}"));
     }
 }
 
@@ -267,7 +236,7 @@ fn malformed_bodies_are_refused_and_never_repaired() {
         ] {
             let body = format!("{form}&{name}={value}");
             let answer = gatepost.connect().post_raw(TOKEN, &[], body.as_bytes());
-            assert_refused(&answer, 400, "invalid_request", &body);
+            answer.assert_refused(400, "invalid_request", &body);
         }
     }
     for body in [
@@ -290,12 +259,9 @@ fn malformed_bodies_are_refused_and_never_repaired() {
         );
         assert_eq!(answer.status, 400, "{body:?}");
     }
-    assert_refused(
-        &gatepost.post("/connect/token?x=%ff", &[], &right()),
-        400,
-        "invalid_request",
-        "in the query",
-    );
+    gatepost
+        .post("/connect/token?x=%ff", &[], &right())
+        .assert_refused(400, "invalid_request", "in the query");
 }
 
 #[test]
@@ -339,19 +305,16 @@ fn overlong_input_is_refused_cheaply() {
         .collect::<Vec<_>>()
         .join("&");
     let answer = gatepost.connect().post_raw(TOKEN, &[], many.as_bytes());
-    assert_refused(&answer, 400, "invalid_client", "many parameters");
+    answer.assert_refused(400, "invalid_client", "many parameters");
     let exactly = format!(
         "{}&x={}",
         encode(&right()),
         "a".repeat(65_536 - encode(&right()).len() - 3)
     );
-    assert_eq!(
-        gatepost
-            .connect()
-            .post_raw(TOKEN, &[], exactly.as_bytes())
-            .status,
-        200
-    );
+    gatepost
+        .connect()
+        .post_raw(TOKEN, &[], exactly.as_bytes())
+        .assert_status(200);
     for length in [65_537, 1_048_577] {
         let body = vec![b'a'; length];
         let content_type = [
@@ -472,16 +435,11 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
                 without_credentials(&answer, origin, path);
             }
             assert_eq!(answer.header("access-control-max-age"), Some("600"));
-            assert_eq!(
-                answer.header("access-control-allow-headers"),
-                Some("authorization,content-type")
-            );
-            assert!(
-                answer
-                    .header("access-control-allow-methods")
-                    .unwrap()
-                    .contains("POST")
-            );
+            answer.assert_header("access-control-allow-headers", "authorization,content-type");
+            answer
+                .header("access-control-allow-methods")
+                .unwrap()
+                .assert_says("POST");
         }
     }
     let bad_token = send(
@@ -512,11 +470,7 @@ fn scripts_of_registered_origins_may_read_the_answer_and_no_others() {
             &[("Origin", "https://evil.example")],
             b"",
         );
-        assert_eq!(
-            answer.header("access-control-allow-origin"),
-            Some("*"),
-            "{path}"
-        );
+        answer.assert_header_for(path, "access-control-allow-origin", "*");
         assert_eq!(
             answer.header("access-control-allow-credentials"),
             None,

@@ -78,17 +78,12 @@ fn given(
 }
 
 fn active(gatepost: &Gatepost, client_id: &str, token: &str) -> Value {
-    let authorization = crate::support::flow::basic(client_id, CONF1_SECRET);
-    issued(&gatepost.post(
-        "/connect/introspect",
-        &[("Authorization", &authorization)],
-        &[("token", token)],
-    ))
+    issued(&gatepost.post_as(client_id, "/connect/introspect", &[("token", token)]))
 }
 
 #[test]
 fn an_id_token_is_bound_to_what_travels_with_it() {
-    let gatepost = Gatepost::start_with(&registered(), &[]);
+    let gatepost = Gatepost::shared_with(&registered(), &[]);
     let mut browser = signed_in(&gatepost);
     for (client_id, alg) in [
         ("all", "RS256"),
@@ -99,10 +94,8 @@ fn an_id_token_is_bound_to_what_travels_with_it() {
         for response_type in ["id_token", "id_token token", "code id_token", HYBRID] {
             let got = given(&mut browser, client_id, response_type, &[]);
             let (header, claims) = verified(&gatepost, &got["id_token"]);
-            assert_eq!(
-                (&header["alg"], &header["typ"]),
-                (&json!(alg), &json!("JWT"))
-            );
+            assert_eq!(header["alg"], json!(alg));
+            assert_eq!(header["typ"], "JWT");
             let hash = |name: &str| got.get(name).map(|text| json!(half_hash(alg, text)));
             assert_eq!(
                 claims.get("at_hash").cloned(),
@@ -114,16 +107,13 @@ fn an_id_token_is_bound_to_what_travels_with_it() {
                 hash("code"),
                 "{client_id} {response_type}"
             );
-            assert_eq!(
-                (&claims["nonce"], &claims["aud"]),
-                (&json!("the-nonce"), &json!(client_id))
-            );
+            assert_eq!(claims["nonce"], "the-nonce");
+            assert_eq!(claims["aud"], json!(client_id));
             assert_eq!(claims["iss"], gatepost.base_url);
             let lifetime = claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap();
-            assert_eq!(
-                (lifetime, &claims["amr"], &claims["acr"]),
-                (300, &json!(["pwd"]), &json!("1"))
-            );
+            assert_eq!(lifetime, 300);
+            assert_eq!(claims["amr"], json!(["pwd"]));
+            assert_eq!(claims["acr"], "1");
             assert!(claims["auth_time"].as_i64().unwrap() <= claims["iat"].as_i64().unwrap());
             assert!(!text(&claims, "sid").is_empty());
         }
@@ -248,18 +238,12 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
     for response_type in ["id_token token", "code token", HYBRID] {
         let got = given(&mut browser, "all", response_type, &[("scope", scope)]);
         let (header, claims) = verified(&gatepost, &got["access_token"]);
-        assert_eq!(
-            (&header["typ"], &claims["client_id"]),
-            (&json!("at+jwt"), &json!("all"))
-        );
-        assert_eq!(
-            (&claims["scope"], &claims["aud"]),
-            (&json!(scope), &json!("https://orders.example"))
-        );
-        assert_eq!(
-            (got["scope"].as_str(), &claims["role"]),
-            (scope, &json!(["admin"]))
-        );
+        assert_eq!(header["typ"], "at+jwt");
+        assert_eq!(claims["client_id"], "all");
+        assert_eq!(claims["scope"], json!(scope));
+        assert_eq!(claims["aud"], "https://orders.example");
+        assert_eq!(got["scope"].as_str(), scope);
+        assert_eq!(claims["role"], json!(["admin"]));
         assert_eq!(
             names(&userinfo(&gatepost, &got["access_token"]).json()),
             [
@@ -271,11 +255,8 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
             ]
         );
         let told = active(&gatepost, "all", &got["access_token"]);
-        assert_eq!(
-            (&told["active"], &told["sid"]),
-            (&json!(true), &claims["sid"]),
-            "{told}"
-        );
+        assert_eq!(told["active"], true, "{told}");
+        assert_eq!(told["sid"], claims["sid"], "{told}");
     }
     // For resources alone: there is a user, and nothing for userinfo.
     let got = given(
@@ -289,10 +270,8 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
         claims["aud"],
         json!(["https://orders.example", "https://stock.example"])
     );
-    assert!(
-        claims["sub"].is_string() && claims["auth_time"].is_number(),
-        "{claims}"
-    );
+    assert!(claims["sub"].is_string(), "{claims}");
+    assert!(claims["auth_time"].is_number(), "{claims}");
     assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 403);
     let resource = ("resource", "https://stock.example");
     let got = given(
@@ -302,18 +281,13 @@ fn an_access_token_through_the_browser_is_one_like_any_other() {
         &[("scope", "orders.read stock.read"), resource],
     );
     let (_, claims) = verified(&gatepost, &got["access_token"]);
-    assert_eq!(
-        (&claims["aud"], &claims["scope"]),
-        (&json!("https://stock.example"), &json!("stock.read"))
-    );
+    assert_eq!(claims["aud"], "https://stock.example");
+    assert_eq!(claims["scope"], "stock.read");
     assert_eq!(got["scope"], "stock.read");
 
     let got = given(&mut browser, "reference", "id_token token", &[]);
     assert!(got["access_token"].starts_with("gpa_"));
-    assert_eq!(
-        userinfo(&gatepost, &got["access_token"]).json()["name"],
-        "Alice Smith"
-    );
+    userinfo(&gatepost, &got["access_token"]).assert_member("name", "Alice Smith");
 }
 
 #[test]
@@ -328,11 +302,10 @@ fn each_has_a_name_of_its_own_and_runs_out() {
         })
         .collect();
     // 96 random bits and four epochs, and no grant.
+    assert!(jtis.len() == 8, "{jtis:?}");
     assert!(
-        jtis.len() == 8
-            && jtis
-                .iter()
-                .all(|jti| crate::support::jwt::base64url(jti).len() == 44),
+        jtis.iter()
+            .all(|jti| crate::support::jwt::base64url(jti).len() == 44),
         "{jtis:?}"
     );
     let token = given(&mut browser, "short", "id_token token", &[])["access_token"].clone();
@@ -353,33 +326,16 @@ fn offline_access_means_nothing_without_a_code_and_saves_no_token_of_the_browser
     assert_eq!(tokens["scope"], "openid offline_access");
     assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 200);
     let page = browser.get("/logout");
-    let token = page.fields().remove("form_token").unwrap();
-    browser.post(
-        "/logout",
-        &[("form_token", &token), ("decision", "sign_out")],
-    );
+    browser.submit_to("/logout", &page, &[("decision", "sign_out")]);
     // The grant may stay while the person is away; what came through the browser ends with the
     // session.
-    assert_eq!(
-        userinfo(&gatepost, text(&tokens, "access_token")).status,
-        200
-    );
+    userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
     assert_eq!(userinfo(&gatepost, &got["access_token"]).status, 401);
     let form = [
         ("grant_type", "refresh_token"),
         ("refresh_token", text(&tokens, "refresh_token")),
     ];
-    let authorization = crate::support::flow::basic("all", CONF1_SECRET);
-    assert_eq!(
-        gatepost
-            .post(
-                "/connect/token",
-                &[("Authorization", &authorization)],
-                &form
-            )
-            .status,
-        200
-    );
+    gatepost.token("all", &form).assert_status(200);
 }
 
 #[test]
@@ -393,18 +349,10 @@ fn a_replayed_code_does_not_take_the_browsers_token_along_but_a_revocation_does(
         let redeem = || redeem_as(&gatepost, (client_id, CONF1_SECRET), RP1, &got["code"]);
         let tokens = issued(&redeem());
         assert_eq!(redeem().json()["error"], "invalid_grant");
-        assert_eq!(
-            userinfo(&gatepost, text(&tokens, "access_token")).status,
-            401
-        );
+        userinfo(&gatepost, text(&tokens, "access_token")).assert_status(401);
         // It was handed out by the user's own browser, not for the code.
         assert_eq!(userinfo(&gatepost, token).status, 200);
-        let authorization = crate::support::flow::basic(client_id, CONF1_SECRET);
-        gatepost.post(
-            "/connect/revocation",
-            &[("Authorization", &authorization)],
-            &[("token", token)],
-        );
+        gatepost.post_as(client_id, "/connect/revocation", &[("token", token)]);
         assert_eq!(userinfo(&gatepost, token).status, 401);
         assert_eq!(
             active(&gatepost, client_id, token),
@@ -424,11 +372,8 @@ fn right_after_a_revocation_a_new_sign_in_gets_tokens_that_live() {
         assert_eq!(userinfo(&gatepost, &before).status, 401);
         let page = browser.visit(&authorize_path("all", RP1, &[("response_type", HYBRID)]));
         let got = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).fragment();
-        assert_eq!(
-            userinfo(&gatepost, &got["access_token"]).status,
-            200,
-            "dead by the mark that came before it"
-        );
+        userinfo(&gatepost, &got["access_token"])
+            .assert_status_for("dead by the mark that came before it", 200);
         let (_, claims) = verified(&gatepost, &got["id_token"]);
         assert!(
             claims["iat"].as_i64() >= claims["auth_time"].as_i64(),
@@ -448,11 +393,7 @@ fn signing_in_as_someone_else_ends_the_first_ones_tokens() {
         &[("response_type", "id_token token"), ("prompt", "login")],
     ));
     let again = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD).fragment();
-    assert_eq!(
-        userinfo(&gatepost, &alices).status,
-        200,
-        "the same person, the same session"
-    );
+    userinfo(&gatepost, &alices).assert_status_for("the same person, the same session", 200);
     assert_eq!(
         verified(&gatepost, &again["access_token"]).1["sid"],
         verified(&gatepost, &alices).1["sid"]

@@ -13,8 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::support::flow::{
-    access_token, assert_refused, basic, damaged, decode_jwt, signed_in, tokens, userinfo,
-    with_clients,
+    access_token, basic, damaged, decode_jwt, signed_in, tokens, userinfo, with_clients,
 };
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::{Answer, encode};
@@ -37,7 +36,7 @@ fn send(
 
 /// A refusal whose challenge names the same error as its body.
 fn assert_challenged(answer: &Answer, status: u16, error: &str, case: &str) {
-    assert_refused(answer, status, error, case);
+    answer.assert_refused(status, error, case);
     let challenge = answer
         .header("www-authenticate")
         .unwrap_or_else(|| panic!("{case}: no challenge"));
@@ -100,17 +99,12 @@ fn a_token_is_taken_from_the_header_or_a_form_body() {
             answer.text()
         );
         assert_eq!(answer.header("content-type"), Some("application/json"));
-        assert_eq!(
-            (answer.header("cache-control"), answer.header("pragma")),
-            (Some("no-store"), Some("no-cache"))
-        );
+        answer.assert_header("cache-control", "no-store");
+        answer.assert_header("pragma", "no-cache");
         assert_eq!(answer.header("www-authenticate"), None);
         assert_eq!(answer.json()["name"], "Alice Smith", "{method} {headers:?}");
     }
-    assert_eq!(
-        send(&gatepost, "HEAD", PATH, &[("Authorization", &bearer)], "").status,
-        200
-    );
+    send(&gatepost, "HEAD", PATH, &[("Authorization", &bearer)], "").assert_status(200);
 }
 
 #[test]
@@ -130,11 +124,8 @@ fn without_a_token_there_is_a_bare_challenge() {
     ];
     for (method, headers, body) in requests {
         let answer = send(&gatepost, method, PATH, headers, body);
-        assert_eq!(
-            (answer.status, answer.body.len()),
-            (401, 0),
-            "{method} {headers:?} {body}"
-        );
+        assert_eq!(answer.status, 401, "{method} {headers:?} {body}");
+        assert_eq!(answer.body.len(), 0, "{method} {headers:?} {body}");
         assert_eq!(
             answer.headers_named("www-authenticate"),
             [
@@ -186,7 +177,7 @@ fn a_token_in_the_query_or_two_tokens_are_refused() {
         "access_token=%00",
     ] {
         let answer = send(&gatepost, "POST", PATH, &[FORM], malformed);
-        assert_refused(&answer, 400, "invalid_request", malformed);
+        answer.assert_refused(400, "invalid_request", malformed);
     }
     for content_type in [
         "application/json",
@@ -200,14 +191,9 @@ fn a_token_in_the_query_or_two_tokens_are_refused() {
             &[("Content-Type", content_type)],
             &body,
         );
-        assert_refused(&answer, 415, "invalid_request", content_type);
+        answer.assert_refused(415, "invalid_request", content_type);
     }
-    assert_refused(
-        &send(&gatepost, "POST", PATH, &[], &body),
-        415,
-        "invalid_request",
-        "no type",
-    );
+    send(&gatepost, "POST", PATH, &[], &body).assert_refused(415, "invalid_request", "no type");
 }
 
 #[test]
@@ -378,11 +364,7 @@ fn a_token_without_openid_or_without_a_user_is_not_enough() {
     );
     for client_id in ["conf1", "service"] {
         let form = [("grant_type", "client_credentials")];
-        let answer = gatepost.post(
-            "/connect/token",
-            &[("Authorization", &basic(client_id, CONF1_SECRET))],
-            &form,
-        );
+        let answer = gatepost.token(client_id, &form);
         let own = answer.json()["access_token"].as_str().unwrap().to_owned();
         assert_challenged(
             &userinfo(&gatepost, &own),
@@ -392,11 +374,7 @@ fn a_token_without_openid_or_without_a_user_is_not_enough() {
         );
     }
     let elsewhere = access_token(&gatepost, &mut browser, "openid orders.read");
-    assert_eq!(
-        userinfo(&gatepost, &elsewhere).status,
-        200,
-        "whatever its audience"
-    );
+    userinfo(&gatepost, &elsewhere).assert_status_for("whatever its audience", 200);
 }
 
 #[test]
@@ -486,10 +464,7 @@ fn a_token_dies_with_what_it_stands_on() {
     // Who comes under the same name is somebody else.
     gatepost.apply(&document());
     let mut browser = signed_in(&gatepost);
-    assert_eq!(
-        userinfo(&gatepost, &access_token(&gatepost, &mut browser, "openid")).status,
-        200
-    );
+    userinfo(&gatepost, &access_token(&gatepost, &mut browser, "openid")).assert_status(200);
 }
 
 #[test]
@@ -522,9 +497,7 @@ fn a_recreated_user_is_another_subject() {
     let mut browser = signed_in(&gatepost);
     let token = access_token(&gatepost, &mut browser, "openid");
     let sub = userinfo(&gatepost, &token).json()["sub"].clone();
-    gatepost
-        .database
-        .run("DELETE FROM users WHERE username = 'alice'");
+    gatepost.run_sql("DELETE FROM users WHERE username = 'alice'");
     gatepost.apply(&document());
     assert_dead(&gatepost, &token, "the old alice");
     let mut browser = signed_in(&gatepost);

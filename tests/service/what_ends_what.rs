@@ -14,11 +14,11 @@ use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::consents;
 use serde_json::{Value, json};
 
-use crate::support::flow::{authorize_path, decide, sign_in, signed_in, userinfo};
+use crate::support::flow::{authorize_path, sign_in, signed_in, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1};
 use crate::support::http::Browser;
 use crate::support::offline::{self, CONF1, CONF2, Party, REUSE, access, client, member, refresh};
-use crate::support::phone::{add_app, send};
+use crate::support::phone::add_app;
 
 const ONLINE: &str = "openid profile";
 const OFFLINE: &str = "openid profile offline_access";
@@ -201,7 +201,7 @@ fn nothing_ends_by_itself() {
 fn signing_out_ends_the_session_and_all_but_offline_grants() {
     let mut scene = scene();
     let page = scene.browser.get("/logout");
-    send(&mut scene.browser, &page, &[("decision", "sign_out")]);
+    scene.browser.submit(&page, &[("decision", "sign_out")]);
     assert_eq!(scene.left(), SIGNED_OUT);
 }
 
@@ -209,10 +209,8 @@ fn signing_out_ends_the_session_and_all_but_offline_grants() {
 fn ending_a_session_by_command_does_the_same() {
     let mut scene = scene();
     let sessions = scene.list(&["session", "list", "--user", "alice"]);
-    assert_eq!(
-        (sessions.len(), &sessions[0]["sub"]),
-        (1, &json!(scene.alice().as_str()))
-    );
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0]["sub"], json!(scene.alice().as_str()));
     scene.command(&["session", "end", sessions[0]["sid"].as_str().unwrap()]);
     assert_eq!(scene.list(&["session", "list", "--user", "alice"]).len(), 0);
     assert_eq!(scene.list(&["session", "list"]).len(), 1);
@@ -355,24 +353,18 @@ fn a_person_withdraws_consent_and_changes_the_password_themselves() {
     ] {
         let mut scene = scene();
         let page = scene.browser.get("/account");
-        let token = page.attribute("name=\"form_token\"", "value").unwrap();
         let new = "quite another long password";
         let form = [
-            ("form_token", token.as_str()),
             ("decision", decision),
             ("client_id", "conf1"),
             ("present_password", ALICE_PASSWORD),
             ("new_password", new),
             ("new_password_again", new),
         ];
-        assert!(
-            scene
-                .browser
-                .post("/account", &form)
-                .text()
-                .contains("role=\"status\""),
-            "{decision}"
-        );
+        scene
+            .browser
+            .submit_to("/account", &page, &form)
+            .assert_says_for(decision, "role=\"status\"");
         assert_eq!(scene.left(), left, "{decision}");
     }
 }
@@ -408,24 +400,16 @@ fn a_consent_that_lapses_ends_what_needs_it_for_good() {
     gatepost
         .database
         .run("UPDATE consents SET granted_at = granted_at - interval '1 hour', expires_at = clock_timestamp()");
-    assert_eq!(
-        CONF2.refresh(&gatepost, refresh(&before)).json()["error"],
-        "invalid_grant"
-    );
-    assert_eq!(
-        CONF2.redeem(&gatepost, &in_flight).json()["error"],
-        "invalid_grant"
-    );
-    assert_eq!(
-        userinfo(&gatepost, access(&before)).status,
-        200,
-        "until it expires"
-    );
-    assert_eq!(
-        CONF1.refresh(&gatepost, refresh(&not_needed)).status,
-        200,
-        "nobody need be asked for this client"
-    );
+    CONF2
+        .refresh(&gatepost, refresh(&before))
+        .assert_member("error", "invalid_grant");
+    CONF2
+        .redeem(&gatepost, &in_flight)
+        .assert_member("error", "invalid_grant");
+    userinfo(&gatepost, access(&before)).assert_status_for("until it expires", 200);
+    CONF1
+        .refresh(&gatepost, refresh(&not_needed))
+        .assert_status_for("nobody need be asked for this client", 200);
     // What is allowed afterwards stands, remembered or not; what stood on the old consent does not
     // come back with it.
     let page = browser.visit(&authorize_path(
@@ -433,22 +417,15 @@ fn a_consent_that_lapses_ends_what_needs_it_for_good() {
         CONF2.redirect_uri,
         &[("scope", OFFLINE)],
     ));
-    let answer = decide(
-        &mut browser,
-        &page,
-        "allow",
-        &["profile", "offline_access"],
-        false,
-    );
+    let answer = browser.decide(&page, "allow", &["profile", "offline_access"], false);
     let once = CONF2.redeem(&gatepost, &answer.query()["code"]).json();
     let once = CONF2.refresh(&gatepost, refresh(&once)).json();
     let anew = CONF2.tokens(&gatepost, &mut browser, OFFLINE);
     assert_eq!(CONF2.refresh(&gatepost, refresh(&once)).status, 200);
     assert_eq!(CONF2.refresh(&gatepost, refresh(&anew)).status, 200);
-    assert_eq!(
-        CONF2.refresh(&gatepost, refresh(&before)).json()["error"],
-        "invalid_grant"
-    );
+    CONF2
+        .refresh(&gatepost, refresh(&before))
+        .assert_member("error", "invalid_grant");
 }
 
 #[test]
@@ -648,13 +625,10 @@ fn a_line_of_the_master_secret_that_is_removed_ends_what_it_sealed_and_no_sessio
 fn an_id_token_sent_without_a_browser_ends_the_session_as_signing_out_does() {
     let mut scene = scene();
     let hint = member(&scene.online, "id_token");
-    assert_eq!(
-        scene
-            .gatepost
-            .get(&format!("/connect/endsession?id_token_hint={hint}"))
-            .status,
-        200
-    );
+    scene
+        .gatepost
+        .get(&format!("/connect/endsession?id_token_hint={hint}"))
+        .assert_status(200);
     assert_eq!(scene.left(), SIGNED_OUT);
 }
 
@@ -690,12 +664,9 @@ fn a_replayed_refresh_token_ends_its_grant_and_no_more() {
         .refresh(&scene.gatepost, refresh(&scene.offline))
         .json();
     CONF1.refresh(&scene.gatepost, refresh(&second));
-    assert_eq!(
-        CONF1
-            .refresh(&scene.gatepost, refresh(&scene.offline))
-            .status,
-        400
-    );
+    CONF1
+        .refresh(&scene.gatepost, refresh(&scene.offline))
+        .assert_status(400);
     assert!(!scene.lives(CONF1, &second));
     assert_eq!(
         scene.left(),
@@ -748,10 +719,7 @@ fn revoking_an_access_token_ends_that_token_alone() {
     let mut scene = scene();
     CONF1.revoke(&scene.gatepost, access(&scene.online));
     CONF1.revoke(&scene.gatepost, access(&scene.offline));
-    assert_eq!(
-        userinfo(&scene.gatepost, access(&scene.offline)).status,
-        401
-    );
+    userinfo(&scene.gatepost, access(&scene.offline)).assert_status(401);
     scene.offline = CONF1
         .refresh(&scene.gatepost, refresh(&scene.offline))
         .json();
@@ -784,13 +752,8 @@ fn revoking_everything_ends_everything() {
         CONF1.introspect(&scene.gatepost, access(&of_client))["active"],
         false
     );
-    assert_eq!(
-        (
-            scene.list(&["grant", "list"]).len(),
-            scene.list(&["session", "list"]).len()
-        ),
-        (0, 0)
-    );
+    assert_eq!(scene.list(&["grant", "list"]).len(), 0);
+    assert_eq!(scene.list(&["session", "list"]).len(), 0);
     assert_eq!(scene.events("everything_revoked"), 1);
     assert_eq!(
         scene.left(),

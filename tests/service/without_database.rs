@@ -3,12 +3,8 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
-use crate::support::flow::{
-    assert_refused, authorize_path, basic, code, redeem, signed_in, userinfo,
-};
-use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
+use crate::support::flow::{authorize_path, code, redeem, signed_in, userinfo};
+use crate::support::gatepost::{Gatepost, RP1, document};
 use crate::support::http::{Answer, Connection};
 use crate::support::proxy::Proxy;
 use crate::support::waiting::SOON;
@@ -54,12 +50,7 @@ fn assert_away(answer: &Answer, case: &str) {
 }
 
 fn own_token(gatepost: &Gatepost) -> Answer {
-    let authorization = basic("conf1", CONF1_SECRET);
-    gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &[("grant_type", "client_credentials")],
-    )
+    gatepost.token("conf1", &[("grant_type", "client_credentials")])
 }
 
 /// Status and text of `/readyz`, then the metrics `gatepost_ready` and `gatepost_degraded`.
@@ -109,19 +100,9 @@ fn before_the_first_load_there_is_health_and_nothing_else() {
         assert_away(&gatepost.get(path), path);
     }
     assert_away(&own_token(&gatepost), "token");
-    assert_refused(
-        &own_token(&gatepost),
-        503,
-        "temporarily_unavailable",
-        "token",
-    );
-    assert_eq!(
-        (
-            gatepost.get("/nowhere").status,
-            gatepost.get("/connect/token").status
-        ),
-        (404, 405)
-    );
+    own_token(&gatepost).assert_refused(503, "temporarily_unavailable", "token");
+    gatepost.get("/nowhere").assert_status(404);
+    gatepost.get("/connect/token").assert_status(405);
     assert_eq!(gatepost.get("/healthz").status, 200);
     proxy.cut(false);
     soon("it gets ready by itself", &gatepost, || gatepost.is_ready());
@@ -152,32 +133,17 @@ fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
 
     proxy.cut(true);
     assert_away(&userinfo(&gatepost, &access_token), "userinfo");
-    assert_refused(
-        &userinfo(&gatepost, &access_token),
-        503,
-        "temporarily_unavailable",
-        "userinfo",
-    );
-    assert_eq!(
-        userinfo(&gatepost, "garbage").status,
-        401,
-        "what is no token needs no database"
-    );
+    userinfo(&gatepost, &access_token).assert_refused(503, "temporarily_unavailable", "userinfo");
+    userinfo(&gatepost, "garbage").assert_status_for("what is no token needs no database", 401);
     for attempt in 0..3 {
         assert_away(&redeem(&gatepost, &held), &format!("redemption {attempt}"));
     }
-    assert_refused(
-        &redeem(&gatepost, "gpc_garbage"),
-        400,
-        "invalid_grant",
-        "no code needs no database",
-    );
+    let answer = redeem(&gatepost, "gpc_garbage");
+    answer.assert_refused(400, "invalid_grant", "no code needs no database");
     assert_away(&browser.get(&path), "authorize");
     let silent = browser.get(&authorize_path("conf1", RP1, &[("prompt", "none")]));
-    assert_eq!(
-        (silent.status, silent.query()["error"].as_str()),
-        (303, "temporarily_unavailable")
-    );
+    silent.assert_status(303);
+    assert_eq!(silent.query()["error"].as_str(), "temporarily_unavailable");
     assert_eq!(silent.query()["state"], "the-state");
     assert_eq!(documents.map(|path| gatepost.get(path).body), before);
     assert_eq!(gatepost.get("/healthz").status, 200);
@@ -207,11 +173,9 @@ fn a_database_that_goes_away_takes_no_code_and_no_document_along() {
     assert_eq!(userinfo(&gatepost, &access_token).status, 200);
     // Issued 31 s ago and still good for as long; refused attempts did not spend it.
     let answer = redeem(&gatepost, &held);
-    assert_eq!(
-        (answer.status, &answer.json()["token_type"]),
-        (200, &json!("Bearer"))
-    );
-    assert_refused(&redeem(&gatepost, &held), 400, "invalid_grant", "once");
+    answer.assert_status(200);
+    assert_eq!(answer.json()["token_type"], "Bearer");
+    redeem(&gatepost, &held).assert_refused(400, "invalid_grant", "once");
 }
 
 #[test]
@@ -227,16 +191,8 @@ fn connections_that_die_under_it_are_replaced_without_a_word() {
         ));
         let answer = redeem(&gatepost, &code);
         assert_eq!(answer.status, 200, "round {round}: {}", answer.text());
-        assert_eq!(
-            userinfo(&gatepost, answer.json()["access_token"].as_str().unwrap()).status,
-            200
-        );
-        assert_refused(
-            &redeem(&gatepost, &code),
-            400,
-            "invalid_grant",
-            "once, whatever broke",
-        );
+        userinfo(&gatepost, answer.json()["access_token"].as_str().unwrap()).assert_status(200);
+        redeem(&gatepost, &code).assert_refused(400, "invalid_grant", "once, whatever broke");
     }
     assert_eq!(gatepost.database.count("grants"), 5);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::flow::{basic, changed, sign_in, with_clients};
+use super::flow::{changed, sign_in, with_clients};
 use super::gatepost::{self, ALICE_PASSWORD, CONF1_SECRET, Gatepost};
 use super::http::{Answer, Browser};
 
@@ -53,7 +53,7 @@ pub fn with_devices(further: &[(&str, Value)]) -> Value {
 /// Posts as a client: the box authenticates, everybody else names itself.
 pub fn post(gatepost: &Gatepost, path: &str, client_id: &str, form: &[(&str, &str)]) -> Answer {
     if client_id == BOX {
-        return gatepost.post(path, &[("Authorization", &basic(BOX, CONF1_SECRET))], form);
+        return gatepost.post_as(BOX, path, form);
     }
     gatepost.post(path, &[], &[form, &[("client_id", client_id)]].concat())
 }
@@ -114,11 +114,7 @@ pub fn enter(browser: &mut Browser, code: &str) -> Answer {
 
 /// Sends the page that asks for the code.
 pub fn send_code(browser: &mut Browser, page: &Answer, code: &str) -> Answer {
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(
-        &page.action(),
-        &[("form_token", &token), ("user_code", code)],
-    )
+    browser.submit(page, &[("user_code", code)])
 }
 
 /// Types a code as alice, who signs in unless she is; the page that asks for the decision.
@@ -132,11 +128,7 @@ pub fn reach_decision(browser: &mut Browser, code: &str) -> Answer {
 
 /// Decides, with these optional scopes ticked.
 pub fn decide(browser: &mut Browser, page: &Answer, decision: &str, scopes: &[&str]) -> Answer {
-    let action = page.attribute("form ", "action").unwrap();
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let mut form = vec![("form_token", token.as_str()), ("decision", decision)];
-    form.extend(scopes.iter().map(|scope| ("scope", *scope)));
-    browser.post(&action, &form)
+    browser.decide(page, decision, scopes, false)
 }
 
 /// Everything the device asked for, allowed by alice.

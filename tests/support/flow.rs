@@ -5,7 +5,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::gatepost::Gatepost;
+use super::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1};
 use super::http::{Answer, Browser, encode};
 
 /// A verifier of 43 characters and more.
@@ -61,60 +61,58 @@ pub fn authorize_path(client_id: &str, redirect_uri: &str, changes: &[(&str, &st
     )
 }
 
+/// The same for a client that is answered at `RP1`.
+pub fn request_of(client_id: &str, changes: &[(&str, &str)]) -> String {
+    authorize_path(client_id, RP1, changes)
+}
+
 /// Fills in the sign-in page and sends it.
 pub fn sign_in(browser: &mut Browser, page: &Answer, username: &str, password: &str) -> Answer {
     let action = page
         .attribute("<form", "action")
         .or_else(|| page.attribute("form ", "action"))
         .unwrap();
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(
+    browser.submit_to(
         &action,
-        &[
-            ("form_token", &token),
-            ("username", username),
-            ("password", password),
-        ],
+        page,
+        &[("username", username), ("password", password)],
     )
 }
 
 /// Presses the button of an identity provider on the sign-in page.
 pub fn choose(browser: &mut Browser, page: &Answer, provider: &str) -> Answer {
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    browser.post(
-        &page.action(),
-        &[("form_token", &token), ("identity_provider", provider)],
-    )
+    browser.submit(page, &[("identity_provider", provider)])
 }
 
-/// Sends the consent page with a decision and all optional scopes of the request ticked.
-pub fn decide(
-    browser: &mut Browser,
-    page: &Answer,
-    decision: &str,
-    scopes: &[&str],
-    remember: bool,
-) -> Answer {
-    let action = page.attribute("form ", "action").unwrap();
-    let token = page.attribute("name=\"form_token\"", "value").unwrap();
-    let mut form = vec![("form_token", token.as_str()), ("decision", decision)];
-    form.extend(scopes.iter().map(|scope| ("scope", *scope)));
-    if remember {
-        form.push(("remember", "true"));
-    }
-    browser.post(&action, &form)
+/// Whether it is the page that asks for a password.
+pub fn asks_to_sign_in(page: &Answer) -> bool {
+    page.status == 200 && page.text().contains("name=\"password\"")
+}
+
+/// Whether somebody gets in with that password, in a browser that nobody has used.
+pub fn lets_in(gatepost: &Gatepost, username: &str, password: &str) -> bool {
+    let mut browser = gatepost.browser();
+    let page = browser.visit(&request_of("conf1", &[]));
+    sign_in(&mut browser, &page, username, password).status == 303
+}
+
+/// Whether the browser's session is enough for a request of `conf1` that shows no page.
+pub fn is_signed_in(browser: &mut Browser) -> bool {
+    let answer = browser.get(&request_of("conf1", &[("prompt", "none")]));
+    let answer = answer.query();
+    let carries_code = answer.contains_key("code");
+    assert!(
+        carries_code || answer["error"] == "login_required",
+        "{answer:?}"
+    );
+    carries_code
 }
 
 /// Signs alice in with that browser, through any request of `conf1`.
 pub fn signed_in(gatepost: &Gatepost) -> Browser {
     let mut browser = gatepost.browser();
-    let page = browser.visit(&authorize_path("conf1", super::gatepost::RP1, &[]));
-    let answer = sign_in(
-        &mut browser,
-        &page,
-        "alice",
-        super::gatepost::ALICE_PASSWORD,
-    );
+    let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+    let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert_eq!(answer.status, 303, "{}", answer.text());
     browser
 }
@@ -130,12 +128,7 @@ pub fn code(browser: &mut Browser, path: &str) -> String {
 
 /// Redeems a code as `conf1`.
 pub fn redeem(gatepost: &Gatepost, code: &str) -> Answer {
-    redeem_as(
-        gatepost,
-        ("conf1", super::gatepost::CONF1_SECRET),
-        super::gatepost::RP1,
-        code,
-    )
+    redeem_as(gatepost, ("conf1", CONF1_SECRET), RP1, code)
 }
 
 /// Redeems a code as a confidential client.
@@ -195,39 +188,6 @@ pub fn changed<'a>(
 /// A value that stands for a parameter that is not there.
 pub const LEFT_OUT: &str = "<left out>";
 
-/// Asserts a JSON refusal, which nobody may keep and which says nothing of what was sent.
-pub fn assert_refused(answer: &Answer, status: u16, error: &str, case: &str) {
-    assert_eq!(
-        (answer.status, answer.json()["error"].as_str()),
-        (status, Some(error)),
-        "{case}: {}",
-        answer.text()
-    );
-    assert_eq!(
-        (answer.header("cache-control"), answer.header("pragma")),
-        (Some("no-store"), Some("no-cache")),
-        "{case}"
-    );
-    let members = answer
-        .json()
-        .as_object()
-        .unwrap()
-        .keys()
-        .cloned()
-        .collect::<Vec<_>>();
-    assert_eq!(members, ["error", "error_description"], "{case}");
-    let description = answer.json()["error_description"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(
-        description
-            .bytes()
-            .all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\'),
-        "{description}"
-    );
-}
-
 /// Adds clients to a document: each is as `conf1`, with changes.
 pub fn with_clients(mut document: Value, clients: &[(&str, Value)]) -> Value {
     let usual = document["clients"][0].clone();
@@ -253,10 +213,10 @@ pub fn redeem_with(
     let usual = [
         ("grant_type", "authorization_code"),
         ("code", code),
-        ("redirect_uri", super::gatepost::RP1),
+        ("redirect_uri", RP1),
         ("code_verifier", VERIFIER),
     ];
-    let authorization = basic(client_id, super::gatepost::CONF1_SECRET);
+    let authorization = basic(client_id, CONF1_SECRET);
     gatepost.post(
         "/connect/token",
         &[("Authorization", &authorization)],
@@ -293,7 +253,7 @@ pub fn names(members: &Value) -> Vec<&str> {
 pub fn tokens(gatepost: &Gatepost, browser: &mut Browser, client_id: &str, scope: &str) -> Value {
     let code = code(
         browser,
-        &authorize_path(client_id, super::gatepost::RP1, &[("scope", scope)]),
+        &authorize_path(client_id, RP1, &[("scope", scope)]),
     );
     issued(&redeem_with(gatepost, client_id, &code, &[]))
 }

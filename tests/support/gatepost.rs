@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::flow::basic;
 use super::http::{Answer, Browser, Connection, free_port};
 use super::postgres::TestDatabase;
 use super::proxy::Proxy;
@@ -89,8 +90,13 @@ impl Gatepost {
         Shared::find(document, settings, false)
     }
 
-    /// Serves this document under these settings to one test at a time. It finds no session, grant, consent or event of those before
-    /// it.
+    /// Serves [`document`] to one test at a time.
+    pub fn lent() -> Shared {
+        Gatepost::lent_with(&document(), &[])
+    }
+
+    /// Serves this document under these settings to one test at a time. It finds no session, grant,
+    /// consent or event of those before it.
     pub fn lent_with(document: &Value, settings: &[(&str, &str)]) -> Shared {
         Shared::find(document, settings, true)
     }
@@ -149,7 +155,7 @@ impl Gatepost {
     /// Waits until a running server goes by the registry as it stands.
     pub fn settle(&self) {
         let asked = "SELECT registry_version FROM installation";
-        let wanted: i64 = self.database.client().query_one(asked, &[]).unwrap().get(0);
+        let wanted: i64 = self.database.value(asked, &[]);
         self.await_log(&format!("version {wanted} of the registry"), |log| {
             let versions = log
                 .lines()
@@ -369,6 +375,11 @@ impl Gatepost {
         command
     }
 
+    /// Runs a statement in its database.
+    pub fn run_sql(&self, sql: &str) {
+        self.database.run(sql);
+    }
+
     /// Starts the server and waits until it is ready.
     pub fn serve(&mut self) {
         self.launch();
@@ -514,9 +525,28 @@ impl Gatepost {
         self.connect().post(path, headers, form)
     }
 
+    /// A form post of a client whose secret is that of `conf1`.
+    pub fn post_as(&self, client_id: &str, path: &str, form: &[(&str, &str)]) -> Answer {
+        let authorization = basic(client_id, CONF1_SECRET);
+        self.post(path, &[("Authorization", &authorization)], form)
+    }
+
+    /// A token request of such a client.
+    pub fn token(&self, client_id: &str, form: &[(&str, &str)]) -> Answer {
+        self.post_as(client_id, "/connect/token", form)
+    }
+
     /// A browser with an empty cookie jar.
     pub fn browser(&self) -> Browser {
         Browser::new(self.port, self.origin())
+    }
+
+    /// The same of somebody at that address, which a proxy in front of us names.
+    pub fn browser_at(&self, address: &str) -> Browser {
+        let mut browser = self.browser();
+        let forwarded = (String::from("X-Forwarded-For"), String::from(address));
+        browser.headers.push(forwarded);
+        browser
     }
 }
 

@@ -90,12 +90,8 @@ impl House {
         let mut person = Traveller::new();
         let page = person.visit(&self.address("/account"));
         let answer = sign_in(self.browser(&mut person), &page, username, password);
-        assert_eq!(
-            (answer.status, answer.location()),
-            (303, "/account"),
-            "{}",
-            answer.text()
-        );
+        answer.assert_status(303);
+        assert_eq!(answer.location(), "/account", "{}", answer.text());
         person
     }
 
@@ -106,11 +102,7 @@ impl House {
     /// One of the account page's forms.
     pub fn post(&self, person: &mut Traveller, form: &[(&str, &str)]) -> Answer {
         let page = person.get(&self.address("/account"));
-        let token = page.attribute("name=\"form_token\"", "value").unwrap();
-        self.browser(person).post(
-            "/account",
-            &[&[("form_token", token.as_str())], form].concat(),
-        )
+        self.browser(person).submit_to("/account", &page, form)
     }
 
     /// Asks to link, and goes as far as upstream, which has said yes: the callback's address.

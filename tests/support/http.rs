@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::claims::Says;
 use super::{record, secrets};
 
 /// What came back.
@@ -115,14 +116,33 @@ impl Answer {
             .unwrap_or_else(|| panic!("no form in {}", self.text()))
     }
 
+    /// The token by which the page's forms are known as its own.
+    pub fn form_token(&self) -> String {
+        self.attribute("name=\"form_token\"", "value")
+            .unwrap_or_else(|| panic!("no form in {}", self.text()))
+    }
+
+    /// The page, cut down to the form that has the button of that decision; all of it where there
+    /// is none.
+    fn form_of(&self, decision: &str) -> Answer {
+        let button = format!("name=\"decision\" value=\"{decision}\"");
+        let text = self.text();
+        let mut forms = text
+            .split("<form")
+            .filter_map(|form| form.split("</form>").next());
+        let form = forms.find(|form| form.contains(&button)).unwrap_or(&text);
+        Answer {
+            body: form.as_bytes().to_vec(),
+            ..self.clone()
+        }
+    }
+
     /// How an authorization response travels to `redirect_uri` (a `response_mode`), and what it
     /// says: in that place, and in no other.
     pub fn response_to(&self, redirect_uri: &str) -> (&'static str, BTreeMap<String, String>) {
         if self.status == 200 {
-            assert_eq!(
-                (self.header("location"), self.action().as_str()),
-                (None, redirect_uri)
-            );
+            assert_eq!(self.header("location"), None);
+            assert_eq!(self.action().as_str(), redirect_uri);
             return ("form_post", self.fields());
         }
         assert_eq!((self.status, self.body.len()), (303, 0), "{}", self.text());
@@ -139,38 +159,14 @@ impl Answer {
         }
     }
 
-    /// Asserts that it has these words, or shows what it has.
-    #[track_caller]
-    pub fn assert_says(&self, words: &str) {
-        let text = self.text();
-        assert!(text.contains(words), "no {words}: {} {text}", self.status);
-    }
-
-    /// Asserts that it has not these words, or shows what it has.
-    #[track_caller]
-    pub fn assert_says_not(&self, words: &str) {
-        let text = self.text();
-        assert!(!text.contains(words), "{words}: {} {text}", self.status);
-    }
-
     /// Asserts an error page with that reason code: nothing redirects, nothing posts.
     pub fn assert_error_page(&self, status: u16, reason_code: &str, what: &str) {
         let text = self.text();
-        assert_eq!(
-            (self.status, self.header("location")),
-            (status, None),
-            "{what}: {text}"
-        );
-        assert_eq!(
-            self.header("content-type"),
-            Some("text/html; charset=utf-8"),
-            "{what}"
-        );
+        self.assert_stays_for(what, status);
+        self.assert_header_for(what, "content-type", "text/html; charset=utf-8");
         assert!(text.contains(reason_code), "{what}: {text}");
-        assert!(
-            !text.contains("<form") && !text.contains("http-equiv"),
-            "{what}: {text}"
-        );
+        text.assert_says_not_for(what, "<form");
+        text.assert_says_not_for(what, "http-equiv");
     }
 
     /// A form must arrive with our origin in `Origin`: here, or at the application. Under these
@@ -188,15 +184,9 @@ impl Answer {
 
     /// What every answer owes, whatever it is.
     fn assert_headers(&self, path: &str) {
-        assert_eq!(
-            self.header("x-content-type-options"),
-            Some("nosniff"),
-            "{path}"
-        );
-        assert!(
-            self.header("date").is_some() && self.header("x-request-id").is_some(),
-            "{path}"
-        );
+        self.assert_header_for(path, "x-content-type-options", "nosniff");
+        assert!(self.header("date").is_some(), "{path}");
+        assert!(self.header("x-request-id").is_some(), "{path}");
         assert_eq!(self.header("server"), None, "{path}");
         let content_type = self.header("content-type").unwrap_or_default().to_owned();
         let cache = self.header("cache-control").unwrap_or_default();
@@ -204,10 +194,8 @@ impl Answer {
             let policy = self
                 .header("content-security-policy")
                 .unwrap_or_else(|| panic!("{path}: no policy"));
-            assert!(
-                policy.contains("default-src 'none'") && policy.contains("base-uri 'none'"),
-                "{path}: {policy}"
-            );
+            policy.assert_says_for(path, "default-src 'none'");
+            policy.assert_says_for(path, "base-uri 'none'");
             assert!(!policy.contains("unsafe"), "{path}: {policy}");
             assert!(policy.contains("frame-ancestors"), "{path}: {policy}");
             self.assert_posts_with_its_origin(path);
@@ -215,16 +203,9 @@ impl Answer {
         }
         if (300..400).contains(&self.status) {
             assert_eq!(self.status, 303, "{path}");
-            assert_eq!(
-                self.header("referrer-policy"),
-                Some("no-referrer"),
-                "{path}"
-            );
-            assert_eq!(
-                (cache, self.header("pragma")),
-                ("no-store", Some("no-cache")),
-                "{path}"
-            );
+            self.assert_header_for(path, "referrer-policy", "no-referrer");
+            assert_eq!(cache, "no-store", "{path}");
+            self.assert_header_for(path, "pragma", "no-cache");
         }
         if path.starts_with("/connect/") && self.status != 204 {
             assert_eq!(cache, "no-store", "{path}");
@@ -435,6 +416,46 @@ impl Browser {
             &[("Origin", &origin), ("Sec-Fetch-Site", "same-origin"), FORM],
             encode(form).as_bytes(),
         )
+    }
+
+    /// Sends the form of a page with these fields and the hidden ones that tell its state: the form
+    /// that has the button of the `decision` among them, else the first.
+    pub fn submit(&mut self, page: &Answer, fields: &[(&str, &str)]) -> Answer {
+        let decision = fields.iter().find(|(name, _)| *name == "decision");
+        let form = page.form_of(decision.map_or("", |(_, decision)| decision));
+        let hidden = |name| {
+            form.attribute(&format!("name=\"{name}\""), "value")
+                .unwrap_or_default()
+        };
+        let (token, app) = (hidden("form_token"), hidden("app"));
+        let mut all = vec![("form_token", token.as_str()), ("app", app.as_str())];
+        all.retain(|(_, value)| !value.is_empty());
+        self.post(&page.action(), &[&all, fields].concat())
+    }
+
+    /// Sends the consent page with a decision, these optional scopes ticked, and the decision
+    /// remembered or not.
+    pub fn decide(
+        &mut self,
+        page: &Answer,
+        decision: &str,
+        scopes: &[&str],
+        remember: bool,
+    ) -> Answer {
+        let mut fields = vec![("decision", decision)];
+        fields.extend(scopes.iter().map(|scope| ("scope", *scope)));
+        if remember {
+            fields.push(("remember", "true"));
+        }
+        let action = page.attribute("form ", "action").unwrap();
+        self.submit_to(&action, page, &fields)
+    }
+
+    /// Sends these fields under the page's token to that address.
+    pub fn submit_to(&mut self, address: &str, page: &Answer, fields: &[(&str, &str)]) -> Answer {
+        let token = page.form_token();
+        let form = [&[("form_token", token.as_str())], fields].concat();
+        self.post(address, &form)
     }
 
     /// Posts a form from somewhere else, with headers of one's own choosing.

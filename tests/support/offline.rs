@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::flow::{VERIFIER, authorize_path, basic, decide};
+use super::flow::{VERIFIER, authorize_path, basic};
 use super::gatepost::{self, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS};
 use super::http::{Answer, Browser, Connection};
 
@@ -146,7 +146,7 @@ impl Party {
         let mut answer = browser.visit(&authorize_path(self.client_id, self.redirect_uri, changes));
         if answer.status == 200 {
             let optional: Vec<&str> = scope.split(' ').filter(|name| *name != "openid").collect();
-            answer = decide(browser, &answer, "allow", &optional, true);
+            answer = browser.decide(&answer, "allow", &optional, true);
         }
         answer
             .query()
@@ -168,6 +168,13 @@ impl Party {
     /// Refreshes.
     pub fn refresh(&self, gatepost: &Gatepost, refresh_token: &str) -> Answer {
         self.refresh_with(gatepost, refresh_token, &[])
+    }
+
+    /// A refresh token by which nothing is to be had any more.
+    #[track_caller]
+    pub fn assert_refresh_over(&self, gatepost: &Gatepost, refresh_token: &str) {
+        let answer = self.refresh(gatepost, refresh_token);
+        answer.assert_error(400, "invalid_grant");
     }
 
     /// Refreshes with further parameters.
@@ -239,15 +246,4 @@ pub fn access(tokens: &Value) -> &str {
 /// The refresh token of a token response.
 pub fn refresh(tokens: &Value) -> &str {
     member(tokens, "refresh_token")
-}
-
-/// That an answer is an error of that name.
-pub fn assert_error(answer: &Answer, status: u16, error: &str) {
-    let named = answer.json()["error"].clone();
-    assert_eq!(
-        (answer.status, named.as_str()),
-        (status, Some(error)),
-        "{}",
-        answer.text()
-    );
 }

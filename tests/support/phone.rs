@@ -75,45 +75,6 @@ impl Phone {
     }
 }
 
-/// Sends the form of a page with further fields: the form that has the button of the `decision`
-/// among them, else the first.
-pub fn send(browser: &mut Browser, page: &Answer, fields: &[(&str, &str)]) -> Answer {
-    let decision = fields
-        .iter()
-        .find(|(name, _)| *name == "decision")
-        .map_or("", |(_, decision)| decision);
-    let form = form_of(page, decision);
-    let hidden = |name| {
-        form.attribute(&format!("name=\"{name}\""), "value")
-            .unwrap_or_default()
-    };
-    let (token, app) = (hidden("form_token"), hidden("app"));
-    let usual = [("form_token", token.as_str()), ("app", app.as_str())];
-    browser.post(
-        &page.action(),
-        &usual
-            .into_iter()
-            .filter(|(_, value)| !value.is_empty())
-            .chain(fields.iter().copied())
-            .collect::<Vec<_>>(),
-    )
-}
-
-/// The page, cut down to the form that has the button of that decision; all of it where there is
-/// none.
-fn form_of(page: &Answer, decision: &str) -> Answer {
-    let button = format!("name=\"decision\" value=\"{decision}\"");
-    let text = page.text();
-    let mut forms = text
-        .split("<form")
-        .filter_map(|form| form.split("</form>").next());
-    let form = forms.find(|form| form.contains(&button)).unwrap_or(&text);
-    Answer {
-        body: form.as_bytes().to_vec(),
-        ..page.clone()
-    }
-}
-
 /// The recovery codes that a page shows.
 pub fn recovery_codes(page: &Answer) -> Vec<String> {
     let text = page.text();
@@ -135,17 +96,12 @@ pub fn recovery_codes(page: &Answer) -> Vec<String> {
 /// unless there was one before.
 pub fn add_app(browser: &mut Browser, ahead: u64) -> (Phone, Vec<String>) {
     let account = browser.visit("/account");
-    let page = send(browser, &account, &[("decision", "add_app")]);
+    let page = browser.submit(&account, &[("decision", "add_app")]);
     let phone = Phone::from_page(&page, ahead);
-    let done = send(
-        browser,
-        &page,
-        &[("decision", "add_app"), ("code", &phone.code(-1))],
-    );
+    let done = browser.submit(&page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
     let codes = recovery_codes(&done);
-    assert_eq!(
-        send(browser, &done, &[("decision", "continue")]).status,
-        303
-    );
+    browser
+        .submit(&done, &[("decision", "continue")])
+        .assert_status(303);
     (phone, codes)
 }

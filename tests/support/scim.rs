@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::flow::{basic, issued, text, with_clients};
-use super::gatepost::{CONF1_SECRET, Gatepost, document};
+use super::flow::{issued, text, with_clients};
+use super::gatepost::{Gatepost, document};
 use super::http::{Answer, encode};
 
 pub const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
@@ -54,13 +54,8 @@ pub fn start() -> Gatepost {
 }
 
 pub fn token_of(gatepost: &Gatepost, client_id: &str, scope: &str) -> String {
-    let authorization = basic(client_id, CONF1_SECRET);
     let form = [("grant_type", "client_credentials"), ("scope", scope)];
-    let answer = gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &form,
-    );
+    let answer = gatepost.token(client_id, &form);
     text(&issued(&answer), "access_token").to_owned()
 }
 

@@ -9,16 +9,16 @@ use super::World;
 use super::passkeys::{Key, attested, data, object};
 use super::support::device::{self, SCOPE, TV, user_code};
 use super::support::flow::{
-    VERIFIER, authorize_path, basic, decide, decode_jwt, issued, redeem, sign_in, text, userinfo,
+    VERIFIER, authorize_path, basic, decode_jwt, issued, redeem, sign_in, text, userinfo,
 };
-use super::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, RP1, RP2};
+use super::support::gatepost::{ALICE_PASSWORD, RP1, RP2};
 use super::support::house::as_far_as_upstream;
 use super::support::http::{Answer, Browser};
 use super::support::jwt::verified;
 use super::support::offline::{
-    CONF1, CONF2, ORDERS, PUB1, Party, access, assert_error, introspect_as, member, refresh,
+    CONF1, CONF2, ORDERS, PUB1, Party, access, introspect_as, member, refresh,
 };
-use super::support::phone::{Phone, add_app, recovery_codes, send};
+use super::support::phone::{Phone, add_app, recovery_codes};
 use super::support::proofs::{for_form, for_token, sign, thumbprint};
 use super::support::signer::Signer;
 use super::support::traveller::Traveller;
@@ -172,7 +172,7 @@ fn remembered_session(world: &World, user: &str) -> Carried {
         ("password", ALICE_PASSWORD),
         ("remember", "true"),
     ];
-    let answer = send(&mut browser, &page, &fields);
+    let answer = browser.submit(&page, &fields);
     assert!(
         answer
             .headers_named("set-cookie")
@@ -216,9 +216,9 @@ fn before_the_second_factor(world: &World, user: &str) -> (Browser, Answer, Phon
 fn second_factor_page(world: &World, user: &str) -> Carried {
     let (mut browser, page, phone, _) = before_the_second_factor(world, user);
     Box::new(move |world| {
-        let wrong = send(&mut browser, &page, &[("code", "000000")]);
+        let wrong = browser.submit(&page, &[("code", "000000")]);
         wrong.assert_says("That code is not right");
-        let answer = send(&mut browser, &page, &[("code", &phone.code(0))]);
+        let answer = browser.submit(&page, &[("code", &phone.code(0))]);
         assert_eq!(claims(world, &answer)["amr"], json!(["pwd", "otp", "mfa"]));
     })
 }
@@ -227,28 +227,21 @@ fn second_factor_page_and_recovery_code(world: &World, user: &str) -> Carried {
     let (mut browser, page, _, codes) = before_the_second_factor(world, user);
     Box::new(move |world| {
         assert_eq!(
-            claims(world, &send(&mut browser, &page, &[("code", &codes[7])]))["acr"],
+            claims(world, &browser.submit(&page, &[("code", &codes[7])]))["acr"],
             "2"
         );
-        let again = send(&mut browser, &page, &[("code", &codes[7])]);
-        assert!(
-            !again.text().contains("code="),
-            "a recovery code counts once"
-        );
+        let again = browser.submit(&page, &[("code", &codes[7])]);
+        again.assert_says_not_for("a recovery code counts once", "code=");
     })
 }
 
 fn app_on_the_account_page(world: &World, user: &str) -> Carried {
     let mut browser = signed_in(world, user);
     let account = browser.visit("/account");
-    let page = send(&mut browser, &account, &[("decision", "add_app")]);
+    let page = browser.submit(&account, &[("decision", "add_app")]);
     let phone = Phone::from_page(&page, 0);
     Box::new(move |world| {
-        let done = send(
-            &mut browser,
-            &page,
-            &[("decision", "add_app"), ("code", &phone.code(0))],
-        );
+        let done = browser.submit(&page, &[("decision", "add_app"), ("code", &phone.code(0))]);
         recovery_codes(&done);
         assert_eq!(
             claims(world, &browser.get(&request()))["acr"],
@@ -264,18 +257,10 @@ fn app_in_a_sign_in(world: &World, user: &str) -> Carried {
     page.assert_says("A second factor is needed here");
     let phone = Phone::from_page(&page, 0);
     Box::new(move |_| {
-        let done = send(
-            &mut browser,
-            &page,
-            &[("decision", "add_app"), ("code", &phone.code(0))],
-        );
+        let done = browser.submit(&page, &[("decision", "add_app"), ("code", &phone.code(0))]);
         recovery_codes(&done);
-        let answer = send(&mut browser, &done, &[("decision", "continue")]);
-        assert!(
-            answer.location().starts_with(&format!("{RP1}?code=")),
-            "{}",
-            answer.location()
-        );
+        let answer = browser.submit(&done, &[("decision", "continue")]);
+        answer.assert_leads_to(&format!("{RP1}?code="));
     })
 }
 
@@ -283,19 +268,11 @@ fn page_of_recovery_codes(world: &World, user: &str) -> Carried {
     let mut browser = world.gatepost.browser();
     let page = password_at(&mut browser, user, &authorize_path("strong", RP1, &[]));
     let phone = Phone::from_page(&page, 0);
-    let done = send(
-        &mut browser,
-        &page,
-        &[("decision", "add_app"), ("code", &phone.code(-1))],
-    );
+    let done = browser.submit(&page, &[("decision", "add_app"), ("code", &phone.code(-1))]);
     recovery_codes(&done);
     Box::new(move |_| {
-        let answer = send(&mut browser, &done, &[("decision", "continue")]);
-        assert!(
-            answer.location().starts_with(&format!("{RP1}?code=")),
-            "{}",
-            answer.location()
-        );
+        let answer = browser.submit(&done, &[("decision", "continue")]);
+        answer.assert_leads_to(&format!("{RP1}?code="));
     })
 }
 
@@ -318,7 +295,7 @@ pub(crate) fn client_data(world: &World, page: &Answer, kind: &str) -> Vec<u8> {
 
 fn page_for_a_passkey(browser: &mut Browser) -> Answer {
     let account = browser.visit("/account");
-    send(browser, &account, &[("decision", "add_passkey")])
+    browser.submit(&account, &[("decision", "add_passkey")])
 }
 
 fn add_passkey(world: &World, browser: &mut Browser, page: &Answer, key: &Key, id: &str) {
@@ -330,8 +307,7 @@ fn add_passkey(world: &World, browser: &mut Browser, page: &Answer, key: &Key, i
         ("attestation_object", &object),
         ("name", "Mine"),
     ];
-    let done = send(
-        browser,
+    let done = browser.submit(
         page,
         &[&[("decision", "add_passkey")], &fields[..]].concat(),
     );
@@ -359,7 +335,7 @@ fn sign_in_by_passkey(world: &World, user: &str) -> Carried {
             data("localhost", 0x05, 0, b""),
         );
         let signature = encoded(&key.sign(&shown, &client_data));
-        let token = page.fields().remove("form_token").unwrap();
+        let token = page.form_token();
         let fields = [
             ("form_token", token.as_str()),
             ("decision", "passkey"),
@@ -386,7 +362,7 @@ fn account_page(world: &World, user: &str) -> Carried {
             ("decision", "change_password"),
             ("new_password_again", NEW_PASSWORD),
         ];
-        let token = page.fields().remove("form_token").unwrap();
+        let token = page.form_token();
         let answer = browser.post(
             "/account",
             &[&[("form_token", token.as_str())], &fields[..], &more].concat(),
@@ -402,7 +378,7 @@ fn sign_out_page(world: &World, user: &str) -> Carried {
     let page = browser.visit("/logout");
     let cookies = browser.cookies.clone();
     Box::new(move |_| {
-        let answer = send(&mut browser, &page, &[("decision", "sign_out")]);
+        let answer = browser.submit(&page, &[("decision", "sign_out")]);
         answer.assert_says("signed out");
         browser.cookies = cookies;
         assert!(!is_signed_in(&mut browser), "the session itself is over");
@@ -440,12 +416,10 @@ fn code(world: &World, user: &str) -> Carried {
         );
         assert_eq!(userinfo(&world.gatepost, access(&tokens)).status, 200);
         issued(&CONF1.refresh(&world.gatepost, refresh(&tokens)));
-        assert_error(&CONF1.redeem(&world.gatepost, &spent), 400, "invalid_grant");
-        assert_error(
-            &CONF1.refresh(&world.gatepost, refresh(&given)),
-            400,
-            "invalid_grant",
-        );
+        CONF1
+            .redeem(&world.gatepost, &spent)
+            .assert_error(400, "invalid_grant");
+        CONF1.assert_refresh_over(&world.gatepost, refresh(&given));
     })
 }
 
@@ -462,11 +436,7 @@ fn tokens(world: &World, user: &str) -> Carried {
         assert_eq!(userinfo(gatepost, access(&tokens)).status, 200);
         let next = issued(&CONF1.refresh(gatepost, refresh(&tokens)));
         assert_eq!(CONF1.introspect(gatepost, access(&next))["active"], true);
-        assert_error(
-            &CONF1.refresh(gatepost, refresh(&revoked)),
-            400,
-            "invalid_grant",
-        );
+        CONF1.assert_refresh_over(gatepost, refresh(&revoked));
         assert_eq!(userinfo(gatepost, access(&revoked)).status, 401);
     })
 }
@@ -493,20 +463,13 @@ fn reference_token_and_consent(world: &World, user: &str) -> Carried {
             introspect_as(gatepost, ORDERS, access(&tokens))["active"],
             true
         );
-        assert_eq!(
-            userinfo(gatepost, access(&tokens)).json()["name"],
-            "reference token and consent"
-        );
+        userinfo(gatepost, access(&tokens)).assert_member("name", "reference token and consent");
         let silent = browser.get(&authorize_path(
             "conf2",
             RP2,
             &[("scope", "openid profile orders.read")],
         ));
-        assert!(
-            silent.query().contains_key("code"),
-            "the consent is remembered: {}",
-            silent.location()
-        );
+        silent.assert_carries_for("the consent is remembered", "code");
         CONF2.revoke(gatepost, access(&tokens));
         assert_eq!(
             introspect_as(gatepost, ORDERS, access(&tokens))["active"],
@@ -520,7 +483,7 @@ fn consent_page(world: &World, user: &str) -> Carried {
     let page = browser.visit(&authorize_path("conf2", RP2, &[]));
     assert!(page.text().contains("asks for access"), "{}", page.text());
     Box::new(move |world| {
-        let answer = decide(&mut browser, &page, "allow", &["profile"], true);
+        let answer = browser.decide(&page, "allow", &["profile"], true);
         let code = answer
             .query()
             .remove("code")
@@ -538,7 +501,7 @@ fn offline_grant(world: &World, user: &str) -> Carried {
     let tokens = CONF1.tokens(&world.gatepost, &mut browser, OFFLINE);
     let cookies = browser.cookies.clone();
     let page = browser.visit("/logout");
-    send(&mut browser, &page, &[("decision", "sign_out")]);
+    browser.submit(&page, &[("decision", "sign_out")]);
     browser.cookies = cookies;
     Box::new(move |world| {
         assert!(
@@ -554,18 +517,11 @@ fn clients_own_token(world: &World, _: &str) -> Carried {
         ("grant_type", "client_credentials"),
         ("scope", "orders.read"),
     ];
-    let authorization = basic("service", CONF1_SECRET);
-    let tokens = issued(&world.gatepost.post(
-        "/connect/token",
-        &[("Authorization", &authorization)],
-        &form,
-    ));
+    let tokens = issued(&world.gatepost.token("service", &form));
     Box::new(move |world| {
         let told = introspect_as(&world.gatepost, ORDERS, access(&tokens));
-        assert_eq!(
-            (&told["active"], &told["client_id"]),
-            (&json!(true), &json!("service"))
-        );
+        assert_eq!(told["active"], true);
+        assert_eq!(told["client_id"], "service");
     })
 }
 
@@ -586,11 +542,7 @@ fn is_connected(world: &World, device: &Value) {
 
 fn device_that_waits(world: &World, user: &str) -> Carried {
     let (mut browser, device) = (signed_in(world, user), started(world));
-    assert_error(
-        &device::poll(&world.gatepost, TV, &device),
-        400,
-        "authorization_pending",
-    );
+    device::poll(&world.gatepost, TV, &device).assert_error(400, "authorization_pending");
     Box::new(move |world| {
         device::allow(&mut browser, &device);
         is_connected(world, &device);
@@ -671,17 +623,9 @@ fn refresh_proving(world: &World, key: &Signer, tokens: &Value) -> Answer {
 
 /// The refresh token of `tokens` is good with that key, and with nothing else.
 fn is_of_key(world: &World, key: &Signer, tokens: &Value) {
-    assert_error(
-        &PUB1.refresh(&world.gatepost, refresh(tokens)),
-        400,
-        "invalid_grant",
-    );
+    PUB1.assert_refresh_over(&world.gatepost, refresh(tokens));
     let other = Signer::es256("other");
-    assert_error(
-        &refresh_proving(world, &other, tokens),
-        400,
-        "invalid_grant",
-    );
+    refresh_proving(world, &other, tokens).assert_error(400, "invalid_grant");
     let next = issued(&refresh_proving(world, key, tokens));
     assert_eq!(next["token_type"], "DPoP");
 }
@@ -712,7 +656,8 @@ fn bound_code(world: &World, user: &str) -> Carried {
     let code = PUB1.code(&mut browser, &bound);
     let stolen = PUB1.code(&mut browser, &bound);
     Box::new(move |world| {
-        assert_error(&PUB1.redeem(&world.gatepost, &stolen), 400, "invalid_grant");
+        PUB1.redeem(&world.gatepost, &stolen)
+            .assert_error(400, "invalid_grant");
         let tokens = issued(&redeem_proving(world, PUB1, &key, &code));
         is_of_key(world, &key, &tokens);
     })

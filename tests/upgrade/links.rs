@@ -9,7 +9,7 @@ use super::carried::{
 };
 use super::passkeys::{Key, attested, data, object};
 use super::support::http::{Answer, Browser};
-use super::support::phone::{Phone, add_app, recovery_codes, send};
+use super::support::phone::{Phone, add_app, recovery_codes};
 use super::support::waiting::{SOON, await_that};
 
 /// Links that every build makes.
@@ -203,12 +203,8 @@ fn link_sent_to(world: &World, address: &str) -> String {
 }
 
 fn set_password(world: &World, browser: &mut Browser, page: &Answer, user: &str) {
-    assert!(
-        page.text().contains("Choose your password"),
-        "{}",
-        page.text()
-    );
-    let answer = send(browser, page, &NEW_PASSWORDS);
+    page.assert_says("Choose your password");
+    let answer = browser.submit(page, &NEW_PASSWORDS);
     assert_eq!(answer.status, 303, "{}", answer.text());
     assert!(signs_in(world, user, NEW_PASSWORD));
 }
@@ -216,27 +212,15 @@ fn set_password(world: &World, browser: &mut Browser, page: &Answer, user: &str)
 fn enrol(world: &World, browser: &mut Browser, page: &Answer, user: &str) {
     let code = Phone::from_page(page, 0).code(0);
     let fields = [&NEW_PASSWORDS[..], &[("code", code.as_str())]].concat();
-    recovery_codes(&send(browser, page, &fields));
+    recovery_codes(&browser.submit(page, &fields));
     let mut browser = world.gatepost.browser();
     let page = browser.visit(&request());
-    let answer = send(
-        &mut browser,
-        &page,
-        &[("username", user), ("password", NEW_PASSWORD)],
-    );
-    assert!(
-        answer.text().contains("Confirm that it is you"),
-        "{}",
-        answer.text()
-    );
+    let answer = browser.submit(&page, &[("username", user), ("password", NEW_PASSWORD)]);
+    answer.assert_says("Confirm that it is you");
 }
 
 fn make_passkey(world: &World, browser: &mut Browser, page: &Answer, user: &str) {
-    assert!(
-        page.text().contains("Set up your passkey"),
-        "{}",
-        page.text()
-    );
+    page.assert_says("Set up your passkey");
     let client_data = encoded(&client_data(world, page, "webauthn.create"));
     let attested = attested(user.as_bytes(), &Key::es256().cose());
     let object = encoded(&object(&data("localhost", 0x45, 0, &attested)));
@@ -245,13 +229,9 @@ fn make_passkey(world: &World, browser: &mut Browser, page: &Answer, user: &str)
         ("attestation_object", &object),
         ("name", "Mine"),
     ];
-    let answer = send(browser, page, &fields);
+    let answer = browser.submit(page, &fields);
     let sign_in = browser.follow(answer);
-    assert!(
-        sign_in.text().contains("Your passkey is set up."),
-        "{}",
-        sign_in.text()
-    );
+    sign_in.assert_says("Your passkey is set up.");
 }
 
 /// Asks for a letter on the way to `conf1`.
@@ -260,7 +240,7 @@ fn forget(world: &World, user: &str) -> String {
     let sign_in = browser.visit(&request());
     let forgotten = sign_in.attribute("/login/forgotten", "href").unwrap();
     let page = browser.visit(&forgotten);
-    let answer = send(&mut browser, &page, &[("name", user)]);
+    let answer = browser.submit(&page, &[("name", user)]);
     assert!(answer.text().contains("is on its way"), "{}", answer.text());
     link_sent_to(world, &address(user))
 }
@@ -270,17 +250,14 @@ fn opened_letter_and_a_factor(world: &World, user: &str) -> Carried {
     let link = forget(world, user);
     let mut browser = world.gatepost.browser();
     let page = browser.visit(&link);
-    let answer = send(&mut browser, &page, &[("code", &phone.code(0))]);
+    let answer = browser.submit(&page, &[("code", &phone.code(0))]);
     let page = browser.follow(answer);
     let user = user.to_owned();
     Box::new(move |world| {
-        let answer = send(&mut browser, &page, &NEW_PASSWORDS);
+        let answer = browser.submit(&page, &NEW_PASSWORDS);
         assert_eq!(answer.status, 303, "{}", answer.text());
         let asked = password_at(&mut world.gatepost.browser(), &user, &request());
-        assert!(
-            !asked.text().contains("Confirm that it is you"),
-            "the password is another"
-        );
+        asked.assert_says_not_for("the password is another", "Confirm that it is you");
         let again = browser.visit(&link);
         again.assert_error_page(400, "GP1810", "used");
     })
@@ -294,7 +271,7 @@ fn ask_for_address(world: &World, user: &str) -> String {
         ("decision", "change_address"),
         ("new_address", new.as_str()),
     ];
-    let answer = send(&mut browser, &account, &fields);
+    let answer = browser.submit(&account, &fields);
     assert!(answer.text().contains("is on its way"), "{}", answer.text());
     link_sent_to(world, &new)
 }
@@ -302,18 +279,14 @@ fn ask_for_address(world: &World, user: &str) -> String {
 fn take_address(_: &World, browser: &mut Browser, page: &Answer, user: &str) {
     let new = address(&format!("new-{user}"));
     assert!(page.text().contains(&new), "{}", page.text());
-    let done = send(browser, page, &[]);
-    assert!(
-        done.text().contains("address was changed"),
-        "{}",
-        done.text()
-    );
+    let done = browser.submit(page, &[]);
+    done.assert_says("address was changed");
 }
 
 /// Asks for a letter by which a new user signs up, and answers its link.
 fn sign_up(world: &World, browser: &mut Browser, page: &Answer, user: &str) -> String {
     let new = address(&format!("new-{user}"));
-    let answer = send(browser, page, &[("address", &new)]);
+    let answer = browser.submit(page, &[("address", &new)]);
     assert!(answer.text().contains("is on its way"), "{}", answer.text());
     link_sent_to(world, &new)
 }
@@ -324,7 +297,7 @@ fn join(world: &World, browser: &mut Browser, page: &Answer, user: &str) {
         &[("username", new.as_str()), ("name", "New")],
         &NEW_PASSWORDS[..],
     ];
-    let answer = send(browser, page, &fields.concat());
+    let answer = browser.submit(page, &fields.concat());
     assert_eq!(answer.status, 303, "{}", answer.text());
     assert!(signs_in(world, &new, NEW_PASSWORD));
 }

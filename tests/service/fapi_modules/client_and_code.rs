@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::scene::{Call, Suite, assert_error, change, code_in};
-use crate::support::flow::{LEFT_OUT, decide, decode_jwt, sign_in, text};
+use crate::support::flow::{LEFT_OUT, decode_jwt, sign_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, RP1};
 use crate::support::signer::Signer;
 
@@ -177,7 +177,7 @@ fn refresh_token() {
     let signed = sign_in(&mut suite.browser, &page, "alice", ALICE_PASSWORD);
     let page = suite.browser.follow(signed);
     let scopes = ["profile", "offline_access"];
-    let answer = decide(&mut suite.browser, &page, "allow", &scopes, false);
+    let answer = suite.browser.decide(&page, "allow", &scopes, false);
     let code = code_in(&suite, &answer, RP1);
     let answer = suite.redemption(suite.first, &code).send();
     let tokens = suite.assert_tokens(suite.first, &answer);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::scene::{
     DUMMY, Resource, SCOPE, Suite, assert_error, code_in, random_text, request_uri,
 };
-use crate::support::flow::{LEFT_OUT, decide, decode_jwt, names, sign_in, text};
+use crate::support::flow::{LEFT_OUT, decode_jwt, names, sign_in, text};
 use crate::support::gatepost::{ALICE_PASSWORD, RP1};
 use crate::support::jwt::{half_hash, verified};
 use crate::support::proofs::thumbprint;
@@ -135,7 +135,7 @@ fn user_rejects_authentication() {
             let signed = sign_in(&mut suite.browser, &page, "alice", ALICE_PASSWORD);
             page = suite.browser.follow(signed);
         }
-        let answer = decide(&mut suite.browser, &page, "deny", &[], false);
+        let answer = suite.browser.decide(&page, "deny", &[], false);
         assert!(answer.location().starts_with(redirect_uri));
         let query = answer.query();
         assert_eq!(query["error"], "access_denied");
