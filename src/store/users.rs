@@ -42,10 +42,22 @@ pub struct UserRow {
     pub strongest_acr: Strength,
 }
 
+/// What a person with these claims is called who is called `otherwise` without a name.
+pub fn called<'a>(claims: &'a Map<String, Value>, otherwise: &'a str) -> &'a str {
+    let name = claims.get("name").and_then(Value::as_str);
+    name.filter(|name| !name.trim().is_empty())
+        .unwrap_or(otherwise)
+}
+
 impl UserRow {
     /// What operators call them: the user name, else the subject.
     pub fn designation(&self) -> &str {
         self.username.as_deref().unwrap_or(self.sub.as_str())
+    }
+
+    /// What the person is called: the name, else as operators call them.
+    pub fn called(&self) -> &str {
+        called(&self.claims, self.designation())
     }
 
     /// Whether they sign in with something of ours: a password, or a passkey alone.

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::arguments::Invocation;
+use super::client::catalogue;
 use super::output::{CommandResult, Failure, misuse, refuse, say};
 use super::user::links::LinkMaker;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
@@ -14,7 +15,7 @@ use gatepost_server::config::Config;
 use gatepost_server::endpoints::letters::message;
 use gatepost_server::outbound::Postman;
 use gatepost_server::pages::language::Language;
-use gatepost_server::pages::letters::{LetterFrame, LetterText, ResetAccount};
+use gatepost_server::pages::letters::{InvitationLetter, LetterFrame, LetterText, ResetAccount};
 use gatepost_store::clock::time_of_day;
 use gatepost_store::linked_identities;
 use gatepost_store::users::{self, UserRow};
@@ -62,7 +63,7 @@ pub(super) fn send_link(
     let locale = user.claims.get("locale").and_then(Value::as_str);
     let language = locale.and_then(Language::asked_for);
     let language = language.unwrap_or_else(|| Language::of_house(config));
-    let frame = frame(config, language);
+    let frame = frame(config, language, Some(user.called()));
     let text = match user.password_hash {
         _ if maker.is_passkey => frame.passkey(user.designation(), &link, expires_at),
         Some(_) => {
@@ -72,7 +73,17 @@ pub(super) fn send_link(
             };
             frame.reset(&[account], None, expires_at)
         }
-        None => frame.invitation(user.designation(), &link, expires_at),
+        None => {
+            let catalogue = catalogue(maker.operator)?;
+            let tenant = user.tenant.as_ref();
+            frame.invitation(InvitationLetter {
+                username: user.designation(),
+                by: None,
+                company: tenant.map(|tenant| catalogue.tenant_name(tenant.as_str())),
+                link: &link,
+                until: expires_at,
+            })
+        }
     };
     let answer = send(config, language, &to, &text, maker.operator.now()?)?;
     say(format!("sent to {to}; the mail server answered {answer}"))
@@ -83,16 +94,17 @@ pub(super) fn test(invocation: &Invocation) -> CommandResult {
     let config = invocation.config()?;
     let to = MailAddress::parse(invocation.value(0))
         .map_err(|rule| Failure::Usage(format!("ADDRESS {rule}")))?;
-    let text = frame(&config, Language::English).trial();
+    let text = frame(&config, Language::English, None).trial();
     let answer = send(&config, Language::English, &to, &text, time_of_day())?;
     say(format!("the mail server took the letter: {answer}"))
 }
 
-fn frame(config: &Config, language: Language) -> LetterFrame<'_> {
+fn frame<'a>(config: &'a Config, language: Language, greeted: Option<&'a str>) -> LetterFrame<'a> {
     LetterFrame {
         texts: language.texts(),
         brand: &config.brand,
-        source: None,
+        greeted,
+        asked: None,
     }
 }
 

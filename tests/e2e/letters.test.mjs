@@ -48,6 +48,24 @@ describe("letters", { timeout: 300_000 }, () => {
     if (shot) await looked(page, `letter-sent-${shot}`);
   }
 
+  // A reader of letters that runs no script and loads nothing, narrow and wide.
+  async function asSomebodySeesIt(letter, shot) {
+    const context = await browser.newContext({ javaScriptEnabled: false, offline: true });
+    const page = await context.newPage();
+    const asked = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.setContent(letter.html);
+    for (const width of [320, 1280]) {
+      await page.setViewportSize({ width, height: 640 });
+      await looked(page, `letter-${shot}-${width}`);
+    }
+    const button = page.getByRole("link");
+    assert.equal(await button.first().getAttribute("href"), letter.link);
+    assert.ok(!(await page.locator("body").innerText()).includes("gpm_"));
+    assert.deepEqual(asked, []);
+    await context.close();
+  }
+
   async function choose(page, password) {
     await page.locator("input[name=new_password]").fill(password);
     await page.locator("input[name=new_password_again]").fill(password);
@@ -63,6 +81,7 @@ describe("letters", { timeout: 300_000 }, () => {
       assert.equal(letter.to, `<alice@${domain}>`);
       assert.match(letter.subject, subject);
       assert.match(letter.text, new RegExp(`help@${domain}`));
+      await asSomebodySeesIt(letter, shot);
       // TLS, and a user (RFC 3848).
       assert.match(letter.head, /with ESMTPSA /);
       await page.goto(letter.link);

@@ -65,16 +65,33 @@ async function arrived(folder) {
   return names.sort();
 }
 
-// Subject and text of a letter, its recipient, and the first link.
+// Subject, text and document of a letter, its recipient, and the first link.
 function read(raw) {
-  const [head, body] = raw.replaceAll("\r\n", "\n").split(/\n\n(.*)/s);
+  const { head, field, body } = entity(raw.replaceAll("\r\n", "\n"));
+  const boundary = field("Content-Type").match(/^multipart\/alternative; boundary="(\w+)"$/)[1];
+  const [, plain, document, end] = `\n${body}`.split(`\n--${boundary}`);
+  assert.match(end, /^--\n/);
+  const text = content(plain.slice(1));
+  return { to: field("To"), subject: unwrapped(field("Subject")), text, html: content(document.slice(1)), link: text.match(/^http\S+/m)?.[0], head };
+}
+
+// A letter, or a part of one.
+function entity(text) {
+  const [head, body] = text.split(/\n\n(.*)/s);
   const field = (name) => head.replaceAll("\n ", " ").match(new RegExp(`^${name}: (.*)$`, "m"))[1];
-  const subject = field("Subject")
-    .split(" ")
-    .map((word) => Buffer.from(word.slice("=?utf-8?B?".length, -2), "base64").toString())
-    .join("");
-  const text = Buffer.from(body, "base64").toString();
-  return { to: field("To"), subject, text, link: text.match(/^http\S+/m)?.[0], head };
+  return { head, field, body };
+}
+
+function content(part) {
+  const { field, body } = entity(part);
+  return field("Content-Transfer-Encoding") === "base64" ? Buffer.from(body, "base64").toString() : body;
+}
+
+// A field without encoded words, or of encoded words alone.
+function unwrapped(field) {
+  if (!field.startsWith("=?")) return field;
+  const words = field.split(" ").map((word) => Buffer.from(word.slice("=?utf-8?B?".length, -2), "base64").toString());
+  return words.join("");
 }
 
 function makeKeys(folder) {

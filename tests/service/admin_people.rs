@@ -520,6 +520,57 @@ fn with_mail_a_link_goes_to_the_confirmed_address_and_to_no_other() {
 }
 
 #[test]
+fn an_invitation_says_who_invites_to_which_company_and_what_to_do_if_it_was_unexpected() {
+    let mailbox = Mailbox::open();
+    let gatepost = start_with_mail(&mailbox);
+    let mut boss = boss(&gatepost);
+    let page = boss.get("/admin/invite");
+    let name = format!("\u{202e}<b>Olivia</b>\r\n\u{2066}Office {}", "x".repeat(60));
+    let sql = "UPDATE users SET claims = claims || $1 WHERE username = 'boss'";
+    let claims = json!({"name": name});
+    gatepost.database.client().execute(sql, &[&claims]).unwrap();
+    let shown = format!("<b>Olivia</b>Office {}", "x".repeat(40));
+    assert_eq!(shown.len(), 60);
+    for (number, tenant, company) in [(1, "acme", "Acme"), (2, "", "Gatepost")] {
+        let username = format!("newt{number}");
+        let fields = [
+            ("username", username.as_str()),
+            ("name", "Newt <i>Neu</i>"),
+            ("address", "newt@example.com"),
+            ("tenant", tenant),
+        ];
+        tells(
+            &post_to(&mut boss, "/admin/invite", &page, &fields),
+            "on its way to",
+        );
+        let letter = mailbox.letter(number);
+        for line in [
+            "Hello Newt <i>Neu</i>,",
+            &format!("{shown} invited you."),
+            &format!("An account was made for you at {company}."),
+            &format!("Account: {username}"),
+            "If you did not expect this e-mail, you need not do anything: nothing changes unless \
+             the link is used. Do not pass it on to anybody.",
+        ] {
+            let is_said = letter.text.lines().any(|one| one == line);
+            assert!(is_said, "{line}: {}", letter.text);
+            let escaped = line.replace('<', "&lt;").replace('>', "&gt;");
+            assert!(
+                letter.html().contains(&escaped),
+                "{line}: {}",
+                letter.html()
+            );
+        }
+        assert!(!letter.html().contains("<b>") && !letter.html().contains("<i>"));
+        let path = letter.link().strip_prefix(gatepost.origin()).unwrap();
+        assert!(
+            "https://login.example.com".len() + path.len() <= 250,
+            "{path}"
+        );
+    }
+}
+
+#[test]
 fn no_letter_about_somebody_new_goes_where_an_administrator_sends_it_later() {
     let mailbox = Mailbox::open();
     let gatepost = start_with_mail(&mailbox);

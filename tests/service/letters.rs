@@ -20,7 +20,7 @@ const NEW: &str = "a password of her own choosing";
 
 /// Alice and Bob, who have an address each; a user of the same address as Alice; one without a
 /// password; and one whose address nobody verified.
-fn registered() -> Value {
+pub(super) fn registered() -> Value {
     let mut registered = document();
     let users = registered["users"].as_array_mut().unwrap();
     let address = |text: &str| json!({"email": text, "email_verified": true});
@@ -49,7 +49,7 @@ fn registered() -> Value {
     registered
 }
 
-fn start_with(mailbox: &Mailbox, more: &[(&str, &str)]) -> Gatepost {
+pub(super) fn start_with(mailbox: &Mailbox, more: &[(&str, &str)]) -> Gatepost {
     let mut all = mailbox.settings().to_vec();
     all.extend(more);
     Gatepost::start_with(&registered(), &all)
@@ -70,7 +70,7 @@ fn ask_on(browser: &mut Browser, page: &Answer, name: &str) -> Answer {
 }
 
 /// Asks for a letter, as somebody who comes from the first shop.
-fn ask(gatepost: &Gatepost, name: &str) -> Answer {
+pub(super) fn ask(gatepost: &Gatepost, name: &str) -> Answer {
     let mut browser = gatepost.browser();
     let page = forgotten(&mut browser);
     let answer = ask_on(&mut browser, &page, name);
@@ -436,7 +436,7 @@ fn a_letter_that_no_page_asked_for_speaks_the_language_of_the_house_unless_the_p
     assert!(subject.starts_with("Ein neues Passwort"), "{subject}");
 }
 
-fn post_account(browser: &mut Browser, fields: &[(&str, &str)]) -> Answer {
+pub(super) fn post_account(browser: &mut Browser, fields: &[(&str, &str)]) -> Answer {
     let page = browser.get("/account");
     browser.submit_to("/account", &page, fields)
 }

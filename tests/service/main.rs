@@ -78,6 +78,7 @@ mod introspection;
 mod issued_tokens;
 mod legacy_flows;
 mod letters;
+mod letters_as_read;
 mod linked_accounts;
 mod localized_names;
 mod login;

@@ -4,10 +4,12 @@
 
 The file FOLDER/mode says how it is, at each connection anew: `ok`, or one of the faults below. With a certificate it offers
 STARTTLS, and takes letters only after it, from USER with PASSWORD; `tls` begins with TLS. Each letter is a file FOLDER/N.eml
-beside FOLDER/N.json, which has its envelope. FOLDER/talk has every line that came in the clear.
+beside FOLDER/N.json, which has its envelope, and FOLDER/N.read.json. FOLDER/talk has every line that came in the clear.
 """
 
 import asyncio
+import email
+import email.policy
 import json
 import os
 import ssl
@@ -50,11 +52,30 @@ class Keeper:
         name = os.path.join(folder, "%d" % Keeper.count)
         with open(name + ".json", "w") as file:
             json.dump({"from": envelope.mail_from, "to": envelope.rcpt_tos, "tls": session.ssl is not None}, file)
+        with open(name + ".read.json", "w") as file:
+            json.dump(as_read(envelope.content), file)
         # Whoever sees the letter sees all of it.
         with open(name + ".part", "wb") as file:
             file.write(envelope.content)
         os.rename(name + ".part", name + ".eml")
         return "250 Kept as %d" % Keeper.count
+
+
+def as_read(content):
+    """A letter as Python's own library reads it."""
+    letter = email.message_from_bytes(content, policy=email.policy.default)
+    parts = list(letter.iter_parts()) if letter.is_multipart() else [letter]
+    return {
+        "type": letter.get_content_type(),
+        "boundary": letter.get_boundary(),
+        "defects": [str(defect) for part in [letter, *parts] for defect in part.defects],
+        "headers": {name: str(value) for name, value in letter.items()},
+        "sender": letter["From"].addresses[0].display_name,
+        "parts": [
+            {"type": part.get_content_type(), "encoding": part["Content-Transfer-Encoding"], "text": part.get_content()}
+            for part in parts
+        ],
+    }
 
 
 class Noted(SMTP):

@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::http::free_port;
@@ -30,6 +28,8 @@ pub struct Letter {
     pub was_secret: bool,
     /// As sent, with its header.
     pub raw: String,
+    /// What a library for e-mail reads in it (`as_read` in `mail_server.py`).
+    pub read: Value,
     pub subject: String,
     pub text: String,
 }
@@ -39,6 +39,13 @@ impl Letter {
     pub fn link(&self) -> &str {
         let found = self.text.lines().find(|line| line.starts_with("http"));
         found.unwrap_or_else(|| panic!("no link: {}", self.text))
+    }
+
+    /// The second of its parts.
+    pub fn html(&self) -> &str {
+        let part = &self.read["parts"][1];
+        assert_eq!(part["type"], "text/html", "{}", self.raw);
+        part["text"].as_str().unwrap()
     }
 }
 
@@ -128,33 +135,23 @@ impl Mailbox {
         let envelope: Value =
             serde_json::from_slice(&std::fs::read(file("json")).unwrap()).unwrap();
         let raw = std::fs::read_to_string(file("eml")).unwrap();
-        let (head, body) = raw.split_once("\r\n\r\n").unwrap();
-        let unfolded = head.replace("\r\n ", " ");
-        let subject = unfolded
-            .split("\r\n")
-            .find_map(|line| line.strip_prefix("Subject: "))
-            .unwrap();
-        let text = decoded(&body.replace("\r\n", "")).replace("\r\n", "\n");
+        let read: Value =
+            serde_json::from_slice(&std::fs::read(file("read.json")).unwrap()).unwrap();
+        assert_eq!(read["defects"], Value::Array(Vec::new()), "{raw}");
+        let text = read["parts"][0]["text"].as_str().unwrap();
+        let text = text.replace("\r\n", "\n");
         for line in text.lines().filter(|line| line.starts_with("http")) {
             secrets::learn(line);
         }
         Letter {
             to: serde_json::from_value(envelope["to"].clone()).unwrap(),
             was_secret: envelope["tls"] == true,
-            subject: subject.split(' ').map(word).collect(),
+            subject: read["headers"]["Subject"].as_str().unwrap().to_owned(),
             text,
             raw,
+            read,
         }
     }
-}
-
-fn decoded(base64: &str) -> String {
-    String::from_utf8(STANDARD.decode(base64).unwrap()).unwrap()
-}
-
-fn word(encoded: &str) -> String {
-    let inner = encoded.strip_prefix("=?utf-8?B?").unwrap();
-    decoded(inner.strip_suffix("?=").unwrap())
 }
 
 impl Drop for Mailbox {

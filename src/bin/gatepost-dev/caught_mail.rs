@@ -130,24 +130,50 @@ fn data(lines: &mut impl BufRead) -> io::Result<String> {
 
 /// Reads an e-mail of Gatepost's: of others it shows what it can.
 fn read(to: &str, message: &str) -> CaughtMail {
-    let (head, body) = message.split_once("\n\n").unwrap_or((message, ""));
-    // Long fields go on in lines that begin with a blank.
-    let head = head.replace("\n ", " ");
-    let field = |name: &str| {
-        let mut fields = head.lines().filter_map(|line| line.split_once(':'));
-        let found = fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.trim()).unwrap_or_default()
-    };
-    let is_encoded = field("Content-Transfer-Encoding").eq_ignore_ascii_case("base64");
+    let whole = Entity::read(message);
     CaughtMail {
         to: to.to_owned(),
-        subject: words(field("Subject")),
-        date: field("Date").to_owned(),
-        text: if is_encoded {
-            decoded(body)
-        } else {
-            body.to_owned()
-        },
+        subject: words(whole.field("Subject")),
+        date: whole.field("Date").to_owned(),
+        text: whole.text(),
+    }
+}
+
+/// An e-mail, or a part of one (RFC 2045 §2.4).
+struct Entity<'a> {
+    head: String,
+    body: &'a str,
+}
+
+impl Entity<'_> {
+    fn read(text: &str) -> Entity<'_> {
+        let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
+        Entity {
+            // Long fields go on in lines that begin with a blank.
+            head: head.replace("\n ", " "),
+            body,
+        }
+    }
+
+    fn field(&self, name: &str) -> &str {
+        let mut fields = self.head.lines().filter_map(|line| line.split_once(':'));
+        let found = fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.trim()).unwrap_or_default()
+    }
+
+    /// Of several parts, the text of the first: the plainest comes first (RFC 2046 §5.1.4).
+    fn text(&self) -> String {
+        let boundary = self.field("Content-Type").split_once("boundary=\"");
+        if let Some((_, boundary)) = boundary {
+            let line = format!("--{}\n", boundary.trim_end_matches('"'));
+            let first = self.body.split(&line).nth(1).unwrap_or_default();
+            // The end of the line before a boundary is part of the boundary.
+            return Entity::read(first.strip_suffix('\n').unwrap_or(first)).text();
+        }
+        match self.field("Content-Transfer-Encoding") {
+            "base64" => decoded(self.body),
+            _ => self.body.to_owned(),
+        }
     }
 }
 
@@ -181,19 +207,30 @@ fn decoded(base64: &str) -> String {
 mod tests {
     use super::*;
 
+    fn part(text: &str, encoding: &str) -> String {
+        let head = format!("Content-Transfer-Encoding: {encoding}\r\n\r\n");
+        match encoding {
+            "base64" => format!("{head}{}\r\n", STANDARD.encode(text)),
+            _ => format!("{head}{text}\r\n"),
+        }
+    }
+
     #[test]
     fn what_a_client_sends_is_kept_as_somebody_reads_it() {
         let mailbox = Mailbox::default();
         let address = start(&mailbox).unwrap();
-        for subject in ["first", "zweite \u{2709}"] {
+        for (subject, text) in [
+            ("first", part("One line\r\n", "base64")),
+            ("zweite \u{2709}", part("One line\r\n", "7bit")),
+        ] {
             let mut client = TcpStream::connect(address).unwrap();
             let message = format!(
                 "EHLO here\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<alice@example.com>\r\nDATA\r\n\
                  Subject: =?utf-8?B?{}?=\r\n =?utf-8?B?{}?=\r\nDate: now\r\n\
-                 Content-Transfer-Encoding: base64\r\n\r\n{}\r\n.\r\nQUIT\r\n",
+                 Content-Type: multipart/alternative; boundary=\"ab\"\r\n\r\n--ab\r\n{text}\
+                 --ab\r\nContent-Type: text/html\r\n\r\n<p>One line\r\n--ab--\r\n.\r\nQUIT\r\n",
                 STANDARD.encode(subject),
                 STANDARD.encode("!"),
-                STANDARD.encode("One line\r\nhttps://a.example/x\r\n")
             );
             client.write_all(message.as_bytes()).unwrap();
             let mut said = String::new();
@@ -204,7 +241,10 @@ mod tests {
         let subjects: Vec<&str> = all.iter().map(|mail| mail.subject.as_str()).collect();
         assert_eq!(subjects, ["zweite \u{2709}!", "first!"]);
         assert_eq!(all[0].to, "alice@example.com");
-        assert_eq!(all[0].text, "One line\nhttps://a.example/x\n");
+        assert!(all.iter().all(|mail| mail.text == "One line\n"), "{all:?}");
+        let alone = read("", "Subject: Plain\n\nOne line\nhttps://a.example/x\n");
+        assert_eq!(alone.subject, "Plain");
+        assert_eq!(alone.text, "One line\nhttps://a.example/x\n");
     }
 
     #[test]

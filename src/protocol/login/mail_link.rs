@@ -63,8 +63,9 @@ pub struct AddressLink {
     /// Of the address that they had when they asked.
     pub old_hash: [u8; 32],
     pub new: String,
-    /// The session that asked.
+    /// The session that asked, in links of the build before; empty in shorter ones.
     pub sid: Sid,
+    /// In those shorter ones, when the session began that asked.
     pub asked_at: Instant,
     pub expires_at: Instant,
 }

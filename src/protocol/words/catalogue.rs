@@ -67,6 +67,12 @@ impl Catalogue {
     pub fn kind(&self, scope: &str) -> Option<ScopeKind> {
         self.scopes.get(scope).map(|registered| registered.kind)
     }
+
+    /// What a tenant is called.
+    pub fn tenant_name<'a>(&'a self, name: &'a str) -> &'a str {
+        let registered = self.tenants.get(name);
+        registered.map_or(name, |tenant| &tenant.display_name)
+    }
 }
 
 /// A grant type answered by a SQL function.

@@ -15,6 +15,7 @@ use crate::outbound::{Postman, Undelivered};
 use gatepost_protocol::login::letters::{MOST_OF_SOURCE, Withheld};
 use gatepost_protocol::login::sign_up::SignUpId;
 use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::instant::Instant as Moment;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::web_url::WebUrl;
@@ -57,6 +58,8 @@ pub enum Errand {
     Notice {
         sub: Subject,
         username: String,
+        /// What the person is called.
+        greeted: String,
         to: MailAddress,
         change: AccountChange,
     },
@@ -94,6 +97,9 @@ pub struct AskedBy {
     pub request_id: String,
     /// The language of the pages that asked, by its tag.
     pub language: &'static str,
+    /// As people call it; `None` for a program.
+    pub browser: Option<String>,
+    pub at: Moment,
 }
 
 #[derive(Clone, Debug)]

@@ -82,7 +82,7 @@ fn sent(page: &TiedPage<'_>) -> Response {
 
 fn hand_over(page: &TiedPage<'_>, typed: &str) {
     let app = page.app;
-    let asked = notices::asked_by(&page.presentation);
+    let asked = notices::asked_by(app, &page.presentation);
     let is_withheld = notices::is_withheld(app, &asked);
     if is_withheld && !app.letters.has_room() {
         return;

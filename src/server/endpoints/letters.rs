@@ -19,7 +19,7 @@ use crate::keys::random;
 use crate::outbound::Undelivered;
 use crate::outbound::message::Message;
 use crate::pages::language::Language;
-use crate::pages::letters::{LetterFrame, LetterText, ResetAccount};
+use crate::pages::letters::{InvitationLetter, LetterFrame, LetterText, ResetAccount, printed};
 use gatepost_protocol::authorize::authorize_request::Ending;
 use gatepost_protocol::login::letters::{
     LetterCounts, MOST_OF_ACCOUNT, MOST_USERS, SignUpCounts, Withheld, verified_address,
@@ -125,7 +125,7 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
         Errand::Join { id, to } => write_join(app, asked, id, to),
         Errand::NewAddress { sub, to, link } => {
             let until = app.now().plus(ADDRESS_LIFETIME);
-            let text = frame(app, asked).new_address(link.expose(), until);
+            let text = frame(app, asked, None).new_address(link.expose(), until);
             let letter = letter(
                 app,
                 asked.language,
@@ -139,6 +139,7 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
         Errand::Notice {
             sub,
             username,
+            greeted,
             to,
             change,
         } => {
@@ -146,7 +147,8 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
             if !users::address_counts(&app.store, sub, Some(to.as_str()))? {
                 return Ok(());
             }
-            let text = frame(app, asked).notice(username, *change);
+            let page = format!("{}/account", app.issuer());
+            let text = frame(app, asked, Some(greeted)).notice(username, *change, &page);
             let letter = letter(app, asked.language, to, &text, vec![sub.clone()], "notice");
             write_about(app, asked, b"notices", sub, letter).map(drop)
         }
@@ -157,13 +159,15 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
     }
 }
 
-fn frame<'a>(app: &'a App, asked: &AskedBy) -> LetterFrame<'a> {
+/// `greeted` is what the person is called.
+fn frame<'a>(app: &'a App, asked: &'a AskedBy, greeted: Option<&'a str>) -> LetterFrame<'a> {
     let language = Language::asked_for(asked.language);
     let language = language.unwrap_or_else(|| Language::of_house(&app.config));
     LetterFrame {
         texts: language.texts(),
         brand: &app.config.brand,
-        source: Some(asked.source),
+        greeted,
+        asked: Some(asked),
     }
 }
 
@@ -290,7 +294,7 @@ fn join_text(
     link: &SignUpLink,
     to: &MailAddress,
 ) -> Result<LetterText, StoreError> {
-    let frame = frame(app, asked);
+    let frame = frame(app, asked, None);
     if sign_up_links::holds(&app.store, link.tenant.as_ref(), to.as_str())? {
         return Ok(frame.held_address());
     }
@@ -404,7 +408,11 @@ fn write_reset(
             link: has_password.then(|| link(app, found, until, origin.clone())),
         });
     }
-    let frame = frame(app, asked);
+    let greeted = match users {
+        [found] => Some(found.user.called()),
+        _ => None,
+    };
+    let frame = frame(app, asked, greeted);
     let client = transaction.registration().filter(|_| goes_on);
     let client = client.map(|client| frame.texts.language.of(&client.client_name));
     let text = frame.reset(&accounts, client, until);
@@ -414,13 +422,15 @@ fn write_reset(
 }
 
 /// A letter with a link by which a user sets a password: another one, or the first. It is in the
-/// language of the user, where Gatepost speaks it.
+/// language of the user, where Gatepost speaks it. `by` is what the administrator is called who
+/// wanted it.
 pub fn of_link(
     app: &App,
     found: &CurrentUser,
     to: &MailAddress,
     otherwise: Language,
     origin: LinkOrigin<OnTheWay>,
+    by: Option<&str>,
 ) -> Letter {
     let user = &found.user;
     let locale = user.claims.get("locale").and_then(Value::as_str);
@@ -430,18 +440,30 @@ pub fn of_link(
     let frame = LetterFrame {
         texts: language.texts(),
         brand: &app.config.brand,
-        source: None,
+        greeted: Some(user.called()),
+        asked: None,
     };
-    let name = user.designation();
+    let username = user.designation();
+    let snapshot = app.registry.snapshot();
+    let tenant = user.tenant.as_ref();
     let (kind, text) = match user.password_hash {
         Some(_) => {
             let account = ResetAccount {
-                name,
+                name: username,
                 link: Some(link),
             };
             ("reset", frame.reset(&[account], None, until))
         }
-        None => ("invitation", frame.invitation(name, &link, until)),
+        None => {
+            let invitation = InvitationLetter {
+                username,
+                by,
+                company: tenant.map(|tenant| snapshot.catalogue.tenant_name(tenant.as_str())),
+                link: &link,
+                until,
+            };
+            ("invitation", frame.invitation(invitation))
+        }
     };
     let subs = vec![user.sub.clone()];
     letter(app, language.tag(), to, &text, subs, kind)
@@ -493,11 +515,12 @@ pub fn message(
         return SecretBytes::new([]);
     };
     let message = Message {
-        sender: &config.brand.name,
+        sender: &printed(&config.brand.name),
         from: &mail.from,
         to,
         subject: &text.subject,
         text: &text.text,
+        html: &text.html,
         language,
         sent_at,
         id: &format!("{:032x}", u128::from_be_bytes(random::bytes())),

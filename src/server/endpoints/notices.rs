@@ -7,18 +7,23 @@ use crate::app::App;
 use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
 use crate::endpoints::answers::Presentation;
+use crate::pages::user_agent::browser;
 use gatepost_protocol::login::letters::{Withheld, verified_address};
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::strength::Strength;
-use gatepost_store::users::UserRow;
+use gatepost_store::users::{UserRow, called};
 
 /// Whoever wants a letter by this request.
-pub fn asked_by(presentation: &Presentation<'_>) -> AskedBy {
+pub fn asked_by(app: &App, presentation: &Presentation<'_>) -> AskedBy {
+    let language = presentation.language("");
+    let user_agent = presentation.request.headers.first("user-agent");
     AskedBy {
         source: presentation.request.source,
         request_id: presentation.request.id.clone(),
-        language: presentation.language("").tag(),
+        language: language.tag(),
+        browser: Some(browser(language.texts(), user_agent)),
+        at: app.now(),
     }
 }
 
@@ -54,7 +59,7 @@ pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: 
         name: user.designation(),
         claims: &user.claims,
     };
-    notify(app, &asked_by(presentation), &before, change);
+    notify(app, &asked_by(app, presentation), &before, change);
 }
 
 /// Tells a user of a factor that took the place of all that they had.
@@ -82,6 +87,7 @@ pub fn notify(app: &App, asked: &AskedBy, before: &Noticed<'_>, change: AccountC
     let errand = Errand::Notice {
         sub: before.sub.clone(),
         username: before.name.to_owned(),
+        greeted: called(before.claims, before.name).to_owned(),
         to,
         change,
     };

@@ -1,17 +1,27 @@
-//! What letters say. They are plain text, and load nothing.
+//! What letters say: as plain text, and as a document with the same sentences whose links are
+//! buttons. Neither loads anything. Readers of letters know no stylesheets but those that stand at
+//! each element, and no content security policy of ours holds there.
 
-use std::net::IpAddr;
+use maud::{DOCTYPE, Markup, html};
 
-use crate::app::letters::AccountChange;
+use crate::app::letters::{AccountChange, AskedBy};
 use crate::config::Brand;
 use crate::pages::moment;
-use crate::pages::texts::Texts;
+use crate::pages::texts::{Template, Texts};
 use gatepost_protocol::words::instant::Instant;
+
+/// Characters of a name.
+const LONGEST_NAME: usize = 60;
+const PAPER: &str =
+    "max-width:35em;margin:0 auto;padding:1em;font:16px/1.5 sans-serif;overflow-wrap:anywhere";
+const BUTTON: &str = "display:inline-block;padding:.6em 1.2em;border-radius:.4em;\
+                      background:#1f5f8b;color:#fff;font-weight:bold;text-decoration:none";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LetterText {
     pub subject: String,
     pub text: String,
+    pub html: String,
 }
 
 /// What every letter has.
@@ -19,8 +29,10 @@ pub struct LetterText {
 pub struct LetterFrame<'a> {
     pub texts: &'a Texts,
     pub brand: &'a Brand,
-    /// Where it was asked for; `None` where you asked for it.
-    pub source: Option<IpAddr>,
+    /// What the person is called; `None` where the address may be somebody else's.
+    pub greeted: Option<&'a str>,
+    /// The request that wanted it; `None` where somebody looks after the person, or a command does.
+    pub asked: Option<&'a AskedBy>,
 }
 
 /// An account whose password can be set anew.
@@ -31,98 +43,139 @@ pub struct ResetAccount<'a> {
     pub link: Option<String>,
 }
 
-impl LetterFrame<'_> {
+/// To what somebody is invited by a letter.
+pub struct InvitationLetter<'a> {
+    pub username: &'a str,
+    /// The administrator who invites them.
+    pub by: Option<&'a str>,
+    /// What the organisation is called; `None` where there is only the brand.
+    pub company: Option<&'a str>,
+    pub link: &'a str,
+    pub until: Instant,
+}
+
+/// A letter that is being written.
+struct Draft<'a> {
+    frame: LetterFrame<'a>,
+    /// Paragraphs: as plain text, and for the document.
+    plain: Vec<String>,
+    html: Vec<Markup>,
+}
+
+/// A name as it stands in a letter: nothing in it begins a line, or turns what follows around.
+pub fn printed(name: &str) -> String {
+    let turns = |letter| {
+        matches!(
+            letter,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+    };
+    name.chars()
+        .filter(|letter| !letter.is_control() && !turns(*letter))
+        .take(LONGEST_NAME)
+        .collect()
+}
+
+impl<'a> LetterFrame<'a> {
     /// To somebody who forgot their password. `client` is where they go on to.
     pub fn reset(
-        &self,
+        self,
         accounts: &[ResetAccount<'_>],
         client: Option<&str>,
         until: Instant,
     ) -> LetterText {
         let texts = self.texts;
-        let mut paragraphs = Vec::new();
         let has_link = accounts.iter().any(|account| account.link.is_some());
+        let mut draft = self.begin();
         if has_link {
-            paragraphs.push(texts.letter_reset.to_owned());
+            draft = draft.say(texts.letter_reset);
         }
         for account in accounts {
-            let told = account.link.as_deref().unwrap_or(texts.letter_no_password);
-            let name = texts.letter_account.fill(account.name);
-            paragraphs.push(format!("{name}\n{told}"));
+            let about = texts.letter_account.fill(account.name);
+            draft = match &account.link {
+                Some(link) => draft.link(&about, texts.set_password_title, link),
+                None => draft.say(&format!("{about}\n{}", texts.letter_no_password)),
+            };
         }
         if has_link {
-            paragraphs.push(self.until(until));
-            paragraphs.extend(client.map(|name| texts.letter_goes_on.fill(name)));
+            draft = draft.until(until);
+            if let Some(client) = client {
+                draft = draft.say(&texts.letter_goes_on.fill(&printed(client)));
+            }
         }
-        paragraphs.extend(self.source());
-        paragraphs.push(texts.letter_not_you.to_owned());
-        self.letter(
-            texts.letter_reset_subject.fill(&self.brand.name),
-            paragraphs,
-        )
+        draft
+            .source()
+            .say(texts.letter_not_you)
+            .end(texts.letter_reset_subject)
     }
 
     /// To somebody for whom there is an account.
-    pub fn invitation(&self, username: &str, link: &str, until: Instant) -> LetterText {
+    pub fn invitation(self, to: InvitationLetter<'_>) -> LetterText {
         let texts = self.texts;
-        self.letter(
-            texts.letter_invitation_subject.fill(&self.brand.name),
-            vec![
-                texts.letter_invitation.to_owned(),
-                format!("{}\n{link}", texts.letter_account.fill(username)),
-                self.until(until),
-            ],
-        )
+        let mut draft = self.begin();
+        if let Some(by) = to.by {
+            draft = draft.say(&texts.letter_invited_by.fill(&printed(by)));
+        }
+        let company = printed(to.company.unwrap_or(&self.brand.name));
+        draft
+            .say(&texts.letter_invitation.fill(&company))
+            .say(texts.letter_choose_password)
+            .link(
+                &texts.letter_account.fill(to.username),
+                texts.set_password_title,
+                to.link,
+            )
+            .until(to.until)
+            .say(texts.letter_unexpected)
+            .end(texts.letter_invitation_subject)
     }
 
     /// To somebody who shall have a passkey and no password.
-    pub fn passkey(&self, username: &str, link: &str, until: Instant) -> LetterText {
+    pub fn passkey(self, username: &str, link: &str, until: Instant) -> LetterText {
         let texts = self.texts;
-        self.letter(
-            texts.letter_invitation_subject.fill(&self.brand.name),
-            vec![
-                texts.letter_passkey.to_owned(),
-                format!("{}\n{link}", texts.letter_account.fill(username)),
-                self.until(until),
-            ],
-        )
+        let about = texts.letter_account.fill(username);
+        self.begin()
+            .say(texts.letter_passkey)
+            .link(&about, texts.set_passkey_title, link)
+            .until(until)
+            .say(texts.letter_unexpected)
+            .end(texts.letter_invitation_subject)
     }
 
     /// To somebody who wants to make an account.
-    pub fn join(&self, link: &str, until: Instant) -> LetterText {
+    pub fn join(self, link: &str, until: Instant) -> LetterText {
         let texts = self.texts;
-        let mut paragraphs = vec![format!("{}\n{link}", texts.letter_join), self.until(until)];
-        paragraphs.extend(self.source());
-        paragraphs.push(texts.letter_join_not_you.to_owned());
-        self.letter(texts.letter_join_subject.fill(&self.brand.name), paragraphs)
+        self.begin()
+            .link(texts.letter_join, texts.join_title, link)
+            .until(until)
+            .source()
+            .say(texts.letter_join_not_you)
+            .end(texts.letter_join_subject)
     }
 
     /// To an address that has an account already.
-    pub fn held_address(&self) -> LetterText {
+    pub fn held_address(self) -> LetterText {
         let texts = self.texts;
-        let mut paragraphs = vec![texts.letter_join_held.to_owned()];
-        paragraphs.extend(self.source());
-        paragraphs.push(texts.letter_join_not_you.to_owned());
-        self.letter(texts.letter_join_subject.fill(&self.brand.name), paragraphs)
+        self.begin()
+            .say(texts.letter_join_held)
+            .source()
+            .say(texts.letter_join_not_you)
+            .end(texts.letter_join_subject)
     }
 
     /// To an address that somebody wants for their account.
-    pub fn new_address(&self, link: &str, until: Instant) -> LetterText {
+    pub fn new_address(self, link: &str, until: Instant) -> LetterText {
         let texts = self.texts;
-        let mut paragraphs = vec![
-            format!("{}\n{link}", texts.letter_address),
-            self.until(until),
-        ];
-        paragraphs.extend(self.source());
-        paragraphs.push(texts.letter_not_you.to_owned());
-        self.letter(
-            texts.letter_address_subject.fill(&self.brand.name),
-            paragraphs,
-        )
+        self.begin()
+            .link(texts.letter_address, texts.confirm_address_title, link)
+            .until(until)
+            .source()
+            .say(texts.letter_not_you)
+            .end(texts.letter_address_subject)
     }
 
-    /// About a change of somebody's account.
-    pub fn notice(&self, username: &str, change: AccountChange) -> LetterText {
+    /// About a change of somebody's account. `page` is where they look after it.
+    pub fn notice(self, username: &str, change: AccountChange, page: &str) -> LetterText {
         let texts = self.texts;
         let told = match change {
             AccountChange::Password => texts.notice_password,
@@ -133,41 +186,100 @@ impl LetterFrame<'_> {
             AccountChange::Linked => texts.notice_linked,
             AccountChange::Unlinked => texts.notice_unlinked,
         };
-        let mut paragraphs = vec![told.to_owned(), texts.letter_account.fill(username)];
-        paragraphs.extend(self.source());
-        paragraphs.push(texts.letter_notice_not_you.to_owned());
-        self.letter(
-            texts.letter_notice_subject.fill(&self.brand.name),
-            paragraphs,
-        )
+        let about = texts.letter_account.fill(username);
+        self.begin()
+            .say(told)
+            .source()
+            .say(&texts.letter_notice_press.fill(texts.end_other_sessions))
+            .link(&about, texts.account_title, page)
+            .say(texts.letter_notice_not_you)
+            .end(texts.letter_notice_subject)
     }
 
     /// To try the mail server. For operators, in English.
-    pub fn trial(&self) -> LetterText {
-        let name = &self.brand.name;
-        self.letter(
-            format!("Letters from {name} arrive"),
-            vec![String::from("gatepost mail test sent this letter.")],
-        )
+    pub fn trial(self) -> LetterText {
+        self.begin()
+            .say("gatepost mail test sent this letter.")
+            .end(Template("Letters from {} arrive"))
     }
 
-    fn until(&self, until: Instant) -> String {
-        let moment = moment::in_utc(self.texts, until);
-        self.texts.letter_until.fill(&moment)
+    fn begin(self) -> Draft<'a> {
+        let draft = Draft {
+            frame: self,
+            plain: Vec::new(),
+            html: Vec::new(),
+        };
+        match self.greeted {
+            Some(name) => draft.say(&self.texts.letter_greeting.fill(&printed(name))),
+            None => draft,
+        }
+    }
+}
+
+impl Draft<'_> {
+    fn say(mut self, lines: &str) -> Self {
+        self.plain.push(lines.to_owned());
+        self.html.push(html! {
+            p { @for line in lines.lines() { (line) br; "\n" } }
+        });
+        self
     }
 
-    fn source(&self) -> Option<String> {
-        let source = self.source?.to_canonical().to_string();
-        Some(self.texts.letter_source.fill(&source))
+    fn link(mut self, about: &str, button: &str, address: &str) -> Self {
+        self.plain.push(format!("{about}\n{address}"));
+        self.html.push(html! {
+            p { (about) }
+            "\n"
+            p { a href=(address) style=(BUTTON) { (button) } }
+        });
+        self
     }
 
-    fn letter(&self, subject: String, mut paragraphs: Vec<String>) -> LetterText {
-        let help = self.brand.help_url.as_deref();
-        let shown = |url: &str| url.strip_prefix("mailto:").unwrap_or(url).to_owned();
-        paragraphs.extend(help.map(|url| self.texts.letter_help.fill(&shown(url))));
+    fn until(self, until: Instant) -> Self {
+        let texts = self.frame.texts;
+        self.say(&texts.letter_until.fill(&moment::in_utc(texts, until)))
+    }
+
+    /// From where it was asked for, when and by which browser.
+    fn source(self) -> Self {
+        let LetterFrame { texts, asked, .. } = self.frame;
+        let Some(asked) = asked else { return self };
+        let source = asked.source.to_canonical().to_string();
+        let moment = moment::in_utc(texts, asked.at);
+        let mut lines = vec![
+            texts.letter_source.fill(&source),
+            texts.letter_moment.fill(&moment),
+        ];
+        if let Some(browser) = &asked.browser {
+            lines.push(texts.letter_browser.fill(browser));
+        }
+        self.say(&lines.join("\n"))
+    }
+
+    /// `subject` has a place for the brand.
+    fn end(mut self, subject: Template) -> LetterText {
+        let LetterFrame { texts, brand, .. } = self.frame;
+        if let Some(url) = &brand.help_url {
+            let shown = url.strip_prefix("mailto:").unwrap_or(url);
+            self = self.say(&texts.letter_help.fill(shown));
+        }
+        let subject = subject.fill(&printed(&brand.name));
+        // Lines go as they are, where they are short enough.
+        let document = html! {
+            (DOCTYPE)
+            html lang=(texts.language.tag()) {
+                head {
+                    meta name="viewport" content="width=device-width";
+                    title { (subject) }
+                }
+                "\n"
+                body style=(PAPER) { @for part in &self.html { (part) "\n" } }
+            }
+        };
         LetterText {
             subject,
-            text: paragraphs.join("\n\n") + "\n",
+            text: self.plain.join("\n\n") + "\n",
+            html: document.into_string(),
         }
     }
 }

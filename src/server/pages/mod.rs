@@ -21,7 +21,7 @@ pub mod password_link;
 pub mod second_factor;
 pub mod sign_ins;
 pub mod texts;
-mod user_agent;
+pub mod user_agent;
 
 #[cfg(test)]
 mod tests;

@@ -404,6 +404,7 @@ texts! {
     letter_sent
     letter_sent_advice
     letter_reset_subject {}
+    letter_greeting {}
     letter_account {}
     letter_reset
     letter_until {}
@@ -413,8 +414,11 @@ texts! {
     letter_not_you
     letter_help {}
     letter_invitation_subject {}
-    letter_invitation
+    letter_invited_by {}
+    letter_invitation {}
+    letter_choose_password
     letter_passkey
+    letter_unexpected
     letter_address_subject {}
     letter_address
     letter_notice_subject {}
@@ -425,6 +429,9 @@ texts! {
     notice_factor_removed
     notice_linked
     notice_unlinked
+    letter_moment {}
+    letter_browser {}
+    letter_notice_press {}
     letter_notice_not_you
     no_address
     address_not_confirmed

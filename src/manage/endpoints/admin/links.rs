@@ -68,8 +68,9 @@ impl Administrator<'_> {
         let context = self.context;
         let language = context.chrome().texts.language;
         let origin = LinkOrigin::ByAdministrator(self.sub().clone());
-        let letter = letters::of_link(context.app, &person.found, to, language, origin);
-        let asked = notices::asked_by(&context.presentation());
+        let by = context.current_session.user.called();
+        let letter = letters::of_link(context.app, &person.found, to, language, origin, Some(by));
+        let asked = notices::asked_by(context.app, &context.presentation());
         let sub = &person.found.user.sub;
         if letters::write_about(context.app, &asked, b"links", sub, letter)? {
             return Ok(());

@@ -105,6 +105,7 @@ impl ScimRequest<'_> {
                 to,
                 Language::of_house(&self.app.config),
                 LinkOrigin::ByProgram,
+                None,
             );
             let errand = Errand::Written(letter);
             notices::hand_over(self.app, &self.asked_by(), Some(&subject), errand);
@@ -145,6 +146,8 @@ impl ScimRequest<'_> {
             source: self.request.source,
             request_id: self.request.id.clone(),
             language: self.app.config.language,
+            browser: None,
+            at: self.app.now(),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
 
 use crate::pages::admin::AdminChrome;
 use gatepost_protocol::login::letters::stored_address;
@@ -25,19 +24,6 @@ pub struct Search<'a> {
 pub fn page_of(user: &UserRow) -> String {
     let sub = utf8_percent_encode(user.sub.as_str(), NON_ALPHANUMERIC);
     format!("people/{sub}")
-}
-
-/// What a person is called: the name, else the user name or the identifier.
-pub fn name_of(user: &UserRow) -> &str {
-    let name = user.claims.get("name").and_then(Value::as_str);
-    let name = name.filter(|name| !name.trim().is_empty());
-    name.unwrap_or_else(|| user.designation())
-}
-
-/// What a tenant is called.
-pub(super) fn tenant_name<'a>(catalogue: &'a Catalogue, name: &'a str) -> &'a str {
-    let registered = catalogue.tenants.get(name);
-    registered.map_or(name, |tenant| tenant.display_name.as_str())
 }
 
 /// The page that finds people. Its form asks for `q`.
@@ -69,7 +55,7 @@ fn found(around: AdminChrome<'_>, user: &UserRow) -> Markup {
     let texts = around.chrome.texts;
     html! {
         p {
-            a href=(around.address(&page_of(user))) { bdi { (name_of(user)) } }
+            a href=(around.address(&page_of(user))) { bdi { (user.called()) } }
             @if !user.enabled { " " span .badge { (texts.disabled) } }
         }
         p .hint {
@@ -177,7 +163,7 @@ pub fn invite_page(
                         @for tenant in invitation.tenants {
                             option value=(tenant) selected[*tenant == typed.tenant] {
                                 @if tenant.is_empty() { (texts.none) } @else {
-                                    (tenant_name(invitation.catalogue, tenant))
+                                    (invitation.catalogue.tenant_name(tenant))
                                 }
                             }
                         }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::pages::admin::AdminChrome;
-use crate::pages::admin::people::{name_field, name_of, role_choices, tenant_name};
+use crate::pages::admin::people::{name_field, role_choices};
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
@@ -86,7 +86,7 @@ pub fn page(
 ) -> Markup {
     let texts = around.chrome.texts;
     let user = &view.person.found.user;
-    let name = name_of(user);
+    let name = user.called();
     let card = html! {
         p .lead { bdi { (user.designation()) } }
         @if let Some(outcome) = outcome { (said(texts, name, outcome)) }
@@ -135,7 +135,7 @@ fn state(texts: &Texts, view: PersonView<'_>) -> Markup {
                 dd { @if user.enabled { (texts.enabled) } @else { (texts.disabled) } }
                 @if let Some(tenant) = &user.tenant {
                     dt { (texts.organisation) }
-                    dd { bdi { (tenant_name(view.catalogue, tenant.as_str())) } }
+                    dd { bdi { (view.catalogue.tenant_name(tenant.as_str())) } }
                 }
                 dt { (texts.password) }
                 dd { @if user.password_hash.is_some() { (texts.is_set) } @else { (texts.none) } }

@@ -11,6 +11,7 @@ use crate::pages::account::{AccountProblem, Outcome};
 use gatepost_protocol::login::mail_link::{
     ADDRESS_LIFETIME, ADDRESS_PREFIX, AddressLink, address_hash,
 };
+use gatepost_protocol::words::identifiers::Sid;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::SecretText;
 
@@ -44,12 +45,13 @@ fn send_letter(context: InSession<'_>, to: &MailAddress) {
         user: user.of_link(current_session.row.epochs.installation),
         old_hash: address_hash(&user.claims),
         new: to.as_str().to_owned(),
-        sid: current_session.row.sid.clone(),
-        asked_at: app.now(),
+        // Who this session is need not be said: it counts as one that began no earlier than itself.
+        sid: Sid::new(""),
+        asked_at: current_session.row.auth_time,
         expires_at: app.now().plus(ADDRESS_LIFETIME),
     };
     let sealed = app.vault.mail_links.seal_text(ADDRESS_PREFIX, &link);
-    let asked = notices::asked_by(&context.presentation());
+    let asked = notices::asked_by(app, &context.presentation());
     let errand = Errand::NewAddress {
         sub: user.sub.clone(),
         to: to.clone(),

@@ -59,7 +59,7 @@ fn take(page: &TiedPage<'_>, id: SignUpId) -> Result<Response, Failure> {
     let Ok(to) = parsed else {
         return Ok(ask(page, "", Some(AskingProblem::Typed)));
     };
-    let asked = notices::asked_by(&page.presentation);
+    let asked = notices::asked_by(app, &page.presentation);
     if !notices::is_withheld(app, &asked) {
         notices::hand_over(app, &asked, None, Errand::Join { id, to });
     }
