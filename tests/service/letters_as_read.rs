@@ -6,7 +6,6 @@ use crate::letters::{ask, post_account, registered, start_with};
 use crate::support::flow::{authorize_path, sign_in, signed_in};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1};
 use crate::support::mailbox::{Letter, Mailbox};
-use crate::support::phone::send;
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 /// The longest link that leads to no application.
@@ -224,11 +223,7 @@ fn links_that_lead_to_no_application_are_short() {
     let link = gatepost.run_well(&["signup", "make", "--uses", "1", "--for", "1d"], "");
     let mut stranger = gatepost.browser();
     let page = stranger.visit(link.trim());
-    send(
-        &mut stranger,
-        &page,
-        &[("address", "somebody.new@example.com")],
-    );
+    stranger.submit(&page, &[("address", "somebody.new@example.com")]);
     mailbox.letter(4);
     let fields = [
         ("decision", "change_address"),
