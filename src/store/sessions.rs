@@ -87,45 +87,6 @@ WITH link AS MATERIALIZED (
 INSERT INTO audit_events SELECT a.* FROM begun, unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
-/// Gives a statement what a sign-in writes into its session, and further values.
-macro_rules! bind_sign_in {
-    (
-        $sql:ident, $session:ident, $handle_hash:ident, $from:ident
-        $(, $name:ident = $value:expr)* $(,)?
-    ) => {
-        bind!(
-            $sql,
-            ..$session {
-                day,
-                sid,
-                auth_time,
-                amr,
-                acr,
-                expires_at,
-                upstream_issuer,
-                source,
-                user_agent,
-                created_at
-            },
-            ..$from {
-                left_at,
-                logouts,
-                way_day,
-                way
-            },
-            handle_hash = &$handle_hash[..],
-            identity_provider = $session.identity_provider(),
-            installation_epoch = $session.epochs.installation,
-            user_epoch = $session.epochs.user,
-            upstream_subject = $from.subject,
-            upstream_sid = $from.sid,
-            upstream_id_token = $from.id_token,
-            left_on = $from.left_at.map(Instant::day)
-            $(, $name = $value)*
-        )
-    };
-}
-
 /// Begins a session under the hash of its cookie's handle. `false` when its user was revoked since
 /// they were read; and, where it came from an identity provider (`arrival`), when that identity is
 /// the user's no longer, or signed out there meanwhile, or came in by the same way before.
@@ -137,13 +98,36 @@ pub fn insert(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let from = ArrivalValues::of(arrival);
-    let bound = bind_sign_in!(
+    let bound = bind!(
         INSERT,
-        session,
-        handle_hash,
-        from,
+        ..session {
+            day,
+            sid,
+            auth_time,
+            amr,
+            acr,
+            expires_at,
+            upstream_issuer,
+            source,
+            user_agent,
+            created_at
+        },
+        ..from {
+            left_at,
+            logouts,
+            way_day,
+            way
+        },
+        handle_hash = &handle_hash[..],
         sub = session.subject,
         tenant = tenant_text(session.tenant.as_ref()),
+        identity_provider = session.identity_provider(),
+        installation_epoch = session.epochs.installation,
+        user_epoch = session.epochs.user,
+        upstream_subject = from.subject,
+        upstream_sid = from.sid,
+        upstream_id_token = from.id_token,
+        left_on = from.left_at.map(Instant::day)
     );
     store.change(bound, audit)
 }
@@ -351,7 +335,35 @@ pub fn renew(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let from = ArrivalValues::of(arrival);
-    let bound = bind_sign_in!(RENEW, session, handle_hash, from);
+    let bound = bind!(
+        RENEW,
+        ..session {
+            day,
+            sid,
+            auth_time,
+            amr,
+            acr,
+            expires_at,
+            upstream_issuer,
+            source,
+            user_agent,
+            created_at
+        },
+        ..from {
+            left_at,
+            logouts,
+            way_day,
+            way
+        },
+        handle_hash = &handle_hash[..],
+        identity_provider = session.identity_provider(),
+        installation_epoch = session.epochs.installation,
+        user_epoch = session.epochs.user,
+        upstream_subject = from.subject,
+        upstream_sid = from.sid,
+        upstream_id_token = from.id_token,
+        left_on = from.left_at.map(Instant::day)
+    );
     store.change(bound, audit)
 }
 
