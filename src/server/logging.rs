@@ -9,7 +9,7 @@ use std::mem;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Condvar, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ impl Log for StandardError {
         let is_busy = |waiting: &mut Waiting| !waiting.is_writer_idle || !waiting.lines.is_empty();
         let _ = queue
             .changed
-            .wait_timeout_while(queue.lock(), LAST_PATIENCE, is_busy);
+            .wait_timeout_while(queue.waiting.lock(), LAST_PATIENCE, is_busy);
     }
 }
 
@@ -173,12 +173,8 @@ struct Waiting {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
-    }
-
     fn push(&self, line: String, tells_heads: bool) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let is_full = waiting.lines.len() >= MOST_WAITING;
         if is_full || (waiting.dropped > 0 && !tells_heads) {
             waiting.dropped += 1;
@@ -204,7 +200,7 @@ impl Queue {
 
     fn write(&self) -> ! {
         loop {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             if let Some((line, _)) = waiting.lines.pop_front() {
                 drop(waiting);
                 write(&line);
@@ -359,7 +355,7 @@ mod tests {
         let heads = |number: usize| (format!("heads {number}"), true);
         (0..MOST_WAITING + 7).for_each(|number| queue.push(format!("line {number}"), false));
         (0..3).for_each(|number| queue.push(heads(number).0, true));
-        let waiting = queue.lock();
+        let waiting = queue.waiting.lock();
         assert_eq!((waiting.lines.len(), waiting.dropped), (MOST_WAITING, 10));
         assert_eq!(
             waiting.lines.front(),
@@ -376,7 +372,7 @@ mod tests {
         );
         drop(waiting);
         (3..MOST_WAITING + 3).for_each(|number| queue.push(heads(number).0, true));
-        let waiting = queue.lock();
+        let waiting = queue.waiting.lock();
         assert_eq!(
             (waiting.lines.len(), waiting.lines.front()),
             (MOST_WAITING, Some(&heads(3))),

@@ -1,7 +1,6 @@
 //! The one clock: this machine's monotonic time plus an offset learnt from the database, so that
 //! several processes on several machines judge by the same instants.
 
-use std::sync::MutexGuard;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gatepost_protocol::words::instant::Instant;
@@ -54,7 +53,7 @@ impl Clock {
     }
 
     pub fn now(&self) -> Instant {
-        let mut reckoning = self.lock();
+        let mut reckoning = self.reckoning.lock();
         let reading = reckoning.base_micros.saturating_add(self.elapsed_micros());
         reckoning.told_micros = reckoning.told_micros.max(reading);
         Instant::from_micros(reckoning.told_micros)
@@ -64,7 +63,7 @@ impl Clock {
     /// either direction: what is within that is no news, and would only make the clock waver under
     /// load. Answers how far off this clock was, in microseconds.
     pub fn adjust(&self, database_now: Instant, uncertainty: Duration) -> i64 {
-        let mut reckoning = self.lock();
+        let mut reckoning = self.reckoning.lock();
         let base = database_now.micros().saturating_sub(self.elapsed_micros());
         let offset = base.saturating_sub(reckoning.base_micros);
         if u128::from(offset.unsigned_abs()) <= uncertainty.as_micros() {
@@ -86,10 +85,6 @@ impl Clock {
     /// old then.
     pub fn is_in_doubt(&self) -> bool {
         self.skew_micros().abs() > MOST_SKEW_MICROS
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Reckoning> {
-        self.reckoning.lock()
     }
 
     fn elapsed_micros(&self) -> i64 {

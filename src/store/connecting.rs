@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, MutexGuard, Weak, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -111,19 +111,15 @@ impl Connector {
         {
             connected = begun.or_note(&mut hosts);
         }
-        self.given_up().extend(started);
+        self.given_up.lock().extend(started);
         connected.ok_or_else(|| StoreError::Unavailable(causes(hosts)))
     }
 
     /// How many starts hang at a host.
     fn hanging(&self, host: &str) -> usize {
-        let mut starts = self.given_up();
+        let mut starts = self.given_up.lock();
         starts.retain(|start| start.thread.strong_count() > 0);
         starts.iter().filter(|start| start.host == host).count()
-    }
-
-    fn given_up(&self) -> MutexGuard<'_, Vec<GivenUpStart>> {
-        self.given_up.lock()
     }
 }
 

@@ -3,7 +3,7 @@
 //! made.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -172,7 +172,7 @@ impl Supply {
         if self.pool.state().connections >= self.pool.max_size() {
             return StoreError::Busy;
         }
-        *self.away_until() = Some(Instant::now() + AWAY);
+        *self.away_until.lock() = Some(Instant::now() + AWAY);
         let away = self.connections.away.lock();
         match away.last() {
             Some((why, _)) => why.clone(),
@@ -181,12 +181,9 @@ impl Supply {
     }
 
     fn was_away(&self) -> bool {
-        self.away_until()
+        self.away_until
+            .lock()
             .is_some_and(|until| Instant::now() < until)
-    }
-
-    fn away_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.away_until.lock()
     }
 }
 

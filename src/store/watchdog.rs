@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, MutexGuard, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use postgres::CancelToken;
@@ -205,7 +205,7 @@ impl Watchdog {
 
     /// Nothing begins once this process is interrupted.
     fn begin(&self, entry: Running) -> Result<Watched<'_>, StoreError> {
-        let mut running = self.0.running();
+        let mut running = self.0.running.lock();
         if self.0.is_interrupted.load(Ordering::SeqCst) {
             return Err(StoreError::Cancelled(String::from("interrupted")));
         }
@@ -221,7 +221,7 @@ impl Watchdog {
     /// their answer.
     pub(super) fn interrupt(&self) -> Interruption {
         let mut tokens = Vec::new();
-        let running = self.0.running();
+        let running = self.0.running.lock();
         self.0.is_interrupted.store(true, Ordering::SeqCst);
         for entry in running.values() {
             entry.cancelled.store(true, Ordering::SeqCst);
@@ -237,10 +237,10 @@ impl Watchdog {
             .take_while(|token| reaches(token.clone(), self.0.tls.clone()))
             .count();
         let until = Instant::now() + GRACE;
-        while Instant::now() < until && !self.0.running().is_empty() {
+        while Instant::now() < until && !self.0.running.lock().is_empty() {
             std::thread::sleep(ROUND);
         }
-        let running = self.0.running();
+        let running = self.0.running.lock();
         if running.is_empty() {
             Interruption::Answered
         } else if running.values().any(|entry| entry.may_commit) {
@@ -258,10 +258,6 @@ impl Watchdog {
 }
 
 impl Shared {
-    fn running(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
-        self.running.lock()
-    }
-
     fn tell_stuck(&self, running: &HashMap<u64, Running>) {
         let is_stuck = running
             .values()
@@ -280,7 +276,7 @@ impl Shared {
 impl Drop for Watched<'_> {
     /// What was done in the place of this thread does not change from now on.
     fn drop(&mut self) {
-        let Some(entry) = self.shared.running().remove(&self.number) else {
+        let Some(entry) = self.shared.running.lock().remove(&self.number) else {
             return;
         };
         worker::come_back(&DoneMeanwhile {
@@ -292,7 +288,7 @@ impl Drop for Watched<'_> {
 }
 
 fn look(shared: &Arc<Shared>) {
-    let mut running = shared.running();
+    let mut running = shared.running.lock();
     shared.tell_stuck(&running);
     let abandoned = running.values().filter(|entry| entry.is_abandoned).count();
     let mut may_be_abandoned = shared.most_abandoned.saturating_sub(abandoned);

@@ -20,7 +20,7 @@
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::mutex::Mutex;
@@ -217,7 +217,7 @@ struct Hold {
 impl Hold {
     fn give_back(&self) {
         if !self.is_back.swap(true, Ordering::SeqCst) {
-            *self.lane.free() += 1;
+            *self.lane.free.lock() += 1;
             self.lane.returned.notify_one();
         }
     }
@@ -235,13 +235,13 @@ impl Permits {
     }
 
     pub fn free(&self) -> usize {
-        *self.lane.free()
+        *self.lane.free.lock()
     }
 
     /// Takes a permit, waiting at most `patience`; `None` when there was none by then.
     pub fn take(&self, patience: Duration) -> Option<Permit<'_>> {
         let deadline = Instant::now() + patience;
-        let mut free = self.lane.free();
+        let mut free = self.lane.free.lock();
         while *free == 0 {
             let remaining = deadline.checked_duration_since(Instant::now())?;
             free = self
@@ -266,11 +266,7 @@ impl Permits {
     }
 }
 
-impl Lane {
-    fn free(&self) -> MutexGuard<'_, usize> {
-        self.free.lock()
-    }
-}
+impl Lane {}
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {

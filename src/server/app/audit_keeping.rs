@@ -2,8 +2,8 @@
 //! together soon after, so that a failing request costs the database nothing. The heads of the
 //! chains are told to the log.
 
+use std::sync::Condvar;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -44,12 +44,8 @@ pub(super) struct AuditFailures {
 impl AuditFailures {
     fn note(&self, attempt: FailedAttempt, now: Instant) {
         let address = Source::of(attempt.source).address();
-        self.lock().note(attempt, address, now);
+        self.attempts.lock().note(attempt, address, now);
         self.noted.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, FailedAttempts> {
-        self.attempts.lock()
     }
 }
 
@@ -131,13 +127,14 @@ impl App {
     /// Counts an attempt that was not looked at, because too many had failed before it.
     pub fn note_turned_away(&self, request: &Request) {
         self.audit_failures
+            .attempts
             .lock()
             .note_turned_away(Source::of(request.source).address(), self.now());
     }
 
     /// Waits until something failed, a second at most.
     pub fn await_failures(&self) {
-        let attempts = self.audit_failures.lock();
+        let attempts = self.audit_failures.attempts.lock();
         if !attempts.is_waiting() {
             drop(self.audit_failures.noted.wait_timeout(attempts, PATIENCE));
         }
@@ -145,7 +142,7 @@ impl App {
 
     /// Writes what failed; what cannot be written waits for the next time.
     pub fn write_failures(&self) {
-        let rows = self.audit_failures.lock().take(self.now());
+        let rows = self.audit_failures.attempts.lock().take(self.now());
         self.write_rows(rows);
     }
 
@@ -161,7 +158,7 @@ impl App {
         }
         let left = rows.into_iter().skip(written).collect::<Vec<_>>();
         if !left.is_empty() {
-            self.audit_failures.lock().give_back(left);
+            self.audit_failures.attempts.lock().give_back(left);
             std::thread::sleep(PATIENCE);
         }
     }
@@ -210,7 +207,7 @@ impl App {
     /// Writes and tells what is left. Again it asks the database for nothing unless something
     /// failed meanwhile: the next process tells of commands.
     pub fn close_audit(&self) {
-        let rows = self.audit_failures.lock().take_all();
+        let rows = self.audit_failures.attempts.lock().take_all();
         self.write_rows(rows);
         if self.audit_failures.is_closing.swap(true, Ordering::SeqCst) {
             tell(&self.store.moved_audit_heads());

@@ -3,7 +3,7 @@
 //! is fetched twice at the same time.
 
 use std::collections::HashMap;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::outbound::{Outbound, OutboundError, OutboundRequest};
@@ -53,7 +53,7 @@ impl ClientLogos {
         now: Instant,
         fetch: impl FnOnce() -> Result<Option<Logo>, OutboundError>,
     ) -> Option<Logo> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let entry = kept.get(logo_uri);
         if let Some(entry) = entry.filter(|entry| now < entry.until) {
             return entry.logo.clone();
@@ -83,7 +83,7 @@ impl ClientLogos {
             }
         };
         keep(
-            &mut self.lock(),
+            &mut self.kept.lock(),
             logo_uri,
             Kept {
                 logo: logo.clone(),
@@ -91,10 +91,6 @@ impl ClientLogos {
             },
         );
         logo
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.kept.lock()
     }
 }
 

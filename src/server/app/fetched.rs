@@ -2,7 +2,7 @@
 //! not again too soon, so neither strangers nor a broken server can make us fetch more often.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, MutexGuard};
+use std::sync::{Arc, Condvar};
 use std::time::{Duration, Instant as Monotonic};
 
 use crate::outbound::{Asker, Deadline, OutboundError};
@@ -167,7 +167,7 @@ impl<T> Fetched<T> {
     ) -> Result<Arc<T>, OutboundError> {
         let need = Need::Current(&fits);
         self.obtain(sought, &need, fetch).or_else(|problem| {
-            let held = self.lock();
+            let held = self.held.lock();
             let kept = held.get(sought.url);
             kept.and_then(|held| held.usable(self.shelf.stale, &need, Monotonic::now()))
                 .ok_or(problem)
@@ -231,7 +231,7 @@ impl<T> Fetched<T> {
     }
 
     fn look(&self, url: &str, need: &Need<'_, T>) -> Step<T> {
-        let held = self.lock();
+        let held = self.held.lock();
         match held.get(url) {
             Some(held) => held.step(self.shelf, need, Monotonic::now()),
             None => Step::Fetch,
@@ -241,7 +241,7 @@ impl<T> Fetched<T> {
     /// Looks again. Where the next step is to fetch, the others wait from now on.
     fn begin(&self, url: &str, need: &Need<'_, T>) -> Step<T> {
         let now = Monotonic::now();
-        let mut held = self.lock();
+        let mut held = self.held.lock();
         if held.len() >= MOST_HELD && !held.contains_key(url) {
             held.retain(|_, held| held.is_fetching);
         }
@@ -261,15 +261,11 @@ impl<T> Fetched<T> {
         let is_fetching = |held: &mut HashMap<String, Held<T>>| {
             held.get(sought.url).is_some_and(|held| held.is_fetching)
         };
-        let held = self.lock();
+        let held = self.held.lock();
         drop(
             self.returned
                 .wait_timeout_while(held, sought.deadline.remaining(), is_fetching),
         );
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held<T>>> {
-        self.held.lock()
     }
 }
 
@@ -283,7 +279,7 @@ struct Fetching<'a, T> {
 
 impl<T> Drop for Fetching<'_, T> {
     fn drop(&mut self) {
-        let mut held = self.documents.lock();
+        let mut held = self.documents.held.lock();
         let entry = held.entry(self.url.to_owned()).or_default();
         entry.is_fetching = false;
         let now = Monotonic::now();
@@ -444,7 +440,7 @@ mod tests {
                 fetched_at: Some(Monotonic::now()),
                 ..Held::default()
             };
-            documents.lock().insert(url.to_owned(), entry);
+            documents.held.lock().insert(url.to_owned(), entry);
             let find = |fetch: fn() -> Result<u8, OutboundError>| {
                 let found = documents.find(sought(&outbound, url), |_| true, |_| fetch());
                 found.map(|found| *found)

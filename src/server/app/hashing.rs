@@ -2,7 +2,7 @@
 //! turn in a line, and strangers cannot fill the places of known browsers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Condvar, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,7 @@ impl Hashing {
     /// wait is too long.
     fn await_turn(&self, account: Option<AccountHash>, origin: Origin) -> Option<Number> {
         let deadline = Instant::now() + PATIENCE;
-        let mut line = self.line();
+        let mut line = self.line.lock();
         let number = line.enter(account, origin);
         if !line.has_turn(number) {
             worker::stand_up();
@@ -94,10 +94,6 @@ impl Hashing {
                 .0;
         }
         Some(number)
-    }
-
-    fn line(&self) -> MutexGuard<'_, PasswordLine<Origin>> {
-        self.line.lock()
     }
 }
 
@@ -131,7 +127,7 @@ impl HashingTurn<'_> {
 
 impl Drop for HashingTurn<'_> {
     fn drop(&mut self) {
-        self.hashing.line().leave(self.number);
+        self.hashing.line.lock().leave(self.number);
         // Any of those who wait may be the next.
         self.hashing.moved.notify_all();
     }
@@ -140,7 +136,7 @@ impl Drop for HashingTurn<'_> {
 impl App {
     /// How many more strangers may wait for a hash.
     pub fn free_hashing_places(&self) -> u64 {
-        self.hashing.line().room() as u64
+        self.hashing.line.lock().room() as u64
     }
 
     /// A client asks for a token or about one: more of them than sign-ins, and hashes leave them a

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
-use std::sync::MutexGuard;
 
 use super::App;
 use gatepost_protocol::words::identifiers::ClientId;
@@ -31,12 +30,6 @@ struct NotedUses {
     unwritten: BTreeMap<Used, Day>,
 }
 
-impl LastUses {
-    fn lock(&self) -> MutexGuard<'_, NotedUses> {
-        self.0.lock()
-    }
-}
-
 impl NotedUses {
     fn note(&mut self, used: Used, today: Day) {
         if self.today != Some(today) {
@@ -52,18 +45,18 @@ impl NotedUses {
 impl App {
     pub fn note_use(&self, client_id: &ClientId) {
         let used = Used::Client(client_id.clone());
-        self.last_uses.lock().note(used, self.now().day());
+        self.last_uses.0.lock().note(used, self.now().day());
     }
 
     pub fn note_flow(&self, client_id: &ClientId, flow: LegacyFlow) {
         let client_id = client_id.clone();
         let used = Used::Flow(FlowUse { client_id, flow });
-        self.last_uses.lock().note(used, self.now().day());
+        self.last_uses.0.lock().note(used, self.now().day());
     }
 
     /// Writes what was noted since the last time. What cannot be written waits for the next time.
     pub fn write_last_uses(&self) {
-        let unwritten = mem::take(&mut self.last_uses.lock().unwritten);
+        let unwritten = mem::take(&mut self.last_uses.0.lock().unwritten);
         let mut clients = BTreeMap::new();
         let mut flows = BTreeMap::new();
         for (used, day) in unwritten.clone() {
@@ -80,7 +73,7 @@ impl App {
             .and_then(|()| flow_uses::note(&self.store, &flows));
         if let Err(error) = written {
             log::warn!("last uses of clients could not be written: {error}");
-            let mut noted = self.last_uses.lock();
+            let mut noted = self.last_uses.0.lock();
             for (used, day) in unwritten {
                 noted.unwritten.entry(used).or_insert(day);
             }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use gatepost_protocol::words::instant::Instant as Moment;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::web_url::WebUrl;
+use gatepost_store::mutex::Mutex;
 
 /// Each tells whoever tries it that somebody is called so.
 const MOST_TAKEN_NAMES: u32 = 10;
@@ -160,7 +161,7 @@ impl Letters {
 
     /// Whether the line is less than half full: there is room for an errand without a letter.
     pub fn has_room(&self) -> bool {
-        self.lock().waiting.len() < MOST_WAITING / 2
+        self.line.lock().waiting.len() < MOST_WAITING / 2
     }
 
     /// The address that letters come from; `None` where there is no e-mail.
@@ -174,7 +175,7 @@ impl Letters {
             Errand::Join { .. } => MOST_BEFORE_JOIN,
             _ => MOST_WAITING,
         };
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         if line.waiting.len() >= most {
             return false;
         }
@@ -198,14 +199,14 @@ impl Letters {
             due: Instant::now() + *pause,
             ..waiting
         };
-        self.lock().waiting.push_back(again);
+        self.line.lock().waiting.push_back(again);
         self.moved.notify_all();
         true
     }
 
     /// Waits for one that is due. Call [`Letters::done`] after it.
     pub fn next(&self) -> WaitingLetter {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         loop {
             let now = Instant::now();
             let due = line.waiting.iter().position(|one| one.due <= now);
@@ -221,7 +222,7 @@ impl Letters {
     }
 
     pub fn done(&self) {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         line.under_way = line.under_way.saturating_sub(1);
         self.moved.notify_all();
     }
@@ -251,7 +252,7 @@ impl Letters {
     }
 
     pub fn waiting(&self) -> u64 {
-        let line = self.lock();
+        let line = self.line.lock();
         (line.waiting.len() + line.under_way) as u64
     }
 
@@ -266,7 +267,7 @@ impl Letters {
     /// Waits until every letter that is due was tried, but not longer than until `ends`. What waits
     /// then is lost, and the log says so.
     pub fn close(&self, ends: Instant) {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         loop {
             let now = Instant::now();
             let is_due = line.waiting.iter().any(|one| one.due <= now);
@@ -282,10 +283,6 @@ impl Letters {
             let id = &asked.request_id;
             log::warn!("request {id}: a letter was not sent: the process ends");
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LetterLine> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

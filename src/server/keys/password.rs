@@ -3,7 +3,6 @@
 //! once.
 
 use std::fmt;
-use std::sync::MutexGuard;
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
@@ -73,7 +72,7 @@ impl PasswordHashing {
     /// Gives the memory of past hashes back to the system. Called every second: taking a piece anew
     /// costs a few ms.
     pub fn release_memory(&self) {
-        self.memory().clear();
+        self.memory.lock().clear();
     }
 
     /// The PHC string of a password: its bytes as they are, all of them.
@@ -169,7 +168,8 @@ impl PasswordHashing {
     ) -> Option<Output> {
         let count = argon2.params().block_count();
         let mut blocks = self
-            .memory()
+            .memory
+            .lock()
             .pop()
             .unwrap_or_else(|| Vec::with_capacity(count.max(LEAST_CAPACITY)));
         if blocks.len() < count {
@@ -179,12 +179,8 @@ impl PasswordHashing {
         let output = buffer.get_mut(..length)?;
         let password = password.expose().as_bytes();
         let done = argon2.hash_password_into_with_memory(password, salt, output, &mut blocks);
-        self.memory().push(blocks);
+        self.memory.lock().push(blocks);
         done.ok().and_then(|()| Output::new(output).ok())
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
-        self.memory.lock()
     }
 }
 

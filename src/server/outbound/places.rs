@@ -4,8 +4,10 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, PoisonError};
 use std::time::{Duration, Instant};
+
+use gatepost_store::mutex::Mutex;
 
 #[derive(Debug)]
 pub(super) struct Places {
@@ -56,18 +58,18 @@ impl Places {
     }
 
     pub(super) fn free(&self) -> usize {
-        self.most.saturating_sub(self.taken().together)
+        self.most.saturating_sub(self.taken.lock().together)
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.taken().line.len()
+        self.taken.lock().line.len()
     }
 
     /// A place to wait for that server, if there is one within `patience`. Where the server is slow
     /// or too many wait already, there must be one at once.
     pub(super) fn take(&self, server: &str, patience: Duration) -> Option<Taker<'_>> {
         let deadline = Instant::now() + patience;
-        let mut taken = self.taken();
+        let mut taken = self.taken.lock();
         let number = taken.stand_in_line(server);
         while taken.may_wait(number, server, self.most) {
             let remaining = deadline.saturating_duration_since(Instant::now());
@@ -94,10 +96,6 @@ impl Places {
             server: server.to_owned(),
             was_slow: Cell::new(None),
         })
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -163,7 +161,7 @@ impl Taker<'_> {
 
 impl Drop for Taker<'_> {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.places.taken.lock();
         // All are notified, because each may wait for another server.
         self.places.moved.notify_all();
         taken.together = taken.together.saturating_sub(1);
@@ -207,7 +205,10 @@ mod tests {
                 (0, true)
             );
             drop((of_one, of_others));
-            assert_eq!((places.free(), places.taken().servers.len()), (most, 0));
+            assert_eq!(
+                (places.free(), places.taken.lock().servers.len()),
+                (most, 0)
+            );
         }
         let single = Places::new(0);
         let taker = single.take("a", Duration::ZERO);
@@ -242,14 +243,14 @@ mod tests {
 
     /// Waits until so many stand in line.
     fn await_line(places: &Places, length: usize) {
-        while places.taken().line.len() < length {
+        while places.taken.lock().line.len() < length {
             thread::yield_now();
         }
     }
 
     #[test]
     fn who_waits_gets_a_place_in_the_order_of_coming() {
-        let (places, order) = (Places::new(4), Mutex::new(Vec::new()));
+        let (places, order) = (Places::new(4), std::sync::Mutex::new(Vec::new()));
         // Two stay taken to the end, so that those who wait go one by one.
         let mut held = takers(&places, "a", 3);
         thread::scope(|scope| {
@@ -267,7 +268,7 @@ mod tests {
             drop(held.pop());
         });
         assert_eq!(order.into_inner().unwrap(), [0, 1, 2]);
-        assert_eq!(places.taken().line.len(), 0);
+        assert_eq!(places.taken.lock().line.len(), 0);
     }
 
     #[test]
@@ -300,7 +301,7 @@ mod tests {
             drop(held);
             assert!(waiting.into_iter().all(|waiter| waiter.join().unwrap()));
         });
-        assert_eq!((places.free(), places.taken().servers.len()), (4, 0));
+        assert_eq!((places.free(), places.taken.lock().servers.len()), (4, 0));
     }
 
     #[test]

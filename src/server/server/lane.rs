@@ -5,7 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
 use std::net::IpAddr;
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Condvar, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::workers::InFlight;
@@ -61,7 +61,7 @@ impl<T> Lane<T> {
 
     /// Hands the request back when the line, or the half of it that one source may fill, is full.
     pub fn enter(&self, source: IpAddr, request: T) -> Option<T> {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         let of_source = line
             .waiting
             .iter()
@@ -78,7 +78,7 @@ impl<T> Lane<T> {
     /// Waits for the first request whose source may have a further thread. Call [`Lane::leave`]
     /// after it.
     pub fn next(&self) -> (IpAddr, T) {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         loop {
             let most = self.threads_per_source;
             let mut waiting = line.waiting.iter();
@@ -95,16 +95,12 @@ impl<T> Lane<T> {
     }
 
     pub fn leave(&self, source: IpAddr) {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         if let Some(held) = line.held.get_mut(&source) {
             *held = held.saturating_sub(1);
         }
         line.held.retain(|_, held| *held > 0);
         self.moved.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Line<T>> {
-        self.line.lock()
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Write};
 use std::mem;
 use std::net::SocketAddr;
-use std::sync::MutexGuard;
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -71,7 +70,7 @@ impl<T> Turns<T> {
         let Some(peer) = peer else {
             return Turn::Now(request);
         };
-        let mut turns = self.lock();
+        let mut turns = self.0.lock();
         let connection = match turns.entry(peer) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
@@ -100,7 +99,7 @@ impl<T> Turns<T> {
     /// free again.
     pub fn next(&self, peer: Option<SocketAddr>) -> Option<T> {
         let peer = peer?;
-        let mut turns = self.lock();
+        let mut turns = self.0.lock();
         let connection = turns
             .get_mut(&peer)
             .filter(|connection| connection.stage != Stage::Ended)?;
@@ -113,14 +112,14 @@ impl<T> Turns<T> {
 
     /// Whether nothing will be answered on the connection after the request being served.
     pub fn is_last(&self, peer: Option<SocketAddr>) -> bool {
-        let turns = self.lock();
+        let turns = self.0.lock();
         peer.and_then(|peer| turns.get(&peer))
             .is_some_and(|connection| connection.stage == Stage::Ending)
     }
 
     /// Serves the caller's connection no more. It stays known until [`Turns::forget`].
     pub fn end(&self, peer: SocketAddr) {
-        if let Some(connection) = self.lock().get_mut(&peer) {
+        if let Some(connection) = self.0.lock().get_mut(&peer) {
             connection.stage = Stage::Ended;
         }
     }
@@ -128,14 +127,15 @@ impl<T> Turns<T> {
     /// The connection of the request being served is gone. The next answer may be on another
     /// connection, so it need not be the last.
     pub fn go_on(&self, peer: Option<SocketAddr>) {
-        let mut turns = self.lock();
+        let mut turns = self.0.lock();
         if let Some(connection) = peer.and_then(|peer| turns.get_mut(&peer)) {
             connection.stage = Stage::Served;
         }
     }
 
     pub fn take_doubtful(&self, peer: SocketAddr) -> VecDeque<T> {
-        self.lock()
+        self.0
+            .lock()
             .get_mut(&peer)
             .map(|connection| mem::take(&mut connection.waiting))
             .unwrap_or_default()
@@ -144,17 +144,13 @@ impl<T> Turns<T> {
     /// Forgets an ended connection that is gone. The requests that came after its end are from
     /// another connection. Serve the first of them now, and then call [`Turns::next`].
     pub fn forget(&self, peer: SocketAddr, doubtful: VecDeque<T>) -> Option<T> {
-        let mut turns = self.lock();
+        let mut turns = self.0.lock();
         let connection = turns.get_mut(&peer)?;
         let later = mem::replace(&mut connection.waiting, doubtful);
         connection.waiting.extend(later);
         connection.stage = Stage::Served;
         drop(turns);
         self.next(Some(peer))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddr, Connection<T>>> {
-        self.0.lock()
     }
 }
 
