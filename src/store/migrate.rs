@@ -15,8 +15,9 @@ pub struct Migration {
     pub level: i32,
     pub name: &'static str,
     /// Its text; the first line reads `-- compatible_from: N`, N being the oldest level whose
-    /// binary works with this one. A statement ends where a line ends with a semicolon. `CREATE
-    /// INDEX CONCURRENTLY name ON table ...` comes before the rest.
+    /// binary works with this one. A statement ends where a line ends with a semicolon, outside of
+    /// `$$`. `CREATE INDEX CONCURRENTLY name ON table ...` comes before the rest, and after that
+    /// what has `$1`, in batches.
     pub sql: &'static str,
 }
 
@@ -42,6 +43,8 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     8 "0008_flow_uses_and_lasting_tokens";
     9 "0009_keys_of_grants";
     10 "0010_lowering";
+    11 "0011_roles_and_words";
+    12 "0012_members_and_words_of_before";
 };
 
 pub const LEVELS: &str =
@@ -156,6 +159,8 @@ mod tests {
         "edf71d8ce918a01d6028c1b3c82ded0332327dd1b0018d7a20e0b4732367d691",
         "8a72e981442ff4d8854cb088f3732a72cfd39da1c7a6da343c64b38062537a22",
         "6ee554316e5d874593f3f21ba7b780f475811c85984d97650e0d92d17bd2a08e",
+        "36bc16962791352f5ed61bdba385f754b4611aa85eec32d5c9d8db89286e99be",
+        "2a4faef373ef0c994da304ec8400deb30b35526f29923a4046ca17d1e3aba4ba",
     ];
 
     #[test]

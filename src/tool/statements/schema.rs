@@ -1,5 +1,6 @@
 //! The levels of the schema: applied once each, and remembered with their checksums.
 
+use std::iter;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -47,10 +48,44 @@ const FITNESS: &str = "SELECT lower('IÀÉΣЖ') = 'iàéσж' AS fit";
 const INSERT: &str =
     "INSERT INTO schema_migrations (level, name, sha256, compatible_from) VALUES ($1, $2, $3, $4)";
 
-/// Statements of a level: those that make indexes concurrently, or the others.
-fn statements(migration: &Migration, concurrent: bool) -> impl Iterator<Item = &'static str> {
-    let all = migration.sql.split_inclusive(";\n");
-    all.filter(move |statement| statement.contains(" INDEX CONCURRENTLY ") == concurrent)
+/// How a statement of a level runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// It makes an index beside those who read and write.
+    Concurrently,
+    /// Again and again, each time in a transaction of its own. `$1` is the `last` that it answered
+    /// the time before, at first an empty text; it is done once that is null.
+    InBatches,
+    /// In the transaction that remembers the level.
+    AtOnce,
+}
+
+fn manner_of(statement: &str) -> Manner {
+    if statement.contains(" INDEX CONCURRENTLY ") {
+        Manner::Concurrently
+    } else if statement.contains("$1") {
+        Manner::InBatches
+    } else {
+        Manner::AtOnce
+    }
+}
+
+/// The statements of a level that run in that manner.
+fn statements(migration: &Migration, manner: Manner) -> impl Iterator<Item = &'static str> {
+    let mut rest = migration.sql;
+    let all = iter::from_fn(move || {
+        let (statement, behind) = rest.split_at(end_of_statement(rest));
+        rest = behind;
+        (!statement.is_empty()).then_some(statement)
+    });
+    all.filter(move |statement| manner_of(statement) == manner)
+}
+
+/// Behind the first line that ends with a semicolon and is not in the body of a function.
+fn end_of_statement(text: &str) -> usize {
+    let mut ends = text.match_indices(";\n").map(|(at, end)| at + end.len());
+    let is_in_no_body = |end: &usize| text[..*end].matches("$$").count().is_multiple_of(2);
+    ends.find(is_in_no_body).unwrap_or(text.len())
 }
 
 /// Applies what is missing, level by level, one process at a time; answers the names of what it
@@ -84,12 +119,15 @@ fn apply_by(
         // The look is taken back: a level that fails leaves nothing.
         let missing = missing(&mut client.transaction()?, migrations)?;
         for migration in &missing {
-            for statement in statements(migration, true) {
+            for statement in statements(migration, Manner::Concurrently) {
                 make_index(client, statement)?;
+            }
+            for statement in statements(migration, Manner::InBatches) {
+                fill(client, statement, &commit)?;
             }
             let mut transaction = client.transaction()?;
             transaction.batch_execute(BEGIN)?;
-            for statement in statements(migration, false) {
+            for statement in statements(migration, Manner::AtOnce) {
                 transaction.batch_execute(statement)?;
             }
             record(&mut transaction, migration)?;
@@ -140,6 +178,23 @@ fn make_index(client: &mut Client, statement: &str) -> Result<(), StoreError> {
         client.batch_execute(column(&row, "statement")?)?;
     }
     Ok(client.batch_execute("RESET statement_timeout; RESET lock_timeout")?)
+}
+
+/// Runs a statement until nothing is left for it. An interrupted run begins anew: each finds done
+/// what was done.
+fn fill(
+    client: &mut Client,
+    statement: &str,
+    commit: impl Fn(Transaction<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut last = Some(String::new());
+    while let Some(done) = last {
+        let mut transaction = client.transaction()?;
+        transaction.batch_execute(BEGIN)?;
+        last = column(&transaction.query_one(statement, &[&done])?, "last")?;
+        commit(transaction)?;
+    }
+    Ok(())
 }
 
 /// What to make for the statement of a level. A partitioned table cannot have an index made
@@ -206,7 +261,7 @@ pub struct Rehearsed {
 }
 
 /// Runs what is missing and takes all of it back. Holds the locks it tells of for as long as it
-/// takes. Indexes that are made concurrently are left out.
+/// takes. Indexes that are made concurrently and what goes in batches are left out.
 pub fn rehearse(
     client: &mut Client,
     migrations: &[Migration],
@@ -239,11 +294,17 @@ fn rehearse_level(
     present: &[u32],
     known: &mut Vec<String>,
 ) -> Result<Vec<String>, StoreError> {
-    let indexes = statements(migration, true);
-    let mut told: Vec<String> = indexes
-        .map(|index| format!("nobody would wait: {}", first_line(index)))
-        .collect();
-    for statement in statements(migration, false) {
+    let mut told = Vec::new();
+    for index in statements(migration, Manner::Concurrently) {
+        told.push(format!("nobody would wait: {}", first_line(index)));
+    }
+    for batches in statements(migration, Manner::InBatches) {
+        told.push(format!(
+            "a thousand rows at a time, for whose changes others would wait: {}",
+            first_line(batches)
+        ));
+    }
+    for statement in statements(migration, Manner::AtOnce) {
         transaction.batch_execute(statement)?;
         for row in transaction.query(EFFECTS, &[&present, &*known])? {
             let effect: String = column(&row, "effect")?;
