@@ -79,8 +79,8 @@ const ID_JAG_ISSUED: i64 = 1;
 /// That it is good once; the user, by the name in it, and as every extension grant reads them.
 const ID_JAG_TAKEN: i64 = 3;
 
-/// Session; people.
-const FIND_PEOPLE: i64 = 2;
+/// Session; who is found; their rows.
+const FIND_PEOPLE: i64 = 3;
 /// Session; person; factors; sign-ins; wrong passwords.
 const SHOW_PERSON: i64 = 5;
 /// Session and person; the change; the page.
@@ -975,7 +975,7 @@ fn an_administrators_page_costs_a_few_reads_and_a_change_one_commit() {
             ("decision", "end_all"),
         ];
         let done = browser.post("/admin/people/bobs", &form).text();
-        assert!(done.contains("The change is made."), "{done}");
+        assert!(done.contains(" is signed out everywhere."), "{done}");
     });
     cost.assert_is(1, SHOW_PERSON + CHANGE_PERSON);
 }

@@ -285,6 +285,7 @@ fn entry(
 fn read_object(walker: &mut Walker<'_, '_>, kind: ObjectKind, defaults: &ClientDefaults) {
     match kind {
         ObjectKind::Tenant => drop(catalogue::tenant(walker)),
+        ObjectKind::Role => drop(catalogue::role(walker)),
         ObjectKind::IdentityScope => drop(catalogue::identity_scope(walker)),
         ObjectKind::ResourceScope => drop(catalogue::resource_scope(walker)),
         ObjectKind::Resource => drop(catalogue::resource(walker)),

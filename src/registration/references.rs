@@ -211,6 +211,7 @@ fn rival(kind: ObjectKind) -> Option<(ObjectKind, &'static str)> {
             "is the client_id of a client; clients and resources share one name space",
         )),
         ObjectKind::Tenant
+        | ObjectKind::Role
         | ObjectKind::IdentityProvider
         | ObjectKind::AssertionIssuer
         | ObjectKind::ExtensionGrant

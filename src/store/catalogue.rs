@@ -62,7 +62,8 @@ CROSS JOIN (
            EXISTS (SELECT FROM clients c WHERE c.enabled
                    AND c.metadata @> '{\"metadata_document\": true}') AS metadata_documents
 ) AS p
-LEFT JOIN catalogue_entries e ON true
+LEFT JOIN (SELECT kind, name, document, sealed_secret FROM catalogue_entries
+           UNION ALL SELECT 'role', name, document, NULL FROM roles) AS e ON true
 LEFT JOIN resource_secrets s ON e.kind = 'resource' AND s.resource = e.name
 ORDER BY e.kind, e.name, s.created_at, s.id";
 

@@ -54,7 +54,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 17] = [
+const PIECES: [Piece; 19] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -184,7 +184,27 @@ const PIECES: [Piece; 17] = [
         name: "{acted on}",
         sql: "u.sub = :sub::text AND u.xmin::text = :version::text \
          AND u.tenant = ANY(:reach::text[]) AND u.sub <> :admin::text \
-         AND coalesce(to_jsonb(:given_roles::text[]) @> (u.claims -> 'role'), true)",
+         AND coalesce((to_jsonb(:given_roles::text[]) || (SELECT coalesce(jsonb_agg(r.name), '[]') \
+             FROM roles r WHERE r.document @> '{\"given_by_administrators\": true}' \
+               AND r.name <> :admin_role::text \
+               AND NOT starts_with(r.name, :admin_role::text || ':'))) @> (u.claims -> 'role'), \
+             true)",
+    },
+    // The name of the user `u`, as people are sorted by it: the index `users_by_name` has this.
+    Piece {
+        name: "{name key}",
+        sql: "left(lower(normalize(coalesce(u.claims->>'name', u.username, u.sub), NFKC)), 254) \
+         COLLATE \"C\"",
+    },
+    // Whether the user `u` is in the state that was asked for, if any was.
+    Piece {
+        name: "{in state}",
+        sql: "CASE :state::text WHEN 'disabled' THEN NOT u.enabled \
+         WHEN 'invited' THEN u.enabled AND u.password_hash IS NULL AND u.factors = 0 \
+             AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) \
+         WHEN 'no-second-factor' THEN u.enabled AND u.password_hash IS NOT NULL \
+             AND u.strongest_acr = '1' \
+         ELSE true END",
     },
     // A text that locale providers and languages make different small letters of.
     Piece {

@@ -22,6 +22,7 @@ mod output;
 mod reference;
 mod registry;
 mod resource;
+mod role;
 mod sealed;
 mod serve;
 mod session;
@@ -72,6 +73,7 @@ const RUN: &[(&str, Run)] = &[
     ("user revoke", Installed(user::revoke)),
     ("user link", Once(user::change::link)),
     ("user unlink", Once(user::change::unlink)),
+    ("role remove", Installed(role::remove)),
     ("client list", Installed(client::list)),
     ("client show", Installed(client::show)),
     ("client secret", Once(client::secret)),

@@ -220,6 +220,7 @@ fn keys_of(topic: &str) -> &'static str {
         "identity_scope" => catalogue::IDENTITY_SCOPE_KEYS,
         "resource" => catalogue::RESOURCE_KEYS,
         "tenant" => catalogue::TENANT_KEYS,
+        "role" => catalogue::ROLE_KEYS,
         "identity_provider" => provider::IDENTITY_PROVIDER_KEYS,
         "assertion_issuer" => catalogue::ASSERTION_ISSUER_KEYS,
         _ => "",

@@ -56,7 +56,14 @@ describe("administrators", { timeout: 300_000 }, () => {
 
   async function done(page, decision) {
     await decide(page, decision);
-    await page.getByText("The change is made.").waitFor();
+    await page.locator(".notice.done").waitFor();
+  }
+
+  // What does not come back is asked first, on a page of its own.
+  async function askedAndDone(page, label, decision) {
+    await page.getByRole("link", { name: label }).click();
+    await page.getByRole("link", { name: "Cancel" }).waitFor();
+    await done(page, decision);
   }
 
   test("the week goes by without scripts, on a small telephone", async () => {
@@ -104,10 +111,10 @@ describe("administrators", { timeout: 300_000 }, () => {
     await newcomer.context.close();
 
     // Somebody leaves, and comes back.
-    await done(page, "disable");
+    await askedAndDone(page, "Disable", "disable");
     await screenshot(page, "admin-person-without-script");
     await done(page, "enable");
-    await done(page, "end_all");
+    await askedAndDone(page, "Sign out everywhere", "end_all");
     await context.close();
     assert.deepEqual([...complaints, ...newcomer.complaints], []);
   });
@@ -122,8 +129,12 @@ describe("administrators", { timeout: 300_000 }, () => {
       await looked(page, `admin-nobody-${name}`);
       await find(page, "bob");
       await page.getByRole("link", { name: /Bob/ }).click();
-      await page.getByRole("button", { name: "Disable" }).waitFor();
+      await page.getByRole("link", { name: "Disable" }).waitFor();
       await looked(page, `admin-person-${name}`);
+      await page.getByRole("link", { name: "Disable" }).click();
+      await page.getByRole("link", { name: "Cancel" }).waitFor();
+      await looked(page, `admin-asking-${name}`);
+      await page.getByRole("link", { name: "Cancel" }).click();
       await decide(page, "reset");
       await page.locator("code.link-shown").waitFor();
       await looked(page, `admin-link-${name}`);
@@ -134,7 +145,7 @@ describe("administrators", { timeout: 300_000 }, () => {
       await page.getByRole("alert").waitFor();
       await looked(page, `admin-person-problem-${name}`);
       await find(page, "alice");
-      await page.getByRole("link", { name: /Alice/ }).click();
+      await page.locator("main").getByRole("link", { name: /Alice/ }).click();
       await page.getByText("You cannot change this person").waitFor();
       await looked(page, `admin-not-yours-${name}`);
       await page.goto(`${dev.provider}/admin/invite`);
@@ -145,8 +156,9 @@ describe("administrators", { timeout: 300_000 }, () => {
       await looked(page, `admin-invite-problem-${name}`);
       for (const locale of ["de", "ja", "pl"]) {
         await page.goto(`${dev.provider}/admin/people?q=bob&ui_locales=${locale}`);
-        await page.locator("ul.items a").click();
-        await page.locator("button[value=disable]").waitFor();
+        await looked(page, `admin-people-${name}-${locale}`);
+        await page.locator("table.people a").click();
+        await page.locator("a.danger[href*=disable]").waitFor();
         assert.equal(await page.locator("html").getAttribute("lang"), locale);
         await looked(page, `admin-person-${name}-${locale}`);
       }
@@ -171,13 +183,15 @@ describe("administrators", { timeout: 300_000 }, () => {
     await page.waitForURL(/q=bob/);
     await reach(page.getByRole("link", { name: /Bob/ }));
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Disable" }).waitFor();
+    await reach(page.getByRole("link", { name: "Disable" }));
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: /^Disable Bob/ }).waitFor();
     await reach(page.getByRole("button", { name: "Disable" }));
     await page.keyboard.press("Space");
-    await page.getByText("The change is made.").waitFor();
+    await page.locator(".notice.done").waitFor();
     await reach(page.getByRole("button", { name: "Enable" }));
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Disable" }).waitFor();
+    await page.getByRole("link", { name: "Disable" }).waitFor();
     await context.close();
     assert.deepEqual(complaints, []);
   });

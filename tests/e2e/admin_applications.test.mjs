@@ -40,7 +40,7 @@ describe("applications at /admin", { timeout: 300_000 }, () => {
     await enterPassword(page, manager);
     await page.locator("input[name=code]").fill(appCode(key, steps));
     await page.keyboard.press("Enter");
-    await page.locator("nav ul.links").first().waitFor();
+    await page.locator("nav ul.tabs").waitFor();
   }
 
   for (const [locale, steps, options] of [

@@ -638,12 +638,17 @@ fn a_user_who_becomes_an_administrator_is_warned_of() {
     let warnings = |role: &str, settings: &[&str]| {
         planned(&installation, &with(role), settings)["warnings"].clone()
     };
-    assert_eq!(warnings("office", &[]), json!([]));
+    let unregistered =
+        "role \"office\": not registered (\"roles\"), so that administrators see this name alone";
+    assert_eq!(warnings("office", &[]), json!([unregistered]));
     let warning = "user \"alice\" becomes an administrator (GATEPOST_ADMIN_ROLE)";
     for (role, told) in [
         ("office", json!([warning])),
         ("office:acme", json!([warning])),
-        ("officer", json!([])),
+        (
+            "officer",
+            json!([unregistered.replace("office", "officer")]),
+        ),
     ] {
         assert_eq!(warnings(role, &administered), told, "{role}");
     }

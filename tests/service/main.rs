@@ -16,6 +16,7 @@
 mod account;
 mod account_page_providers;
 mod admin_applications;
+mod admin_lists;
 mod admin_people;
 mod allowed_roles;
 mod anonymous;
@@ -109,6 +110,7 @@ mod restored;
 mod restored_elsewhere;
 mod revocation;
 mod revocations_hold;
+mod roles;
 mod rows_read;
 mod scim;
 mod scim_provisioning;

@@ -19,7 +19,7 @@ use maud::Markup;
 use serde_json::{Value, json};
 
 use crate::pages::admin::{AdminChrome, AdminSection};
-use gatepost_protocol::registration::administration::Administration;
+use gatepost_protocol::registration::administration::{Administration, RegisteredRoles};
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::parameters::{self, Parameters};
@@ -46,6 +46,8 @@ pub struct Administrator<'a> {
     pub administration: &'a Administration,
     /// The tenants whose people they look after; an empty name stands for no tenant.
     pub reach: &'a [&'a str],
+    /// The roles that they may give.
+    pub given_roles: &'a [String],
     /// What follows `/admin/`, as it was sent.
     pub page: &'a str,
 }
@@ -76,6 +78,11 @@ impl<'a> Administrator<'a> {
         &self.context.current_session.user.sub
     }
 
+    /// The registered roles.
+    pub fn roles(&self) -> &'a RegisteredRoles {
+        &self.context.transaction.snapshot.catalogue.roles
+    }
+
     pub fn query(&self) -> Result<&Parameters, Failure> {
         Ok(self.context.request.query_parameters()?)
     }
@@ -97,6 +104,7 @@ impl<'a> Administrator<'a> {
         let around = AdminChrome {
             chrome: self.context.chrome(),
             section,
+            administrator: self.context.current_session.user.called(),
             ui_locales: self.context.transaction.ui_locales(),
         };
         answers::scripted_page(200, page(around))
@@ -189,8 +197,8 @@ impl<'a> Administrator<'a> {
         let mut roles: Vec<&str> = form.all("role").collect();
         roles.sort_unstable();
         roles.dedup();
-        let given = &self.administration.given_roles;
-        if roles.iter().all(|role| given.iter().any(|one| one == role)) {
+        let is_given = |role: &&str| self.given_roles.iter().any(|given| given == role);
+        if roles.iter().all(is_given) {
             Ok(roles)
         } else {
             Err(Failure::bad_request(Reason::UnknownPageAction))

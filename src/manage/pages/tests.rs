@@ -60,6 +60,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         });
     };
     let around = AdminChrome {
+        administrator: name,
         chrome,
         section: AdminSection::Applications,
         ui_locales: "de",

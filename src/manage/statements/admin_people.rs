@@ -11,43 +11,11 @@ use gatepost_protocol::words::identifiers::{Sid, Subject};
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::session_clients::call_late;
-use gatepost_store::users::{CurrentUser, UserRow, current, user};
+use gatepost_store::users::{CurrentUser, UserRow, current};
 use gatepost_store::{Store, StoreError, bind, read};
 
 /// The tenants whose people an administrator looks after; an empty name stands for no tenant.
 pub type AdminReach<'a> = &'a [&'a str];
-
-// Each way by an index of its own. chr(1114111) sorts behind every other character.
-const SEARCH: &str = "
-WITH typed AS MATERIALIZED (SELECT lower(normalize(:typed::text, NFKC)) COLLATE \"C\" AS first),
-found AS (
-    (SELECT a.sub FROM users a
-     WHERE a.tenant = ANY(:reach::text[])
-       AND a.username_key COLLATE \"C\"
-           BETWEEN (SELECT first FROM typed) AND (SELECT first || chr(1114111) FROM typed)
-     LIMIT :most::int8)
-    UNION
-    (SELECT a.sub FROM users a
-     WHERE a.tenant = ANY(:reach::text[]) AND a.claims ? 'email'
-       AND (left(lower(normalize(a.claims->>'email', NFKC)), 254)) COLLATE \"C\"
-           BETWEEN (SELECT first FROM typed) AND (SELECT first || chr(1114111) FROM typed)
-     LIMIT :most::int8)
-    UNION
-    SELECT a.sub FROM users a WHERE a.sub = :typed::text
-)
-SELECT u.* FROM found f JOIN users u ON u.sub = f.sub
-WHERE u.tenant = ANY(:reach::text[])
-ORDER BY u.username_key COLLATE \"C\" NULLS LAST, u.sub LIMIT :most::int8";
-
-/// People within reach whose user name or address begins so, or whose subject this is.
-pub fn search(
-    store: &Store,
-    reach: AdminReach<'_>,
-    typed: &str,
-    most: i64,
-) -> Result<Vec<UserRow>, StoreError> {
-    store.list(bind!(SEARCH, reach, typed, most), user)
-}
 
 /// A person, as an administrator sees them.
 #[derive(Clone, Debug)]
@@ -96,8 +64,11 @@ fn person(row: &Row) -> Result<Person, StoreError> {
 pub struct ActingAdmin<'a> {
     pub admin: &'a Subject,
     pub reach: AdminReach<'a>,
-    /// The only roles that the person may have.
+    /// The only roles that the person may have, besides the registered ones that administrators
+    /// give.
     pub given_roles: &'a [String],
+    /// The role that makes administrators: no registration has it given by them.
+    pub admin_role: &'a str,
     /// Of the person, as the administrator saw them.
     pub version: &'a str,
 }
@@ -143,6 +114,7 @@ pub fn change(
             admin,
             reach,
             given_roles,
+            admin_role,
             version
         },
         ..change {
@@ -180,6 +152,7 @@ pub fn end_session(
             admin,
             reach,
             given_roles,
+            admin_role,
             version
         },
         sub,
@@ -212,6 +185,7 @@ pub fn note_link(
             admin,
             reach,
             given_roles,
+            admin_role,
             version
         },
         sub

@@ -2,4 +2,5 @@
 //! connections.
 
 pub mod admin_people;
+pub mod people_list;
 pub mod scim_users;

@@ -1,15 +1,19 @@
 //! Who looks after people at `/admin`, after whom, and what they may do to them. The role that
 //! makes an administrator is given and taken by commands and documents alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use crate::words::catalogue::RegisteredRole;
 use crate::words::claim_shape::listed;
 use crate::words::identifiers::TenantName;
 use crate::words::strength::Strength;
 
 const ROLE: &str = "role";
+
+/// By name.
+pub type RegisteredRoles = BTreeMap<String, RegisteredRole>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Administration {
@@ -76,10 +80,23 @@ impl Administration {
         behind.and_then(|behind| behind.strip_prefix(':')) == Some(tenant) && !tenant.is_empty()
     }
 
+    /// What administrators may give: the roles of the setting, and the registered ones that say so.
+    pub fn roles_to_give(&self, registered: &RegisteredRoles) -> Vec<String> {
+        let mut roles = self.given_roles.clone();
+        for (name, role) in registered {
+            let is_new = !roles.contains(name) && !self.is_admin_role(name);
+            if role.given_by_administrators && is_new {
+                roles.push(name.clone());
+            }
+        }
+        roles
+    }
+
     /// Whether somebody with these claims has only roles that administrators may give. The
     /// statements that write ask the same.
-    pub fn may_change(&self, claims: &Map<String, Value>) -> bool {
-        let may_give = |role: &str| self.given_roles.iter().any(|given| given == role);
+    pub fn may_change(&self, claims: &Map<String, Value>, registered: &RegisteredRoles) -> bool {
+        let given = self.roles_to_give(registered);
+        let may_give = |role: &str| given.iter().any(|given| given == role);
         let mut roles = claims.get(ROLE).map(listed).into_iter().flatten();
         roles.all(|role| role.as_str().is_some_and(may_give))
     }
@@ -171,11 +188,27 @@ mod tests {
 
     #[test]
     fn whoever_has_another_role_is_not_changed() {
+        let role = |name: &str, given_by_administrators| RegisteredRole {
+            name: name.to_owned(),
+            display_name: name.into(),
+            description: "".into(),
+            given_by_administrators,
+        };
+        let registered = [
+            role("books", true),
+            role("vault", false),
+            role("office", true),
+            role("office:acme", true),
+        ];
+        let registered = registered.map(|role| (role.name.clone(), role)).into();
         for (role, may) in [
             (Value::Null, true),
             (json!([]), true),
             (json!("staff"), true),
             (json!(["staff", "sales"]), true),
+            (json!(["staff", "books"]), true),
+            (json!("vault"), false),
+            (json!("office"), false),
             (json!(["staff", "office"]), false),
             (json!("office:acme"), false),
             (json!("root"), false),
@@ -184,7 +217,7 @@ mod tests {
             (json!(false), false),
         ] {
             assert_eq!(
-                administration().may_change(&claims(role.clone())),
+                administration().may_change(&claims(role.clone()), &registered),
                 may,
                 "{role}"
             );

@@ -14,8 +14,8 @@ use crate::registration::names::{
 use crate::registration::provider::{acr_map, issuer, protected_url};
 use crate::registration::walker::{Check, Walker, text};
 use crate::words::catalogue::{
-    AssertionIssuer, AssertionSubject, RegisteredResource, RegisteredScope, RegisteredTenant,
-    SqlGrant,
+    AssertionIssuer, AssertionSubject, RegisteredResource, RegisteredRole, RegisteredScope,
+    RegisteredTenant, SqlGrant,
 };
 use crate::words::client::{GrantType, SigningAlgorithm};
 use crate::words::identifiers::TenantName;
@@ -29,6 +29,24 @@ key_table! {
     name: required(plain_name);
     /// `display_name` | what the pages call it | the name
     display_name => display_name(walker, &name);
+}
+
+key_table! {
+    pub fn role(walker) -> RegisteredRole;
+    pub const ROLE_KEYS;
+    /// `name` | as in the claim `role` and a client's `allowed_roles` | required
+    name: required(display_text);
+    /// `display_name`, `description` | what the administrators' pages call it, and a line about it
+    /// | the name; none
+    ///
+    /// `display_name#de`, `description#de` | the same in one language,
+    /// [here](../operate/registering.md#names-in-several-languages) German | `display_name`,
+    /// `description`
+    display_name: localized(display_text, &name);
+    description: localized(description, "");
+    /// `given_by_administrators` | `true`: administrators may give and take it at `/admin`, as
+    /// those of `GATEPOST_ADMIN_ROLES` | `false`
+    given_by_administrators: is_set;
 }
 
 /// `display_name`; the name where it is absent.

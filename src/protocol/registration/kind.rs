@@ -14,6 +14,7 @@ pub enum ObjectKind {
     IdentityProvider,
     AssertionIssuer,
     ExtensionGrant,
+    Role,
     User,
 }
 
@@ -33,8 +34,9 @@ pub struct Mention<'v> {
 
 impl ObjectKind {
     /// Every kind, in the order of a document's lists.
-    pub const ALL: [ObjectKind; 9] = [
+    pub const ALL: [ObjectKind; 10] = [
         ObjectKind::Tenant,
+        ObjectKind::Role,
         ObjectKind::IdentityScope,
         ObjectKind::ResourceScope,
         ObjectKind::Resource,
@@ -52,6 +54,7 @@ impl ObjectKind {
         -> (&'static str, &'static str, &'static str, &'static str, &'static [Naming]) {
         match self {
             ObjectKind::Tenant => ("tenant", "tenants", "name", "tenant", &[]),
+            ObjectKind::Role => ("role", "roles", "name", "role", &[]),
             ObjectKind::IdentityScope =>
                 ("identity_scope", "identity_scopes", "name", "scope", &[]),
             ObjectKind::ResourceScope => (

@@ -46,11 +46,24 @@ pub struct RegisteredTenant {
     pub display_name: String,
 }
 
+/// A role, as administrators see it. Roles that are not registered work as well: clients ask for
+/// them, and people have them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegisteredRole {
+    pub name: String,
+    /// The registered `display_name`, or the name where there is none.
+    pub display_name: LocalizedText,
+    pub description: LocalizedText,
+    /// Whether administrators give it, besides those of `GATEPOST_ADMIN_ROLES`.
+    pub given_by_administrators: bool,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalogue {
     pub scopes: BTreeMap<String, RegisteredScope>,
     pub resources: BTreeMap<String, RegisteredResource>,
     pub tenants: BTreeMap<String, RegisteredTenant>,
+    pub roles: BTreeMap<String, RegisteredRole>,
     /// Identity providers by name, without `local`.
     pub identity_providers: BTreeMap<String, IdentityProvider>,
     /// Providers that no enabled client allows. Nobody can sign in with one of these.

@@ -17,12 +17,25 @@ SET document = excluded.document,
     sealed_secret = coalesce(excluded.sealed_secret, catalogue_entries.sealed_secret),
     updated_at = clock_timestamp()";
 
+const UPSERT_ROLE: &str = "
+INSERT INTO roles (name, document) VALUES (:name::text, :document::jsonb)
+ON CONFLICT (name) DO UPDATE
+SET document = excluded.document, updated_at = clock_timestamp()";
+
 /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret
 /// where there is no other.
 pub fn upsert_entry(
     writer: &mut RegistryWriter<'_>,
     entry: &CatalogueRow,
 ) -> Result<(), StoreError> {
+    if entry.kind == ObjectKind::Role {
+        let bound = bind!(
+            UPSERT_ROLE,
+            ..entry { name },
+            document = Json(&entry.document)
+        );
+        return writer.execute(bound).map(drop);
+    }
     let bound = bind!(
         UPSERT_ENTRY,
         kind = entry.kind.as_str(),
@@ -36,8 +49,13 @@ pub fn upsert_entry(
 const REMOVE_ENTRY: &str = "
 WITH secrets AS (
     DELETE FROM resource_secrets WHERE :kind::text = 'resource' AND resource = :name::text
+), role AS (
+    DELETE FROM roles WHERE :kind::text = 'role' AND name = :name::text RETURNING document
+), entry AS (
+    DELETE FROM catalogue_entries WHERE kind = :kind::text AND name = :name::text
+    RETURNING document
 )
-DELETE FROM catalogue_entries WHERE kind = :kind::text AND name = :name::text RETURNING document";
+SELECT document FROM role UNION ALL SELECT document FROM entry";
 
 pub fn remove_entry(
     writer: &mut RegistryWriter<'_>,

@@ -393,19 +393,23 @@ fn opening(comparison: &Comparison) -> BTreeMap<String, BTreeSet<String>> {
         }
     }
     let mut opening = BTreeMap::<String, BTreeSet<String>>::new();
-    // Parsed only where it says something.
     for (name, document) in clients {
-        if !document.contains("allowed_roles") {
-            continue;
-        }
-        let document = parse_own(document);
-        let roles = document.get("allowed_roles").and_then(Value::as_array);
-        for role in roles.into_iter().flatten().filter_map(Value::as_str) {
-            let clients = opening.entry(role.to_owned()).or_default();
-            clients.insert(name.clone());
+        for role in allowed_roles(document) {
+            opening.entry(role).or_default().insert(name.clone());
         }
     }
     opening
+}
+
+/// Of a client. It is parsed only where it says something.
+fn allowed_roles(document: &str) -> Vec<String> {
+    if !document.contains("allowed_roles") {
+        return Vec::new();
+    }
+    let document = parse_own(document);
+    let roles = document.get("allowed_roles").and_then(Value::as_array);
+    let names = roles.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
 }
 
 fn entry_change<'d>(

@@ -64,6 +64,7 @@ pub(super) fn removals<'d>(
         .collect();
     note_names_left_behind(comparison, &gone, problems);
     note_tenants_in_use(comparison, &gone, problems);
+    note_roles(comparison, problems);
     let mut steps = users_to_remove(comparison);
     for (kind, name) in objects {
         steps.push(PlanStep::Remove { kind: *kind, name });
@@ -86,6 +87,7 @@ fn objects_to_remove(comparison: &Comparison) -> Vec<&(ObjectKind, String)> {
     let registered = comparison.registered.objects.keys();
     registered
         .filter(|(kind, name)| !comparison.pruning.keeps(*kind, name))
+        .filter(|(kind, _)| *kind != ObjectKind::Role)
         .collect()
 }
 
@@ -137,6 +139,20 @@ fn note_names_left_behind(
                 );
                 problems.push(DocumentProblem::new(place, rule));
             }
+        }
+    }
+}
+
+/// A role goes by a command of its own, which takes it from people.
+fn note_roles(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
+    for (kind, name) in comparison.registered.objects.keys() {
+        if *kind == ObjectKind::Role && !comparison.pruning.keeps(*kind, name) {
+            let name = shown(name);
+            let rule = format!(
+                "is not in this document: `gatepost role remove {name}` removes it, and takes it \
+                 from people"
+            );
+            problems.push(DocumentProblem::new(format!("role {name}"), rule));
         }
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Comparison, PlanStep, PlannedChange};
+use super::{Comparison, PlanStep, PlannedChange, allowed_roles};
 use crate::document::DocumentEntry;
 use crate::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
+use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::registration::client::from_json;
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
@@ -53,6 +54,7 @@ pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -
         }
     }
     warnings.extend(of_id_tokens(&without_names));
+    warnings.extend(of_roles(&unregistered_roles(comparison, changes)));
     warnings
 }
 
@@ -107,6 +109,50 @@ fn of_id_tokens(clients: &[String]) -> Option<String> {
         Some(_) | None => format!("client {}: {UNLESS_ASKED}", clients.join(", ")),
     };
     (!clients.is_empty()).then_some(line)
+}
+
+/// Roles that clients ask for or people have, without being registered.
+fn unregistered_roles(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> BTreeSet<String> {
+    let mut roles = BTreeSet::new();
+    for change in changes {
+        match &change.step {
+            PlanStep::Put(entry, _) if entry.kind == ObjectKind::Client => {
+                roles.extend(allowed_roles(&entry.document));
+            }
+            PlanStep::AddUser { entry, .. } | PlanStep::ChangeUser { entry, .. } => {
+                roles.extend(roles_of(&entry.claims).into_iter().map(str::to_owned));
+            }
+            PlanStep::Put(..) | PlanStep::Remove { .. } | PlanStep::RemoveUser { .. } => {}
+        }
+    }
+    let given = comparison.document.entries.iter();
+    let given = given.filter(|entry| entry.kind == ObjectKind::Role);
+    let given: BTreeSet<&str> = given.map(|entry| entry.name.as_str()).collect();
+    let needs_no_registration = |role: &String| {
+        let administration = comparison.administration.as_ref();
+        if administration.is_some_and(|set| set.is_admin_role(role)) {
+            return true;
+        }
+        let key = (ObjectKind::Role, role.clone());
+        given.contains(role.as_str()) || comparison.registered.objects.contains_key(&key)
+    };
+    roles.retain(|role| !needs_no_registration(role));
+    roles
+}
+
+/// One line for all these roles.
+fn of_roles(roles: &BTreeSet<String>) -> Option<String> {
+    let named = Vec::from_iter(roles.iter().take(MOST_NAMED).map(|role| shown(role)));
+    let more = match roles.len().saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty()).then(|| {
+        format!(
+            "role {}{more}: not registered (\"roles\"), so that administrators see this name alone",
+            named.join(", ")
+        )
+    })
 }
 
 /// The flows that a client will lose, each with its last use.

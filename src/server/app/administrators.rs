@@ -37,8 +37,9 @@ impl App {
             return Ok(false);
         };
         let reach = self.reach_of(administration, &admin.user);
+        let roles = &self.registry.snapshot().catalogue.roles;
         Ok(admin.user.enabled
             && reach.iter().any(|reached| reached == tenant)
-            && administration.may_change(&person.claims))
+            && administration.may_change(&person.claims, roles))
     }
 }

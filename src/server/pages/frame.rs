@@ -83,6 +83,12 @@ pub struct Account<'a> {
 
 /// A whole page: head, brand, `card` as the main landmark, footer.
 pub(crate) fn document(chrome: Chrome<'_>, title: &str, card: Markup) -> Markup {
+    let masthead = html! { header .masthead { (brand_mark(chrome)) } };
+    framed(chrome, title, &masthead, &card)
+}
+
+/// The same with another `header` above the card.
+pub fn framed(chrome: Chrome<'_>, title: &str, header: &Markup, card: &Markup) -> Markup {
     let Chrome { brand, texts, .. } = chrome;
     let links = [
         (&brand.privacy_url, texts.privacy_policy),
@@ -93,18 +99,26 @@ pub(crate) fn document(chrome: Chrome<'_>, title: &str, card: Markup) -> Markup 
         html lang=(texts.language.tag()) {
             head { (head(chrome, title)) }
             body {
-                header .masthead {
-                    @if brand.logo.is_some() {
-                        img .brand-logo src={ (chrome.base_path) "/static/" (BRAND_LOGO) }
-                            alt=(brand.name);
-                    } @else {
-                        p .brand-name { bdi { (brand.name) } }
-                    }
-                }
+                (header)
                 main .card { (card) }
                 @if let Some(list) = link_list(texts, links) {
                     footer { nav aria-label=(texts.about_this_service) { (list) } }
                 }
+            }
+        }
+    }
+}
+
+/// The operator's logo; where there is none, our mark beside the name.
+pub fn brand_mark(chrome: Chrome<'_>) -> Markup {
+    let brand = chrome.brand;
+    html! {
+        @if brand.logo.is_some() {
+            img .brand-logo src={ (chrome.base_path) "/static/" (BRAND_LOGO) } alt=(brand.name);
+        } @else {
+            p .brand-name {
+                img .mark src=(asset(chrome, "icon.svg")) alt="" width="28" height="28";
+                bdi { (brand.name) }
             }
         }
     }
@@ -117,10 +131,15 @@ pub fn headed(chrome: Chrome<'_>, is_error: bool, title: &str, card: &Markup) ->
 
 /// The same for a page that tells of an error, in its title, too.
 pub fn document_with(chrome: Chrome<'_>, is_error: bool, title: &str, card: Markup) -> Markup {
+    document(chrome, &title_with(chrome.texts, is_error, title), card)
+}
+
+/// The title of a page, which tells of an error first.
+pub fn title_with(texts: &Texts, is_error: bool, title: &str) -> String {
     if is_error {
-        document(chrome, &chrome.texts.error_in_title.fill(title), card)
+        texts.error_in_title.fill(title)
     } else {
-        document(chrome, title, card)
+        title.to_owned()
     }
 }
 

@@ -488,9 +488,16 @@ texts! {
     applications
     audit_log
     search_people
+    search_people_hint
     search
+    found {}
+    previous_page
+    any_role
+    any_state
+    state
+    invited
+    no_second_factor
     nobody_found
-    most_shown {}
     invite
     roles
     organisation
@@ -509,13 +516,23 @@ texts! {
     their_sign_ins
     end_everything
     end_everything_hint
+    ask_end_everything {}
+    ended_for_good
+    was_signed_out {}
     change_made
     new_password_link
     new_password_link_hint
     disable
+    ask_disable {}
+    disable_hint
+    was_disabled {}
+    was_enabled {}
     enable
     remove_factors
     remove_factors_hint
+    ask_remove_factors {}
+    factors_for_good
+    factors_were_removed {}
     save
     name_address_roles
     new_address_hint

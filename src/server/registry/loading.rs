@@ -138,6 +138,7 @@ pub fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
             }
             ObjectKind::Resource => put(&mut catalogue.resources, row, registered::resource)?,
             ObjectKind::Tenant => put(&mut catalogue.tenants, row, registered::tenant)?,
+            ObjectKind::Role => put(&mut catalogue.roles, row, registered::role)?,
             ObjectKind::IdentityProvider => {
                 put(&mut catalogue.identity_providers, row, provider::read)?
             }

@@ -5,6 +5,7 @@ pub mod client_revocation;
 pub mod everything_revoked;
 pub mod examination;
 pub mod installation_changes;
+pub mod role_removal;
 pub mod schema;
 pub mod sealed_factors;
 pub mod user_names;

@@ -22,10 +22,12 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
     }
     let purpose = purpose(request, page)?;
     own_page::to_signed_in(app, request, current_session.as_ref(), purpose, |context| {
+        let roles = &context.transaction.snapshot.catalogue.roles;
         answer(&Administrator {
             context,
             administration,
             reach: &reach,
+            given_roles: &administration.roles_to_give(roles),
             page,
         })
     })

@@ -4,9 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Administrator, tidy};
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::people::{Invitation, Invited, Search, invite_page, page_of, search_page};
+use crate::pages::admin::people::{
+    Invitation, Invited, PeopleCount, PeoplePage, invite_page, page_of, people_page,
+};
 use crate::scim::resource::ScimProfile;
-use crate::statements::admin_people;
+use crate::statements::people_list::{self, PeopleAsked};
 use crate::statements::scim_users::{self, NewUser};
 use gatepost_protocol::registration::administration::set_roles;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
@@ -22,22 +24,145 @@ use gatepost_server::pages::account::AccountProblem;
 use gatepost_server::pages::join::JoinProblem;
 use gatepost_store::{StoreError, sign_up_links};
 
-/// How many people a search shows.
-const MOST: i64 = 50;
+/// How many people a page shows.
+const PAGE: usize = 25;
+/// As many people are counted exactly.
+const MOST_COUNTED: usize = 1_000;
+
+/// Where a page begins or ends: at the person of that subject.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cursor<'a> {
+    /// An empty text: from the first person on.
+    Behind(&'a str),
+    Before(&'a str),
+}
+
+/// The people of one page.
+struct Part {
+    subs: Vec<Subject>,
+    count: PeopleCount,
+    next: Option<Subject>,
+    previous: Option<Subject>,
+}
+
+fn counted(count: usize) -> PeopleCount {
+    if count > MOST_COUNTED {
+        PeopleCount::MoreThan(MOST_COUNTED)
+    } else {
+        PeopleCount::Exactly(count)
+    }
+}
 
 impl Administrator<'_> {
-    /// Finds people by the beginning of what they are called.
+    /// Lists everybody, or those with the words, the role and the state that were asked for.
     pub(super) fn find_people(&self) -> Result<Response, Failure> {
         let query = self.query()?;
-        let typed = query.bounded("q", parameters::USERNAME)?;
-        let typed = typed.unwrap_or_default().trim();
-        let found = admin_people::search(self.store(), self.reach, typed, MOST)?;
-        let search = Search {
-            typed,
-            found: &found,
-            most: MOST,
+        let text = |name| Ok::<_, Failure>(query.bounded(name, parameters::USERNAME)?);
+        let asked = PeopleAsked {
+            typed: text("q")?.unwrap_or_default().trim(),
+            role: text("role")?.unwrap_or_default(),
+            state: text("state")?.unwrap_or_default(),
         };
-        Ok(self.shown(AdminSection::People, |around| search_page(around, search)))
+        let cursor = match (text("before")?, text("after")?) {
+            (Some(sub), _) => Cursor::Before(sub),
+            (None, after) => Cursor::Behind(after.unwrap_or_default()),
+        };
+        let _permit = self.survey()?;
+        let part = if asked.typed.is_empty() && asked.role.is_empty() {
+            self.part_of_everybody(asked.state, cursor)?
+        } else {
+            self.part_of_found(asked, cursor)?
+        };
+        let people = people_list::shown(self.store(), self.reach, &part.subs)?;
+        let page = PeoplePage {
+            asked,
+            people: &people,
+            count: part.count,
+            next: part.next.as_ref(),
+            previous: part.previous.as_ref(),
+            catalogue: &self.context.transaction.snapshot.catalogue,
+        };
+        Ok(self.shown(AdminSection::People, |around| people_page(around, page)))
+    }
+
+    /// Of everybody within reach those in that state, read from the cursor on.
+    fn part_of_everybody(&self, state: &str, cursor: Cursor<'_>) -> Result<Part, Failure> {
+        let store = self.store();
+        let most = match state {
+            "" => PAGE + 1,
+            _ => people_list::MOST_LOOKED_AT,
+        };
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
+        let (mut looked, is_backward) = match cursor {
+            Cursor::Behind(sub) => (
+                people_list::everybody_behind(store, self.reach, sub, state, limit)?,
+                false,
+            ),
+            Cursor::Before(sub) => (
+                people_list::everybody_before(store, self.reach, sub, state, limit)?,
+                true,
+            ),
+        };
+        // More are there than fit on the page, or may be there behind those who were looked at.
+        let mut further = (looked.len() >= most)
+            .then(|| looked.last().cloned())
+            .flatten();
+        let mut shown = Vec::new();
+        looked.retain(|one| one.is_asked_for);
+        for one in looked {
+            if shown.len() == PAGE {
+                further = shown.last().cloned();
+                break;
+            }
+            shown.push(one);
+        }
+        let mut subs = Vec::from_iter(shown.into_iter().map(|one| one.sub));
+        let further = further.map(|one| one.sub);
+        let begins_at_first = cursor == Cursor::Behind("");
+        let (next, previous) = if is_backward {
+            subs.reverse();
+            (subs.last().cloned(), further)
+        } else {
+            let previous = subs.first().filter(|_| !begins_at_first);
+            (further, previous.cloned())
+        };
+        Ok(Part {
+            subs,
+            count: self.count_of_everybody(state)?,
+            next,
+            previous,
+        })
+    }
+
+    fn count_of_everybody(&self, state: &str) -> Result<PeopleCount, Failure> {
+        if !state.is_empty() {
+            return Ok(PeopleCount::Unknown);
+        }
+        let most = i64::try_from(MOST_COUNTED + 1).unwrap_or(i64::MAX);
+        let count = people_list::count(self.store(), self.reach, most)?;
+        Ok(counted(usize::try_from(count).unwrap_or_default()))
+    }
+
+    /// Of those who were found, all of whom are known.
+    fn part_of_found(&self, asked: PeopleAsked<'_>, cursor: Cursor<'_>) -> Result<Part, Failure> {
+        let found = people_list::find(self.store(), self.reach, asked)?;
+        let place = |sub: &str| found.subs.iter().position(|one| one.as_str() == sub);
+        let begin = match cursor {
+            Cursor::Behind(sub) => place(sub).map_or(0, |place| place + 1),
+            Cursor::Before(sub) => place(sub).map_or(0, |place| place.saturating_sub(PAGE)),
+        };
+        let subs = Vec::from_iter(found.subs.iter().skip(begin).take(PAGE).cloned());
+        let has_more = begin + subs.len() < found.subs.len();
+        let count = match counted(found.subs.len()) {
+            PeopleCount::Exactly(count) if found.is_cut => PeopleCount::MoreThan(count),
+            count => count,
+        };
+        Ok(Part {
+            next: subs.last().filter(|_| has_more).cloned(),
+            previous: subs.first().filter(|_| begin > 0).cloned(),
+            subs,
+            count,
+        })
     }
 
     /// `/admin/invite`: a new person, and the link by which they choose their password.
@@ -59,7 +184,7 @@ impl Administrator<'_> {
         let invitation = Invitation {
             catalogue: &transaction.snapshot.catalogue,
             tenants: self.reach,
-            given_roles: &self.administration.given_roles,
+            given_roles: self.given_roles,
             by_letter: app.letters.from().is_some(),
         };
         self.shown_with_form(AdminSection::People, |around, form| {

@@ -8,7 +8,7 @@ use super::links::LinkWay;
 use super::{Administrator, not_found, tidy};
 use crate::pages;
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::person::{PersonOutcome, PersonProblem, PersonView};
+use crate::pages::admin::person::{DangerousDeed, PersonOutcome, PersonProblem, PersonView};
 use crate::statements::admin_people::{self, ActingAdmin, Person, PersonChange};
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::sign_up::may_be_called;
@@ -48,6 +48,15 @@ impl Administrator<'_> {
         let person = &self.found_person(&subject)?;
         let InSession { app, request, .. } = self.context;
         if request.method != Method::Post {
+            let asked = self.query()?.bounded("ask", parameters::OTHER)?;
+            let deed = DangerousDeed::ALL
+                .into_iter()
+                .find(|deed| asked == Some(deed.decision()));
+            if let Some(deed) = deed.filter(|_| self.may_change(person)) {
+                return Ok(self.shown_with_form(AdminSection::People, |around, form| {
+                    pages::admin::person::asking_page(around, form, person, deed)
+                }));
+            }
             let undone = PersonOutcome::Problem(PersonProblem::SessionChanged);
             let outcome = self.left_undone()?.then_some(undone);
             return self.draw_person(person, outcome);
@@ -72,7 +81,7 @@ impl Administrator<'_> {
 
     fn may_change(&self, person: &Person) -> bool {
         let user = &person.found.user;
-        &user.sub != self.sub() && self.administration.may_change(&user.claims)
+        &user.sub != self.sub() && self.administration.may_change(&user.claims, self.roles())
     }
 
     pub(super) fn draw_person(
@@ -99,7 +108,7 @@ impl Administrator<'_> {
             wrong_tries: count_wrong(app, &person.found, request.source)?,
             may_change: self.may_change(person),
             takes_link: !matches!(self.link_way(person), LinkWay::None),
-            given_roles: &self.administration.given_roles,
+            given_roles: self.given_roles,
             tells_old_address: app.letters.from().is_some() && person.address_counts,
         };
         Ok(self.shown_with_form(AdminSection::People, |around, form| {
@@ -159,11 +168,16 @@ impl Deed<'_> {
         }
         let person = administrator.found_person(sub)?;
         if done || self.was_done(&person)? {
-            return administrator.draw_person(&person, Some(PersonOutcome::Changed));
+            return administrator.draw_person(&person, Some(self.changed()?));
         }
         let problem = PersonOutcome::Problem(PersonProblem::ChangedMeanwhile);
         let page = administrator.draw_person(&person, Some(problem))?;
         Ok(answers::noted(page, Reason::PersonChanged))
+    }
+
+    fn changed(&self) -> Result<PersonOutcome<'_>, Failure> {
+        let decision = self.form.single("decision")?;
+        Ok(PersonOutcome::Changed(decision.unwrap_or_default()))
     }
 
     /// Whether somebody did before what the form asks for.
@@ -195,6 +209,7 @@ impl Deed<'_> {
             admin: administrator.sub(),
             reach: administrator.reach,
             given_roles: &administrator.administration.given_roles,
+            admin_role: &administrator.administration.role,
             version: &self.person.version,
         }
     }
@@ -327,7 +342,7 @@ impl Deed<'_> {
         let changed = Vec::from_iter(names.into_iter().filter(is_another));
         let has_new_address = changed.contains(&"email");
         if changed.is_empty() {
-            return self.answer(PersonOutcome::Changed);
+            return self.answer(self.changed()?);
         }
         let detail = if had == roles {
             json!({"changed": changed})

@@ -8,7 +8,9 @@ pub mod person;
 
 use maud::{Markup, html};
 
-use gatepost_server::pages::frame::{Chrome, document_with, hidden, script, submit};
+use gatepost_server::pages::frame::{
+    Chrome, brand_mark, framed, hidden, script, submit, title_with,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdminSection {
@@ -23,6 +25,8 @@ pub struct AdminChrome<'a> {
     pub chrome: Chrome<'a>,
     /// Which one of the navigation the page belongs to.
     pub section: AdminSection,
+    /// What the administrator is called.
+    pub administrator: &'a str,
     /// The language that was asked for by address; empty for that of the browser.
     pub ui_locales: &'a str,
 }
@@ -55,9 +59,33 @@ impl AdminChrome<'_> {
         }
     }
 
-    /// A whole page: the navigation, and `card` below it.
+    /// A whole page: the bar, and `card` below it.
     pub(super) fn document(&self, is_error: bool, title: &str, card: &Markup) -> Markup {
-        let texts = self.chrome.texts;
+        self.document_beside(is_error, title, &html! {}, card)
+    }
+
+    /// The same with something at the end of the line of the title.
+    pub(super) fn document_beside(
+        &self,
+        is_error: bool,
+        title: &str,
+        beside: &Markup,
+        card: &Markup,
+    ) -> Markup {
+        let card = html! {
+            div .title { h1 { (title) } (beside) }
+            (card)
+            (script(self.chrome, "times.js"))
+        };
+        let title = title_with(self.chrome.texts, is_error, title);
+        framed(self.chrome, &title, &self.bar(), &card)
+    }
+
+    /// The brand, the sections, who is signed in, and the way out.
+    fn bar(&self) -> Markup {
+        let Chrome {
+            texts, base_path, ..
+        } = self.chrome;
         let sections = [
             (AdminSection::People, "people", texts.people),
             (
@@ -67,20 +95,22 @@ impl AdminChrome<'_> {
             ),
             (AdminSection::Audit, "audit", texts.audit_log),
         ];
-        let card = html! {
-            nav aria-label=(texts.admin_title) {
-                ul .links {
-                    @for (section, page, name) in sections {
-                        @let current = (section == self.section).then_some("true");
-                        li { a href=(self.address(page)) aria-current=[current] { (name) } }
+        html! {
+            header .bar {
+                (brand_mark(self.chrome))
+                nav aria-label=(texts.admin_title) {
+                    ul .tabs {
+                        @for (section, page, name) in sections {
+                            @let current = (section == self.section).then_some("page");
+                            li { a href=(self.address(page)) aria-current=[current] { (name) } }
+                        }
                     }
-                    li { a href={ (self.chrome.base_path) "/account" } { (texts.account_title) } }
+                }
+                ul .links {
+                    li { a href={ (base_path) "/account" } { bdi { (self.administrator) } } }
+                    li { a href={ (base_path) "/logout" } { (texts.sign_out) } }
                 }
             }
-            h1 { (title) }
-            (card)
-            (script(self.chrome, "times.js"))
-        };
-        document_with(self.chrome, is_error, title, card)
+        }
     }
 }

@@ -4,20 +4,37 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::pages::admin::AdminChrome;
+use crate::statements::people_list::{ListedPerson, PeopleAsked};
 use gatepost_protocol::login::letters::stored_address;
+use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::catalogue::Catalogue;
-use gatepost_server::pages::frame::{PageForm, button_to, field_problem, submit};
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::strength::Strength;
+use gatepost_server::pages::frame::{PageForm, field_problem, submit};
 use gatepost_server::pages::join::JoinProblem;
-use gatepost_server::pages::texts::Texts;
+use gatepost_server::pages::moment::at;
+use gatepost_server::pages::texts::{Template, Texts};
 use gatepost_store::users::UserRow;
 
-/// What an administrator looks for, and who was found.
+/// One page of people, and what was asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Search<'a> {
-    pub typed: &'a str,
-    pub found: &'a [UserRow],
-    /// More are not shown.
-    pub most: i64,
+pub struct PeoplePage<'a> {
+    pub asked: PeopleAsked<'a>,
+    pub people: &'a [ListedPerson],
+    pub count: PeopleCount,
+    /// The subjects behind which and before which there are more.
+    pub next: Option<&'a Subject>,
+    pub previous: Option<&'a Subject>,
+    pub catalogue: &'a Catalogue,
+}
+
+/// How many people are what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeopleCount {
+    Exactly(usize),
+    MoreThan(usize),
+    /// It would take a look at everybody.
+    Unknown,
 }
 
 /// The page of a person, below `/admin/`.
@@ -26,48 +43,191 @@ pub fn page_of(user: &UserRow) -> String {
     format!("people/{sub}")
 }
 
-/// The page that finds people. Its form asks for `q`.
-pub fn search_page(around: AdminChrome<'_>, search: Search<'_>) -> Markup {
-    let texts = around.chrome.texts;
-    let is_full = search.found.len() as i64 >= search.most;
-    let card = html! {
-        (around.search_form("people", &html! {
-            div .field {
-                label for="q" { (texts.search_people) }
-                input #q type="search" name="q" value=(search.typed) maxlength="256" dir="auto"
-                    autocapitalize="none" spellcheck="false";
-            }
-        }))
-        @if search.found.is_empty() {
-            p role="status" { (texts.nobody_found) }
-        } @else {
-            ul .items {
-                @for user in search.found { li { (found(around, user)) } }
-            }
-            @if is_full { p .hint { (texts.most_shown.fill(&search.most.to_string())) } }
-        }
-        (button_to(&around.address("invite"), texts.invite))
-    };
-    around.document(false, texts.people, &card)
+/// The states that can be asked for.
+pub fn states(texts: &Texts) -> [(&'static str, &'static str); 3] {
+    [
+        ("invited", texts.invited),
+        ("disabled", texts.disabled),
+        ("no-second-factor", texts.no_second_factor),
+    ]
 }
 
-fn found(around: AdminChrome<'_>, user: &UserRow) -> Markup {
+/// The page that lists people. Its form asks for `q`, `role` and `state`; `after` and `before` are
+/// subjects.
+pub fn people_page(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
     let texts = around.chrome.texts;
-    html! {
-        p {
-            a href=(around.address(&page_of(user))) { bdi { (user.called()) } }
-            @if !user.enabled { " " span .badge { (texts.disabled) } }
+    let invite = html! { a .button href=(around.address("invite")) { (texts.invite) } };
+    let count = match page.count {
+        PeopleCount::Exactly(count) => Some(count.to_string()),
+        PeopleCount::MoreThan(count) => Some(texts.more_than.fill(&count.to_string())),
+        PeopleCount::Unknown => None,
+    };
+    let card = html! {
+        (around.search_form("people", &search_fields(around, page)))
+        @if let Some(count) = count { p .hint role="status" { (texts.found.fill(&count)) } }
+        @if page.people.is_empty() {
+            p role="status" { (texts.nobody_found) }
+        } @else {
+            (table(around, page))
         }
-        p .hint {
-            bdi { (user.designation()) }
-            @if let Some(address) = stored_address(&user.claims) { br; bdi { (address) } }
-            @if let Some(tenant) = &user.tenant { br; bdi { (tenant) } }
+        (pages(around, page))
+    };
+    around.document_beside(false, texts.people, &invite, &card)
+}
+
+fn search_fields(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
+    let texts = around.chrome.texts;
+    let PeopleAsked { typed, role, state } = page.asked;
+    html! {
+        div .field {
+            label for="q" { (texts.search_people) }
+            input #q type="search" name="q" value=(typed) maxlength="256" dir="auto"
+                autocapitalize="none" spellcheck="false" aria-describedby="q-hint";
+            p #q-hint .hint { (texts.search_people_hint) }
+        }
+        @if !page.catalogue.roles.is_empty() || !role.is_empty() {
+            div .field {
+                label for="role" { (texts.roles) }
+                select #role name="role" {
+                    option value="" { (texts.any_role) }
+                    @if !page.catalogue.roles.contains_key(role) && !role.is_empty() {
+                        option value=(role) selected { (role) }
+                    }
+                    @for name in page.catalogue.roles.keys() {
+                        option value=(name) selected[name == role] {
+                            (role_name(around, page.catalogue, name))
+                        }
+                    }
+                }
+            }
+        }
+        div .field {
+            label for="state" { (texts.state) }
+            select #state name="state" {
+                option value="" { (texts.any_state) }
+                @for (name, words) in states(texts) {
+                    option value=(name) selected[name == state] { (words) }
+                }
+            }
+        }
+    }
+}
+
+/// What a role is called: as it is registered, else by its name.
+pub(super) fn role_name<'a>(
+    around: AdminChrome<'a>,
+    catalogue: &'a Catalogue,
+    role: &'a str,
+) -> &'a str {
+    let registered = catalogue.roles.get(role);
+    registered.map_or(role, |registered| {
+        around.chrome.texts.language.of(&registered.display_name)
+    })
+}
+
+fn table(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
+    let texts = around.chrome.texts;
+    let name = texts.standard_claim("name").unwrap_or(texts.your_name);
+    let has_tenants = !page.catalogue.tenants.is_empty();
+    html! {
+        table .people {
+            thead {
+                tr {
+                    th scope="col" { (name) }
+                    th scope="col" { (texts.username) }
+                    th scope="col" { (texts.email_address) }
+                    @if has_tenants { th scope="col" { (texts.organisation) } }
+                    th scope="col" { (texts.roles) }
+                    th scope="col" { (texts.last_sign_in) }
+                    th scope="col" { (texts.state) }
+                }
+            }
+            tbody { @for person in page.people { (row(around, page, person)) } }
+        }
+    }
+}
+
+fn row(around: AdminChrome<'_>, page: PeoplePage<'_>, person: &ListedPerson) -> Markup {
+    let texts = around.chrome.texts;
+    let user = &person.user;
+    let roles = roles_of(&user.claims);
+    let has_tenants = !page.catalogue.tenants.is_empty();
+    let lacks_factor =
+        user.enabled && user.password_hash.is_some() && user.strongest_acr == Strength::SignedIn;
+    html! {
+        tr {
+            th scope="row" {
+                a href=(around.address(&page_of(user))) { bdi { (user.called()) } }
+            }
+            td { @if let Some(username) = &user.username { bdi { (username) } } }
+            td { @if let Some(address) = stored_address(&user.claims) { bdi { (address) } } }
+            @if has_tenants {
+                td {
+                    @if let Some(tenant) = &user.tenant {
+                        bdi { (page.catalogue.tenant_name(tenant.as_str())) }
+                    }
+                }
+            }
+            td {
+                @for (index, role) in roles.iter().enumerate() {
+                    @if index > 0 { ", " }
+                    bdi { (role_name(around, page.catalogue, role)) }
+                }
+            }
+            td {
+                @if let Some(moment) = person.signed_in_at { (at(texts, Template("{}"), moment)) }
+            }
+            td {
+                @if !user.enabled {
+                    span .badge { (texts.disabled) }
+                } @else if person.is_invited {
+                    span .badge { (texts.invited) }
+                } @else if lacks_factor {
+                    span .badge .warning { (texts.no_second_factor) }
+                }
+            }
+        }
+    }
+}
+
+/// The ways to the pages before and behind this one.
+fn pages(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
+    let texts = around.chrome.texts;
+    let ways = [
+        (page.previous, "before", texts.previous_page),
+        (page.next, "after", texts.next_page),
+    ];
+    let address = |cursor: &str, sub: &Subject| {
+        let PeopleAsked { typed, role, state } = page.asked;
+        let mut query = form_urlencoded::Serializer::new(String::from("people?"));
+        for (name, value) in [("q", typed), ("role", role), ("state", state)] {
+            if !value.is_empty() {
+                query.append_pair(name, value);
+            }
+        }
+        around.address(&query.append_pair(cursor, sub.as_str()).finish())
+    };
+    html! {
+        @if page.previous.is_some() || page.next.is_some() {
+            nav .pages {
+                @for (sub, cursor, words) in ways {
+                    @if let Some(sub) = sub {
+                        a .button href=(address(cursor, sub)) { (words) }
+                    }
+                }
+            }
         }
     }
 }
 
 /// The roles that can be given, those ticked that somebody has. The choices post `role`.
-pub(super) fn role_choices(texts: &Texts, given: &[String], had: &[&str]) -> Markup {
+pub(super) fn role_choices(
+    around: AdminChrome<'_>,
+    catalogue: &Catalogue,
+    given: &[String],
+    had: &[&str],
+) -> Markup {
+    let texts = around.chrome.texts;
     html! {
         @if !given.is_empty() {
             fieldset {
@@ -79,7 +239,10 @@ pub(super) fn role_choices(texts: &Texts, given: &[String], had: &[&str]) -> Mar
                             div .choice {
                                 input id=(id) type="checkbox" name="role" value=(role)
                                     checked[had.contains(&role.as_str())];
-                                div { label for=(id) { bdi { (role) } } }
+                                div {
+                                    label for=(id) { bdi { (role_name(around, catalogue, role)) } }
+                                    (role_description(around, catalogue, role))
+                                }
                             }
                         }
                     }
@@ -87,6 +250,14 @@ pub(super) fn role_choices(texts: &Texts, given: &[String], had: &[&str]) -> Mar
             }
         }
     }
+}
+
+fn role_description(around: AdminChrome<'_>, catalogue: &Catalogue, role: &str) -> Markup {
+    let registered = catalogue.roles.get(role);
+    let description = registered.map_or("", |registered| {
+        around.chrome.texts.language.of(&registered.description)
+    });
+    html! { @if !description.is_empty() { p .hint { bdi { (description) } } } }
 }
 
 pub(super) fn name_field(texts: &Texts, name: &str) -> Markup {
@@ -170,7 +341,12 @@ pub fn invite_page(
                     }
                 }
             }
-            (role_choices(texts, invitation.given_roles, typed.roles))
+            (role_choices(
+                around,
+                invitation.catalogue,
+                invitation.given_roles,
+                typed.roles,
+            ))
             (submit(texts.invite))
         }))
     };

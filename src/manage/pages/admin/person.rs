@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::pages::admin::AdminChrome;
-use crate::pages::admin::people::{name_field, role_choices};
+use crate::pages::admin::people::{name_field, page_of, role_choices, role_name};
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
@@ -42,7 +42,8 @@ pub struct PersonView<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PersonOutcome<'a> {
-    Changed,
+    /// What was asked for is so, by this decision.
+    Changed(&'a str),
     /// A link is on its way to this address.
     LetterSent(&'a str),
     /// To pass on.
@@ -92,13 +93,13 @@ pub fn page(
         @if let Some(outcome) = outcome { (said(texts, name, outcome)) }
         div .columns {
             div {
-                (state(texts, view))
-                @if view.may_change { (deeds(texts, form, view)) } @else {
+                (state(around, view))
+                @if view.may_change { (deeds(around, form, view)) } @else {
                     p .hint { (texts.not_yours) }
                 }
             }
             div {
-                @if view.may_change { (details(texts, form, view)) }
+                @if view.may_change { (details(around, form, view)) }
                 (sign_ins(texts, form, view))
             }
         }
@@ -109,7 +110,13 @@ pub fn page(
 
 fn said(texts: &Texts, name: &str, outcome: PersonOutcome<'_>) -> Markup {
     match outcome {
-        PersonOutcome::Changed => done(texts.change_made),
+        PersonOutcome::Changed(decision) => match decision {
+            "disable" => done(about(texts.was_disabled, name)),
+            "enable" => done(about(texts.was_enabled, name)),
+            "end_all" => done(about(texts.was_signed_out, name)),
+            "remove_factors" => done(about(texts.factors_were_removed, name)),
+            _ => done(texts.change_made),
+        },
         PersonOutcome::LetterSent(address) => done(about(texts.letter_under_way, address)),
         PersonOutcome::Link(link) => html! {
             (done(about(texts.link_shown_once, name)))
@@ -120,7 +127,8 @@ fn said(texts: &Texts, name: &str, outcome: PersonOutcome<'_>) -> Markup {
 }
 
 /// What an administrator is asked about by somebody who cannot sign in.
-fn state(texts: &Texts, view: PersonView<'_>) -> Markup {
+fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
+    let texts = around.chrome.texts;
     let person = view.person;
     let user = &person.found.user;
     let (codes, factors): (Vec<_>, Vec<_>) = view
@@ -152,7 +160,7 @@ fn state(texts: &Texts, view: PersonView<'_>) -> Markup {
                 dt { (texts.roles) }
                 dd {
                     @if roles.is_empty() { (texts.none) }
-                    @for role in roles { p { bdi { (role) } } }
+                    @for role in roles { p { bdi { (role_name(around, view.catalogue, role)) } } }
                 }
                 dt { (texts.last_sign_in) }
                 dd {
@@ -186,32 +194,33 @@ fn address(texts: &Texts, user: &UserRow) -> Markup {
     }
 }
 
-/// A form of one button, and what it does.
-fn deed(form: PageForm<'_>, version: &str, decision: &str, label: &str, hint: &str) -> Markup {
-    form.of(&html! {
-        (hidden("version", version))
-        div .actions {
-            button type="submit" name="decision" value=(decision)
-                aria-describedby={ (decision) "-hint" } { (label) }
-        }
-        p .hint id={ (decision) "-hint" } { (hint) }
-    })
-}
-
-fn deeds(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+    let texts = around.chrome.texts;
     let version = &view.person.version;
     let user = &view.person.found.user;
-    let deed = |decision, label, hint| deed(form, version, decision, label, hint);
+    let asking = |deed: DangerousDeed| {
+        let page = format!("{}?ask={}", page_of(user), deed.decision());
+        let words = deed.words(texts);
+        html! {
+            div .actions { a .button .danger href=(around.address(&page)) { (words.label) } }
+            p .hint { (words.hint) }
+        }
+    };
     html! {
         @if view.takes_link {
-            (deed("reset", texts.new_password_link, texts.new_password_link_hint))
+            (form.of(&html! {
+                (hidden("version", version))
+                div .actions {
+                    button type="submit" name="decision" value="reset"
+                        aria-describedby="reset-hint" { (texts.new_password_link) }
+                }
+                p #reset-hint .hint { (texts.new_password_link_hint) }
+            }))
         }
-        @if !view.factors.is_empty() {
-            (deed("remove_factors", texts.remove_factors, texts.remove_factors_hint))
-        }
-        (deed("end_all", texts.end_everything, texts.end_everything_hint))
+        @if !view.factors.is_empty() { (asking(DangerousDeed::RemoveFactors)) }
+        (asking(DangerousDeed::EndEverything))
         @if user.enabled {
-            (deed("disable", texts.disable, texts.end_everything_hint))
+            (asking(DangerousDeed::Disable))
         } @else {
             (form.of(&html! {
                 (hidden("version", version))
@@ -221,7 +230,92 @@ fn deeds(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
     }
 }
 
-fn details(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+/// What is asked for before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DangerousDeed {
+    RemoveFactors,
+    EndEverything,
+    Disable,
+}
+
+/// What the pages say of it.
+struct DeedWords {
+    label: &'static str,
+    question: Template,
+    hint: &'static str,
+    /// What comes back, and what does not.
+    afterwards: &'static str,
+}
+
+impl DangerousDeed {
+    pub const ALL: [DangerousDeed; 3] = [
+        DangerousDeed::RemoveFactors,
+        DangerousDeed::EndEverything,
+        DangerousDeed::Disable,
+    ];
+
+    /// As forms post it.
+    pub fn decision(self) -> &'static str {
+        match self {
+            DangerousDeed::RemoveFactors => "remove_factors",
+            DangerousDeed::EndEverything => "end_all",
+            DangerousDeed::Disable => "disable",
+        }
+    }
+
+    fn words(self, texts: &Texts) -> DeedWords {
+        match self {
+            DangerousDeed::RemoveFactors => DeedWords {
+                label: texts.remove_factors,
+                question: texts.ask_remove_factors,
+                hint: texts.remove_factors_hint,
+                afterwards: texts.factors_for_good,
+            },
+            DangerousDeed::EndEverything => DeedWords {
+                label: texts.end_everything,
+                question: texts.ask_end_everything,
+                hint: texts.end_everything_hint,
+                afterwards: texts.ended_for_good,
+            },
+            DangerousDeed::Disable => DeedWords {
+                label: texts.disable,
+                question: texts.ask_disable,
+                hint: texts.disable_hint,
+                afterwards: texts.ended_for_good,
+            },
+        }
+    }
+}
+
+/// Asks whether it shall be done. Its form posts what a form of the page of the person posts.
+pub fn asking_page(
+    around: AdminChrome<'_>,
+    form: PageForm<'_>,
+    person: &Person,
+    deed: DangerousDeed,
+) -> Markup {
+    let texts = around.chrome.texts;
+    let user = &person.found.user;
+    let words = deed.words(texts);
+    let card = html! {
+        @if deed != DangerousDeed::EndEverything { p { (words.hint) } }
+        p { (texts.end_everything_hint) }
+        p { (words.afterwards) }
+        (form.of(&html! {
+            (hidden("version", &person.version))
+            div .actions {
+                button .danger type="submit" name="decision" value=(deed.decision()) {
+                    (words.label)
+                }
+                a .button href=(around.address(&page_of(user))) { (texts.cancel) }
+            }
+        }))
+    };
+    around.document(false, &words.question.fill(user.called()), &card)
+}
+
+fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+    let texts = around.chrome.texts;
     let claims = &view.person.found.user.claims;
     let name = claims.get("name").and_then(|name| name.as_str());
     html! {
@@ -231,7 +325,7 @@ fn details(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
                 (hidden("version", &view.person.version))
                 (name_field(texts, name.unwrap_or_default()))
                 (address_field(texts, stored_address(claims), view.tells_old_address))
-                (role_choices(texts, view.given_roles, &roles_of(claims)))
+                (role_choices(around, view.catalogue, view.given_roles, &roles_of(claims)))
                 div .actions { (primary_button("save", texts.save)) }
             }))
         }

@@ -1,0 +1,202 @@
+//! Lists of people in the order of their names: everybody within reach, or those who have the words
+//! and the role that were asked for.
+
+use postgres::Row;
+
+use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::instant::Instant;
+use gatepost_store::users::{UserRow, user};
+use gatepost_store::{Store, StoreError, bind, column, read};
+
+use super::admin_people::AdminReach;
+
+/// How many people are looked at for one page, whoever of them is what was asked for.
+pub const MOST_LOOKED_AT: usize = 2_000;
+
+/// What is asked for. Texts are free of NUL, and empty where nothing is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct PeopleAsked<'a> {
+    /// Beginnings of words of the name, the user name or the address.
+    pub typed: &'a str,
+    pub role: &'a str,
+    /// `invited`, `disabled` or `no-second-factor`.
+    pub state: &'a str,
+}
+
+/// Somebody who was looked at.
+#[derive(Clone, Debug)]
+pub struct LookedAt {
+    pub sub: Subject,
+    pub is_asked_for: bool,
+}
+
+fn looked_at(row: &Row) -> Result<LookedAt, StoreError> {
+    read!(row, LookedAt { sub, is_asked_for; })
+}
+
+// Of each tenant its own part of the index `users_by_name`. Without the person whose subject the
+// cursor is, it begins at the first.
+const EVERYBODY_BEHIND: &str = "
+WITH cursor AS MATERIALIZED (
+    (SELECT {name key} AS name_key, u.sub FROM users u
+     WHERE u.sub = :cursor::text AND u.tenant = ANY(:reach::text[]))
+    UNION ALL SELECT '', '' LIMIT 1
+)
+SELECT u.sub, {in state} AS is_asked_for
+FROM unnest(:reach::text[]) AS t (name)
+CROSS JOIN LATERAL (
+    SELECT u.*, {name key} AS name_key FROM users u
+    WHERE u.tenant = t.name
+      AND ({name key}, u.sub) > ((SELECT name_key FROM cursor), (SELECT sub FROM cursor))
+    ORDER BY {name key}, u.sub LIMIT :most::int8
+) AS u
+ORDER BY u.name_key, u.sub LIMIT :most::int8";
+
+/// People within reach behind the one of that subject, or from the first on. Each is told whether
+/// they are in the state that was asked for; words and roles count for nothing.
+pub fn everybody_behind(
+    store: &Store,
+    reach: AdminReach<'_>,
+    cursor: &str,
+    state: &str,
+    most: i64,
+) -> Result<Vec<LookedAt>, StoreError> {
+    let bound = bind!(EVERYBODY_BEHIND, reach, cursor, state, most);
+    store.list(bound, looked_at)
+}
+
+const EVERYBODY_BEFORE: &str = "
+WITH cursor AS MATERIALIZED (
+    SELECT {name key} AS name_key, u.sub FROM users u
+    WHERE u.sub = :cursor::text AND u.tenant = ANY(:reach::text[])
+)
+SELECT u.sub, {in state} AS is_asked_for
+FROM unnest(:reach::text[]) AS t (name)
+CROSS JOIN LATERAL (
+    SELECT u.*, {name key} AS name_key FROM users u
+    WHERE u.tenant = t.name
+      AND ({name key}, u.sub) < ((SELECT name_key FROM cursor), (SELECT sub FROM cursor))
+    ORDER BY {name key} DESC, u.sub DESC LIMIT :most::int8
+) AS u
+ORDER BY u.name_key DESC, u.sub DESC LIMIT :most::int8";
+
+/// The same before that person, the nearest first; nobody where that person is not there.
+pub fn everybody_before(
+    store: &Store,
+    reach: AdminReach<'_>,
+    cursor: &str,
+    state: &str,
+    most: i64,
+) -> Result<Vec<LookedAt>, StoreError> {
+    let bound = bind!(EVERYBODY_BEFORE, reach, cursor, state, most);
+    store.list(bound, looked_at)
+}
+
+// Whoever has the rarest of the words is asked for the others. chr(1114111)
+// sorts behind every other character.
+const FIND: &str = "
+WITH asked AS MATERIALIZED (
+    SELECT w.word, w.word || chr(1114111) AS last,
+           (SELECT count(*) FROM (
+                SELECT FROM unnest(:reach::text[]) AS t (name)
+                JOIN user_words o ON o.tenant = t.name
+                    AND o.word BETWEEN w.word AND w.word || chr(1114111)
+                LIMIT :most::int8) AS c) AS people
+    FROM unnest(words_of(:typed::text)) AS w (word)
+    ORDER BY length(w.word) DESC LIMIT 8
+), rarest AS MATERIALIZED (
+    SELECT word, last FROM asked ORDER BY people, word LIMIT 1
+), found AS MATERIALIZED (
+    (SELECT o.sub FROM rarest l CROSS JOIN unnest(:reach::text[]) AS t (name)
+     JOIN user_words o ON o.tenant = t.name AND o.word BETWEEN l.word AND l.last
+     LIMIT :most::int8)
+    UNION ALL
+    (SELECT m.sub FROM unnest(:reach::text[]) AS t (name)
+     JOIN role_members m ON m.tenant = t.name AND m.role = :role::text
+     WHERE NOT EXISTS (SELECT FROM asked) LIMIT :most::int8)
+    UNION ALL
+    SELECT :typed::text
+)
+SELECT u.sub, (SELECT count(*) FROM found) > :most::int8 AS is_cut, {in state} AS is_asked_for
+FROM (SELECT DISTINCT sub FROM found) AS f JOIN users u ON u.sub = f.sub
+WHERE u.tenant = ANY(:reach::text[])
+  AND (u.sub = :typed::text OR NOT EXISTS (
+      SELECT FROM asked a WHERE NOT EXISTS (
+          SELECT FROM user_words o WHERE o.sub = u.sub AND o.word BETWEEN a.word AND a.last)))
+  AND (:role::text = '' OR EXISTS (
+      SELECT FROM role_members m
+      WHERE m.tenant = u.tenant AND m.role = :role::text AND m.sub = u.sub))
+ORDER BY {name key}, u.sub";
+
+/// Who was found.
+#[derive(Clone, Debug, Default)]
+pub struct FoundPeople {
+    /// In the order of their names.
+    pub subs: Vec<Subject>,
+    /// Whether only the first [`MOST_LOOKED_AT`] were looked at, and there are more.
+    pub is_cut: bool,
+}
+
+/// The people within reach who have the role, are in the state, and have a word that begins so for
+/// each word that was typed; or whose subject was typed.
+pub fn find(
+    store: &Store,
+    reach: AdminReach<'_>,
+    asked: PeopleAsked<'_>,
+) -> Result<FoundPeople, StoreError> {
+    let most = i64::try_from(MOST_LOOKED_AT).unwrap_or(i64::MAX);
+    let rows = store.rows(bind!(FIND, ..asked { typed, role, state }, reach, most))?;
+    let mut found = FoundPeople::default();
+    for row in &rows {
+        found.is_cut = column(row, "is_cut")?;
+        let LookedAt { sub, is_asked_for } = looked_at(row)?;
+        if is_asked_for {
+            found.subs.push(sub);
+        }
+    }
+    Ok(found)
+}
+
+const COUNT: &str = "
+SELECT count(*) AS people FROM (
+    SELECT FROM unnest(:reach::text[]) AS t (name)
+    CROSS JOIN LATERAL (
+        SELECT FROM users u WHERE u.tenant = t.name LIMIT :most::int8
+    ) AS u
+    LIMIT :most::int8
+) AS c";
+
+/// How many people there are within reach, up to `most`.
+pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64, StoreError> {
+    column(&store.one(bind!(COUNT, reach, most))?, "people")
+}
+
+/// Somebody in a list.
+#[derive(Clone, Debug)]
+pub struct ListedPerson {
+    pub user: UserRow,
+    /// The latest of the sign-ins that are still stored.
+    pub signed_in_at: Option<Instant>,
+    /// Whether they never had a way to sign in.
+    pub is_invited: bool,
+}
+
+const SHOWN: &str = "
+SELECT {user},
+    (SELECT max(s.auth_time) FROM sessions s WHERE s.sub = u.sub) AS signed_in_at,
+    u.password_hash IS NULL AND u.factors = 0
+        AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS is_invited
+FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place) JOIN users u ON u.sub = f.sub
+WHERE u.tenant = ANY(:reach::text[]) ORDER BY f.place";
+
+/// Those people, in that order.
+pub fn shown(
+    store: &Store,
+    reach: AdminReach<'_>,
+    subs: &[Subject],
+) -> Result<Vec<ListedPerson>, StoreError> {
+    store.list(
+        bind!(SHOWN, reach, subs),
+        |row| read!(row, ListedPerson { signed_in_at, is_invited; user: user(row)? }),
+    )
+}

@@ -1,0 +1,210 @@
+//! Registered roles: who has them, who gives them, and how they go.
+
+use std::thread::spawn;
+
+use serde_json::{Value, json};
+
+use crate::cli_support::Installation;
+use crate::support::postgres::TestDatabase;
+use gatepost::store::migrate::MIGRATIONS;
+use gatepost::tool::statements::schema;
+
+fn role(name: &str, given: bool) -> Value {
+    json!({
+        "name": name, "display_name": format!("The {name}"), "display_name#de": format!("Die {name}"),
+        "description": "What it is for", "given_by_administrators": given,
+    })
+}
+
+fn user(name: &str, role: &Value) -> Value {
+    json!({"username": name, "sub": format!("sub|{name}"), "claims": {"name": format!("{name} Brandt"), "role": role}})
+}
+
+/// Who has which role, as `role sub`.
+fn members(installation: &Installation) -> Vec<String> {
+    let mut client = installation.database.client();
+    let rows = client.query(
+        "SELECT tenant, role, sub FROM role_members ORDER BY 1, 2, 3",
+        &[],
+    );
+    let rows = rows.unwrap();
+    let told = rows.iter().map(|row| {
+        let [tenant, role, sub] = [0, 1, 2].map(|column| row.get::<_, String>(column));
+        format!("{tenant} {role} {sub}").trim().to_owned()
+    });
+    told.collect()
+}
+
+#[test]
+fn a_role_is_registered_exported_and_not_pruned() {
+    let installation = Installation::migrated();
+    let document = json!({"roles": [role("books", true), role("stock", false)]});
+    assert_eq!(installation.apply(&document).code, 0);
+    let exported: Value = serde_json::from_str(&installation.done(&["export"], "")).unwrap();
+    assert_eq!(exported["roles"], document["roles"]);
+    let again = installation.apply(&document);
+    assert!(again.stdout.contains("2 unchanged"), "{again:?}");
+    let fewer = json!({"roles": [role("books", true)]}).to_string();
+    let pruned = installation.run_with(&["apply", "-", "--prune", "--yes"], &fewer);
+    assert_eq!(pruned.code, 1, "{pruned:?}");
+    assert!(
+        pruned.stderr.contains("`gatepost role remove \"stock\"`"),
+        "{pruned:?}"
+    );
+    for (wrong, rule) in [
+        (json!({"name": "a\u{202e}b"}), "bidi"),
+        (json!({"name": "a".repeat(201)}), "200"),
+        (
+            json!({"name": "a", "given_by_administrators": "yes"}),
+            "given_by_administrators",
+        ),
+        (json!({"display_name": "x"}), "name"),
+    ] {
+        let refused = installation.apply(&json!({"roles": [wrong]}));
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.stderr.contains(rule), "{rule}: {refused:?}");
+    }
+}
+
+#[test]
+fn who_has_a_role_follows_every_way_in_which_people_change() {
+    let installation = Installation::migrated();
+    let document = json!({"tenants": [{"name": "acme"}], "users": [
+        user("one", &json!("books")),
+        user("two", &json!(["books", "stock", "books"])),
+        user("odd", &json!("stock")),
+    ]});
+    assert_eq!(installation.apply(&document).code, 0);
+    // What no document may have, and a database can.
+    installation.database.run(
+        r#"UPDATE users SET claims = '{"role": ["", "  ", 7, {"a": "books"}, "stock"]}' WHERE sub = 'sub|odd'"#,
+    );
+    let all = [
+        "books sub|one",
+        "books sub|two",
+        "stock sub|odd",
+        "stock sub|two",
+    ];
+    assert_eq!(members(&installation), all);
+    let since = || -> String {
+        let asked = "SELECT since::text FROM role_members WHERE role = 'books' AND sub = 'sub|two'";
+        installation.database.value(asked, &[])
+    };
+    let before = since();
+    installation.done(&["user", "role", "two", "--remove", "stock"], "");
+    assert_eq!(since(), before, "what stays keeps its moment");
+    installation.done(&["user", "role", "one", "--add", "stock"], "");
+    installation
+        .database
+        .run("UPDATE users SET tenant = 'acme' WHERE sub = 'sub|two'");
+    installation.done(&["user", "remove", "odd", "--yes"], "");
+    let all = ["books sub|one", "stock sub|one", "acme books sub|two"];
+    assert_eq!(members(&installation), all);
+    // Too long for the key: nobody's write fails for that.
+    installation.database.run(
+        "UPDATE users SET claims = jsonb_build_object('role', repeat('ä', 3000)) WHERE sub = 'sub|one'",
+    );
+    assert_eq!(members(&installation), ["acme books sub|two"]);
+}
+
+#[test]
+fn a_role_that_is_removed_is_taken_from_everybody_and_ends_nothing_else() {
+    let installation = Installation::migrated();
+    let users = Vec::from_iter((0..1_203).map(|number| {
+        let roles = if number % 2 == 0 {
+            json!(["books", "stock"])
+        } else {
+            json!("books")
+        };
+        user(&format!("u{number:04}"), &roles)
+    }));
+    let document = json!({"roles": [role("books", true)], "users": users});
+    assert_eq!(installation.apply(&document).code, 0);
+    let epochs = "SELECT string_agg(epoch::text, ' ' ORDER BY sub) FROM users";
+    let before: String = installation.database.value(epochs, &[]);
+    let told = installation.done(&["role", "remove", "books", "--yes"], "");
+    assert!(told.contains("1203 people had it"), "{told}");
+    assert_eq!(installation.database.count("role_members"), 602);
+    assert_eq!(installation.database.value::<String>(epochs, &[]), before);
+    let left = "SELECT count(*) FROM users WHERE claims -> 'role' = '[\"stock\"]'";
+    assert_eq!(installation.database.value::<i64>(left, &[]), 602);
+    let without = "SELECT count(*) FROM users WHERE NOT claims ? 'role'";
+    assert_eq!(installation.database.value::<i64>(without, &[]), 601);
+    let events = "SELECT count(*) FROM audit_events WHERE event = 'user_changed'";
+    assert_eq!(installation.database.value::<i64>(events, &[]), 1_203);
+    let gone = installation.run(&["role", "remove", "books", "--yes"]);
+    assert_eq!(gone.code, 1, "{gone:?}");
+    assert!(gone.stderr.contains("nobody has the role"), "{gone:?}");
+}
+
+#[test]
+fn a_role_that_something_asks_for_is_not_removed() {
+    let installation = Installation::migrated();
+    let client = |more: Value| {
+        let mut client = json!({
+            "client_id": "shop", "redirect_uris": ["https://shop.example/cb"], "scope": "openid",
+            "grant_types": ["authorization_code"], "token_endpoint_auth_method": "none",
+        });
+        client
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({"clients": [client], "users": [user("one", &json!(["books", "office"]))]})
+    };
+    installation.apply(&client(json!({"allowed_roles": ["books"]})));
+    let refused = installation.run(&["role", "remove", "books", "--yes"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("shop"), "{refused:?}");
+    let administered = ["--admin-role", "office", "--admin-roles", "books"];
+    for (name, setting) in [
+        ("office", "GATEPOST_ADMIN_ROLE "),
+        ("books", "GATEPOST_ADMIN_ROLES "),
+    ] {
+        let command = [&["role", "remove", name, "--yes"][..], &administered].concat();
+        let refused = installation.run(&command);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.stderr.contains(setting), "{refused:?}");
+    }
+    assert_eq!(members(&installation), ["books sub|one", "office sub|one"]);
+}
+
+/// What the build before wrote counts, while it writes and afterwards; what an interrupted run did
+/// is done.
+#[test]
+fn people_of_before_get_their_roles_and_words_in_batches() {
+    let database = TestDatabase::empty();
+    let (mut client, filling) = (database.client(), MIGRATIONS.len() - 1);
+    schema::apply(&mut client, &MIGRATIONS[..filling - 1]).unwrap();
+    let insert = |from: i32, to: i32| {
+        format!(
+            "INSERT INTO users (sub, username, username_key, claims) \
+             SELECT 'u' || n, 'u' || n, 'u' || n, '{{\"name\": \"Bea Brandt\", \"role\": \"staff\"}}' \
+             FROM generate_series({from}, {to}) AS n"
+        )
+    };
+    database.run(&insert(1, 3_500));
+    schema::apply(&mut client, &MIGRATIONS[..filling]).unwrap();
+    assert_eq!(database.count("role_members"), 0);
+    // The trigger is there: whoever writes meanwhile is noted.
+    database.run(&insert(3_501, 3_502));
+    database.run("UPDATE users SET claims = '{\"role\": \"sales\"}' WHERE sub = 'u7'");
+    let url = database.client();
+    let fill = |mut client: postgres::Client| {
+        spawn(move || schema::apply(&mut client, MIGRATIONS).map(|applied| applied.len()))
+    };
+    let both = [fill(url), fill(database.client())].map(|one| one.join().unwrap().unwrap());
+    assert_eq!(
+        both.iter().sum::<usize>(),
+        1,
+        "one of them did it: {both:?}"
+    );
+    assert_eq!(database.count("role_members"), 3_502);
+    let words = "SELECT count(*) FROM user_words WHERE word = 'brandt'";
+    assert_eq!(database.value::<i64>(words, &[]), 3_501);
+    let known = "SELECT count(*) FROM role_members WHERE since IS NOT NULL";
+    assert_eq!(
+        database.value::<i64>(known, &[]),
+        3,
+        "of those who were written since"
+    );
+}
