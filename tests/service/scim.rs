@@ -167,8 +167,8 @@ fn somebody_comes_changes_and_leaves() {
     );
     assert_eq!(unchanged.json(), answer.json());
 
-    // PUT is the whole resource; what is write-only, `active` and the tenant stay without being
-    // said.
+    // PUT is the whole resource; what is write-only, `active`, the roles and the tenant stay
+    // without being said.
     let whole =
         json!({"schemas": [USER], "userName": "dana", "emails": [{"value": "new@example.com"}]});
     let answer = hr.ask("PUT", &format!("Users/{id}"), &whole);
@@ -176,13 +176,21 @@ fn somebody_comes_changes_and_leaves() {
     let dana = answer.json();
     assert_eq!(dana.get("name"), None);
     assert_eq!(dana.get("externalId"), None);
-    assert_eq!(dana.get("roles"), None);
+    assert_eq!(dana["roles"], json!([{"value": "staff"}]));
     assert_eq!(dana["active"], json!(true));
     assert_eq!(
         dana[OURS],
         json!({"emailVerified": false}),
         "the address is another one"
     );
+
+    for said in [json!([]), Value::Null] {
+        let given = json!([{"op": "add", "path": "roles", "value": [{"value": "by-hand"}]}]);
+        assert_eq!(hr.patch(&id, given).status, 200);
+        let said = json!({"schemas": [USER], "userName": "dana", "roles": said});
+        let answer = hr.ask("PUT", &format!("Users/{id}"), &said);
+        assert_eq!(answer.json().get("roles"), None, "{}", answer.text());
+    }
 
     let gone = hr.ask("DELETE", &format!("Users/{id}"), &Value::Null);
     assert_eq!((gone.status, gone.body.len()), (204, 0));

@@ -144,11 +144,15 @@ fn meta(user: &ScimUser, location: &str) -> Value {
     })
 }
 
-/// The attributes after PUT sent these. Where it sends the same address and says nothing of its
-/// verification, that stays.
-pub fn replaced_by(user: &ScimUser, sent: &UserAttributes) -> UserAttributes {
-    let before = attributes(user);
+/// The attributes after PUT sent these, in this body. Where it sends the same address and says
+/// nothing of its verification, that stays. So do the roles where it says nothing of them: somebody
+/// else may have given them.
+pub fn replaced_by(user: &ScimUser, sent: &UserAttributes, body: &Value) -> UserAttributes {
+    let mut before = attributes(user);
     let mut wanted = sent.clone();
+    if member(body, "roles").is_none() {
+        wanted.extend(before.remove_entry(&UserAttribute::Roles));
+    }
     let verified = before.get(&UserAttribute::EmailVerified);
     if let Some(verified) = verified
         && before.get(&UserAttribute::Email) == sent.get(&UserAttribute::Email)

@@ -53,8 +53,11 @@ impl ScimRequest<'_> {
         match self.request.method {
             Method::Get | Method::Head => self.shown(&self.found(&subject)?),
             Method::Put => {
-                let wanted = resource::read(&self.body()?)?;
-                self.change(&subject, |user| Ok(resource::replaced_by(user, &wanted)))
+                let body = self.body()?;
+                let wanted = resource::read(&body)?;
+                self.change(&subject, |user| {
+                    Ok(resource::replaced_by(user, &wanted, &body))
+                })
             }
             Method::Patch => {
                 let operations = self.body()?;
@@ -240,8 +243,8 @@ impl ScimRequest<'_> {
         if self.app.is_administrator(&before.profile.claims) {
             let mut only_enabled = before.clone();
             only_enabled.profile.enabled = after.profile.enabled;
-            // Whoever leaves is out, whatever else the request says: Okta's PUT names no roles, and
-            // with them it would take the administrators' role. Repeated, it is answered the same.
+            // Whoever leaves is out, whatever else the request says: Okta's PUT names much else.
+            // Repeated, it is answered the same.
             let is_disabled_now = before.profile.enabled && says_inactive(attributes);
             if is_disabled_now || self.disables_by_put(attributes) {
                 return Ok(only_enabled);
