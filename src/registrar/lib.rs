@@ -6,6 +6,7 @@ pub mod enactment;
 pub mod events;
 pub mod examined_client;
 pub mod explanation;
+pub mod role_removal;
 pub mod statements;
 
 use serde_json::{Value, json};

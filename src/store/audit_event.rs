@@ -62,10 +62,11 @@ impl<'a> AuditEvent<'a> {
     }
 }
 
-/// A client that changes what is registered, and its request.
+/// Who changes what is registered and is no operator, and their request.
 #[derive(Clone, Debug)]
 pub struct EventAuthor {
-    pub client_id: ClientId,
+    /// An object that tells who they are, for the detail of each event.
+    pub by: Value,
     pub source: IpAddr,
     pub request_id: String,
 }
@@ -74,11 +75,7 @@ impl EventAuthor {
     /// The same event, and who caused it.
     pub fn signed<'a>(&'a self, event: &AuditEvent<'a>) -> AuditEvent<'a> {
         let mut detail = event.detail.as_object().cloned().unwrap_or_default();
-        detail.insert(String::from("by"), Value::from("client"));
-        detail.insert(
-            String::from("by_client"),
-            Value::from(self.client_id.as_str()),
-        );
+        detail.extend(self.by.as_object().cloned().unwrap_or_default());
         AuditEvent {
             detail: Value::Object(detail),
             ..event.clone().by(self.source, &self.request_id)

@@ -54,7 +54,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 19] = [
+const PIECES: [Piece; 22] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -177,18 +177,32 @@ const PIECES: [Piece; 19] = [
          WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE \
            AND s.ended_at IS NULL AND s.expires_at > clock_timestamp())",
     },
-    // Whether the row `u` is the person on whom an administrator acts, as it was read; in their
-    // reach, not themselves, and without a role that administrators may not give:
-    // `Administration::may_change` says the same of what was read.
+    // Whether the row `u` is the person on whom an administrator acts, as it was read.
     Piece {
         name: "{acted on}",
-        sql: "u.sub = :sub::text AND u.xmin::text = :version::text \
-         AND u.tenant = ANY(:reach::text[]) AND u.sub <> :admin::text \
-         AND coalesce((to_jsonb(:given_roles::text[]) || (SELECT coalesce(jsonb_agg(r.name), '[]') \
+        sql: "u.sub = :sub::text AND u.xmin::text = :version::text AND {may be changed}",
+    },
+    // Whether the user `u` is in the reach of an administrator, not themselves, and without a role
+    // that administrators may not give: `Administration::may_change` says the same of what was
+    // read.
+    Piece {
+        name: "{may be changed}",
+        sql: "(u.tenant = ANY(:reach::text[]) AND u.sub <> :admin::text \
+         AND coalesce({given roles} @> (u.claims -> 'role'), true))",
+    },
+    // What administrators may give: `Administration::roles_to_give` says the same of what was read.
+    Piece {
+        name: "{given roles}",
+        sql: "(to_jsonb(:given_roles::text[]) || (SELECT coalesce(jsonb_agg(r.name), '[]') \
              FROM roles r WHERE r.document @> '{\"given_by_administrators\": true}' \
                AND r.name <> :admin_role::text \
-               AND NOT starts_with(r.name, :admin_role::text || ':'))) @> (u.claims -> 'role'), \
-             true)",
+               AND NOT starts_with(r.name, :admin_role::text || ':')))",
+    },
+    // Whether people sign in to the client `c`; others get tokens for themselves alone.
+    Piece {
+        name: "{opened by people}",
+        sql: "(c.metadata ->> 'grant_types' ~ 'authorization_code|implicit|password|device_code') \
+         IS NOT FALSE",
     },
     // The name of the user `u`, as people are sorted by it: the index `users_by_name` has this.
     Piece {
@@ -199,7 +213,7 @@ const PIECES: [Piece; 19] = [
     // Whether the user `u` is in the state that was asked for, if any was.
     Piece {
         name: "{in state}",
-        sql: "CASE :state::text WHEN 'disabled' THEN NOT u.enabled \
+        sql: "CASE :state::text WHEN 'disabled' THEN NOT u.enabled WHEN 'enabled' THEN u.enabled \
          WHEN 'invited' THEN u.enabled AND u.password_hash IS NULL AND u.factors = 0 \
              AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) \
          WHEN 'no-second-factor' THEN u.enabled AND u.password_hash IS NOT NULL \

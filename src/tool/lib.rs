@@ -1,6 +1,7 @@
 //! The commands, one file a noun: what an operator types, and what is answered. Results go to
 //! standard output, all else to standard error.
 
+mod access;
 mod arguments;
 mod audit;
 pub mod audit_verification;
@@ -74,6 +75,7 @@ const RUN: &[(&str, Run)] = &[
     ("user link", Once(user::change::link)),
     ("user unlink", Once(user::change::unlink)),
     ("role remove", Installed(role::remove)),
+    ("access", Installed(access::report)),
     ("client list", Installed(client::list)),
     ("client show", Installed(client::show)),
     ("client secret", Once(client::secret)),

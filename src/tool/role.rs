@@ -1,20 +1,13 @@
 //! `gatepost role remove`: a role goes, from its registration and from everybody who has it.
 
-use serde_json::{Value, json};
-
 use super::arguments::Invocation;
 use super::input;
 use super::operator::Operator;
-use super::output::{CommandResult, note, refuse, say};
-use super::statements::role_removal::{
-    FormerMember, clients_that_ask, count_members, take_from_some,
-};
+use super::output::{CommandResult, Failure, note, refuse, say};
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::identifiers::in_text;
-use gatepost_registrar::events::{audit_event, told_field, user_event};
-use gatepost_registrar::statements::catalogue_changes;
-use gatepost_registration::plan::FieldChange;
-use gatepost_store::audit_events::AuditEvent;
+use gatepost_registrar::role_removal::{take_role, unregister};
+use gatepost_registrar::statements::role_removal::{clients_that_ask, count_members};
 use gatepost_store::catalogue;
 use gatepost_store::registry_writer::RegistryWriter;
 
@@ -41,9 +34,10 @@ pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> CommandRes
     input::confirm(invocation, &question)?;
     let mut taken = 0;
     loop {
-        let batch = operator
-            .store
-            .change_registry(|writer| take_role(writer, role))?;
+        let batch = operator.store.change_registry(|writer| {
+            check_clients(writer, role)?;
+            Ok::<_, Failure>(take_role(writer, role)?)
+        })?;
         if batch == 0 {
             break;
         }
@@ -52,33 +46,9 @@ pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> CommandRes
     }
     operator.store.change_registry(|writer| {
         check_clients(writer, role)?;
-        let removed = catalogue_changes::remove_entry(writer, ObjectKind::Role, role)?;
-        let Some(old) = removed else {
-            return CommandResult::Ok(());
-        };
-        let detail = json!({"kind": "role", "name": role, "old": old});
-        Ok(writer.audit(&audit_event("registration_removed", detail))?)
+        Ok::<_, Failure>(unregister(writer, role)?)
     })?;
     say(format!("removed the role {name}; {taken} people had it"))
-}
-
-/// Answers from how many people it was taken.
-fn take_role(writer: &mut RegistryWriter<'_>, role: &str) -> CommandResult<usize> {
-    check_clients(writer, role)?;
-    let taken = take_from_some(writer, role)?;
-    let events: Vec<AuditEvent<'_>> = taken.iter().map(change_of).collect();
-    writer.audit_all(&events)?;
-    Ok(taken.len())
-}
-
-fn change_of(member: &FormerMember) -> AuditEvent<'_> {
-    let change = FieldChange {
-        key: String::from("claims.role"),
-        before: Some(member.before.clone()),
-        after: member.after.clone(),
-    };
-    let detail: Value = json!({"fields": [told_field(&change)]});
-    user_event("user_changed", &member.sub, detail)
 }
 
 fn check_settings(operator: &Operator, role: &str) -> CommandResult {

@@ -148,6 +148,14 @@ describe("administrators", { timeout: 300_000 }, () => {
       await page.locator("main").getByRole("link", { name: /Alice/ }).click();
       await page.getByText("You cannot change this person").waitFor();
       await looked(page, `admin-not-yours-${name}`);
+      await page.goto(`${dev.provider}/admin/roles`);
+      await looked(page, `admin-roles-${name}`);
+      await page.getByRole("link", { name: "sales" }).click();
+      await page.getByText("Delete this role").click();
+      await looked(page, `admin-role-${name}`);
+      await page.goto(`${dev.provider}/admin/applications/bookkeeping`);
+      await page.getByRole("heading", { name: "Who may open it" }).waitFor();
+      await looked(page, `admin-application-${name}`);
       await page.goto(`${dev.provider}/admin/invite`);
       await looked(page, `admin-invite-${name}`);
       await page.getByLabel("User name").fill("bob");

@@ -180,9 +180,24 @@ fn each_administrator_sees_the_applications_that_are_open_to_their_people() {
             "0",
             "<dd>Organisation<br><bdi>acme</bdi></dd>",
         ),
-        ("conf1", "ok", "0", "<dd>Everybody</dd>"),
-        ("off", "fails", "0", "<dd>Everybody</dd>"),
-        ("odd%2Fname%252F", "ok", "0", "<dd>Everybody</dd>"),
+        (
+            "conf1",
+            "ok",
+            "0",
+            "<dd><span class=\"badge warning\">Everybody</span></dd>",
+        ),
+        (
+            "off",
+            "fails",
+            "0",
+            "<dd><span class=\"badge warning\">Everybody</span></dd>",
+        ),
+        (
+            "odd%2Fname%252F",
+            "ok",
+            "0",
+            "<dd><span class=\"badge warning\">Everybody</span></dd>",
+        ),
     ] {
         let one = page(&mut anna, &format!("/admin/applications/{id}"));
         let badge = if grade == "ok" {

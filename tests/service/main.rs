@@ -18,6 +18,7 @@ mod account_page_providers;
 mod admin_applications;
 mod admin_lists;
 mod admin_people;
+mod admin_roles;
 mod allowed_roles;
 mod anonymous;
 mod aspnet_core;

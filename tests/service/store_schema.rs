@@ -235,7 +235,7 @@ fn every_query_prepares_against_the_migrated_schema() {
 
 /// Statements that read a large table from end to end, and may, each with its reason: no request
 /// runs them.
-const READS_ALL: [(&str, &str); 6] = [
+const READS_ALL: [(&str, &str); 7] = [
     (
         "applications::COUNT_GRANTS",
         "for an administrator, over a connection of its own",
@@ -248,6 +248,10 @@ const READS_ALL: [(&str, &str); 6] = [
     (
         "clients::NAMES_AND_ORIGINS",
         "at the start, and after a change of the registry: names and origins of all clients",
+    ),
+    (
+        "roles::OPENED",
+        "for an administrator: over all clients, of which there are few beside people",
     ),
     (
         "user_names::FREE_KEYS",

@@ -12,13 +12,17 @@ mod explanation;
 mod links;
 mod people;
 mod person;
+mod roles;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use maud::Markup;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::pages::admin::{AdminChrome, AdminSection};
+use crate::statements::admin_people::ActingAdmin;
 use gatepost_protocol::registration::administration::{Administration, RegisteredRoles};
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::identifiers::Subject;
@@ -30,6 +34,7 @@ use gatepost_server::endpoints::forms::{self, Form};
 use gatepost_server::endpoints::transaction::{InSession, own_page};
 use gatepost_server::http::Response;
 use gatepost_server::pages::frame::PageForm;
+use gatepost_server::pages::texts::Texts;
 use gatepost_store::Store;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::worker::Permit;
@@ -110,6 +115,10 @@ impl<'a> Administrator<'a> {
         answers::scripted_page(200, page(around))
     }
 
+    pub fn texts(&self) -> &'a Texts {
+        self.context.chrome().texts
+    }
+
     pub fn store(&self) -> &'a Store {
         &self.context.app.store
     }
@@ -186,6 +195,17 @@ impl<'a> Administrator<'a> {
         }
     }
 
+    /// For what writes, and for what tells who may be changed.
+    pub fn acting<'b>(&'b self, version: &'b str) -> ActingAdmin<'b> {
+        ActingAdmin {
+            admin: self.sub(),
+            reach: self.reach,
+            given_roles: &self.administration.given_roles,
+            admin_role: &self.administration.role,
+            version,
+        }
+    }
+
     /// A turn to read many rows. Nobody waits for one: that would hold a worker that others need.
     pub fn survey(&self) -> Result<Permit<'a>, Failure> {
         let context = self.context.app.admin_surveys.take(Duration::ZERO);
@@ -204,6 +224,13 @@ impl<'a> Administrator<'a> {
             Err(Failure::bad_request(Reason::UnknownPageAction))
         }
     }
+}
+
+/// A name that stands in the path.
+pub fn decoded(sent: &str) -> Result<Cow<'_, str>, Failure> {
+    let decoded = percent_decode_str(sent).decode_utf8().ok();
+    let name = decoded.filter(|name| !name.contains('\0'));
+    name.ok_or_else(not_found)
 }
 
 /// What was typed, without control characters and what is too long.

@@ -108,7 +108,7 @@ pub fn takes_long_body(app: &App, request: &Request) -> bool {
 
 fn registrar<'a>(app: &'a App, request: &Request, token: &ClientToken) -> Registrar<'a> {
     let author = EventAuthor {
-        client_id: token.client.client.client_id.clone(),
+        by: json!({"by": "client", "by_client": token.client.client.client_id}),
         source: request.source,
         request_id: request.id.clone(),
     };

@@ -3,4 +3,5 @@
 
 pub mod admin_people;
 pub mod people_list;
+pub mod roles;
 pub mod scim_users;

@@ -8,7 +8,7 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_store::users::{UserRow, user};
 use gatepost_store::{Store, StoreError, bind, column, read};
 
-use super::admin_people::AdminReach;
+use super::admin_people::{ActingAdmin, AdminReach};
 
 /// How many people are looked at for one page, whoever of them is what was asked for.
 pub const MOST_LOOKED_AT: usize = 2_000;
@@ -16,10 +16,12 @@ pub const MOST_LOOKED_AT: usize = 2_000;
 /// What is asked for. Texts are free of NUL, and empty where nothing is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct PeopleAsked<'a> {
+    pub tenants: AdminReach<'a>,
     /// Beginnings of words of the name, the user name or the address.
     pub typed: &'a str,
-    pub role: &'a str,
-    /// `invited`, `disabled` or `no-second-factor`.
+    /// One of these.
+    pub roles: Option<&'a [&'a str]>,
+    /// `enabled`, `invited`, `disabled` or `no-second-factor`.
     pub state: &'a str,
 }
 
@@ -98,7 +100,7 @@ const FIND: &str = "
 WITH asked AS MATERIALIZED (
     SELECT w.word, w.word || chr(1114111) AS last,
            (SELECT count(*) FROM (
-                SELECT FROM unnest(:reach::text[]) AS t (name)
+                SELECT FROM unnest(:tenants::text[]) AS t (name)
                 JOIN user_words o ON o.tenant = t.name
                     AND o.word BETWEEN w.word AND w.word || chr(1114111)
                 LIMIT :most::int8) AS c) AS people
@@ -107,25 +109,26 @@ WITH asked AS MATERIALIZED (
 ), rarest AS MATERIALIZED (
     SELECT word, last FROM asked ORDER BY people, word LIMIT 1
 ), found AS MATERIALIZED (
-    (SELECT o.sub FROM rarest l CROSS JOIN unnest(:reach::text[]) AS t (name)
+    (SELECT o.sub FROM rarest l CROSS JOIN unnest(:tenants::text[]) AS t (name)
      JOIN user_words o ON o.tenant = t.name AND o.word BETWEEN l.word AND l.last
      LIMIT :most::int8)
     UNION ALL
-    (SELECT m.sub FROM unnest(:reach::text[]) AS t (name)
-     JOIN role_members m ON m.tenant = t.name AND m.role = :role::text
+    (SELECT m.sub FROM unnest(:tenants::text[]) AS t (name)
+     CROSS JOIN unnest(:roles::text[]) AS r (name)
+     JOIN role_members m ON m.tenant = t.name AND m.role = r.name
      WHERE NOT EXISTS (SELECT FROM asked) LIMIT :most::int8)
     UNION ALL
     SELECT :typed::text
 )
 SELECT u.sub, (SELECT count(*) FROM found) > :most::int8 AS is_cut, {in state} AS is_asked_for
 FROM (SELECT DISTINCT sub FROM found) AS f JOIN users u ON u.sub = f.sub
-WHERE u.tenant = ANY(:reach::text[])
+WHERE u.tenant = ANY(:tenants::text[])
   AND (u.sub = :typed::text OR NOT EXISTS (
       SELECT FROM asked a WHERE NOT EXISTS (
           SELECT FROM user_words o WHERE o.sub = u.sub AND o.word BETWEEN a.word AND a.last)))
-  AND (:role::text = '' OR EXISTS (
+  AND (:roles::text[] IS NULL OR EXISTS (
       SELECT FROM role_members m
-      WHERE m.tenant = u.tenant AND m.role = :role::text AND m.sub = u.sub))
+      WHERE m.tenant = u.tenant AND m.role = ANY(:roles::text[]) AND m.sub = u.sub))
 ORDER BY {name key}, u.sub";
 
 /// Who was found.
@@ -137,17 +140,22 @@ pub struct FoundPeople {
     pub is_cut: bool,
 }
 
-/// The people within reach who have the role, are in the state, and have a word that begins so for
-/// each word that was typed; or whose subject was typed.
-pub fn find(
-    store: &Store,
-    reach: AdminReach<'_>,
-    asked: PeopleAsked<'_>,
-) -> Result<FoundPeople, StoreError> {
+/// The people of these tenants who have one of the roles, are in the state, and have a word that
+/// begins so for each word that was typed; or whose subject was typed.
+pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<FoundPeople, StoreError> {
     let most = i64::try_from(MOST_LOOKED_AT).unwrap_or(i64::MAX);
-    let rows = store.rows(bind!(FIND, ..asked { typed, role, state }, reach, most))?;
+    let bound = bind!(
+        FIND,
+        ..asked {
+            tenants,
+            typed,
+            roles,
+            state
+        },
+        most
+    );
     let mut found = FoundPeople::default();
-    for row in &rows {
+    for row in &store.rows(bound)? {
         found.is_cut = column(row, "is_cut")?;
         let LookedAt { sub, is_asked_for } = looked_at(row)?;
         if is_asked_for {
@@ -179,24 +187,42 @@ pub struct ListedPerson {
     pub signed_in_at: Option<Instant>,
     /// Whether they never had a way to sign in.
     pub is_invited: bool,
+    /// Whether the administrator may act on them.
+    pub may_be_changed: bool,
+    /// When they got the first of the roles; `None` where that is not known, or they have none.
+    pub since: Option<Instant>,
 }
 
 const SHOWN: &str = "
-SELECT {user},
+SELECT {user}, {may be changed} AS may_be_changed,
     (SELECT max(s.auth_time) FROM sessions s WHERE s.sub = u.sub) AS signed_in_at,
     u.password_hash IS NULL AND u.factors = 0
-        AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS is_invited
+        AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS is_invited,
+    (SELECT min(m.since) FROM role_members m
+     WHERE m.tenant = u.tenant AND m.role = ANY(:roles::text[]) AND m.sub = u.sub
+     HAVING bool_and(m.since IS NOT NULL)) AS since
 FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place) JOIN users u ON u.sub = f.sub
 WHERE u.tenant = ANY(:reach::text[]) ORDER BY f.place";
 
-/// Those people, in that order.
+/// Those people, in that order, and since when they have one of the roles.
 pub fn shown(
     store: &Store,
-    reach: AdminReach<'_>,
+    acting: ActingAdmin<'_>,
     subs: &[Subject],
+    roles: Option<&[&str]>,
 ) -> Result<Vec<ListedPerson>, StoreError> {
-    store.list(
-        bind!(SHOWN, reach, subs),
-        |row| read!(row, ListedPerson { signed_in_at, is_invited; user: user(row)? }),
-    )
+    let bound = bind!(
+        SHOWN,
+        ..acting {
+            admin,
+            reach,
+            given_roles,
+            admin_role
+        },
+        subs,
+        roles
+    );
+    store.list(bound, |row| {
+        read!(row, ListedPerson { signed_in_at, is_invited, may_be_changed, since; user: user(row)? })
+    })
 }

@@ -5,4 +5,5 @@ pub mod applications;
 pub mod catalogue_changes;
 pub mod client_changes;
 pub mod identities;
+pub mod role_removal;
 pub mod user_changes;

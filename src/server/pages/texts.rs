@@ -56,10 +56,17 @@ impl Lines {
 }
 
 const fn cut(text: &'static str, mark: &[u8]) -> (&'static str, &'static str) {
+    let [first, ..] = mark else {
+        return ("", text);
+    };
     let mut at = 0;
     let mut rest = text.as_bytes();
-    while !is_same(rest.split_at(mark.len()).0, mark) {
-        (_, rest) = rest.split_at(1);
+    // The compiler counts its steps: most letters are not even the first one of the mark.
+    while let [letter, after @ ..] = rest {
+        if *letter == *first && is_same(rest.split_at(mark.len()).0, mark) {
+            break;
+        }
+        rest = after;
         at += 1;
     }
     let (before, rest) = text.split_at(at);
@@ -539,7 +546,35 @@ texts! {
     old_address_hint
     changed_meanwhile
     not_yours
+    role_not_yours
     no_confirmed_address
+    help_them_sign_in
+    end_access
+    roles_and_opened
+    may_open_it
+    open_to_everybody {}
+    uses_are_late
+
+    // Roles
+    not_registered
+    opens
+    opens_nothing
+    members
+    since
+    since_before
+    take_role
+    role_was_taken {}
+    give_role_hint
+    nobody_ticked
+    role_changed_meanwhile
+    role_gone
+    delete_role
+    ask_delete_role {}
+    delete_role_hint
+    role_was_deleted {}
+    role_is_asked_for {}
+    role_in_setting
+    role_for_operator
 
     // Standard scopes, and standard claims (OpenID Connect Core §5.1), in words.
     @scopes "openid" "profile" "email" "address" "phone" "offline_access" "roles" "groups"

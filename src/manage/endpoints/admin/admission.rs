@@ -46,11 +46,13 @@ fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     match administrator.page {
         "" | "people" => administrator.find_people(),
         "invite" => administrator.invite(),
+        "roles" => administrator.list_roles(None),
         "applications" => administrator.list_applications(),
         "explain" => administrator.explain_refusal(),
         "audit" => administrator.show_audit_log(),
         page => match page.split_once('/') {
             Some(("people", id)) => administrator.handle_person(id),
+            Some(("roles", name)) => administrator.handle_role(name),
             Some(("applications", name)) => administrator.show_application(name),
             _ => Err(not_found()),
         },

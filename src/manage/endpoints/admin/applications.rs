@@ -1,11 +1,11 @@
 //! What is registered, as administrators see it: nothing here changes anything.
 
-use percent_encoding::percent_decode_str;
-
-use super::{Administrator, not_found};
+use super::{Administrator, decoded, not_found};
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::applications::{application_page, list_page};
-use gatepost_protocol::words::identifiers::{ClientId, in_text};
+use crate::pages::admin::people::SearchedFor;
+use crate::statements::people_list::PeopleAsked;
+use gatepost_protocol::words::identifiers::{ClientId, TenantName, in_text};
 use gatepost_protocol::words::parameters;
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::{self, UsedClient};
@@ -41,8 +41,7 @@ impl Administrator<'_> {
     /// `name` is the client's, as it stands in the path.
     pub(super) fn show_application(&self, name: &str) -> Result<Response, Failure> {
         let app = self.context.app;
-        let name = percent_decode_str(name).decode_utf8();
-        let client_id = ClientId::new(name.map_err(|_| not_found())?.as_ref());
+        let client_id = ClientId::new(decoded(name)?);
         // The database is not asked about made-up names.
         if app.registry.client(&client_id)?.is_none() {
             return Err(not_found());
@@ -51,16 +50,31 @@ impl Administrator<'_> {
         let used = applications::list(&app.store, reach, Some(&client_id), "", 1)?.pop();
         let found = used.and_then(|used| within(app, &used, reach));
         let found = found.ok_or_else(not_found)?;
-        let _permit = self.survey()?;
+        let permit = self.survey()?;
         let grants = applications::count_grants(&app.store, reach, &client_id)
             .inspect_err(|error| {
                 let name = in_text(client_id.as_str());
                 log::info!("grants of {name} were not counted: {error}");
             })
             .ok();
-        Ok(self.shown(AdminSection::Applications, |around| {
-            application_page(around, &found, grants, reach)
-        }))
+        drop(permit);
+        let client = &found.client;
+        let is_open = |tenant: &&&str| match **tenant {
+            "" => client.tenants.is_none(),
+            name => client.allows_tenant(&TenantName::new(name)),
+        };
+        let roles = client.allowed_roles.iter().flatten().map(String::as_str);
+        let asked = PeopleAsked {
+            tenants: &Vec::from_iter(reach.iter().filter(is_open).copied()),
+            typed: "",
+            roles: Some(&Vec::from_iter(roles)),
+            state: "enabled",
+        };
+        self.with_people(asked, SearchedFor::default(), |people| {
+            self.shown(AdminSection::Applications, |around| {
+                application_page(around, &found, grants, reach, people)
+            })
+        })
     }
 }
 

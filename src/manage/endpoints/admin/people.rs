@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{Administrator, tidy};
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::people::{
-    Invitation, Invited, PeopleCount, PeoplePage, invite_page, page_of, people_page,
+    Invitation, Invited, MOST_COUNTED, PeopleCount, PeoplePage, SearchedFor, invite_page, page_of,
+    people_page,
 };
 use crate::scim::resource::ScimProfile;
 use crate::statements::people_list::{self, PeopleAsked};
@@ -26,8 +27,6 @@ use gatepost_store::{StoreError, sign_up_links};
 
 /// How many people a page shows.
 const PAGE: usize = 25;
-/// As many people are counted exactly.
-const MOST_COUNTED: usize = 1_000;
 
 /// Where a page begins or ends: at the person of that subject.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,44 +44,64 @@ struct Part {
     previous: Option<Subject>,
 }
 
-fn counted(count: usize) -> PeopleCount {
-    if count > MOST_COUNTED {
-        PeopleCount::MoreThan(MOST_COUNTED)
-    } else {
-        PeopleCount::Exactly(count)
-    }
-}
-
 impl Administrator<'_> {
     /// Lists everybody, or those with the words, the role and the state that were asked for.
     pub(super) fn find_people(&self) -> Result<Response, Failure> {
         let query = self.query()?;
         let text = |name| Ok::<_, Failure>(query.bounded(name, parameters::USERNAME)?);
-        let asked = PeopleAsked {
+        let searched = SearchedFor {
             typed: text("q")?.unwrap_or_default().trim(),
             role: text("role")?.unwrap_or_default(),
             state: text("state")?.unwrap_or_default(),
         };
+        let role = [searched.role];
+        let asked = PeopleAsked {
+            tenants: self.reach,
+            typed: searched.typed,
+            roles: (!searched.role.is_empty()).then_some(&role),
+            state: searched.state,
+        };
+        self.with_people(asked, searched, |page| {
+            let page = PeoplePage {
+                page: "people",
+                is_dated: false,
+                ..page
+            };
+            self.shown(AdminSection::People, |around| people_page(around, page))
+        })
+    }
+
+    /// Draws the people who were asked for, from where the query says on.
+    pub(super) fn with_people(
+        &self,
+        asked: PeopleAsked<'_>,
+        searched: SearchedFor<'_>,
+        draw: impl FnOnce(PeoplePage<'_>) -> Response,
+    ) -> Result<Response, Failure> {
+        let query = self.query()?;
+        let text = |name| Ok::<_, Failure>(query.bounded(name, parameters::USERNAME)?);
         let cursor = match (text("before")?, text("after")?) {
             (Some(sub), _) => Cursor::Before(sub),
             (None, after) => Cursor::Behind(after.unwrap_or_default()),
         };
         let _permit = self.survey()?;
-        let part = if asked.typed.is_empty() && asked.role.is_empty() {
+        let part = if asked.typed.is_empty() && asked.roles.is_none() {
             self.part_of_everybody(asked.state, cursor)?
         } else {
             self.part_of_found(asked, cursor)?
         };
-        let people = people_list::shown(self.store(), self.reach, &part.subs)?;
-        let page = PeoplePage {
-            asked,
+        let people = people_list::shown(self.store(), self.acting(""), &part.subs, asked.roles)?;
+        Ok(draw(PeoplePage {
+            page: self.page,
+            asked: searched,
+            is_dated: true,
+            has_ticks: false,
             people: &people,
             count: part.count,
             next: part.next.as_ref(),
             previous: part.previous.as_ref(),
             catalogue: &self.context.transaction.snapshot.catalogue,
-        };
-        Ok(self.shown(AdminSection::People, |around| people_page(around, page)))
+        }))
     }
 
     /// Of everybody within reach those in that state, read from the cursor on.
@@ -138,14 +157,13 @@ impl Administrator<'_> {
         if !state.is_empty() {
             return Ok(PeopleCount::Unknown);
         }
-        let most = i64::try_from(MOST_COUNTED + 1).unwrap_or(i64::MAX);
-        let count = people_list::count(self.store(), self.reach, most)?;
-        Ok(counted(usize::try_from(count).unwrap_or_default()))
+        let count = people_list::count(self.store(), self.reach, MOST_COUNTED + 1)?;
+        Ok(PeopleCount::of(count))
     }
 
     /// Of those who were found, all of whom are known.
     fn part_of_found(&self, asked: PeopleAsked<'_>, cursor: Cursor<'_>) -> Result<Part, Failure> {
-        let found = people_list::find(self.store(), self.reach, asked)?;
+        let found = people_list::find(self.store(), asked)?;
         let place = |sub: &str| found.subs.iter().position(|one| one.as_str() == sub);
         let begin = match cursor {
             Cursor::Behind(sub) => place(sub).map_or(0, |place| place + 1),
@@ -153,7 +171,8 @@ impl Administrator<'_> {
         };
         let subs = Vec::from_iter(found.subs.iter().skip(begin).take(PAGE).cloned());
         let has_more = begin + subs.len() < found.subs.len();
-        let count = match counted(found.subs.len()) {
+        let length = i64::try_from(found.subs.len()).unwrap_or(i64::MAX);
+        let count = match PeopleCount::of(length) {
             PeopleCount::Exactly(count) if found.is_cut => PeopleCount::MoreThan(count),
             count => count,
         };

@@ -1,19 +1,19 @@
 //! One person: `/admin/people/{sub}`. What is done is judged with what is stored, and once more by
 //! the statement that writes it.
 
-use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use super::links::LinkWay;
-use super::{Administrator, not_found, tidy};
+use super::{Administrator, decoded, not_found, tidy};
 use crate::pages;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::person::{DangerousDeed, PersonOutcome, PersonProblem, PersonView};
 use crate::statements::admin_people::{self, ActingAdmin, Person, PersonChange};
+use crate::statements::roles;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::administration::{roles_of, set_roles};
-use gatepost_protocol::words::identifiers::{Sid, Subject};
+use gatepost_protocol::words::identifiers::{Sid, Subject, TenantName};
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
@@ -42,9 +42,7 @@ struct Deed<'a> {
 impl Administrator<'_> {
     /// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
     pub(super) fn handle_person(&self, id: &str) -> Result<Response, Failure> {
-        let decoded = percent_decode_str(id).decode_utf8().ok();
-        let subject = decoded.filter(|id| !id.contains('\0'));
-        let subject = Subject::new(subject.ok_or_else(not_found)?);
+        let subject = Subject::new(decoded(id)?);
         let person = &self.found_person(&subject)?;
         let InSession { app, request, .. } = self.context;
         if request.method != Method::Post {
@@ -99,8 +97,14 @@ impl Administrator<'_> {
         let sub = &person.found.user.sub;
         let factors = authenticators::list(&app.store, sub, true)?;
         let sessions = sessions::list_of_user(&app.store, sub, MOST_SESSIONS)?;
+        let user = &person.found.user;
+        let tenants = Vec::from_iter(user.tenant.iter().map(TenantName::as_str));
+        let roles = roles_of(&user.claims);
+        let language = self.texts().language.tag();
+        let opened = roles::opened(&app.store, Some(sub), &tenants, &roles, language)?;
         let view = PersonView {
             person,
+            opened: &opened,
             catalogue: &transaction.snapshot.catalogue,
             factors: &factors,
             sessions: &sessions,
@@ -204,14 +208,7 @@ impl Deed<'_> {
     /// For what writes. It writes nothing unless the person is as they were when the form was
     /// drawn.
     fn acting(&self) -> ActingAdmin<'_> {
-        let administrator = self.administrator;
-        ActingAdmin {
-            admin: administrator.sub(),
-            reach: administrator.reach,
-            given_roles: &administrator.administration.given_roles,
-            admin_role: &administrator.administration.role,
-            version: &self.person.version,
-        }
+        self.administrator.acting(&self.person.version)
     }
 
     fn change(

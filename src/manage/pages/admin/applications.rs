@@ -5,17 +5,17 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::pages::admin::AdminChrome;
+use crate::pages::admin::people::{PeoplePage, listing};
 use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::MOST_GRANTS;
-use gatepost_server::pages::frame::button_to;
 use gatepost_server::pages::texts::Texts;
 
 /// The page of an application, below `/admin/`.
-fn page_of(client_id: &ClientId) -> String {
+pub fn page_of(client_id: &ClientId) -> String {
     format!(
         "applications/{}",
         utf8_percent_encode(client_id.as_str(), NON_ALPHANUMERIC)
@@ -42,10 +42,7 @@ pub fn list_page(
                 }
             }
         }
-        @if let Some(next) = next {
-            @let after = utf8_percent_encode(next.as_str(), NON_ALPHANUMERIC);
-            (button_to(&around.address(&format!("applications?after={after}")), texts.next_page))
-        }
+        (around.next_page("applications", next.map(ClientId::as_str)))
     };
     around.document(false, texts.applications, &card)
 }
@@ -60,12 +57,14 @@ fn headline(around: AdminChrome<'_>, application: &ExaminedClient) -> Markup {
     }
 }
 
-/// One of them, with how many grants it has, where that could be counted.
+/// One of them, with how many grants it has, where that could be counted, and the people who may
+/// open it by a role.
 pub fn application_page(
     around: AdminChrome<'_>,
     application: &ExaminedClient,
     grants: Option<i64>,
     reach: &[&str],
+    people: PeoplePage<'_>,
 ) -> Markup {
     let texts = around.chrome.texts;
     let ExaminedClient {
@@ -74,6 +73,10 @@ pub fn application_page(
     let card = html! {
         p .lead { strong { bdi { (around.chrome.name_of(client)) } } " " (grade(findings)) }
         (facts(texts, application, grants, reach))
+        @if client.allowed_roles.is_some() {
+            h2 { (texts.may_open_it) }
+            (listing(around, people))
+        }
         section aria-labelledby="findings" {
             h2 #findings { (texts.check_findings) }
             (told(findings))
@@ -144,7 +147,9 @@ fn who_may_use(texts: &Texts, client: &Client, reach: &[&str]) -> Markup {
     let roles = client.allowed_roles.as_ref();
     let is_known = |tenant: &&TenantName| reach.contains(&"") || reach.contains(&tenant.as_str());
     html! {
-        @if roles.is_none() && client.tenants.is_none() { (texts.everybody) }
+        @if roles.is_none() && client.tenants.is_none() {
+            span .badge .warning { (texts.everybody) }
+        }
         @if let Some(roles) = roles {
             (texts.roles) @for role in roles { br; bdi { (role) } }
         }

@@ -5,18 +5,33 @@ pub mod audit;
 pub mod explanation;
 pub mod people;
 pub mod person;
+pub mod roles;
 
 use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use gatepost_server::pages::frame::{
-    Chrome, brand_mark, framed, hidden, script, submit, title_with,
+    Chrome, brand_mark, button_to, done, field_problem, framed, hidden, script, submit, title_with,
 };
+use gatepost_server::pages::texts::Texts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdminSection {
     People,
+    Roles,
     Applications,
     Audit,
+}
+
+/// What was done, or what was not, and why.
+pub type Told = Result<Markup, String>;
+
+pub(super) fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
+    match told {
+        Some(Ok(sentence)) => done(sentence),
+        Some(Err(sentence)) => field_problem(texts, None, sentence),
+        None => html! {},
+    }
 }
 
 /// What is around each of these pages.
@@ -59,6 +74,16 @@ impl AdminChrome<'_> {
         }
     }
 
+    /// The way to what comes behind `after` in a list; nothing without one.
+    pub(super) fn next_page(&self, page: &str, after: Option<&str>) -> Markup {
+        let Some(after) = after else {
+            return html! {};
+        };
+        let after = utf8_percent_encode(after, NON_ALPHANUMERIC);
+        let address = self.address(&format!("{page}?after={after}"));
+        button_to(&address, self.chrome.texts.next_page)
+    }
+
     /// A whole page: the bar, and `card` below it.
     pub(super) fn document(&self, is_error: bool, title: &str, card: &Markup) -> Markup {
         self.document_beside(is_error, title, &html! {}, card)
@@ -88,6 +113,7 @@ impl AdminChrome<'_> {
         } = self.chrome;
         let sections = [
             (AdminSection::People, "people", texts.people),
+            (AdminSection::Roles, "roles", texts.roles),
             (
                 AdminSection::Applications,
                 "applications",

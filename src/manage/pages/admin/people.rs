@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::pages::admin::AdminChrome;
-use crate::statements::people_list::{ListedPerson, PeopleAsked};
+use crate::statements::people_list::ListedPerson;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::catalogue::Catalogue;
@@ -16,10 +16,24 @@ use gatepost_server::pages::moment::at;
 use gatepost_server::pages::texts::{Template, Texts};
 use gatepost_store::users::UserRow;
 
+/// What the search asks for; empty texts for nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SearchedFor<'a> {
+    pub typed: &'a str,
+    pub role: &'a str,
+    pub state: &'a str,
+}
+
 /// One page of people, and what was asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct PeoplePage<'a> {
-    pub asked: PeopleAsked<'a>,
+    /// Where it stands, below `/admin/`.
+    pub page: &'a str,
+    pub asked: SearchedFor<'a>,
+    /// Whether it says since when they have the role, in the place of the last sign-in.
+    pub is_dated: bool,
+    /// Whether those who may be changed can be ticked. They post `person`.
+    pub has_ticks: bool,
     pub people: &'a [ListedPerson],
     pub count: PeopleCount,
     /// The subjects behind which and before which there are more.
@@ -31,10 +45,33 @@ pub struct PeoplePage<'a> {
 /// How many people are what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeopleCount {
-    Exactly(usize),
-    MoreThan(usize),
+    Exactly(i64),
+    MoreThan(i64),
     /// It would take a look at everybody.
     Unknown,
+}
+
+/// As many people are counted exactly.
+pub const MOST_COUNTED: i64 = 1_000;
+
+impl PeopleCount {
+    /// Of a count that went one further than is counted exactly, at least.
+    pub fn of(count: i64) -> PeopleCount {
+        if count > MOST_COUNTED {
+            PeopleCount::MoreThan(MOST_COUNTED)
+        } else {
+            PeopleCount::Exactly(count)
+        }
+    }
+
+    /// Empty where it is not known.
+    pub fn told(self, texts: &Texts) -> String {
+        match self {
+            PeopleCount::Exactly(count) => count.to_string(),
+            PeopleCount::MoreThan(count) => texts.more_than.fill(&count.to_string()),
+            PeopleCount::Unknown => String::new(),
+        }
+    }
 }
 
 /// The page of a person, below `/admin/`.
@@ -57,27 +94,31 @@ pub fn states(texts: &Texts) -> [(&'static str, &'static str); 3] {
 pub fn people_page(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
     let texts = around.chrome.texts;
     let invite = html! { a .button href=(around.address("invite")) { (texts.invite) } };
-    let count = match page.count {
-        PeopleCount::Exactly(count) => Some(count.to_string()),
-        PeopleCount::MoreThan(count) => Some(texts.more_than.fill(&count.to_string())),
-        PeopleCount::Unknown => None,
-    };
     let card = html! {
         (around.search_form("people", &search_fields(around, page)))
-        @if let Some(count) = count { p .hint role="status" { (texts.found.fill(&count)) } }
+        (listing(around, page))
+    };
+    around.document_beside(false, texts.people, &invite, &card)
+}
+
+/// How many they are, the people of this page, and the ways to others.
+pub(super) fn listing(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
+    let texts = around.chrome.texts;
+    let count = page.count.told(texts);
+    html! {
+        @if !count.is_empty() { p .hint role="status" { (texts.found.fill(&count)) } }
         @if page.people.is_empty() {
             p role="status" { (texts.nobody_found) }
         } @else {
             (table(around, page))
         }
         (pages(around, page))
-    };
-    around.document_beside(false, texts.people, &invite, &card)
+    }
 }
 
 fn search_fields(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
     let texts = around.chrome.texts;
-    let PeopleAsked { typed, role, state } = page.asked;
+    let SearchedFor { typed, role, state } = page.asked;
     html! {
         div .field {
             label for="q" { (texts.search_people) }
@@ -138,7 +179,9 @@ fn table(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
                     th scope="col" { (texts.email_address) }
                     @if has_tenants { th scope="col" { (texts.organisation) } }
                     th scope="col" { (texts.roles) }
-                    th scope="col" { (texts.last_sign_in) }
+                    th scope="col" {
+                        @if page.is_dated { (texts.since) } @else { (texts.last_sign_in) }
+                    }
                     th scope="col" { (texts.state) }
                 }
             }
@@ -157,6 +200,9 @@ fn row(around: AdminChrome<'_>, page: PeoplePage<'_>, person: &ListedPerson) -> 
     html! {
         tr {
             th scope="row" {
+                @if page.has_ticks && person.may_be_changed {
+                    input type="checkbox" name="person" value=(user.sub) aria-label=(user.called());
+                }
                 a href=(around.address(&page_of(user))) { bdi { (user.called()) } }
             }
             td { @if let Some(username) = &user.username { bdi { (username) } } }
@@ -175,7 +221,14 @@ fn row(around: AdminChrome<'_>, page: PeoplePage<'_>, person: &ListedPerson) -> 
                 }
             }
             td {
-                @if let Some(moment) = person.signed_in_at { (at(texts, Template("{}"), moment)) }
+                @if page.is_dated {
+                    @match person.since {
+                        Some(moment) => (at(texts, Template("{}"), moment)),
+                        None => (texts.since_before),
+                    }
+                } @else if let Some(moment) = person.signed_in_at {
+                    (at(texts, Template("{}"), moment))
+                }
             }
             td {
                 @if !user.enabled {
@@ -198,8 +251,8 @@ fn pages(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
         (page.next, "after", texts.next_page),
     ];
     let address = |cursor: &str, sub: &Subject| {
-        let PeopleAsked { typed, role, state } = page.asked;
-        let mut query = form_urlencoded::Serializer::new(String::from("people?"));
+        let SearchedFor { typed, role, state } = page.asked;
+        let mut query = form_urlencoded::Serializer::new(format!("{}?", page.page));
         for (name, value) in [("q", typed), ("role", role), ("state", state)] {
             if !value.is_empty() {
                 query.append_pair(name, value);
@@ -252,7 +305,11 @@ pub(super) fn role_choices(
     }
 }
 
-fn role_description(around: AdminChrome<'_>, catalogue: &Catalogue, role: &str) -> Markup {
+pub(super) fn role_description(
+    around: AdminChrome<'_>,
+    catalogue: &Catalogue,
+    role: &str,
+) -> Markup {
     let registered = catalogue.roles.get(role);
     let description = registered.map_or("", |registered| {
         around.chrome.texts.language.of(&registered.description)

@@ -3,8 +3,10 @@
 use maud::{Markup, html};
 
 use crate::pages::admin::AdminChrome;
-use crate::pages::admin::people::{name_field, page_of, role_choices, role_name};
+use crate::pages::admin::people::{PeopleCount, name_field, page_of, role_choices, role_name};
+use crate::pages::admin::roles::opened_by;
 use crate::statements::admin_people::Person;
+use crate::statements::roles::Opened;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::administration::roles_of;
@@ -31,6 +33,8 @@ pub struct PersonView<'a> {
     /// The session of the administrator.
     pub current_session: &'a Session,
     pub wrong_tries: i64,
+    /// What they may open by their roles.
+    pub opened: &'a [Opened],
     /// Whether the administrator may act on them.
     pub may_change: bool,
     /// Whether a link for a new password is of use to them.
@@ -157,10 +161,23 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                         p { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
                     }
                 }
-                dt { (texts.roles) }
+                dt { (texts.roles_and_opened) }
                 dd {
                     @if roles.is_empty() { (texts.none) }
-                    @for role in roles { p { bdi { (role_name(around, view.catalogue, role)) } } }
+                    @for role in roles {
+                        p {
+                            strong { bdi { (role_name(around, view.catalogue, role)) } }
+                            @if !view.given_roles.iter().any(|given| given == role) {
+                                " " span .badge .warning { (texts.role_not_yours) }
+                            }
+                        }
+                        (opened_by(around, view.opened, role))
+                    }
+                    @if let Some(one) = view.opened.first() {
+                        @let count = PeopleCount::of(one.to_everybody).told(texts);
+                        p { (texts.open_to_everybody.fill(&count)) }
+                    }
+                    p .hint { (texts.uses_are_late) }
                 }
                 dt { (texts.last_sign_in) }
                 dd {
@@ -207,6 +224,7 @@ fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> M
         }
     };
     html! {
+        @if view.takes_link || !view.factors.is_empty() { h2 { (texts.help_them_sign_in) } }
         @if view.takes_link {
             (form.of(&html! {
                 (hidden("version", version))
@@ -218,6 +236,7 @@ fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> M
             }))
         }
         @if !view.factors.is_empty() { (asking(DangerousDeed::RemoveFactors)) }
+        h2 { (texts.end_access) }
         (asking(DangerousDeed::EndEverything))
         @if user.enabled {
             (asking(DangerousDeed::Disable))

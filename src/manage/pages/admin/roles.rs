@@ -1,0 +1,120 @@
+//! Roles: which there are, who has one, what it opens; taking and deleting it.
+
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::applications;
+use crate::pages::admin::people::{PeopleCount, PeoplePage, listing, role_description, role_name};
+use crate::pages::admin::{AdminChrome, Told, notice};
+use crate::statements::roles::{ListedRole, Opened, PAGE};
+use gatepost_protocol::registration::timestamp::format_day;
+use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_server::pages::frame::{PageForm, button};
+
+/// The page that lists roles.
+pub fn list_page(
+    around: AdminChrome<'_>,
+    catalogue: &Catalogue,
+    roles: &[ListedRole],
+    told: Option<&Told>,
+) -> Markup {
+    let texts = around.chrome.texts;
+    let card = html! {
+        (notice(texts, told))
+        ul .items {
+            @for ListedRole { name, people } in roles {
+                li {
+                    a href=(around.address(&page_of(name))) {
+                        bdi { (role_name(around, catalogue, name)) }
+                    }
+                    @if !catalogue.roles.contains_key(name) {
+                        " " span .badge { (texts.not_registered) }
+                    }
+                    (role_description(around, catalogue, name))
+                    p .hint { (texts.people) ": " (PeopleCount::of(*people).told(texts)) }
+                }
+            }
+        }
+        (around.next_page("roles", roles.get(PAGE - 1).map(|last| last.name.as_str())))
+    };
+    around.document(false, texts.roles, &card)
+}
+
+/// The page of a role, below `/admin/`.
+fn page_of(role: &str) -> String {
+    format!("roles/{}", utf8_percent_encode(role, NON_ALPHANUMERIC))
+}
+
+/// Which of the applications ask for the role.
+pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) -> Markup {
+    let texts = around.chrome.texts;
+    let asking = opened
+        .iter()
+        .filter(|one| one.role.as_deref() == Some(role));
+    html! {
+        p .hint { (texts.opens) }
+        ul .opened {
+            @for one in asking {
+                @if let Some(client_id) = &one.client_id {
+                    li {
+                        a href=(around.address(&applications::page_of(client_id))) {
+                            bdi { @if let Some(name) = &one.name { (name) } }
+                        }
+                        @if let Some(day) = one.used_on {
+                            " " (texts.last_used_on.fill(&format_day(day)))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A role, as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct RoleView<'a> {
+    pub role: &'a str,
+    pub opened: &'a [Opened],
+    /// Who has it.
+    pub people: PeoplePage<'a>,
+    /// Whether the administrator may give it.
+    pub is_given: bool,
+    /// Whether they are offered to delete it.
+    pub may_be_deleted: bool,
+    pub told: Option<&'a Told>,
+}
+
+/// The page of a role. Its forms post `form_token`, and `decision`: `take` with any number of
+/// `person`, or `delete`.
+pub fn role_page(around: AdminChrome<'_>, form: PageForm<'_>, view: RoleView<'_>) -> Markup {
+    let texts = around.chrome.texts;
+    let RoleView { role, people, .. } = view;
+    let name = role_name(around, people.catalogue, role);
+    let is_there = view.is_given || !people.people.is_empty();
+    let card = html! {
+        (notice(texts, view.told))
+        (role_description(around, people.catalogue, role))
+        (opened_by(around, view.opened, role))
+        h2 { (texts.members) }
+        @if is_there { (form.of(&html! {
+            (listing(around, people))
+            @if people.has_ticks { div .actions { (button("take", texts.take_role)) } }
+        })) } @else { p role="status" { (texts.role_gone) } }
+        @if view.is_given {
+            p .hint { (texts.give_role_hint) }
+        }
+        @if view.may_be_deleted {
+            details {
+                summary { (texts.delete_role) }
+                p { (texts.ask_delete_role.fill(name)) " " (texts.delete_role_hint) }
+                (form.of_buttons(&html! {
+                    button .danger type="submit" name="decision" value="delete" {
+                        (texts.delete_role)
+                    }
+                }))
+            }
+        }
+    };
+    let is_error = view.told.is_some_and(Result::is_err);
+    around.document(is_error, name, &card)
+}

@@ -1,0 +1,64 @@
+//! `gatepost access`: who may open which application, for a review.
+
+use super::arguments::Invocation;
+use super::operator::Operator;
+use super::output::{CommandResult, Failure, say, table};
+use super::statements::access::{Behind, COLUMNS, PART, applications, openers};
+
+/// The columns of the report.
+const SHOWN: usize = 8;
+
+/// A part at a time: however many people there are, it holds no more of them.
+pub(super) fn report(invocation: &Invocation, operator: &Operator) -> CommandResult {
+    let store = &operator.store;
+    let headings = COLUMNS.map(String::from);
+    if invocation.has("--csv") {
+        print(invocation, vec![headings])?;
+    }
+    for client_id in applications(store, invocation.option("--client"))? {
+        let mut behind = Behind::default();
+        loop {
+            let rows = openers(store, &client_id, invocation.option("--user"), &behind)?;
+            let is_last = rows.len() < PART;
+            if let Some([.., sub, role, _, _, tenant]) = rows.last() {
+                behind = Behind {
+                    role: role.clone(),
+                    tenant: tenant.clone(),
+                    sub: sub.clone(),
+                };
+                print(invocation, rows)?;
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn print(invocation: &Invocation, rows: Vec<[String; 9]>) -> CommandResult {
+    let shown = rows.into_iter().map(|row| row.into_iter().take(SHOWN));
+    if !invocation.has("--csv") {
+        let headings = COLUMNS.iter().take(SHOWN).map(|name| name.to_uppercase());
+        return table(headings.collect(), shown.map(Iterator::collect).collect());
+    }
+    let mut written = csv::Writer::from_writer(Vec::new());
+    for row in shown {
+        written.write_record(row.map(harmless)).map_err(unwritten)?;
+    }
+    let written = written.into_inner().map_err(unwritten)?;
+    say(String::from_utf8_lossy(&written))
+}
+
+/// A spreadsheet takes what begins so for a formula.
+fn harmless(cell: String) -> String {
+    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{cell}")
+    } else {
+        cell
+    }
+}
+
+fn unwritten(error: impl std::fmt::Display) -> Failure {
+    Failure::Refused(error.to_string())
+}

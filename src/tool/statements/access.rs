@@ -1,0 +1,101 @@
+//! Who may open which application.
+
+use postgres::Row;
+
+use gatepost_store::{Store, StoreError, bind, column};
+
+const APPLICATIONS: &str = "
+SELECT c.client_id FROM clients c
+WHERE c.enabled AND {opened by people}
+  AND (:client_id::text IS NULL OR c.client_id = :client_id::text)
+ORDER BY c.client_id";
+
+/// The applications that people sign in to, or the one of that name.
+pub fn applications(store: &Store, client_id: Option<&str>) -> Result<Vec<String>, StoreError> {
+    let bound = bind!(APPLICATIONS, client_id);
+    store.list(bound, |row| column(row, "client_id"))
+}
+
+/// The columns of a row, and at the end the tenant, which the report does not have.
+pub const COLUMNS: [&str; 9] = [
+    "client_id",
+    "application",
+    "user_name",
+    "name",
+    "sub",
+    "role",
+    "since",
+    "last_used",
+    "tenant",
+];
+
+/// Rows of one answer, behind which there may be more.
+pub const PART: usize = 1_000;
+
+// By role, tenant and subject, each in its part of the key of `role_members`.
+const OPENERS: &str = "
+SELECT c.client_id, coalesce(c.metadata ->> 'client_name', c.client_id) AS application, p.*
+FROM clients c CROSS JOIN LATERAL (
+    SELECT '*' AS user_name, '' AS name, '*' AS sub, '' AS role, '' AS since,
+           coalesce((SELECT to_char(DATE '1970-01-01' + o.day, 'YYYY-MM-DD')
+                     FROM client_uses o WHERE o.client_id = c.client_id), '') AS last_used,
+           '' AS tenant
+    WHERE jsonb_typeof(c.metadata -> 'allowed_roles') IS DISTINCT FROM 'array'
+      AND (:user::text IS NULL OR EXISTS (
+          SELECT FROM users u
+          WHERE u.enabled
+            AND (u.username_key = lower(normalize(:user::text, NFKC)) OR u.sub = :user::text)
+            AND (jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
+                 OR c.metadata -> 'tenants' ? u.tenant)))
+    UNION ALL
+    SELECT m.* FROM jsonb_array_elements_text(
+        CASE jsonb_typeof(c.metadata -> 'allowed_roles') WHEN 'array'
+        THEN c.metadata -> 'allowed_roles' ELSE '[]' END) AS r (role)
+    CROSS JOIN (SELECT '' AS name
+                UNION ALL SELECT name FROM catalogue_entries WHERE kind = 'tenant') AS t
+    CROSS JOIN LATERAL (
+        SELECT coalesce(u.username, ''), coalesce(u.claims ->> 'name', ''), u.sub, m.role,
+               coalesce(to_char(m.since AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), ''),
+               coalesce(to_char(DATE '1970-01-01' + o.day, 'YYYY-MM-DD'), ''), m.tenant
+        FROM role_members m JOIN users u ON u.sub = m.sub
+        LEFT JOIN client_user_uses o ON o.sub = m.sub AND o.client_id = c.client_id
+        WHERE m.tenant = t.name AND m.role = r.role AND u.enabled
+          AND (:user::text IS NULL
+               OR u.username_key = lower(normalize(:user::text, NFKC)) OR u.sub = :user::text)
+          AND m.sub > CASE WHEN (r.role, t.name) = (:role::text, :tenant::text)
+                           THEN :sub::text ELSE '' END
+        ORDER BY m.sub LIMIT 1000
+    ) AS m
+    WHERE (r.role COLLATE \"C\", t.name COLLATE \"C\") >= (:role::text, :tenant::text)
+      AND (jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
+           OR c.metadata -> 'tenants' ? t.name)
+) AS p
+WHERE c.client_id = :client_id::text
+ORDER BY p.role COLLATE \"C\", p.tenant COLLATE \"C\", p.sub LIMIT 1000";
+
+/// Who is behind whom in the report of an application.
+#[derive(Clone, Debug, Default)]
+pub struct Behind {
+    pub role: String,
+    pub tenant: String,
+    pub sub: String,
+}
+
+/// A [`PART`] of those who may open an application, or of what somebody may, by the [`COLUMNS`].
+pub fn openers(
+    store: &Store,
+    client_id: &str,
+    user: Option<&str>,
+    behind: &Behind,
+) -> Result<Vec<[String; 9]>, StoreError> {
+    let bound = bind!(OPENERS, ..behind { role, tenant, sub }, client_id, user);
+    store.list(bound, cells)
+}
+
+fn cells(row: &Row) -> Result<[String; 9], StoreError> {
+    let mut cells = <[String; 9]>::default();
+    for (cell, name) in cells.iter_mut().zip(COLUMNS) {
+        *cell = column(row, name)?;
+    }
+    Ok(cells)
+}

@@ -1,0 +1,311 @@
+//! Roles at `/admin`: who has them, what they open, taking and deleting them; and the report of who
+//! may open what.
+
+use serde_json::{Value, json};
+
+use crate::admin_people::{ON, admin_by, post_to};
+use crate::support::gatepost::{BOB_PASSWORD, Gatepost, document};
+use crate::support::http::{Answer, Browser};
+use crate::support::waiting::{SOON, await_that};
+
+const KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
+
+fn person(name: &str, tenant: &str, roles: &[&str]) -> Value {
+    let mut person = json!({
+        "sub": format!("sub|{name}"), "username": name, "password": BOB_PASSWORD,
+        "claims": {"name": format!("{name} Brandt"), "role": roles},
+    });
+    if !tenant.is_empty() {
+        person["tenant"] = json!(tenant);
+    }
+    if roles.contains(&"office") {
+        person["totp"] = json!(KEY);
+    }
+    person
+}
+
+fn application(client_id: &str, more: &Value) -> Value {
+    let mut client = json!({
+        "client_id": client_id, "client_name": format!("The {client_id}"), "scope": "openid",
+        "redirect_uris": [format!("https://{client_id}.example/cb")],
+        "grant_types": ["authorization_code"], "token_endpoint_auth_method": "none",
+    });
+    let client_members = client.as_object_mut().unwrap();
+    client_members.extend(more.as_object().unwrap().clone());
+    client
+}
+
+fn registered(people: Vec<Value>) -> Value {
+    let mut registered = document();
+    registered["tenants"] = json!([{"name": "acme"}, {"name": "globex"}]);
+    registered["roles"] = json!([
+        {"name": "books", "display_name": "Bookkeeping", "description": "Opens the ledger", "given_by_administrators": true},
+        {"name": "archive", "given_by_administrators": true},
+        {"name": "vault", "display_name": "The vault"},
+    ]);
+    registered["clients"] = json!([
+        application("ledger", &json!({"allowed_roles": ["books", "vault"]})),
+        application("intranet", &json!({})),
+        application(
+            "globex-only",
+            &json!({"allowed_roles": ["books"], "tenants": ["globex"]})
+        ),
+        application(
+            "robot",
+            &json!({"grant_types": ["client_credentials"], "redirect_uris": [], "scope": "", "token_endpoint_auth_method": "private_key_jwt", "jwks_uri": "https://robot.example/jwks"})
+        ),
+    ]);
+    registered["users"] = Value::from(people);
+    registered
+}
+
+fn scene() -> Gatepost {
+    let people = vec![
+        person("boss", "", &["office"]),
+        person("anna", "acme", &["office"]),
+        person("ann", "", &["books", "staff"]),
+        person("ben", "acme", &["books"]),
+        person("gus", "globex", &["books"]),
+        person("gil", "globex", &["secret-project"]),
+        person("vic", "", &["vault", "books"]),
+        person("cleo", "", &["archive"]),
+    ];
+    Gatepost::start_with(&registered(people), &ON)
+}
+
+fn says(page: &Answer, sentence: &str) {
+    assert!(
+        page.text().contains(sentence),
+        "{sentence}: {}",
+        page.text()
+    );
+}
+
+fn does_not_say(page: &Answer, sentence: &str) {
+    assert!(
+        !page.text().contains(sentence),
+        "{sentence}: {}",
+        page.text()
+    );
+}
+
+fn roles_of(gatepost: &Gatepost, name: &str) -> String {
+    let asked = "SELECT coalesce(claims ->> 'role', '') FROM users WHERE username = $1";
+    gatepost.database.value(asked, &[&name])
+}
+
+fn take(browser: &mut Browser, page: &Answer, names: &[&str]) -> Answer {
+    let subs = Vec::from_iter(names.iter().map(|name| format!("sub|{name}")));
+    let ticked = subs.iter().map(|sub| ("person", sub.as_str()));
+    let fields = Vec::from_iter([("decision", "take")].into_iter().chain(ticked));
+    post_to(browser, "/admin/roles/books", page, &fields)
+}
+
+#[test]
+fn roles_are_listed_with_whom_they_have_within_reach_alone() {
+    let gatepost = scene();
+    let mut boss = admin_by(&gatepost, "boss", "", 0);
+    let page = boss.get("/admin/roles");
+    for role in [
+        "Bookkeeping",
+        "Opens the ledger",
+        "The vault",
+        "secret-project",
+        "staff",
+    ] {
+        says(&page, role);
+    }
+    says(&page, "People: 4");
+    let page = boss.get("/admin/roles/books");
+    for said in [
+        "Opens the ledger",
+        "The ledger",
+        "The globex-only",
+        "Found: 4",
+        "ann Brandt",
+        "gus Brandt",
+    ] {
+        says(&page, said);
+    }
+    // Nothing of another tenant is shown or counted.
+    let mut anna = admin_by(&gatepost, "anna", "acme", 0);
+    let page = anna.get("/admin/roles");
+    says(&page, "People: 1");
+    does_not_say(&page, "secret-project");
+    let page = anna.get("/admin/roles/books");
+    says(&page, "Found: 1");
+    for unsaid in ["gus", "ann Brandt", "globex-only", "Delete"] {
+        does_not_say(&page, unsaid);
+    }
+    let page = anna.get("/admin/roles/secret-project");
+    says(&page, "This role is not there, or no longer.");
+    assert_eq!(anna.get("/admin/roles/secret-project%00").status, 404);
+}
+
+#[test]
+fn a_role_is_taken_from_all_who_are_ticked_or_from_nobody() {
+    let gatepost = scene();
+    let mut boss = admin_by(&gatepost, "boss", "", 0);
+    let page = boss.get("/admin/roles/books");
+    says(&take(&mut boss, &page, &[]), "Tick at least one person.");
+    // Vic has a role that the administrator may not give; nobody has that subject.
+    does_not_say(&page, "value=\"sub|vic\"");
+    for with in ["vic", "nobody"] {
+        says(&take(&mut boss, &page, &["ann", with]), "Nothing was done.");
+        assert_eq!(roles_of(&gatepost, "ann"), r#"["books", "staff"]"#);
+    }
+    let taken = take(&mut boss, &page, &["ann", "gus"]);
+    says(&taken, "The role was taken from ");
+    says(&taken, "ann Brandt, gus Brandt");
+    says(&taken, "Found: 2");
+    assert_eq!(roles_of(&gatepost, "ann"), r#"["staff"]"#);
+    assert_eq!(roles_of(&gatepost, "gus"), "");
+    let events = "SELECT count(*) FROM audit_events WHERE event = 'user_changed'
+                  AND detail::jsonb @> '{\"by\": \"admin\", \"old\": {\"role\": [\"books\"]}, \"new\": {\"role\": []}}'";
+    assert_eq!(gatepost.database.value::<i64>(events, &[]), 2);
+    // Somebody else was faster.
+    says(&take(&mut boss, &page, &["ann"]), "Nothing was done.");
+    // Whoever is out of reach is as good as not there.
+    let mut anna = admin_by(&gatepost, "anna", "acme", 0);
+    let page = anna.get("/admin/roles/books");
+    says(&take(&mut anna, &page, &["vic"]), "Nothing was done.");
+    // The row of the role decides when it is written.
+    gatepost
+        .database
+        .run("UPDATE roles SET document = document - 'given_by_administrators'");
+    says(&take(&mut anna, &page, &["ben"]), "Nothing was done.");
+    assert_eq!(roles_of(&gatepost, "ben"), r#"["books"]"#);
+}
+
+#[test]
+fn a_role_is_deleted_once_nothing_asks_for_it() {
+    let gatepost = scene();
+    let mut boss = admin_by(&gatepost, "boss", "", 0);
+    let mut delete = |role: &str| {
+        let address = format!("/admin/roles/{role}");
+        let page = boss.get(&address);
+        post_to(&mut boss, &address, &page, &[("decision", "delete")])
+    };
+    says(
+        &delete("books"),
+        "while applications ask for it: globex-only, ledger",
+    );
+    says(&delete("staff"), "GATEPOST_ADMIN_ROLES names it");
+    says(&delete("vault"), "while applications ask for it: ledger");
+    assert_eq!(gatepost.database.count("roles"), 3);
+    let epoch = "SELECT epoch FROM users WHERE username = 'cleo'";
+    let before: i64 = gatepost.database.value(epoch, &[]);
+    says(&delete("archive"), "was deleted");
+    assert_eq!(roles_of(&gatepost, "cleo"), "");
+    assert_eq!(gatepost.database.value::<i64>(epoch, &[]), before);
+    let event = "SELECT detail ->> 'admin' FROM audit_events WHERE event = 'registration_removed'";
+    assert_eq!(gatepost.database.value::<String>(event, &[]), "sub|boss");
+    // Of somebody whom the administrator may not change.
+    gatepost
+        .database
+        .run("UPDATE clients SET metadata = metadata - 'allowed_roles'");
+    says(&delete("books"), "somebody whom you cannot change");
+    assert_eq!(roles_of(&gatepost, "ben"), r#"["books"]"#);
+    // Meanwhile it went.
+    gatepost.run_well(&["role", "remove", "books", "--yes"], "");
+    await_that("the role is gone", SOON, || {
+        delete("books")
+            .text()
+            .contains("This role is not there, or no longer.")
+    });
+    let mut anna = admin_by(&gatepost, "anna", "acme", 0);
+    let page = anna.get("/admin/roles/staff");
+    let refused = post_to(
+        &mut anna,
+        "/admin/roles/staff",
+        &page,
+        &[("decision", "delete")],
+    );
+    says(&refused, "cannot be deleted here");
+}
+
+#[test]
+fn who_may_open_an_application_is_told_there_and_by_the_person() {
+    let gatepost = scene();
+    gatepost.database.run(
+        "UPDATE users SET enabled = false WHERE username = 'gus';
+         INSERT INTO client_user_uses VALUES ('sub|ann', 'ledger', 20000)",
+    );
+    let mut boss = admin_by(&gatepost, "boss", "", 0);
+    let page = boss.get("/admin/applications/ledger");
+    for said in ["Who may open it", "Found: 3", "ann Brandt", "vic Brandt"] {
+        says(&page, said);
+    }
+    does_not_say(&page, "gus Brandt");
+    does_not_say(&page, "type=\"checkbox\"");
+    let everybody = boss.get("/admin/applications/intranet");
+    says(&everybody, "<span class=\"badge warning\">Everybody</span>");
+    let mut anna = admin_by(&gatepost, "anna", "acme", 0);
+    let page = anna.get("/admin/applications/ledger");
+    says(&page, "Found: 1");
+    does_not_say(&page, "ann Brandt");
+
+    let ann = boss.get("/admin/people/sub%7Cann");
+    for said in [
+        "Bookkeeping",
+        "The ledger",
+        "Last used on 2024-10-04",
+        "open to everybody: 1",
+        "Help them sign in",
+        "End access",
+    ] {
+        says(&ann, said);
+    }
+    does_not_say(&ann, "globex-only");
+    let vic = boss.get("/admin/people/sub%7Cvic");
+    says(&vic, "The vault");
+    says(
+        &vic,
+        "<span class=\"badge warning\">You cannot give this role</span>",
+    );
+}
+
+#[test]
+fn the_report_has_a_row_for_each_person_and_role() {
+    let mut people = vec![
+        person("=cmd|'/c'!A1", "", &["books"]),
+        person("gus", "globex", &["books", "vault"]),
+        person("off", "", &["books"]),
+    ];
+    people[2]["enabled"] = json!(false);
+    people.extend((0..1_100).map(|number| person(&format!("p{number:04}"), "acme", &["vault"])));
+    for person in &mut people {
+        person.as_object_mut().unwrap().remove("password");
+    }
+    let gatepost = Gatepost::start_with(&registered(people), &[]);
+    gatepost.database.run(
+        "UPDATE role_members SET since = '2026-03-01T10:00:00Z';
+         UPDATE role_members SET since = NULL WHERE sub = 'sub|p0000';
+         INSERT INTO client_user_uses VALUES ('sub|gus', 'ledger', 20000);
+         INSERT INTO client_uses VALUES ('intranet', 20001)",
+    );
+    let report = gatepost.run_well(&["access", "--csv"], "");
+    let lines = Vec::from_iter(report.lines());
+    assert_eq!(
+        lines[0],
+        "client_id,application,user_name,name,sub,role,since,last_used"
+    );
+    for row in [
+        "intranet,The intranet,*,,*,,,2024-10-05",
+        "globex-only,The globex-only,gus,gus Brandt,sub|gus,books,2026-03-01T10:00:00Z,",
+        "ledger,The ledger,'=cmd|'/c'!A1,'=cmd|'/c'!A1 Brandt,sub|=cmd|'/c'!A1,books,2026-03-01T10:00:00Z,",
+        "ledger,The ledger,gus,gus Brandt,sub|gus,books,2026-03-01T10:00:00Z,2024-10-04",
+        "ledger,The ledger,gus,gus Brandt,sub|gus,vault,2026-03-01T10:00:00Z,2024-10-04",
+        "ledger,The ledger,p0000,p0000 Brandt,sub|p0000,vault,,",
+    ] {
+        assert!(lines.contains(&row), "{row}: {:?}", &lines[..9]);
+    }
+    assert_eq!(
+        lines.len(),
+        1 + 1 + 1 + 2 + 1 + 1_100,
+        "robot and off are not there"
+    );
+    let of_one = gatepost.run_well(&["access", "--user", "GUS", "--client", "ledger"], "");
+    assert_eq!(of_one.lines().count(), 3, "{of_one}");
+    assert!(of_one.starts_with("CLIENT_ID  APPLICATION"), "{of_one}");
+}
