@@ -223,6 +223,8 @@ pub fn shown(
         roles
     );
     store.list(bound, |row| {
-        read!(row, ListedPerson { signed_in_at, is_invited, may_be_changed, since; user: user(row)? })
+        read!(row, ListedPerson {
+            signed_in_at, is_invited, may_be_changed, since; user: user(row)?
+        })
     })
 }

@@ -45,8 +45,8 @@ SELECT l.name, (SELECT count(*) FROM (
     LIMIT 1001) AS c) AS people
 FROM listed l WHERE l.place > 0 AND l.name IS NOT NULL ORDER BY l.place";
 
-/// The roles behind a name, a [`PAGE`] of them: the registered ones, those of the setting, and those
-/// that people have.
+/// The roles behind a name, a [`PAGE`] of them: the registered ones, those of the setting, and
+/// those that people have.
 pub fn list(
     store: &Store,
     acting: ActingAdmin<'_>,
@@ -166,8 +166,8 @@ SELECT CASE WHEN :role::text = ANY(:given_roles::text[]) THEN 'setting'
 FROM held";
 
 /// What keeps an administrator from deleting a role: a `setting` that names it, or `people`: more
-/// than 1,000 have it, or one whom they do not reach or may not change, or it is not theirs to give.
-/// Else an empty text, and the people stay as they are until the change is done.
+/// than 1,000 have it, or one whom they do not reach or may not change, or it is not theirs to
+/// give. Else an empty text, and the people stay as they are until the change is done.
 pub fn hold(
     writer: &mut RegistryWriter<'_>,
     acting: ActingAdmin<'_>,
