@@ -188,10 +188,13 @@ fn a_role_is_deleted_once_nothing_asks_for_it() {
     };
     says(
         &delete("books"),
-        "while applications ask for it: globex-only, ledger",
+        "while applications ask for it: <strong><bdi>globex-only, ledger",
     );
     says(&delete("staff"), "GATEPOST_ADMIN_ROLES names it");
-    says(&delete("vault"), "while applications ask for it: ledger");
+    says(
+        &delete("vault"),
+        "while applications ask for it: <strong><bdi>ledger",
+    );
     assert_eq!(gatepost.database.count("roles"), 3);
     let epoch = "SELECT epoch FROM users WHERE username = 'cleo'";
     let before: i64 = gatepost.database.value(epoch, &[]);

@@ -4,11 +4,16 @@ use std::slice;
 
 use serde_json::json;
 
+use super::admin::applications::application_page;
 use super::admin::audit::{DayOfAudit, audit_page};
 use super::admin::explanation::explain_page;
+use super::admin::people::{PeopleCount, PeoplePage, SearchedFor};
+use super::admin::roles::{RoleView, list_page, role_page};
 use super::admin::{self, AdminChrome, AdminSection};
+use crate::statements::roles::{ListedRole, Opened};
 use gatepost_protocol::audit::audit_chain::AuditRow;
 use gatepost_protocol::registration::problem::Finding;
+use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Day;
@@ -16,7 +21,7 @@ use gatepost_protocol::words::samples::{self, NOW};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::explanation::Explained;
 use gatepost_server::config::Brand;
-use gatepost_server::pages::frame::{Chrome, PageForm};
+use gatepost_server::pages::frame::{Chrome, PageForm, about};
 use gatepost_server::pages::language::Language;
 use gatepost_server::pages::names_from_outside::{
     Page, assert_forms_post_with_one_token, assert_names_are_isolated,
@@ -72,6 +77,18 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         used_on: Some(Day(20_000)),
     };
     let next = Some(&client.client_id);
+    let catalogue = Catalogue::default();
+    let people = PeoplePage {
+        page: "applications/x",
+        asked: SearchedFor::default(),
+        is_dated: true,
+        has_ticks: true,
+        people: &[],
+        count: PeopleCount::MoreThan(1_000),
+        next: None,
+        previous: None,
+        catalogue: &catalogue,
+    };
     let applications = slice::from_ref(&application);
     add(
         "applications",
@@ -79,8 +96,30 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
     );
     add(
         "application",
-        admin::applications::application_page(around, &application, Some(10_001), &["acme"]),
+        application_page(around, &application, Some(10_001), &["acme"], people),
     );
+    let opened = [Opened {
+        role: Some(name.to_owned()),
+        client_id: Some(ClientId::new(name)),
+        name: Some(name.to_owned()),
+        used_on: Some(Day(20_000)),
+        to_everybody: 1,
+    }];
+    let told = Err(about(language.texts().role_is_asked_for, name));
+    let view = RoleView {
+        role: name,
+        opened: &opened,
+        people,
+        is_given: true,
+        may_be_deleted: true,
+        told: Some(&told),
+    };
+    add("role", role_page(around, FORM, view));
+    let listed = [ListedRole {
+        name: name.to_owned(),
+        people: 1_001,
+    }];
+    add("roles", list_page(around, &catalogue, &listed, None));
     let about = json!({"scope": {"received": name, "registered": name}});
     let explained = Explained {
         findings,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use maud::html;
 use serde_json::json;
 
 use super::{Administrator, decoded};
@@ -38,7 +39,7 @@ impl Administrator<'_> {
         if self.context.request.method == Method::Post {
             return self.take_role_form(role);
         }
-        let undone = Err(String::from(self.texts().session_changed));
+        let undone = Err(html! { (self.texts().session_changed) });
         self.draw_role(role, self.left_undone()?.then_some(&undone))
     }
 
@@ -77,7 +78,7 @@ impl Administrator<'_> {
             return self.sign_in_anew();
         }
         let told = match form.single("decision")? {
-            _ if !self.matches(&form) => Err(String::from(self.texts().session_changed)),
+            _ if !self.matches(&form) => Err(html! { (self.texts().session_changed) }),
             Some("take") => self.take_role(role, &form)?,
             Some("delete") => self.delete_role(role)?,
             _ => return Err(Failure::bad_request(Reason::UnknownPageAction)),
@@ -93,7 +94,7 @@ impl Administrator<'_> {
         let texts = self.texts();
         let ticked: BTreeSet<&str> = form.all("person").collect();
         if ticked.is_empty() {
-            return Ok(Err(String::from(texts.nobody_ticked)));
+            return Ok(Err(html! { (texts.nobody_ticked) }));
         }
         let store = self.store();
         let subs = Vec::from_iter(ticked.into_iter().map(Subject::new));
@@ -104,7 +105,7 @@ impl Administrator<'_> {
         let events = Vec::from_iter(subs.iter().map(event));
         if !roles::take(store, self.acting(""), role, &subs, &events)? {
             store.confirm()?;
-            return Ok(Err(String::from(texts.role_changed_meanwhile)));
+            return Ok(Err(html! { (texts.role_changed_meanwhile) }));
         }
         let people = people_list::shown(store, self.acting(""), &subs, None)?;
         let names = Vec::from_iter(people.iter().map(|person| person.user.called()));
@@ -117,13 +118,13 @@ impl Administrator<'_> {
         self.store().change_registry(|writer| {
             let asking = clients_that_ask(writer, role)?;
             if !asking.is_empty() {
-                return Ok(Err(texts.role_is_asked_for.fill(&asking.join(", "))));
+                return Ok(Err(about(texts.role_is_asked_for, &asking.join(", "))));
             }
             for hindrance in roles::hold(writer, self.acting(""), role)? {
                 match hindrance.as_str() {
                     "" => {}
-                    "setting" => return Ok(Err(String::from(texts.role_in_setting))),
-                    _ => return Ok(Err(String::from(texts.role_for_operator))),
+                    "setting" => return Ok(Err(html! { (texts.role_in_setting) })),
+                    _ => return Ok(Err(html! { (texts.role_for_operator) })),
                 }
             }
             let request = self.context.request;

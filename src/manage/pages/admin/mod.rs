@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use gatepost_server::pages::frame::{
-    Chrome, brand_mark, button_to, done, field_problem, framed, hidden, script, submit, title_with,
+    Chrome, brand_mark, button_to, done, framed, hidden, problem_notice, script, submit, title_with,
 };
 use gatepost_server::pages::texts::Texts;
 
@@ -24,12 +24,12 @@ pub enum AdminSection {
 }
 
 /// What was done, or what was not, and why.
-pub type Told = Result<Markup, String>;
+pub type Told = Result<Markup, Markup>;
 
 pub(super) fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
     match told {
         Some(Ok(sentence)) => done(sentence),
-        Some(Err(sentence)) => field_problem(texts, None, sentence),
+        Some(Err(sentence)) => problem_notice(texts, &html! { p { (sentence) } }),
         None => html! {},
     }
 }
@@ -98,7 +98,7 @@ impl AdminChrome<'_> {
         card: &Markup,
     ) -> Markup {
         let card = html! {
-            div .title { h1 { (title) } (beside) }
+            div .title { h1 { bdi { (title) } } (beside) }
             (card)
             (script(self.chrome, "times.js"))
         };

@@ -9,7 +9,7 @@ use crate::pages::admin::{AdminChrome, Told, notice};
 use crate::statements::roles::{ListedRole, Opened, PAGE};
 use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::words::catalogue::Catalogue;
-use gatepost_server::pages::frame::{PageForm, button};
+use gatepost_server::pages::frame::{PageForm, about, button};
 
 /// The page that lists roles.
 pub fn list_page(
@@ -106,7 +106,7 @@ pub fn role_page(around: AdminChrome<'_>, form: PageForm<'_>, view: RoleView<'_>
         @if view.may_be_deleted {
             details {
                 summary { (texts.delete_role) }
-                p { (texts.ask_delete_role.fill(name)) " " (texts.delete_role_hint) }
+                p { (about(texts.ask_delete_role, name)) " " (texts.delete_role_hint) }
                 (form.of_buttons(&html! {
                     button .danger type="submit" name="decision" value="delete" {
                         (texts.delete_role)
