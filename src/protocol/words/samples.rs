@@ -251,6 +251,7 @@ pub fn registered_scope(
             .iter()
             .map(|resource| resource.to_string())
             .collect(),
+        is_built_in: false,
     }
 }
 

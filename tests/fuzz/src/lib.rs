@@ -74,6 +74,7 @@ pub fn catalogue() -> Catalogue {
         emphasize: false,
         show_in_discovery: true,
         resources: vec![resource.clone()],
+        is_built_in: false,
     };
     catalogue.scopes.insert(orders.name.clone(), orders);
     let registered = RegisteredResource {
