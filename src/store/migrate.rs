@@ -45,6 +45,7 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     10 "0010_lowering";
     11 "0011_roles_and_words";
     12 "0012_members_and_words_of_before";
+    13 "0013_folds";
 };
 
 pub const LEVELS: &str =
@@ -161,6 +162,7 @@ mod tests {
         "6ee554316e5d874593f3f21ba7b780f475811c85984d97650e0d92d17bd2a08e",
         "36bc16962791352f5ed61bdba385f754b4611aa85eec32d5c9d8db89286e99be",
         "2a4faef373ef0c994da304ec8400deb30b35526f29923a4046ca17d1e3aba4ba",
+        "41e5e74819153a102418cb43c4fc9088a93d4c934e1934771e492d28f0d70771",
     ];
 
     #[test]
