@@ -190,7 +190,9 @@ fn people_of_before_get_their_roles_and_words_in_batches() {
     database.run("UPDATE users SET claims = '{\"role\": \"sales\"}' WHERE sub = 'u7'");
     let url = database.client();
     let fill = |mut client: postgres::Client| {
-        spawn(move || schema::apply(&mut client, &MIGRATIONS[..=filling]).map(|applied| applied.len()))
+        spawn(move || {
+            schema::apply(&mut client, &MIGRATIONS[..=filling]).map(|applied| applied.len())
+        })
     };
     let both = [fill(url), fill(database.client())].map(|one| one.join().unwrap().unwrap());
     assert_eq!(

@@ -9,7 +9,7 @@ use crate::{Import, ImportedObject, Moving, Read, Row, is_clear};
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::login::second_factor::{STEP, from_base32, to_base32};
 use gatepost_protocol::registration::kind::ObjectKind;
-use gatepost_protocol::registration::user::phc_string;
+use gatepost_protocol::registration::user::password_hash;
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
 use gatepost_protocol::words::secret::SecretBytes;
 
@@ -216,7 +216,7 @@ pub(crate) fn phc(credential: &Row<'_>) -> Option<String> {
     let algorithm = how.get("algorithm")?.as_str()?;
     if algorithm == "argon2" {
         let text = format!("{}${salt}${key}", argon2_beginning(&how, rounds)?);
-        return phc_string(&text).is_ok().then_some(text);
+        return password_hash(&text).is_ok().then_some(text);
     }
     // Four characters are three bytes.
     let text = format!(

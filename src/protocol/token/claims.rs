@@ -236,7 +236,7 @@ fn add_sources<'a>(
 }
 
 /// The scopes of one kind, in the order in which their claims count: what is registered before what
-/// is built in, and each of these in the order of the client's registered `scope`, which `reach` is.
+/// is built in, and each of these in the order of the client's registered `scope`, `reach`.
 /// The order of a request never decides. What was granted and is the client's no more comes last.
 fn in_order<'a>(
     scope: &ScopeSet,
