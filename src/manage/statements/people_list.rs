@@ -93,26 +93,36 @@ pub fn everybody_before(
 }
 
 // Whoever has the rarest of the words is asked for the others. chr(1114111)
-// sorts behind every other character.
+// sorts behind every other character. Each limit stands with its order in a subselect of one
+// tenant: otherwise the whole table is read.
 const FIND: &str = "
 WITH asked AS MATERIALIZED (
     SELECT w.word, w.word || chr(1114111) AS last,
-           (SELECT count(*) FROM (
-                SELECT FROM unnest(:reach::text[]) AS t (name)
-                JOIN user_words o ON o.tenant = t.name
-                    AND o.word BETWEEN w.word AND w.word || chr(1114111)
-                LIMIT :most::int8) AS c) AS people
+           (SELECT count(*) FROM unnest(:reach::text[]) AS t (name)
+            CROSS JOIN LATERAL (
+                SELECT FROM user_words o
+                WHERE o.tenant = t.name AND o.word BETWEEN w.word AND w.word || chr(1114111)
+                ORDER BY o.word LIMIT :most::int8
+            ) AS c) AS people
     FROM unnest(words_of(:typed::text)) AS w (word)
     ORDER BY length(w.word) DESC LIMIT 8
 ), rarest AS MATERIALIZED (
     SELECT word, last FROM asked ORDER BY people, word LIMIT 1
 ), found AS MATERIALIZED (
     (SELECT o.sub FROM rarest l CROSS JOIN unnest(:reach::text[]) AS t (name)
-     JOIN user_words o ON o.tenant = t.name AND o.word BETWEEN l.word AND l.last
+     CROSS JOIN LATERAL (
+         SELECT o.sub FROM user_words o
+         WHERE o.tenant = t.name AND o.word BETWEEN l.word AND l.last
+         ORDER BY o.word LIMIT :most::int8
+     ) AS o
      LIMIT :most::int8)
     UNION ALL
     (SELECT m.sub FROM unnest(:reach::text[]) AS t (name)
-     JOIN role_members m ON m.tenant = t.name AND m.role = :role::text
+     CROSS JOIN LATERAL (
+         SELECT m.sub FROM role_members m
+         WHERE m.tenant = t.name AND m.role = :role::text
+         ORDER BY m.sub LIMIT :most::int8
+     ) AS m
      WHERE NOT EXISTS (SELECT FROM asked) LIMIT :most::int8)
     UNION ALL
     SELECT :typed::text
@@ -121,7 +131,7 @@ SELECT u.sub, (SELECT count(*) FROM found) > :most::int8 AS is_cut, {in state} A
 FROM (SELECT DISTINCT sub FROM found) AS f JOIN users u ON u.sub = f.sub
 WHERE u.tenant = ANY(:reach::text[])
   AND (u.sub = :typed::text OR NOT EXISTS (
-      SELECT FROM asked a WHERE NOT EXISTS (
+      SELECT FROM asked a WHERE a.word <> (SELECT word FROM rarest) AND NOT EXISTS (
           SELECT FROM user_words o WHERE o.sub = u.sub AND o.word BETWEEN a.word AND a.last)))
   AND (:role::text = '' OR EXISTS (
       SELECT FROM role_members m
