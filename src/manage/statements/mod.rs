@@ -2,5 +2,6 @@
 //! connections.
 
 pub mod admin_people;
+pub mod invitations;
 pub mod people_list;
 pub mod scim_users;

@@ -5,7 +5,7 @@ use postgres::Row;
 
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
-use gatepost_store::users::{UserRow, user};
+use gatepost_store::users::{CurrentUser, current};
 use gatepost_store::{Store, StoreError, bind, column, read};
 
 use super::admin_people::AdminReach;
@@ -19,7 +19,7 @@ pub struct PeopleAsked<'a> {
     /// Beginnings of words of the name, the user name or the address.
     pub typed: &'a str,
     pub role: &'a str,
-    /// `invited`, `disabled` or `no-second-factor`.
+    /// `invited`, `disabled` or `no-second-factor`; `locked` is for the caller to look up.
     pub state: &'a str,
 }
 
@@ -184,7 +184,7 @@ pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64, Sto
 /// Somebody in a list.
 #[derive(Clone, Debug)]
 pub struct ListedPerson {
-    pub user: UserRow,
+    pub found: CurrentUser,
     /// The latest of the sign-ins that are still stored.
     pub signed_in_at: Option<Instant>,
     /// Whether they never had a way to sign in.
@@ -192,11 +192,12 @@ pub struct ListedPerson {
 }
 
 const SHOWN: &str = "
-SELECT {user},
+SELECT {user}, u.username_key, i.epoch AS installation_epoch, 0::int8 AS consent_epoch,
     (SELECT max(s.auth_time) FROM sessions s WHERE s.sub = u.sub) AS signed_in_at,
     u.password_hash IS NULL AND u.factors = 0
         AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS is_invited
 FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place) JOIN users u ON u.sub = f.sub
+CROSS JOIN installation i
 WHERE u.tenant = ANY(:reach::text[]) ORDER BY f.place";
 
 /// Those people, in that order.
@@ -207,6 +208,6 @@ pub fn shown(
 ) -> Result<Vec<ListedPerson>, StoreError> {
     store.list(
         bind!(SHOWN, reach, subs),
-        |row| read!(row, ListedPerson { signed_in_at, is_invited; user: user(row)? }),
+        |row| read!(row, ListedPerson { signed_in_at, is_invited; found: current(row)? }),
     )
 }

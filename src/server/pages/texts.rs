@@ -501,14 +501,34 @@ texts! {
     state
     invited
     no_second_factor
+    locked_out
     nobody_found
     invite
+    invite_again
+    invite_another
+    invite_several
+    pasted_lines
+    pasted_lines_hint
+    no_lines
+    too_many_lines
+    nobody_invited
+    line {}
+    line_columns
+    name_missing
+    line_held
+    line_twice {}
+    line_role {}
     roles
     organisation
     invite_by_letter
     invite_by_link
     letter_under_way {}
+    was_invited {}
+    were_invited {}
+    letters_under_way
+    no_letter
     link_shown_once {}
+    links_shown_once
     account_state
     enabled
     disabled
@@ -517,6 +537,11 @@ texts! {
     address_confirmed
     last_sign_in
     wrong_tries
+    locked_until {}
+    let_try
+    let_try_hint
+    was_let_try {}
+    too_many_pardons
     their_sign_ins
     end_everything
     end_everything_hint
@@ -541,7 +566,11 @@ texts! {
     name_address_roles
     new_address_hint
     old_address_hint
+    also_username
     changed_meanwhile
+    stored_now {}
+    role_gone
+    person_gone
     not_yours
     no_confirmed_address
 

@@ -46,6 +46,7 @@ fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
     match administrator.page {
         "" | "people" => administrator.find_people(),
         "invite" => administrator.invite(),
+        "invite-several" => administrator.invite_several(),
         "applications" => administrator.list_applications(),
         "explain" => administrator.explain_refusal(),
         "audit" => administrator.show_audit_log(),

@@ -3,6 +3,7 @@
 pub mod applications;
 pub mod audit;
 pub mod explanation;
+pub mod invite_several;
 pub mod people;
 pub mod person;
 

@@ -11,6 +11,7 @@ use crate::endpoints::account::TypedPassword;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{self, RecoveryCodes};
+use crate::endpoints::login::wrong_passwords::forget_of_source;
 use crate::endpoints::login::{DoneByLink, after_link};
 use crate::endpoints::notices;
 use crate::endpoints::transaction;
@@ -167,6 +168,11 @@ impl PasswordForm<'_> {
         let store = &self.page.app.store;
         if !users::set_password(store, &user.sub, epochs, hash, verified, &self.event())? {
             return is_over(self.page);
+        }
+        // Whoever reads their e-mails is no stranger who guesses.
+        if self.letter.is_some() {
+            let source = self.page.presentation.request.source;
+            forget_of_source(self.page.app, &self.found, source)?;
         }
         Ok(answers::see_other(self.on_to_sign_in()))
     }

@@ -14,7 +14,7 @@ use crate::endpoints::cookies;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{self, Added};
-use crate::endpoints::login::password::counted_wrong;
+use crate::endpoints::login::wrong_passwords::counted_wrong;
 use crate::endpoints::login::{passkey, webauthn};
 use crate::endpoints::transaction::{InSession, Proof, RequestContext, Taken, unknown_action};
 use crate::http::Response;
