@@ -51,7 +51,7 @@ const FLOORS: &[Layers] = &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
             &["links"],
-            &["account", "answer", "device", "letters", "logout"],
+            &["account", "answer", "device", "letters", "logout", "start"],
             &["pushed_request", "upstream"],
             &["forgotten", "token"],
             &["consent", "login"],

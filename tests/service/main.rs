@@ -123,6 +123,7 @@ mod sessions;
 mod sign_in_by_address;
 mod sign_in_storm;
 mod sign_up;
+mod start_page;
 mod statements_as_modelled;
 mod static_files;
 mod stolen_database;

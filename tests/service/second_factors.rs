@@ -682,7 +682,7 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let on = done.attribute("class=\"button primary\"", "href").unwrap();
     browser
         .visit(&on)
-        .assert_says_for(&on, "to see your account");
+        .assert_says_for(&on, "to open your applications");
     is_link_over(&gatepost.browser().visit(link.trim()));
     let page = browser.visit(&authorize_path("strong", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", new);

@@ -166,12 +166,12 @@ fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
 /// `session`, `end_others`, `withdraw` with `client_id`, `unlink` with `identity`, `link` with
 /// `provider`, `change_password` with `present_password`, `new_password` and
-/// `new_password_again`, or `change_address` with `new_address`. `sign_out` is the address of the
-/// logout page.
+/// `new_password_again`, or `change_address` with `new_address`. `own` gives the
+/// address of another page of ours.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
-    sign_out: &str,
+    own: impl Fn(&str) -> String,
     holdings: &Holdings<'_>,
     outcome: Option<Outcome<'_>>,
 ) -> Markup {
@@ -199,7 +199,10 @@ pub fn page(
     let card = html! {
         p .lead { (about_account(texts.signed_in_as, account)) }
         (tenant_notice(texts, catalogue, current_session.tenant.as_ref()))
-        p { a href=(sign_out) { (texts.sign_out) } }
+        ul .links {
+            li { a href=(own("/start")) { (texts.start_title) } }
+            li { a href=(own("/logout")) { (texts.sign_out) } }
+        }
         @if let Some(outcome) = outcome { (said(texts, outcome)) }
         div .columns {
             @if has_own_way_in || has_identities {

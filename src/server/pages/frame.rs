@@ -1,6 +1,5 @@
 //! What all pages share: the document around the card, its form, and how names and links from
-//! outside are shown; and the two pages that are nothing more, the start page and the one that
-//! carries a response back.
+//! outside are shown; and the page that is nothing more, which carries a response back.
 
 use maud::{DOCTYPE, Markup, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -167,17 +166,6 @@ pub(crate) fn asset(chrome: Chrome<'_>, file: &str) -> String {
 
 pub fn script(chrome: Chrome<'_>, file: &str) -> Markup {
     html! { script src=(asset(chrome, file)) {} }
-}
-
-/// The page at the base URL: says what this is, and links to the account page.
-pub fn home_page(chrome: Chrome<'_>, account: &str) -> Markup {
-    let texts = chrome.texts;
-    let card = html! {
-        p .lead { (about(texts.home_hint, &chrome.brand.name)) }
-        p { (texts.home_advice) }
-        p { a href=(account) { (texts.account_title) } }
-    };
-    headed(chrome, false, texts.home_title, &card)
 }
 
 /// Carries an authorization response back (OAuth 2.0 Form Post Response Mode §2): one form and

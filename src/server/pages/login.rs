@@ -10,7 +10,7 @@ use crate::pages::frame::{
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::{Text, Texts};
-use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending, LandingPage};
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::upstream::choices::Choices;
 use gatepost_protocol::words::catalogue::Catalogue;
@@ -222,11 +222,15 @@ pub(super) fn card(purpose: SignInFor<'_>, heading: &str, is_error: bool, ways: 
 /// Where they go on to.
 fn lead(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str) -> Markup {
     let texts = chrome.texts;
-    let to_own_page = match purpose.request.ending {
+    let to_own_page = match &purpose.request.ending {
         Ending::Account {
-            admin_page: Some(_),
+            page: LandingPage::Admin(_),
             ..
         } => texts.to_administer,
+        Ending::Account {
+            page: LandingPage::Start,
+            ..
+        } => texts.to_your_applications,
         _ => texts.to_see_your_account,
     };
     html! {

@@ -20,6 +20,7 @@ pub mod names_from_outside;
 pub mod password_link;
 pub mod second_factor;
 pub mod sign_ins;
+pub mod start;
 pub mod texts;
 pub mod user_agent;
 

@@ -393,9 +393,10 @@ texts! {
     form_post_continue
 
     // Start page
-    home_title
-    home_hint {}
-    home_advice
+    to_your_applications
+    start_title
+    start_empty
+    look_after_people
 
     // Forgotten passwords, letters, and the address that they go to
     cannot_sign_in

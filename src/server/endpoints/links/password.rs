@@ -25,7 +25,7 @@ use crate::pages::second_factor::NewApp;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::OnTheWay;
 use gatepost_protocol::login::password_link::{Enrolling, LinkOrigin, LinkUser, PasswordLink};
-use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::sealed_request::{SealedPurpose, Visit};
 use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
@@ -232,13 +232,13 @@ pub(super) fn sign_in(
     tenant: Option<&TenantName>,
     done: DoneByLink<'_>,
 ) -> String {
-    let purpose = SealedPurpose::Account {
+    let visit = Visit {
         tenant: tenant.map(ToString::to_string),
         ui_locales: None,
         anew: true,
         by_password: true,
     };
-    let sealed = transaction::seal(page.app, purpose).sealed;
+    let sealed = transaction::seal(page.app, SealedPurpose::Start(visit)).sealed;
     let address = after_link(page.app, &sealed, done);
     page.presentation.in_its_language(address)
 }

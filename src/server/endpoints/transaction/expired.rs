@@ -51,8 +51,11 @@ pub(super) fn without_request(app: &App, request: &Request) -> Failure {
 /// a link, a letter or a device began is the person's to begin again.
 fn lead_on(app: &App, presentation: Presentation<'_>, expired: &SealedRequest) -> Response {
     let (problem, client_id) = match &expired.purpose {
-        SealedPurpose::Account { tenant, .. } => {
-            return to_own_page(presentation, "/account", tenant.as_deref());
+        SealedPurpose::Account(visit) => {
+            return to_own_page(presentation, "/account", visit.tenant.as_deref());
+        }
+        SealedPurpose::Start(visit) => {
+            return to_own_page(presentation, "/start", visit.tenant.as_deref());
         }
         SealedPurpose::Admin { page, tenant, .. } => {
             return to_own_page(presentation, page, tenant.as_deref());
