@@ -106,6 +106,7 @@ fn take(context: InSession<'_>) -> Result<Response, Failure> {
         Some("withdraw") => withdraw(change),
         Some("add_app") => factors::add_app_here(change),
         Some("add_passkey") => factors::add_passkey_here(change),
+        Some("save_codes") => factors::save_codes(change),
         Some("remove_factor") => factors::remove(change),
         Some("continue") => Ok(answers::see_other(address(context, "/account"))),
         Some("change_password") => change_password(change),

@@ -9,7 +9,7 @@ use crate::app::failure::Failure;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::transaction::{InSession, own_page};
 use crate::http::{Request, Response};
-use crate::pages::start::{StartPage, page};
+use crate::pages::start::page;
 use gatepost_protocol::authorize::authorize_response::with_query;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::sealed_request::SealedPurpose;
@@ -28,21 +28,29 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
 fn draw(context: InSession<'_>) -> Result<Response, Failure> {
     let app = context.app;
     let user = &context.current_session.user;
-    let roles = roles_of(&user.claims);
     let mut applications = Vec::new();
-    for client_id in clients::open_to(&app.store, user.tenant.as_ref(), &roles, MOST)? {
+    let open = clients::open_to(
+        &app.store,
+        user.tenant.as_ref(),
+        &roles_of(&user.claims),
+        MOST,
+    )?;
+    for client_id in open {
         if let Some(client) = app.registry.client(&client_id)? {
             let address = begins_at(&client.client.links, app.issuer());
             applications.push((client, address));
         }
     }
-    let shown = StartPage {
-        account: context.current_session.account(),
-        is_administrator: app.is_administrator(&user.claims),
-        applications: &applications,
-    };
-    let page = page(context.chrome(), shown, |page| address(context, page));
-    Ok(answers::plain_page(200, page))
+    Ok(answers::plain_page(
+        200,
+        page(
+            context.chrome(),
+            context.current_session.account(),
+            &applications,
+            app.is_administrator(&user.claims),
+            |page| address(context, page),
+        ),
+    ))
 }
 
 /// Where a sign-in begins with an application (OpenID Connect Core §4); else where it is at home.

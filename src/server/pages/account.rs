@@ -12,6 +12,7 @@ use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, button, client_logo, done, field_problem,
     headed, hidden, link_button, primary_button, script,
 };
+use crate::pages::icons::{APPLICATION, PERSON, icon};
 use crate::pages::login::tenant_notice;
 use crate::pages::moment::at;
 use crate::pages::password_link::{PasswordField, new_password};
@@ -197,7 +198,7 @@ pub fn page(
         sessions: holdings.sessions,
     };
     let card = html! {
-        p .lead { (about_account(texts.signed_in_as, account)) }
+        p .lead { (icon(PERSON)) (about_account(texts.signed_in_as, account)) }
         (tenant_notice(texts, catalogue, current_session.tenant.as_ref()))
         ul .links {
             li { a href=(own("/start")) { (texts.start_title) } }
@@ -253,7 +254,7 @@ fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>)
     let texts = chrome.texts;
     html! {
         section aria-labelledby="applications" {
-            h2 #applications { (texts.applications_heading) }
+            h2 #applications { (icon(APPLICATION)) (texts.applications_heading) }
             @if holdings.applications.is_empty() {
                 p .hint { (texts.no_applications) }
             } @else {
@@ -375,17 +376,19 @@ fn password(
     };
     html! {
         section aria-labelledby="password" {
-            h2 #password { (texts.change_password_heading) }
-            p .hint { (texts.ends_all_else) }
-            (form.of(&html! {
-                // For password managers: whose password it is.
-                input type="text" name="username" value=(username) autocomplete="username" hidden
-                    readonly;
-                (present.draw(wrong, None)) (new_password(chrome, wrong, None))
-                div .actions {
-                    (primary_button("change_password", texts.change_password))
-                }
-            }))
+            details open[wrong.is_some()] {
+                summary { h2 #password { (texts.change_password_heading) } }
+                p .hint { (texts.ends_all_else) }
+                (form.of(&html! {
+                    // For password managers: whose password it is.
+                    input type="text" name="username" value=(username) autocomplete="username"
+                        hidden readonly;
+                    (present.draw(wrong, None)) (new_password(chrome, wrong, None))
+                    div .actions {
+                        (primary_button("change_password", texts.change_password))
+                    }
+                }))
+            }
         }
     }
 }
@@ -401,15 +404,18 @@ fn address(
         section aria-labelledby="address" {
             h2 #address { (texts.standard_claim("email").unwrap_or(texts.new_address)) }
             (present_address(texts, claims))
-            (form.of(&html! {
-                div .field {
-                    label for="new-address" { (texts.new_address) }
-                    input #new-address type="email" name="new_address" required maxlength="254"
-                        autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
-                        aria-describedby=[is_wrong.then_some("problem")];
-                }
-                div .actions { (button("change_address", texts.change_address)) }
-            }))
+            details open[is_wrong] {
+                summary { (texts.change_address) }
+                (form.of(&html! {
+                    div .field {
+                        label for="new-address" { (texts.new_address) }
+                        input #new-address type="email" name="new_address" required maxlength="254"
+                            autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
+                            aria-describedby=[is_wrong.then_some("problem")];
+                    }
+                    div .actions { (button("change_address", texts.change_address)) }
+                }))
+            }
         }
     }
 }

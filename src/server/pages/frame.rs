@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::config::Brand;
+use crate::pages::icons::{WARNING, icon};
 use crate::pages::texts::{Template, Texts};
 use gatepost_protocol::words::client::Client;
 
@@ -148,7 +149,8 @@ fn head(chrome: Chrome<'_>, title: &str) -> Markup {
         meta name="viewport" content="width=device-width, initial-scale=1";
         meta name="color-scheme" content="light dark";
         meta name="robots" content="noindex";
-        title { (title) " – " (chrome.brand.name) }
+        // Without the places where a long word may be parted.
+        title { (title.replace('\u{ad}', "")) " – " (chrome.brand.name) }
         link rel="icon" type="image/svg+xml" href=(asset(chrome, "icon.svg"));
         link rel="stylesheet" href=(asset(chrome, "app.css"));
         @if chrome.brand.color.is_some() {
@@ -300,7 +302,10 @@ pub fn done(sentence: impl Render) -> Markup {
 /// What is wrong with what was sent.
 pub fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
     html! {
-        div #problem .notice .problem role="alert" { h2 { (texts.there_is_a_problem) } (sentence) }
+        div #problem .notice .problem role="alert" {
+            h2 { (icon(WARNING)) (texts.there_is_a_problem) }
+            (sentence)
+        }
     }
 }
 

@@ -94,12 +94,11 @@ pub fn page(
     let SignInForm {
         someone_else,
         with,
-        forgotten,
         password_is_set,
         passkey_is_set,
-        username,
         remember,
         passkey,
+        ..
     } = shown;
     let chrome = purpose.chrome;
     let texts = chrome.texts;
@@ -128,7 +127,7 @@ pub fn page(
         }
         @if choices.password {
             (form(html! {
-                (fields(texts, asked.label, username, passkey.is_some(), problem))
+                (fields(texts, asked.label, shown, problem))
                 @if let Some(is_ticked) = remember {
                     div .choice .remember {
                         input #remember type="checkbox" name="remember" value="true"
@@ -139,9 +138,6 @@ pub fn page(
                 // First, because Enter in a field presses the first button of a form.
                 (submit(texts.sign_in))
             }))
-            @if let Some(forgotten) = forgotten {
-                p .forgotten { a href=(forgotten) { (texts.forgotten_title) } }
-            }
         }
         @if let Some(AskPasskey { action, options }) = passkey {
             (passkey_form(chrome, PageForm { action, token }, options, false))
@@ -155,12 +151,10 @@ pub fn page(
                             (about(texts.sign_in_with, &provider.display_name))
                         }
                     }
-                    (cancel(texts))
                 }
             }))
-        } @else {
-            (form(html! { div .actions .more { (cancel(texts)) } }))
         }
+        (form(html! { div .actions .more { (cancel(texts)) } }))
     };
     card(purpose, texts.sign_in_title, problem.is_some(), &ways)
 }
@@ -311,8 +305,7 @@ fn summary(texts: &Texts, asked: Asked, problem: LoginProblem) -> Markup {
 fn fields(
     texts: &Texts,
     label: Text,
-    username: &str,
-    has_passkeys: bool,
+    shown: SignInForm<'_>,
     problem: Option<LoginProblem>,
 ) -> Markup {
     use LoginProblem::{BothMissing, PasswordMissing, UsernameMissing, WrongCredentials};
@@ -327,19 +320,21 @@ fn fields(
     html! {
         div .field {
             label for="username" { (label) }
-            input #username type="text" name="username" value=(username) required
-                autocomplete=(if has_passkeys { "username webauthn" } else { "username" })
+            input #username type="text" name="username" value=(shown.username) required
+                autocomplete=(if shown.passkey.is_some() { "username webauthn" } else { "username" })
                 autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto"
                 aria-invalid=[username_wrong.then_some("true")]
                 aria-describedby=[username_wrong.then_some("problem")]
-                autofocus[username.is_empty()];
+                autofocus[shown.username.is_empty()];
         }
-        div .field {
+        div .field .password {
             label for="password" { (texts.password) }
             input #password type="password" name="password" required autocomplete="current-password"
                 aria-invalid=[password_wrong.then_some("true")]
                 aria-describedby=[password_wrong.then_some("problem")]
-                autofocus[!username.is_empty()];
+                autofocus[!shown.username.is_empty()];
+            // Beside the label, but after the field for who goes on by keyboard.
+            @if let Some(address) = shown.forgotten { a href=(address) { (texts.forgotten_title) } }
         }
     }
 }

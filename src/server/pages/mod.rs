@@ -9,6 +9,7 @@ pub mod consent;
 pub mod error;
 pub mod forgotten;
 pub mod frame;
+pub mod icons;
 pub mod join;
 pub mod language;
 pub mod letters;

@@ -7,22 +7,21 @@ use maud::{Markup, html};
 use crate::pages::frame::{Account, Chrome, about_account, client_logo, headed, web_link};
 use crate::registry::RegisteredClient;
 
-#[derive(Clone, Copy, Debug)]
-pub struct StartPage<'a> {
-    pub account: Account<'a>,
-    pub is_administrator: bool,
-    /// Each with where it begins.
-    pub applications: &'a [(Arc<RegisteredClient>, Option<String>)],
-}
-
-/// Has links alone, no form. `address` gives that of another page of ours.
-pub fn page(chrome: Chrome<'_>, shown: StartPage<'_>, address: impl Fn(&str) -> String) -> Markup {
+/// Each application with where it begins. Has links alone, no form. `own` gives the address of
+/// another page of ours.
+pub fn page(
+    chrome: Chrome<'_>,
+    account: Account<'_>,
+    applications: &[(Arc<RegisteredClient>, Option<String>)],
+    is_administrator: bool,
+    own: impl Fn(&str) -> String,
+) -> Markup {
     let texts = chrome.texts;
     let card = html! {
-        p .lead { (about_account(texts.signed_in_as, shown.account)) }
-        @if shown.applications.is_empty() { p { (texts.start_empty) } }
+        p .lead { (about_account(texts.signed_in_as, account)) }
+        @if applications.is_empty() { p { (texts.start_empty) } }
         ul .applications {
-            @for (client, begins_at) in shown.applications {
+            @for (client, begins_at) in applications {
                 @let name = chrome.name_of(&client.client);
                 li {
                     a href=[begins_at.as_deref().and_then(web_link)] {
@@ -36,11 +35,11 @@ pub fn page(chrome: Chrome<'_>, shown: StartPage<'_>, address: impl Fn(&str) -> 
             }
         }
         ul .links {
-            li { a href=(address("/account")) { (texts.account_title) } }
-            @if shown.is_administrator {
-                li { a href=(address("/admin")) { (texts.look_after_people) } }
+            li { a href=(own("/account")) { (texts.account_title) } }
+            @if is_administrator {
+                li { a href=(own("/admin")) { (texts.look_after_people) } }
             }
-            li { a href=(address("/logout")) { (texts.sign_out) } }
+            li { a href=(own("/logout")) { (texts.sign_out) } }
         }
     };
     headed(chrome, false, texts.start_title, &card)

@@ -23,7 +23,7 @@ use super::names_from_outside::{
 };
 use super::password_link::{self, LinkProblem};
 use super::second_factor::{self, FactorProblem, NewApp, NewPasskeyPage, WantedFactor};
-use super::start::{self, StartPage};
+use super::start;
 use crate::config::{Brand, Color};
 use crate::registry::RegisteredClient;
 use gatepost_protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
@@ -289,13 +289,12 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             form_post_page(chrome, "https://client.example/cb?a=1&b='", &fields),
         );
         let address = String::from("https://client.example/?a=1&b='");
-        let shown = StartPage {
-            account,
-            is_administrator: true,
-            applications: &[(Arc::new(as_registered(&client)), Some(address))],
-        };
+        let applications = [(Arc::new(as_registered(&client)), Some(address))];
         let own = |page: &str| format!("/auth{page}?ui_locales=de");
-        add("start", start::page(chrome, shown, own));
+        add(
+            "start",
+            start::page(chrome, account, &applications, true, own),
+        );
     }
     pages
 }
@@ -493,7 +492,7 @@ fn factor_pages(
     );
     add(
         "recovery codes",
-        second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]),
+        second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")], "SEALED"),
     );
 }
 

@@ -314,6 +314,7 @@ texts! {
     recovery_title
     recovery_hint
     recovery_kept
+    save_codes
     factors_heading
     no_factors
     app_factor

@@ -198,7 +198,7 @@ impl PasswordForm<'_> {
         notices::send_of_replacement(app, &page.presentation, user);
         let sign_in = self.on_to_sign_in();
         let markup =
-            pages::second_factor::recovery_page(page.chrome(), Err(&sign_in), &codes.texts);
+            pages::second_factor::recovery_page(page.chrome(), Err(&sign_in), &codes.texts, "");
         Ok(answers::form_page(200, markup))
     }
 

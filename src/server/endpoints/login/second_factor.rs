@@ -305,7 +305,7 @@ fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken, F
             let page = context
                 .within(&kept)
                 .with_form(PAGE, Form::NewFactor, |form| {
-                    pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes)
+                    pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes, "")
                 });
             let page = answers::form_page(200, page);
             Ok(Taken::Answer(kept.carried_by(context.app, page)))
