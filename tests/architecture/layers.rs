@@ -76,6 +76,7 @@ const FLOORS: &[Layers] = &[
                 "catalogue",
                 "device_authorizations",
                 "flow_uses",
+                "folds",
                 "grants",
                 "installation",
                 "linked_identities",

@@ -65,6 +65,7 @@ mod federation;
 mod federation_hostile;
 mod federation_linking;
 mod federation_round_trips;
+mod fold;
 mod fresh_sign_in;
 mod front_channel_logout;
 mod grant_device_code;

@@ -105,7 +105,8 @@ const ELSEWHERE: &str = "
     client_changes::PUT_CLIENT_SECRETS client_changes::PUT_RESOURCE_SECRETS client_changes::REMOVE_CLIENTS
     client_changes::REMOVE_CLIENT_SECRETS client_changes::REMOVE_RESOURCE_SECRETS client_revocation::REVOKE_CLIENT
     client_changes::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
-    examination::COMMIT examination::EXAMINE flow_uses::LIST flow_uses::NOTE installation_changes::CREATE installation::FIND
+    examination::COMMIT examination::EXAMINE folds::ALONE folds::CLEAR folds::COUNTS folds::DUE
+    folds::FOLD folds::FORGET flow_uses::LIST flow_uses::NOTE installation_changes::CREATE installation::FIND
     installation_changes::KEEP_LOWERED installation_changes::RENAME everything_revoked::REVOKE_EVERYTHING installation::SIZES
     identities::OWNERS identities::STRAY_SESSIONS schema::EFFECTS migrate::HAS_TABLE schema::INDEXES schema::INSERT
     migrate::LEVELS schema::TABLES schema::TRY_LOCK schema::UNLOCK partitions::LEAD

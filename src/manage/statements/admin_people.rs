@@ -8,7 +8,7 @@ use postgres::Row;
 use postgres::types::Json;
 
 use gatepost_protocol::words::identifiers::{Sid, Subject};
-use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_protocol::words::instant::Day;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::session_clients::call_late;
 use gatepost_store::sign_in_failures::{self, FailureBucket};
@@ -24,8 +24,8 @@ pub struct Person {
     pub found: CurrentUser,
     /// Another one after each change.
     pub version: String,
-    /// The latest of the sign-ins that are still stored.
-    pub signed_in_at: Option<Instant>,
+    /// The last day that they signed in on, or used what they had signed in to.
+    pub used_on: Option<Day>,
     pub has_identity: bool,
     /// Whether letters that let somebody in may go to their address.
     pub address_counts: bool,
@@ -45,7 +45,7 @@ SELECT p.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place)
 CROSS JOIN LATERAL (
     SELECT h.*, h.xmin::text AS version,
-        (SELECT max(s.auth_time) FROM sessions s WHERE s.sub = h.sub) AS signed_in_at,
+        (SELECT o.day FROM user_uses o WHERE o.sub = h.sub) AS used_on,
         EXISTS (SELECT FROM linked_identities o WHERE o.sub = h.sub) AS has_identity,
         coalesce({address counts}, false) AS address_counts
     FROM users h WHERE h.sub = f.sub AND h.tenant = ANY(:reach::text[]) LIMIT 1
@@ -71,7 +71,7 @@ pub fn find(
 }
 
 fn person(row: &Row) -> Result<Person, StoreError> {
-    read!(row, Person { version, signed_in_at, has_identity, address_counts; found: current(row)? })
+    read!(row, Person { version, used_on, has_identity, address_counts; found: current(row)? })
 }
 
 /// An administrator who acts on a person.

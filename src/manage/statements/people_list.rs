@@ -4,7 +4,7 @@
 use postgres::Row;
 
 use gatepost_protocol::words::identifiers::Subject;
-use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::instant::Day;
 use gatepost_store::users::{CurrentUser, current};
 use gatepost_store::{Store, StoreError, bind, column, read};
 
@@ -185,15 +185,15 @@ pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64, Sto
 #[derive(Clone, Debug)]
 pub struct ListedPerson {
     pub found: CurrentUser,
-    /// The latest of the sign-ins that are still stored.
-    pub signed_in_at: Option<Instant>,
+    /// The last day that they signed in on, or used what they had signed in to.
+    pub used_on: Option<Day>,
     /// Whether they never had a way to sign in.
     pub is_invited: bool,
 }
 
 const SHOWN: &str = "
 SELECT {user}, u.username_key, i.epoch AS installation_epoch, 0::int8 AS consent_epoch,
-    (SELECT max(s.auth_time) FROM sessions s WHERE s.sub = u.sub) AS signed_in_at,
+    (SELECT o.day FROM user_uses o WHERE o.sub = u.sub) AS used_on,
     u.password_hash IS NULL AND u.factors = 0
         AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS is_invited
 FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place) JOIN users u ON u.sub = f.sub
@@ -208,6 +208,6 @@ pub fn shown(
 ) -> Result<Vec<ListedPerson>, StoreError> {
     store.list(
         bind!(SHOWN, reach, subs),
-        |row| read!(row, ListedPerson { signed_in_at, is_invited; found: current(row)? }),
+        |row| read!(row, ListedPerson { used_on, is_invited; found: current(row)? }),
     )
 }

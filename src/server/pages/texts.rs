@@ -538,6 +538,7 @@ texts! {
     none
     address_confirmed
     last_sign_in
+    counted_hourly
     wrong_tries
     locked_until {}
     let_try

@@ -14,8 +14,8 @@ use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_server::pages::frame::{PageForm, field_problem, hidden, submit};
 use gatepost_server::pages::join::JoinProblem;
-use gatepost_server::pages::moment::at;
-use gatepost_server::pages::texts::{Template, Texts};
+use gatepost_server::pages::moment::on_day;
+use gatepost_server::pages::texts::Texts;
 use gatepost_store::users::UserRow;
 
 /// One page of people, and what was asked for.
@@ -74,6 +74,7 @@ pub fn people_page(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
             p role="status" { (texts.nobody_found) }
         } @else {
             (table(around, page))
+            p .hint { (texts.counted_hourly) }
         }
         (pages(around, page))
     };
@@ -180,7 +181,7 @@ fn row(around: AdminChrome<'_>, page: PeoplePage<'_>, person: &ListedPerson) -> 
                 }
             }
             td {
-                @if let Some(moment) = person.signed_in_at { (at(texts, Template("{}"), moment)) }
+                @if let Some(day) = person.used_on { (on_day(texts, day)) }
             }
             td {
                 @if !user.enabled {

@@ -15,7 +15,7 @@ use gatepost_protocol::words::session::Session;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
 };
-use gatepost_server::pages::moment::at;
+use gatepost_server::pages::moment::on_day;
 use gatepost_server::pages::second_factor::called;
 use gatepost_server::pages::sign_ins::{SignIns, ending};
 use gatepost_server::pages::texts::{Template, Texts};
@@ -228,10 +228,11 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                 }
                 dt { (texts.last_sign_in) }
                 dd {
-                    @match person.signed_in_at {
-                        Some(moment) => (at(texts, Template("{}"), moment)),
+                    @match person.used_on {
+                        Some(day) => (on_day(texts, day)),
                         None => (texts.none),
                     }
+                    p .hint { (texts.counted_hourly) }
                 }
                 dt { (texts.wrong_tries) }
                 dd { (view.wrong_tries) }
