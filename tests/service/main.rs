@@ -16,6 +16,7 @@
 mod account;
 mod account_page_providers;
 mod admin_applications;
+mod admin_audit;
 mod admin_lists;
 mod admin_meanwhile;
 mod admin_people;

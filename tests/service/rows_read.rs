@@ -95,7 +95,7 @@ const DUE: i64 = 50;
 const ELSEWHERE: &str = "
     people_list::COUNT people_list::EVERYBODY_BEFORE people_list::EVERYBODY_BEHIND people_list::FIND people_list::SHOWN
     catalogue_changes::UPSERT_ROLE role_removal::CLIENTS_THAT_ASK role_removal::MEMBERS role_removal::TAKE_FROM_SOME
-    applications::COUNT_GRANTS applications::LIST_APPLICATIONS applications::NOTE_USES audit_events::OF_DAY
+    applications::COUNT_GRANTS applications::LIST_APPLICATIONS applications::NOTE_USES audit_log::LIST
     audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_events::LIST
     audit_events::EXPIRED_CHAIN audit_events::REMOVE_CHAIN
     audit_events::UNDER_WAY user_changes::ADD_APP

@@ -2,6 +2,7 @@
 //! connections.
 
 pub mod admin_people;
+pub mod audit_log;
 pub mod invitations;
 pub mod people_list;
 pub mod scim_users;

@@ -482,7 +482,6 @@ texts! {
     nothing_found
     next_page
     person
-    event
     day_in_utc
     sent
     registered

@@ -2,6 +2,8 @@
 
 pub mod applications;
 pub mod audit;
+mod audit_week;
+pub mod audit_words;
 pub mod explanation;
 pub mod invite_several;
 pub mod people;
