@@ -15,7 +15,7 @@ use gatepost_protocol::words::session::Session;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
 };
-use gatepost_server::pages::moment::on_day;
+use gatepost_server::pages::moment::{at, on_day};
 use gatepost_server::pages::second_factor::called;
 use gatepost_server::pages::sign_ins::{SignIns, ending};
 use gatepost_server::pages::texts::{Template, Texts};
