@@ -87,7 +87,7 @@ describe("administrators", { timeout: 300_000 }, () => {
     await newcomer.page.locator("input[name=new_password_again]").fill("a password of her own");
     await newcomer.page.locator("button.primary").click();
     await enterPassword(newcomer.page, { username: "dora", password: "a password of her own" });
-    await newcomer.page.getByRole("heading", { name: "Your account" }).waitFor();
+    await newcomer.page.getByRole("heading", { name: "Your applications" }).waitFor();
 
     // "I cannot sign in."
     await find(page, "bo");

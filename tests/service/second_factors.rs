@@ -192,7 +192,8 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     account.assert_says("Recovery codes left: 9");
     let page = own.submit(&account, &[("decision", "make_recovery_codes")]);
     let fresh = recovery_codes(&page);
-    let file = own.submit(&page, &[("decision", "save_codes")]);
+    let sealed = page.attribute("name=\"codes\"", "value").unwrap();
+    let file = own.submit(&page, &[("decision", "save_codes"), ("codes", &sealed)]);
     assert_eq!(file.text(), fresh.join("\r\n"));
     file.assert_header("cache-control", "no-store");
     file.assert_header(

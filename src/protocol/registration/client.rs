@@ -604,8 +604,10 @@ fn web_url(text: &str) -> Result<(), &'static str> {
 
 /// Also on this machine: that is what the standard says of it (OpenID Connect Registration §2).
 fn https_url(text: &str) -> Result<(), &'static str> {
-    let is_https = WebUrl::parse(text)?.https;
-    is_https.then_some(()).ok_or("must begin with https://")
+    WebUrl::parse(text)?
+        .https
+        .then_some(())
+        .ok_or("must begin with https://")
 }
 
 /// An origin as browsers send it (RFC 6454 §6.2).
