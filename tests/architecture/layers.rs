@@ -50,8 +50,8 @@ const FLOORS: &[Layers] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &["links"],
-            &["account", "answer", "device", "letters", "logout", "start"],
+            &["links", "start"],
+            &["account", "answer", "device", "letters", "logout"],
             &["pushed_request", "upstream"],
             &["forgotten", "token"],
             &["consent", "login"],

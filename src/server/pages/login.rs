@@ -321,7 +321,10 @@ fn fields(
         div .field {
             label for="username" { (label) }
             input #username type="text" name="username" value=(shown.username) required
-                autocomplete=(if shown.passkey.is_some() { "username webauthn" } else { "username" })
+                autocomplete=(match shown.passkey {
+                    Some(_) => "username webauthn",
+                    None => "username",
+                })
                 autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto"
                 aria-invalid=[username_wrong.then_some("true")]
                 aria-describedby=[username_wrong.then_some("problem")]

@@ -404,7 +404,10 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                     }
                 }
                 @if has_password {
-                    p .hint { (icon(RECOVERY_CODES)) (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+                    p .hint {
+                        (icon(RECOVERY_CODES))
+                        (texts.recovery_codes_left.fill(&codes.len().to_string()))
+                    }
                 }
             }
             @if needs_passkey { p .hint { (texts.passkey_needed) } }
@@ -426,7 +429,10 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
 
 fn factor(texts: &Texts, one: &Authenticator) -> Markup {
     html! {
-        p { (icon(if is_app(one) { APP } else { PASSKEY })) strong { bdi { (called(texts, one)) } } }
+        p {
+            (icon(if is_app(one) { APP } else { PASSKEY }))
+            strong { bdi { (called(texts, one)) } }
+        }
         @if one.name.is_some() { p .hint { (kind(texts, one)) } }
         p .hint { (at(texts, texts.added_on, one.created_at)) }
         @if let Some(used_at) = one.used_at {
