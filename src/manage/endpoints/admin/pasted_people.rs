@@ -165,6 +165,8 @@ impl PastedPeople {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
     use gatepost_server::pages::language::Language;
 
@@ -202,7 +204,7 @@ mod tests {
         ] {
             let read = read_of(text);
             assert_eq!(read.problems, [], "{text}");
-            assert_eq!(read.people, [ann.clone()], "{text}");
+            assert_eq!(read.people, slice::from_ref(&ann), "{text}");
         }
         let read = read_of("\"Ax, Ann \"\"A\"\"\",ann@example.com\nBo,bo@example.com,,");
         let people = [
