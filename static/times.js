@@ -4,7 +4,7 @@
   /* Not dateStyle: a browser that does not know it leaves out the time, and no error says so. */
   var parts = { year: 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit' };
   var format = new Intl.DateTimeFormat(document.documentElement.lang, parts);
-  document.querySelectorAll('time').forEach(function (time) {
+  document.querySelectorAll('time[datetime*="T"]').forEach(function (time) {
     time.textContent = format.format(new Date(time.dateTime));
   });
 })();

@@ -92,7 +92,7 @@ const LONG_FILES: &[&str] = &[];
 const LONG_FUNCTIONS: &[(&str, &str)] = &[];
 
 /// Crates of other people in the binary, of all versions.
-const CRATE_BUDGET: usize = 152;
+const CRATE_BUDGET: usize = 156;
 
 /// Crates that are there in two versions, each with its reason.
 const DOUBLED: &[(&str, &str)] = &[

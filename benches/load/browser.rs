@@ -160,8 +160,8 @@ impl Browser {
 }
 
 impl Form {
-    /// The page's main form: the one with a password, else the last one. Boxes are ticked, its
-    /// first button is pressed.
+    /// The page's main form: the one with a password or a code, else the last one. Boxes are ticked,
+    /// its first button is pressed.
     pub fn of(page: &Answer, provider: &Provider) -> Result<Form, String> {
         let text = page.expect(200)?.text();
         let forms: Vec<&str> = text
@@ -171,7 +171,7 @@ impl Form {
             .collect();
         let main = forms
             .iter()
-            .find(|form| form.contains("type=\"password\""))
+            .find(|form| form.contains("type=\"password\"") || form.contains("one-time-code"))
             .or(forms.last());
         let main = main.ok_or_else(|| format!("a page without a form: {text}"))?;
         let action = attribute(main, "action").unwrap_or_default();

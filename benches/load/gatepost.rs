@@ -23,7 +23,11 @@ use crate::provider::{ClientSettings, Settings};
 const REDIRECT_URI: &str = "https://app.example/cb";
 const SECRET: &str = "a-client-secret-of-some-length-0123456789";
 const USERNAME: &str = "alice";
-const PASSWORD: &str = "correct horse battery staple";
+pub const PASSWORD: &str = "correct horse battery staple";
+/// Who looks after people, and the key of the app that shows their codes.
+pub const ADMINISTRATOR: &str = "olivia";
+pub const ADMINISTRATORS_KEY: &[u8; 20] = b"Hello!\xde\xad\xbe\xefHello!\xde\xad\xbe\xef";
+const ADMINISTRATORS_KEY_BASE32: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 
 /// A running Gatepost; ends when dropped.
 pub struct Gatepost {
@@ -158,6 +162,8 @@ fn environment(
         ("GATEPOST_ADMIN_LISTEN", String::new()),
         ("GATEPOST_SECRET_FILE", secret_file.display().to_string()),
         ("GATEPOST_SCIM", String::from("on")),
+        ("GATEPOST_ADMIN_ROLE", String::from("admin")),
+        ("GATEPOST_ADMIN_ROLES", String::from("clerk")),
     ];
     let given = std::env::vars().filter_map(|(name, value)| {
         Some((
@@ -288,6 +294,8 @@ fn document() -> Value {
         "resources": [{"name": "https://orders.example"}, {"name": "urn:gatepost:scim"}],
         "clients": clients.collect::<Vec<_>>(),
         "users": [{"username": USERNAME, "password": PASSWORD,
-                   "claims": {"name": "Alice Smith", "email": "alice@example.com", "email_verified": true}}]
+                   "claims": {"name": "Alice Smith", "email": "alice@example.com", "email_verified": true}},
+                  {"username": ADMINISTRATOR, "password": PASSWORD, "totp": ADMINISTRATORS_KEY_BASE32,
+                   "claims": {"name": "Olivia Office", "role": "admin"}}]
     })
 }

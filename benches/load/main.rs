@@ -10,6 +10,7 @@
 //! cargo bench --bench load -- --users N        code flows beside 1000 and N users
 //! cargo bench --bench load -- --beside         refreshes while people sign in; takes --against, too
 //! cargo bench --bench load -- --scim N         refreshes and sign-ins while a program adds N users over SCIM
+//! cargo bench --bench load -- --console        administrators' pages beside a thousand people and a million
 //! cargo bench --bench load -- --filled         any of them over a database that has been served from for a while
 //! cargo bench --bench load -- --serve FILE     only start a Gatepost, and write its settings for --against
 //! ```
@@ -23,6 +24,7 @@
 
 mod beside;
 mod browser;
+mod console;
 mod drive;
 mod flows;
 mod fresh;
@@ -58,6 +60,7 @@ struct Options {
     fresh: bool,
     beside: bool,
     filled: bool,
+    console: bool,
     seconds: u64,
     connections: usize,
     only: Option<String>,
@@ -121,6 +124,7 @@ impl Options {
             fresh: false,
             beside: false,
             filled: false,
+            console: false,
             seconds: 5,
             connections: 8,
             only: None,
@@ -143,6 +147,10 @@ impl Options {
             }
             if argument == "--filled" {
                 options.filled = true;
+                continue;
+            }
+            if argument == "--console" {
+                options.console = true;
                 continue;
             }
             if argument == "--beside" {
@@ -203,6 +211,13 @@ fn run(options: &Options) -> Result<(), String> {
     )?;
     if options.fresh {
         return fresh::run(&cluster, options.connections, options.seconds);
+    }
+    if options.console {
+        return console::run(
+            &cluster,
+            Duration::from_secs(options.seconds),
+            options.smoke,
+        );
     }
     if let Some(count) = options.users {
         return many::users(&cluster, count, options);

@@ -135,7 +135,7 @@ fn connect(own: &Gatepost) -> Result<Client, String> {
     Client::connect(url, NoTls).map_err(|error| error.to_string())
 }
 
-fn fill(own: &Gatepost, sql: &str, count: u64) -> Result<(), String> {
+pub fn fill(own: &Gatepost, sql: &str, count: u64) -> Result<(), String> {
     let mut client = connect(own)?;
     let (count, began) = (i64::try_from(count).unwrap_or(i64::MAX), Instant::now());
     let values: &[&(dyn ToSql + Sync)] = &[&count];

@@ -19,9 +19,8 @@ fn is_verified(user: &Value) -> bool {
 impl Import {
     /// How many users have each address.
     fn holders(&self) -> BTreeMap<String, usize> {
-        let users = self.lists.get("users").and_then(Value::as_array);
         let mut holders = BTreeMap::new();
-        for address in users.into_iter().flatten().filter_map(address) {
+        for address in self.imported("users").filter_map(address) {
             *holders.entry(address).or_default() += 1;
         }
         holders
@@ -44,10 +43,8 @@ impl Import {
     pub(super) fn by_address(&self) -> String {
         let holders = self.holders();
         let shared = holders.values().filter(|count| **count > 1).count();
-        let users = self.lists.get("users").and_then(Value::as_array);
-        let unverified = users
-            .into_iter()
-            .flatten()
+        let unverified = self
+            .imported("users")
             .filter(|user| address(user).is_some() && !is_verified(user))
             .count();
         format!(

@@ -17,6 +17,7 @@ use gatepost_protocol::registration::client_rules::jwks;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::{STANDARD_SCOPES, own_claim, token_name};
 use gatepost_protocol::registration::timestamp;
+use gatepost_protocol::token::claims::built_in_scopes;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
@@ -35,7 +36,8 @@ const CHILDREN: [(&str, &str, &str); 6] = [
          ApiResourceProperties ApiProperties"),
     ("IdentityResources", "IdentityResourceId",
         "IdentityResourceClaims IdentityClaims IdentityResourceProperties IdentityProperties"),
-    ("AspNetUsers", "UserId", "AspNetUserRoles AspNetUserClaims AspNetUserLogins AspNetUserTokens"),
+    ("AspNetUsers", "UserId",
+        "AspNetUserRoles AspNetUserClaims AspNetUserLogins AspNetUserTokens AspNetUserPasskeys"),
     ("AspNetRoles", "RoleId", "AspNetRoleClaims"),
 ];
 
@@ -203,6 +205,11 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Read {
             let is_built_in = !is_resource && STANDARD_SCOPES.contains(&name.as_str());
             let is_client = is_resource && entry.to.clients.contains(&name);
             let is_gone = !row.flag("Enabled", true)?;
+            let mut gives = claims.clone();
+            gives.remove(SUB);
+            let is_same = built_in_scopes()
+                .into_iter()
+                .any(|ours| ours.name == name && BTreeSet::from_iter(ours.claims) == gives);
             let built_in =
                 format!("is built in, with the claims of the standard; there: {claims:?}");
             entry.note_each(&[
@@ -211,7 +218,7 @@ fn catalogue(dump: &Row<'_>, to: &mut Import) -> Read {
                     is_client && !is_gone,
                     "left out: a client has the name of this resource: register it by another name",
                 ),
-                (is_built_in && !is_gone, &built_in),
+                (is_built_in && !is_gone && !is_same, &built_in),
             ]);
             if is_built_in && !is_gone && kind == ObjectKind::IdentityScope {
                 entry.to.scopes.insert(name.clone());
@@ -322,7 +329,7 @@ impl Moving<'_> {
     }
 
     /// Adds the public part of a key, if a client can have it.
-    fn add_key(&mut self, mut key: Value, keys: &mut Vec<Value>) {
+    pub(super) fn add_key(&mut self, mut key: Value, keys: &mut Vec<Value>) {
         if let Some(members) = key.as_object_mut() {
             let before = members.len();
             members.retain(|name, _| !PRIVATE_MEMBERS.contains(&name.as_str()));
@@ -340,6 +347,27 @@ impl Moving<'_> {
             None => self.note("a key is left out: it is for nothing that signs here"),
             Some(problem) => self.note(format!("a key is left out: it {}", problem.rule)),
         }
+    }
+
+    /// The providers that the client allows. Without any it would allow all. So a client that
+    /// allows only external ones gets a provider that nobody registers, and `plan` refuses it.
+    fn providers(&mut self, mut named: Vec<String>, is_external: bool) -> Vec<String> {
+        match (named.is_empty(), is_external) {
+            (true, true) if self.to.issuers.is_empty() => {
+                self.note("EnableLocalLogin is false: list its providers in identity_providers");
+                named.push(String::from("external"));
+            }
+            (true, true) => {
+                self.note(
+                    "EnableLocalLogin is false, so identity_providers has all of \
+                     IdentityProviders and --issuer: leave out those that it is not meant for",
+                );
+                named.extend(self.to.issuers.keys().cloned());
+            }
+            (false, false) => named.push(LOCAL.to_owned()),
+            (true, false) | (false, true) => {}
+        }
+        named
     }
 
     /// Claims of the client itself, under the names that its tokens have there.
@@ -413,7 +441,7 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Read {
     client.set("scope", scope);
     let is_external = !row.flag("EnableLocalLogin", true)?;
     let named = client.ours.take("identity_providers");
-    let providers = providers(named, is_external, client.to);
+    let providers = client.providers(named, is_external);
     client.set("identity_providers", providers);
     let grants = row.texts("AllowedGrantTypes,ClientGrantTypes", "GrantType")?;
     let of_itself = grants.iter().all(|name| name == "client_credentials");
@@ -447,10 +475,6 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Read {
             "set GATEPOST_SCOPE_CLAIM=array: there, scope in a JWT access token is an array",
         ),
         (
-            is_external,
-            "EnableLocalLogin is false: list its providers in identity_providers",
-        ),
-        (
             has_own,
             "set, as its own tokens have no sub there: client_credentials_sub false",
         ),
@@ -474,18 +498,6 @@ fn client(row: &Row<'_>, is_old: bool, to: &mut Import) -> Read {
 fn speaks_openid(row: &Row<'_>) -> bool {
     let protocol = row.text("ProtocolType").ok().flatten();
     matches!(protocol.as_deref(), None | Some("oidc"))
-}
-
-/// The providers that the client allows. Without any it would allow all. So a client that allows
-/// only external ones gets a provider that nobody registers, and `plan` refuses it.
-fn providers(mut named: Vec<String>, is_external: bool, to: &Import) -> Vec<String> {
-    match (named.is_empty(), is_external) {
-        (true, true) if to.issuers.is_empty() => named.push(String::from("external")),
-        (true, true) => named.extend(to.issuers.keys().cloned()),
-        (false, false) => named.push(LOCAL.to_owned()),
-        (true, false) | (false, true) => {}
-    }
-    named
 }
 
 /// What OpenID Connect calls a claim that WS-Federation calls by a URI.

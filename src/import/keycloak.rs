@@ -14,10 +14,9 @@ use serde_json::{Value, json};
 
 use self::roles::{ClientRoles, Roles};
 use super::known::{is_known, note_unread};
-use super::{DEVICE, Import, ImportedObject, Moving, Read, Row, is_clear};
+use super::{DEVICE, Import, ImportedObject, Moving, Read, Row, is_among, is_clear, table};
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
-use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_registration::client_secret::check_own;
@@ -31,13 +30,10 @@ const ITS_SCOPES: &str = "\
 const ROLES: &str = "roles";
 const ROLE: &str = "role";
 const GROUPS: &str = "groups";
-/// Seconds that a realm has where it says nothing, or 0: 60 days and 30 days.
+/// Seconds that a realm has where it says nothing, or 0: five minutes, 60 days and 30 days.
+const KEYCLOAK_ACCESS_TOKEN: u64 = 300;
 const KEYCLOAK_OFFLINE_LIFESPAN: u64 = 5_184_000;
 const KEYCLOAK_OFFLINE_IDLE: u64 = 2_592_000;
-
-fn is_among(names: &str, name: &str) -> bool {
-    names.split(' ').any(|one| one == name)
-}
 
 fn is_openid(row: &Row<'_>) -> Read<bool> {
     let protocol = row.text("protocol")?;
@@ -90,7 +86,7 @@ pub fn read(realm: &Value) -> Read<Import> {
                 }
                 let account = account_of.remove(&client_id);
                 note_account(&client_id, account, &mut to)?;
-                let held = roles.of_client(&row, account)?;
+                let held = roles.of_client(&row, account, &to.role_scopes)?;
                 client(&realm, &row, held, &mut to)?;
             }
             (true, _) => to.note(&of, "left out: it is an API, so register a resource"),
@@ -104,7 +100,8 @@ pub fn read(realm: &Value) -> Read<Import> {
     for row in people {
         people::user(row, &mut of_people, &mut to)?;
     }
-    to.signs_in_by_address = realm.flag("loginWithEmailAllowed", false)?;
+    to.signs_in_by_address = realm.flag("loginWithEmailAllowed", true)?;
+    providers::note_unlinked(&mut to);
     roles.note_given(&mut to);
     note_unread(&realm, "realm of Keycloak keys", "", &is_left_out, &mut to)?;
     Ok(to)
@@ -165,17 +162,28 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
     };
     let of = format!("client {}", in_text(&client_id));
     let mut client = Moving::new(&row, of, to);
+    let of_realm = realm.seconds("accessTokenLifespan")?;
     client.set(
         "access_token_lifetime",
-        realm.seconds("accessTokenLifespan")?,
+        of_realm.unwrap_or(KEYCLOAK_ACCESS_TOKEN),
     );
+    let grants = grant_types(&row)?;
+    if grants.contains(&DEVICE) {
+        realm.copy("devices of a realm of Keycloak", &mut client.ours)?;
+    }
+    realm.copy("signatures of a realm of Keycloak", &mut client.ours)?;
     client.copy("client of Keycloak")?;
     client.addresses()?;
-    let grants = grant_types(&row)?;
     let is_for_people = grants.iter().any(|name| *name != "client_credentials");
     client.set("grant_types", grants.as_slice());
     let implicit = row.flag("implicitFlowEnabled", false)?;
     client.set("allow_access_tokens_via_browser", implicit.then_some(true));
+    if implicit {
+        client.note(
+            "access_token_lifetime holds for all its flows: by the implicit flow tokens lived for \
+             accessTokenLifespanForImplicitFlow there, which is 15 minutes where nobody set it",
+        );
+    }
     let mut mapped = client.mapped()?;
     client.own_claims(&held.own, is_for_people, &mut mapped.fixed);
     client.set("claims", std::mem::take(&mut mapped.fixed.0));
@@ -197,12 +205,15 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
         client.note_roles(&scopes.all);
         client.lifetimes(realm, &scopes.all)?;
     }
-    client.tokens(realm, &scopes.all)?;
+    client.tokens(&scopes.all)?;
     client.set("scope", json!(scopes.all));
     let public = row.flag("publicClient", false)?;
     client.set("token_endpoint_auth_method", public.then_some("none"));
     client.pkce()?;
     client.set("secrets", secrets(&row)?);
+    if row.text("clientAuthenticatorType")?.as_deref() == Some("client-jwt") {
+        client.keys()?;
+    }
     client.into_client();
     Ok(())
 }
@@ -218,6 +229,27 @@ impl Moving<'_> {
                 "set, as there: allow_plain_pkce. Whoever reads a request with plain knows its \
                  verifier: let the client use S256, then remove allow_plain_pkce",
             );
+        }
+        Ok(())
+    }
+
+    /// The keys that it signs its assertions with, or where they are.
+    fn keys(&mut self) -> Read {
+        if self.row.flag("use.jwks.url", false)? {
+            let uri = self.row.text("jwks.url")?;
+            match uri.filter(|uri| uri.starts_with("https://")) {
+                Some(uri) => self.set("jwks_uri", uri),
+                None => self.note("jwks.url is left out: it must be https"),
+            }
+        } else if self.row.flag("use.jwks.string", false)? {
+            let text = self.row.text("jwks.string")?.unwrap_or_default();
+            let theirs: Value = serde_json::from_str(&text).unwrap_or_default();
+            let mut keys = Vec::new();
+            let set = theirs.get("keys").and_then(Value::as_array);
+            for key in set.into_iter().flatten() {
+                self.add_key(key.clone(), &mut keys);
+            }
+            self.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));
         }
         Ok(())
     }
@@ -320,7 +352,7 @@ impl Moving<'_> {
     }
 
     /// How its tokens are made.
-    fn tokens(&mut self, realm: &Row<'_>, scope: &BTreeSet<String>) -> Read {
+    fn tokens(&mut self, scope: &BTreeSet<String>) -> Read {
         let is_typed = self.row.flag("access.token.header.type.rfc9068", false)?;
         let is_endless = self
             .row
@@ -348,33 +380,6 @@ impl Moving<'_> {
         ];
         self.note_each(&notes);
         self.set("access_token_typ", (!is_typed).then_some("JWT"));
-        self.algorithms(realm)
-    }
-
-    /// How its tokens are signed.
-    fn algorithms(&mut self, realm: &Row<'_>) -> Read {
-        let of_realm = realm.text("defaultSignatureAlgorithm")?;
-        for (member, theirs) in [
-            (
-                "id_token_signed_response_alg",
-                "id.token.signed.response.alg",
-            ),
-            (
-                "access_token_signed_response_alg",
-                "access.token.signed.response.alg",
-            ),
-        ] {
-            let Some(name) = self.row.text(theirs)?.or_else(|| of_realm.clone()) else {
-                continue;
-            };
-            match SigningAlgorithm::from_others(&name) {
-                Some(SigningAlgorithm::Rs256) => {}
-                Some(algorithm) => self.set(member, algorithm.as_str()),
-                None => self.note(format!(
-                    "{theirs}: that algorithm is not there, so RS256 signs"
-                )),
-            }
-        }
         Ok(())
     }
 
@@ -416,6 +421,12 @@ impl Moving<'_> {
 
     fn origins(&mut self) {
         let mut origins = self.ours.take("allowed_cors_origins");
+        for origin in &mut origins {
+            // Browsers send an origin without it.
+            if origin.ends_with('/') {
+                origin.pop();
+            }
+        }
         if origins.iter().any(|origin| origin == "*") {
             self.note(
                 "webOrigins * is left out: list the origins of its pages in allowed_cors_origins. \
@@ -476,20 +487,14 @@ fn after_logout(row: &Row<'_>, root: &str, redirect_uris: &[String]) -> Read<Vec
 }
 
 fn grant_types(row: &Row<'_>) -> Read<Vec<&'static str>> {
-    let code = row.flag("standardFlowEnabled", true)?;
-    let implicit = row.flag("implicitFlowEnabled", false)?;
-    let device = row.flag("oauth2.device.authorization.grant.enabled", false)?;
-    let grants = [
-        ("authorization_code", code),
-        ("implicit", implicit),
-        ("hybrid", code && implicit),
-        ("password", row.flag("directAccessGrantsEnabled", false)?),
-        (
-            "client_credentials",
-            row.flag("serviceAccountsEnabled", false)?,
-        ),
-        (DEVICE, device),
-    ];
-    let enabled = grants.iter().filter(|(_, enabled)| *enabled);
-    Ok(enabled.map(|(name, _)| *name).collect())
+    let mut grants = Vec::new();
+    for [grant, theirs, unsaid] in table("flows of Keycloak") {
+        if row.flag(theirs, unsaid == "flag=true")? {
+            grants.push(grant);
+        }
+    }
+    if grants.starts_with(&["authorization_code", "implicit"]) {
+        grants.push("hybrid");
+    }
+    Ok(grants)
 }

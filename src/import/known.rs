@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use super::notes::NOT_KNOWN;
 use super::{Import, Read, Row, plain};
 use gatepost_protocol::words::identifiers::in_text;
 
@@ -14,8 +15,12 @@ use gatepost_protocol::words::identifiers::in_text;
 /// objects is called, and the member with the object's name. Every other line: a key, what its
 /// value is, and what follows where it is left out. The value is `*` (it is read, or says nothing),
 /// `each TITLE`, `in TITLE` and `lists of TITLE` (objects of another table, in a list, alone, and
-/// in lists with names), or the default, with ` or ` between several.
+/// in lists with names), or the default, with ` or ` between several. After `unless` stand the
+/// values that mean the same here: another one has its line even where nobody said it.
 const KNOWN: &str = include_str!("known.txt");
+
+/// The table of people whose columns may be anything.
+const USERS: &str = "user of Identity keys";
 
 const NO_COUNTERPART: &str = "is left out, as there is nothing like it here";
 
@@ -38,6 +43,10 @@ fn columns(line: &'static str) -> [&'static str; 3] {
 
 fn known_key(line: &'static str) -> KnownKey {
     let [key, value, follows] = columns(line);
+    let follows = match follows {
+        "" => NO_COUNTERPART,
+        follows => follows,
+    };
     KnownKey {
         key,
         value,
@@ -92,12 +101,16 @@ pub(super) fn note_unread(
         None => parent.to_owned(),
     };
     for (key, value) in row.members {
-        let Some(known) = object.keys.iter().find(|known| known.key == key) else {
-            if !is_empty(value) {
-                to.note_unread(&of, &format!("{key}: is not known here, and is left out"));
-            }
+        if is_known(title, key) || is_empty(value) {
             continue;
-        };
+        }
+        match row.flag(key, false) {
+            Ok(flag) if title == USERS => to.notes.add_flag(&of, key, flag),
+            Ok(_) | Err(_) => to.notes.add_unread(&of, key, NOT_KNOWN),
+        }
+    }
+    for known in &object.keys {
+        let key = known.key;
         if let Some(title) = known.value.strip_prefix("each ") {
             for row in row.objects(key)? {
                 note_unread(&row, title, &of, skips, to)?;
@@ -115,15 +128,22 @@ pub(super) fn note_unread(
             if let Some(row) = row.nested(key)? {
                 note_unread(&row, title, &of, skips, to)?;
             }
-        } else if known.value != "*" && !is_empty(value) && !is_default(known.value, value) {
-            let follows = match known.follows {
-                "" => NO_COUNTERPART,
-                follows => follows,
-            };
-            to.note_unread(&of, &format!("{key}: {follows}"));
+        } else if !known.means_the_same(row.members.get(key).unwrap_or(&Value::Null)) {
+            to.notes.add_unread(&of, key, known.follows);
         }
     }
     Ok(())
+}
+
+impl KnownKey {
+    /// Whether nothing changes for who had this value.
+    fn means_the_same(&self, value: &Value) -> bool {
+        match self.value.strip_prefix("unless") {
+            Some("") => false,
+            Some(alike) => is_default(alike.trim(), value),
+            None => self.value == "*" || is_empty(value) || is_default(self.value, value),
+        }
+    }
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -168,7 +188,8 @@ mod tests {
                 let mut kinds = ["each ", "in ", "lists of "].into_iter();
                 if let Some(other) = kinds.find_map(|kind| value.strip_prefix(kind)) {
                     assert!(TABLES.contains_key(other), "{title}: {line}");
-                } else if !["", "*"].contains(&value) {
+                } else if !["", "*", "unless"].contains(&value) {
+                    let value = value.strip_prefix("unless ").unwrap_or(value);
                     let mut defaults = value.split(" or ");
                     let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
                     assert!(defaults.all(is_json), "{title}: {line}");

@@ -6,6 +6,8 @@ mod addresses;
 pub mod identity_server;
 pub mod keycloak;
 mod known;
+mod links;
+mod notes;
 mod row;
 mod sound;
 
@@ -17,11 +19,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use self::keycloak::attributes::MappedAttributes;
-use self::row::{Row, is_clear, plain, table};
+use self::notes::Notes;
+use self::row::{Row, is_among, is_clear, plain, table};
 use gatepost_protocol::registration::client::{of_confidential_client, of_public_client};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::token_name;
 use gatepost_protocol::registration::user::is_possible_claim;
+use gatepost_protocol::words::client::GrantType;
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use gatepost_protocol::words::session::LOCAL;
 use gatepost_registration::references::FirstPlaces;
@@ -37,17 +41,16 @@ pub struct Import {
     first: FirstPlaces,
     /// Whoever is somebody elsewhere.
     identities: BTreeSet<String>,
-    /// The notes, each with those that it is about.
-    notes: BTreeMap<String, NotedObjects>,
-    /// Keys that are not read, each with the objects that have it.
-    unread: BTreeMap<String, NotedObjects>,
+    notes: Notes,
     /// What a client may ask for.
     scopes: BTreeSet<String>,
     resources: BTreeSet<String>,
     /// Clients and resources share one name space.
     clients: BTreeSet<String>,
-    /// Whether a client reads names of groups, without their paths.
-    names_groups: bool,
+    /// Claims of users that a scope gives.
+    sources: BTreeSet<String>,
+    /// Scopes that give roles, beside the built-in one.
+    role_scopes: BTreeSet<String>,
     /// Whether people could type their e-mail address in place of the user name.
     signs_in_by_address: bool,
     /// What mappers of Keycloak make of attributes.
@@ -60,11 +63,7 @@ pub struct Import {
 
 impl Import {
     fn note(&mut self, of: &str, text: impl Into<String>) {
-        self.notes.entry(text.into()).or_default().add(of);
-    }
-
-    fn note_unread(&mut self, of: &str, text: &str) {
-        self.unread.entry(text.to_owned()).or_default().add(of);
+        self.notes.add(of, text.into());
     }
 
     /// Those that hold.
@@ -76,18 +75,20 @@ impl Import {
         }
     }
 
-    /// The document, and what there is to say: how people sign in; a line for each note, of what
-    /// was left out or set, and what to do; a line for each key that was not read; and how those
-    /// without their second factor get another.
-    pub fn finish(self) -> (Value, Vec<String>) {
+    /// The objects of that list of the document.
+    fn imported(&self, list: &str) -> impl Iterator<Item = &Value> {
+        let list = self.lists.get(list).and_then(Value::as_array);
+        list.into_iter().flatten()
+    }
+
+    /// The document, and what there is to say: how people sign in; the notes below their headings,
+    /// those of the last one only with `all`; then the commands for people who need a link.
+    pub fn finish(self, all: bool) -> (Value, Vec<String>) {
         let mut lines = Vec::from_iter(self.user_names());
-        for (text, all) in self.notes {
-            lines.push(all.line(&text, 10));
-        }
-        for (text, all) in self.unread {
-            lines.push(all.line(&text, 3));
-        }
-        lines.extend(without_factor(&self.lists, &self.without_factor));
+        let commands = self.commands();
+        lines.extend(self.notes.under_headings(all));
+        lines.push(String::new());
+        lines.extend(commands);
         (Value::Object(self.lists), lines)
     }
 
@@ -244,7 +245,7 @@ impl<'a> Moving<'a> {
         let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
         grants.extend(is_offline.then_some("refresh_token"));
         let has_secret = self.ours.has("secrets");
-        let has_key = self.ours.has("jwks");
+        let has_key = self.ours.has("jwks") || self.ours.has("jwks_uri");
         settle_credentials(&mut self.ours, public);
         let uses_code = grants.contains("authorization_code");
         let without_pkce = self.ours.0.remove("require_pkce") == Some(json!(false)) && uses_code;
@@ -307,6 +308,12 @@ impl<'a> Moving<'a> {
                 }
                 checked.is_ok()
             });
+            // Of a public client, what is left without TLS leads to a program on the person's own
+            // machine.
+            let is_native = kept.iter().any(|uri| !uri.starts_with("https://"));
+            if public && is_native && member == "redirect_uris" {
+                self.note(NATIVE);
+            }
             self.set(member, kept);
         }
     }
@@ -323,6 +330,10 @@ impl<'a> Moving<'a> {
         let mut flows = Vec::new();
         for name in self.ours.take("grant_types") {
             let why_not = match FLOWS.iter().find(|flow| flow.name == name) {
+                None if name == GrantType::TokenExchange.as_str() => String::from(
+                    "token exchange is left out: register token_exchange, with the clients or \
+                     resources whose tokens it may exchange, and the resources that it may reach",
+                ),
                 None => String::from(
                     "a grant type of your own is left out: register it as an SQL function",
                 ),
@@ -362,16 +373,16 @@ impl<'a> Moving<'a> {
 
     /// Whether one of these is a resource scope.
     fn has_api(&self, scope: &[String]) -> bool {
-        let of_apis = self
-            .to
-            .lists
-            .get("resource_scopes")
-            .and_then(Value::as_array);
-        let all = of_apis.into_iter().flatten();
-        let mut names = all.filter_map(|entry| entry.get("name"));
+        let of_apis = self.to.imported("resource_scopes");
+        let mut names = of_apis.filter_map(|entry| entry.get("name"));
         names.any(|name| scope.iter().any(|one| name == one))
     }
 }
+
+const NATIVE: &str = "\
+    people are asked for consent each time here, as any program on their machine can pose as it \
+    (loopback, or a scheme of its own). \"require_consent\": false asks nobody; \
+    \"allow_remember_consent\": true asks once, on loopback alone";
 
 /// Whether the user name is not the e-mail address.
 fn has_another_name(user: &Value) -> bool {
@@ -381,65 +392,15 @@ fn has_another_name(user: &Value) -> bool {
         .is_some_and(|(name, address)| !name.eq_ignore_ascii_case(address))
 }
 
-/// The command that makes links for people whose second factor did not move, if it takes them.
-fn without_factor(lists: &Map<String, Value>, lost: &BTreeSet<String>) -> Option<String> {
-    let users = lists.get("users").and_then(Value::as_array);
-    let mut names = Vec::new();
-    for user in users.into_iter().flatten() {
-        let name = user.get("username").and_then(Value::as_str);
-        let can_sign_in =
-            user.get("enabled") != Some(&json!(false)) && user.get("password_hash").is_some();
-        let has_none = user.get("totp").is_none();
-        if let Some(name) = name.filter(|name| lost.contains(*name) && can_sign_in && has_none) {
-            names.push(format!("'{}'", name.replace('\'', r"'\''")));
-        }
-    }
-    if names.is_empty() {
-        return None;
-    }
-    let people = names.len();
-    let names = names.join(" ");
-    Some(format!(
-        "people whose second factor did not move: {people}. Until they set up another, the \
-         password alone is enough. After `apply` this makes a link for each, in a new FILE: \
-         printf '%s\\n' {names} | gatepost user reset --enrol --from - --links FILE"
-    ))
-}
-
-/// What a line is about.
-#[derive(Default)]
-struct NotedObjects {
-    /// In the order in which they were noted.
-    named: Vec<String>,
-    all: BTreeSet<String>,
-}
-
-impl NotedObjects {
-    fn add(&mut self, of: &str) {
-        if self.all.insert(of.to_owned()) {
-            self.named.push(of.to_owned());
-        }
-    }
-
-    /// Names some of them, and says how many there are.
-    fn line(&self, text: &str, most: usize) -> String {
-        match self.named.split_at_checked(most) {
-            Some((named, more)) if !more.is_empty() => {
-                format!("{} and {} more: {text}", named.join(", "), more.len())
-            }
-            Some(_) | None => format!("{}: {text}", self.named.join(", ")),
-        }
-    }
-}
-
 /// Keeps the secrets of a confidential client, or else its keys. A public client keeps neither.
 fn settle_credentials(ours: &mut ImportedObject, public: bool) {
     if public {
         ours.0.remove("secrets");
+    }
+    if public || ours.has("secrets") {
         ours.0.remove("jwks");
-    } else if ours.has("secrets") {
-        ours.0.remove("jwks");
-    } else if ours.has("jwks") {
+        ours.0.remove("jwks_uri");
+    } else if ours.has("jwks") || ours.has("jwks_uri") {
         ours.set("token_endpoint_auth_method", "private_key_jwt");
     } else {
         ours.set("confidential", true);

@@ -9,7 +9,8 @@ use gatepost_protocol::registration::walker::expected;
 /// How each member of theirs is copied, in tables of three columns: our name, their name, and the
 /// kind. `flag=true`: a flag that is told where it differs from what they leave unsaid. `lifetime`:
 /// seconds, at most as long as ours may be, and absent for 0. `texts=Column`: an array of texts, or
-/// of rows with a text in that column. `secret`: a text that is absent where it is masked.
+/// of rows with a text in that column. `text=USUAL`: a text that is absent where it is the usual
+/// one. `secret`: a text that is absent where it is masked.
 pub(super) const MEMBERS: &str = include_str!("members.txt");
 
 pub(super) fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
@@ -141,6 +142,10 @@ impl<'v> Row<'v> {
         for [ours, theirs, how] in table(members) {
             let value = match how.split_once('=') {
                 Some(("texts", column)) => Value::from(self.texts(theirs, column)?),
+                Some(("text", usual)) => {
+                    let text = self.text(theirs)?;
+                    Value::from(text.filter(|text| text != usual))
+                }
                 Some((_, unsaid)) => {
                     let unsaid = unsaid == "true";
                     Value::from(Some(self.flag(theirs, unsaid)?).filter(|flag| *flag != unsaid))
@@ -165,6 +170,11 @@ pub(super) fn plain(place: &str, value: &Value) -> Read<String> {
             Err(format!("{place}: {}", expected("a text", value)))
         }
     }
+}
+
+/// Whether it is one of these, which have spaces between them.
+pub(super) fn is_among(names: &str, name: &str) -> bool {
+    names.split(' ').any(|one| one == name)
 }
 
 /// Whether a secret is there: not masked as `**********`, and not a reference such as `${vault.x}`.

@@ -56,8 +56,7 @@ impl Import {
         }
         self.drop_taken_identities(of, &mut ours);
         let object = json!(ours.0);
-        let list = self.lists.get(kind.list()).and_then(Value::as_array);
-        let position = list.map_or(0, Vec::len);
+        let position = self.imported(kind.list()).count();
         if let Some(taken) = note_taken(kind, position, &object, &mut self.first).first() {
             let member = taken.path.rsplit('.').next().unwrap_or_default();
             self.note(of, format!("left out: {member} {}", taken.rule));

@@ -3,6 +3,7 @@
 mod access;
 mod closed;
 mod losses;
+mod moved;
 mod realm;
 mod refused;
 mod sides;
@@ -29,7 +30,7 @@ fn read(dump: Value) -> (Value, Vec<String>) {
     let issuers = [(String::from("Corp"), String::from("https://corp.example"))].into();
     identity_server::read(dump, issuers, Instant::from_seconds(1_800_000_000))
         .unwrap()
-        .finish()
+        .finish(true)
 }
 
 /// What a client becomes, which `apply` takes; and what is said of it.
@@ -257,15 +258,18 @@ fn what_stays_behind_is_said() {
         .map(|id| json!({"Id": id, "UserName": format!("u{id}"), "TwoFactorEnabled": 1, "PasswordHash": HASH}))
         .collect();
     let (_, notes) = read(json!({"AspNetUsers": users}));
-    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert_eq!(notes.len(), 6, "{notes:?}");
     assert!(notes[0].starts_with("people sign in by user name"));
+    assert_eq!(notes[1], "");
+    let heading = "WHAT TOKENS SAY OTHERWISE, OR WHO GETS THEM (lines: 1)";
+    assert_eq!(notes[2], heading);
     assert!(
-        notes[1].starts_with("user u0, user u1")
-            && notes[1].contains("user u9 and 2 more: the second"),
+        notes[3].starts_with("user u0, user u1")
+            && notes[3].contains("user u9 and 2 more: the second"),
         "{notes:?}"
     );
     assert!(
-        notes[2].starts_with("people whose second factor did not move: 12. "),
+        notes[5].starts_with("people whose second factor did not move: 12. "),
         "{notes:?}"
     );
 }
@@ -422,7 +426,8 @@ fn each_line_of_the_tables_says_what_becomes_of_a_member() {
         );
         for [ours, _, how] in table(title) {
             let known = ["text", "secret", "lifetime", "flag=true", "flag=false"].contains(&how)
-                || how.starts_with("texts=");
+                || how.starts_with("texts=")
+                || how.starts_with("text=");
             assert!(known, "{title}: {ours} {how}");
         }
         let reader = [
@@ -439,7 +444,7 @@ fn each_line_of_the_tables_says_what_becomes_of_a_member() {
         );
         seen += 1;
     }
-    assert_eq!(seen, 10);
+    assert_eq!(seen, 13);
 }
 
 #[test]

@@ -28,15 +28,7 @@ pub enum SealedPurpose {
     /// `state` three times longer, and addresses must stay short.
     Authorize(Parameters),
     Device(UserCode),
-    /// The account page; `tenant`: for users of this tenant only.
-    Account {
-        tenant: Option<String>,
-        ui_locales: Option<String>,
-        /// Whether the person must sign in again, even with a session.
-        anew: bool,
-        /// Whether only the password counts for that.
-        by_password: bool,
-    },
+    Account(Visit),
     Link(LinkOffer),
     /// Unlinks an account elsewhere from the account of `sub`. A repeated request can still say
     /// which account is unlinked.
@@ -79,11 +71,24 @@ pub enum SealedPurpose {
     },
     /// An authorization request that its client pushed.
     Pushed(PushedRequest),
-    /// A page below `/admin`, by its path; the others as in `Account`.
+    /// A page below `/admin`, by its path; the others as in [`Visit`].
     Admin {
         page: String,
         tenant: Option<String>,
         ui_locales: Option<String>,
         anew: bool,
     },
+    Start(Visit),
+}
+
+/// Of a page of ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visit {
+    /// For users of this tenant only.
+    pub tenant: Option<String>,
+    pub ui_locales: Option<String>,
+    /// Whether the person must sign in again, even with a session.
+    pub anew: bool,
+    /// Whether only the password counts for that.
+    pub by_password: bool,
 }

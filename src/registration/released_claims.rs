@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::audience::resources_behind;
 use gatepost_protocol::token::claims::{
-    ClaimSources, PREFERRED_USERNAME, identity_claims, resource_claims,
+    ClaimSources, PREFERRED_USERNAME, contested_claims, identity_claims, resource_claims,
 };
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
@@ -28,7 +28,7 @@ pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
     let of_identity = identity_claims(scope, &[], scope, catalogue);
     let resources = resources_behind(scope, catalogue);
     let audience: Vec<String> = resources.into_iter().map(str::to_owned).collect();
-    let of_resources = resource_claims(scope, &audience, catalogue);
+    let of_resources = resource_claims(scope, scope, &audience, catalogue);
     let in_id_token = if client.always_include_user_claims_in_id_token {
         told("in the ID token", &of_identity)
     } else {
@@ -40,6 +40,9 @@ pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {
         told("at UserInfo", &of_identity),
         told("in the access token", &of_resources),
     ];
+    for contested in contested_claims(scope, catalogue) {
+        findings.push(Finding::fine(contested.rule()));
+    }
     let sources = [of_identity, of_resources];
     let mut sources = sources.iter().flat_map(BTreeMap::values);
     let is_of_several = !catalogue.tenants.is_empty() && client.only_tenant().is_none();

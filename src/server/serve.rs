@@ -36,7 +36,7 @@ use gatepost_protocol::registration::weak_setting::{self, WeakSetting, WeakUse};
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_store::clients::weak_settings;
 use gatepost_store::{
-    DatabaseSettings, Store, StoreError, audit_events, device_authorizations, partitions,
+    DatabaseSettings, Store, StoreError, audit_events, device_authorizations, folds, partitions,
     sign_in_failures, tokens,
 };
 
@@ -592,6 +592,11 @@ fn remove_expired(app: &App) {
     // Much time may have passed.
     if app.clock.is_in_doubt() {
         return;
+    }
+    match folds::fold(&app.store, app.now(), app.horizons().audit_events) {
+        Ok(0..=3) => {}
+        Ok(hours) => log::info!("{hours} hours of the audit log were folded"),
+        Err(error) => log::warn!("the audit log could not be folded: {error}"),
     }
     if let Err(error) = tokens::forget_lasting(&app.store, app.now().day()) {
         log::warn!("old revocations could not be removed: {error}");

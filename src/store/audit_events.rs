@@ -4,8 +4,6 @@
 use std::slice;
 use std::time::Duration;
 
-use postgres::Row;
-
 use super::Store;
 use super::audit_chain::head;
 use super::error::StoreError;
@@ -93,116 +91,6 @@ pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<Audit
     let mut found: Vec<AuditRow> = store.list(bound, |row| Ok(stored(row)?.0))?;
     found.reverse();
     Ok(found)
-}
-
-/// Which events of a day an administrator asks for.
-#[derive(Clone, Copy, Debug)]
-pub struct DayFilter<'a> {
-    pub since: Instant,
-    /// Those before this one.
-    pub before: EventPlace<'a>,
-    /// An event's name.
-    pub event: Option<&'a str>,
-    /// A user name, or an identifier: of whom an event is about, or of the administrator who caused
-    /// it.
-    pub person: Option<&'a str>,
-    /// Events about people of these tenants, and clients open to them. An empty name stands for no
-    /// tenant: whoever reaches those sees all events.
-    pub reach: &'a [&'a str],
-}
-
-/// Where an event stands among those of a day.
-#[derive(Clone, Copy, Debug)]
-pub struct EventPlace<'a> {
-    pub at: Instant,
-    pub chain: &'a str,
-    pub seq: i64,
-}
-
-/// An event, and the user name of the person whom it is about.
-#[derive(Clone, Debug)]
-pub struct SeenEvent {
-    pub row: AuditRow,
-    pub username: Option<String>,
-}
-
-const OF_DAY: &str = "
-WITH asked AS MATERIALIZED (
-    SELECT :person::text AS sub WHERE :person::text IS NOT NULL
-    UNION
-    SELECT sub FROM users
-    WHERE tenant = ANY(:reach::text[]) AND username_key = lower(normalize(:person::text, NFKC))
-), caused AS MATERIALIZED (
-    SELECT a.day, a.chain, a.seq FROM audit_events a
-    WHERE a.detail ->> 'admin' = ANY(ARRAY(SELECT sub FROM asked))
-      AND a.at >= :since::timestamptz AND a.at <= :at::timestamptz
-), found AS (
-    SELECT a.* FROM audit_events a
-    LEFT JOIN users w
-      ON '' <> ALL(:reach::text[]) AND w.sub = a.sub AND w.tenant = ANY(:reach::text[])
-    LEFT JOIN clients c ON '' <> ALL(:reach::text[]) AND c.client_id = a.client_id
-    WHERE a.at >= :since::timestamptz AND a.at <= :at::timestamptz
-      AND (a.at, a.chain, a.seq) < (:at::timestamptz, :chain::text, :seq::int8)
-      AND a.event <> 'chain_opened' AND (:event::text IS NULL OR a.event = :event::text)
-      AND (:person::text IS NULL OR a.sub = ANY(ARRAY(SELECT sub FROM asked))
-           OR (a.day, a.chain, a.seq) IN (SELECT day, chain, seq FROM caused))
-      AND ('' = ANY(:reach::text[])
-           OR w.sub IS NOT NULL
-              AND (a.client_id IS NULL OR c.client_id IS NOT NULL AND (
-                  jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
-                  OR c.metadata -> 'tenants' ?| :reach::text[])))
-    ORDER BY a.at DESC, a.chain DESC, a.seq DESC LIMIT :limit::int8
-)
-SELECT f.day, f.at, f.chain, f.seq, f.previous, f.hash, f.event, f.client_id, f.sub, f.sid,
-       f.source, f.request_id, f.detail::text AS detail, u.username
-FROM found f LEFT JOIN users u ON u.sub = f.sub ORDER BY f.at DESC, f.chain DESC, f.seq DESC";
-
-/// How far back it is looked for the newest events: mostly they are found in a little time, and a
-/// day may have a million.
-const LOOKS: [Duration; 3] = [
-    Duration::from_secs(900),
-    Duration::from_secs(10_800),
-    Duration::from_secs(86_400),
-];
-
-/// The newest events that fit, at most `most`, the latest of them first.
-pub fn of_day(
-    store: &Store,
-    filter: DayFilter<'_>,
-    most: usize,
-) -> Result<Vec<SeenEvent>, StoreError> {
-    let limit = i64::try_from(most).unwrap_or(i64::MAX);
-    store.survey(|client| {
-        let mut found = Vec::new();
-        for look in LOOKS {
-            let before = filter.before;
-            let since = filter.since.max(before.at.minus(look));
-            let bound = bind!(
-                OF_DAY,
-                ..filter {
-                    event,
-                    person,
-                    reach
-                },
-                ..before { at, chain, seq },
-                since,
-                limit
-            );
-            let rows = client.query(&bound.text(), bound.values)?;
-            found = rows.iter().map(seen).collect::<Result<_, _>>()?;
-            if rows.len() >= most || since == filter.since {
-                break;
-            }
-        }
-        Ok(found)
-    })
-}
-
-fn seen(row: &Row) -> Result<SeenEvent, StoreError> {
-    Ok(SeenEvent {
-        row: stored(row)?.0,
-        username: column(row, "username")?,
-    })
 }
 
 const COMMAND_HEADS: &str = "

@@ -11,7 +11,7 @@ use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::{column, id, read};
 use gatepost_protocol::registration::weak_setting::{NAMED_CLIENTS, WeakSetting, WeakUse};
-use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretBytes;
 
@@ -78,6 +78,42 @@ ORDER BY c.client_id, s.created_at, s.id";
 
 pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
     clients(&store.rows(bind!(LIST))?)
+}
+
+const OPEN_TO: &str = "
+SELECT client_id FROM (
+    SELECT client_id, metadata ->> 'client_name' AS name FROM clients
+    WHERE enabled AND metadata -> 'redirect_uris' -> 0 IS NOT NULL
+      AND metadata ?| ARRAY['initiate_login_uri', 'client_uri']
+      AND metadata -> 'on_start_page' IS DISTINCT FROM 'false'
+      AND metadata -> 'metadata_document' IS DISTINCT FROM 'true'
+      AND (jsonb_typeof(metadata -> 'allowed_roles') IS DISTINCT FROM 'array'
+           OR metadata -> 'allowed_roles' ?| :roles::text[])
+      AND CASE
+        WHEN jsonb_typeof(metadata -> 'tenants') IS DISTINCT FROM 'array' THEN true
+        WHEN :tenant::text IS NULL THEN jsonb_array_length(metadata -> 'tenants') > 1
+        ELSE metadata -> 'tenants' ? :tenant::text
+      END
+    ORDER BY client_id LIMIT :limit::int8
+) AS found
+ORDER BY lower(coalesce(name, client_id)), client_id";
+
+/// The clients that a start page shows to somebody of that tenant, or of none, with these roles: at
+/// most `limit`, by what they are called. A program that signs nobody in is not among them, nor is
+/// one with a metadata document.
+pub fn open_to(
+    store: &Store,
+    tenant: Option<&TenantName>,
+    roles: &[&str],
+    limit: i64,
+) -> Result<Vec<ClientId>, StoreError> {
+    let rows = store.rows(bind!(
+        OPEN_TO,
+        tenant = tenant.map(TenantName::as_str),
+        roles,
+        limit
+    ))?;
+    rows.iter().map(|row| column(row, "client_id")).collect()
 }
 
 pub fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {

@@ -36,6 +36,7 @@ pub mod clients;
 pub mod consents;
 pub mod device_authorizations;
 pub mod flow_uses;
+pub mod folds;
 pub mod grants;
 pub mod installation;
 pub mod linked_identities;

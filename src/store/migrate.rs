@@ -46,6 +46,7 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     11 "0011_roles_and_words";
     12 "0012_members_and_words_of_before";
     13 "0013_folds";
+    14 "0014_bcrypt";
 };
 
 pub const LEVELS: &str =

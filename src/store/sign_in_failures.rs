@@ -55,13 +55,67 @@ RETURNING bucket, failures, last_at, expires_at";
 /// Counts one failure in each bucket; answers the counters as they stand then. The buckets must
 /// differ.
 pub fn record(store: &Store, buckets: &[FailureBucket]) -> Result<Vec<FailureCount>, StoreError> {
-    let seconds = |entry: &FailureBucket| i32::try_from(entry.window.as_secs()).unwrap_or(i32::MAX);
-    let bound = bind!(
-        RECORD,
-        buckets = names(buckets),
-        windows = buckets.iter().map(seconds).collect::<Vec<_>>(),
-    );
+    let bound = bind!(RECORD, buckets = names(buckets), windows = windows(buckets),);
     store.write_rows(bound)?.iter().map(count).collect()
+}
+
+/// What the failures of an account bring about, beside what each counter says.
+#[derive(Clone, Debug)]
+pub struct AccountFailures<'a> {
+    /// The counters to raise. They must differ.
+    pub counted: &'a [FailureBucket],
+    /// The one of them that is of a source alone: no pardon of an account concerns it.
+    pub source: Option<[u8; 32]>,
+    /// Failures before the moment of this bucket count no more.
+    pub pardon: [u8; 32],
+    /// The counter whose source waits, once it has so many failures.
+    pub account_and_source: [u8; 32],
+    pub most: u32,
+    /// The bucket that then keeps until when.
+    pub lock: [u8; 32],
+}
+
+// Whoever takes the row of the lock has taken that of the account before: a sum has to have seen
+// all that was counted.
+const RECORD_OF_ACCOUNT: &str = "
+WITH counted AS (
+    INSERT INTO sign_in_failures AS f (bucket, failures, last_at, expires_at)
+    SELECT b.bucket, 1, clock_timestamp(), clock_timestamp() + b.seconds * interval '1 second'
+    FROM unnest(:buckets::bytea[], :windows::int4[]) AS b (bucket, seconds) ORDER BY b.bucket
+    ON CONFLICT (bucket) DO UPDATE
+    SET (failures, last_at, expires_at) = (
+        SELECT CASE WHEN n.is_anew THEN 1 ELSE least(f.failures + 1, 1000000) END,
+               clock_timestamp(),
+               CASE WHEN n.is_anew THEN excluded.expires_at ELSE f.expires_at END
+        FROM (SELECT f.expires_at <= clock_timestamp()
+                  OR f.bucket IS DISTINCT FROM :source::bytea AND EXISTS (
+                      SELECT FROM sign_in_failures p
+                      WHERE p.bucket = :pardon::bytea AND p.expires_at > clock_timestamp()
+                        AND p.last_at >= f.last_at) AS is_anew) AS n)
+    RETURNING f.bucket, f.failures, f.expires_at
+), waiting AS (
+    SELECT max(expires_at) FILTER (
+        WHERE bucket = :account_and_source::bytea AND failures >= :most::int4) AS ends_at
+    FROM counted
+)
+INSERT INTO sign_in_failures AS f (bucket, failures, last_at, expires_at)
+SELECT :lock::bytea, 1, clock_timestamp(), ends_at FROM waiting WHERE ends_at IS NOT NULL
+ON CONFLICT (bucket) DO UPDATE
+SET last_at = excluded.last_at, expires_at = greatest(f.expires_at, excluded.expires_at)";
+
+/// Counts one failure of an account in each of its counters. One that was pardoned begins anew.
+pub fn record_of_account(store: &Store, of: &AccountFailures<'_>) -> Result<(), StoreError> {
+    let bound = bind!(
+        RECORD_OF_ACCOUNT,
+        buckets = names(of.counted),
+        windows = windows(of.counted),
+        source = of.source.as_ref().map(<[u8; 32]>::as_slice),
+        pardon = &of.pardon[..],
+        account_and_source = &of.account_and_source[..],
+        most = i32::try_from(of.most).unwrap_or(i32::MAX),
+        lock = &of.lock[..],
+    );
+    store.execute(bound).map(drop)
 }
 
 const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = :bucket::bytea";
@@ -96,8 +150,15 @@ pub fn take_back(
     store.execute(bound).map(drop)
 }
 
-fn names(buckets: &[FailureBucket]) -> Vec<&[u8]> {
+/// As statements take them.
+pub fn names(buckets: &[FailureBucket]) -> Vec<&[u8]> {
     buckets.iter().map(|entry| &entry.bucket[..]).collect()
+}
+
+/// How long each of them counts, in seconds.
+pub fn windows(buckets: &[FailureBucket]) -> Vec<i32> {
+    let seconds = |entry: &FailureBucket| i32::try_from(entry.window.as_secs()).unwrap_or(i32::MAX);
+    buckets.iter().map(seconds).collect()
 }
 
 const CLEAN: &str = "

@@ -14,9 +14,9 @@ use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
 use super::statement::{Bound, bind};
 use super::values::{column, read, tenant, tenant_text};
+use gatepost_protocol::login::imported_hash::ImportedHash;
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::login::password_link::LinkUser;
-use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
 use gatepost_protocol::words::secret::SecretText;
@@ -431,15 +431,26 @@ pub fn rehash(
     store.execute(bound).map(drop)
 }
 
-// By an index that has these users alone.
-const USUAL_PBKDF2: &str = "
-SELECT pbkdf2 FROM users WHERE pbkdf2 IS NOT NULL
-GROUP BY pbkdf2 ORDER BY count(*) DESC, pbkdf2 LIMIT 1";
+// By indexes that have these users alone. A beginning of bcrypt's is counted up to ten
+// thousand; of two with as many, the dearer counts.
+const USUAL_IMPORTED_HASH: &str = "
+SELECT cost FROM (
+    SELECT pbkdf2 AS cost, count(*) AS people FROM users WHERE pbkdf2 IS NOT NULL GROUP BY pbkdf2
+    UNION ALL
+    SELECT b.cost, (SELECT count(*) FROM (
+        SELECT FROM users WHERE password_hash LIKE '$2%' AND left(password_hash, 7) = b.cost
+        LIMIT 10000) AS c)
+    FROM unnest('{a,b,y}'::text[]) AS version CROSS JOIN generate_series(4, 14) AS rounds
+    CROSS JOIN LATERAL (
+        SELECT '$2' || version || '$' || lpad(rounds::text, 2, '0') || '$' AS cost) AS b
+) AS kinds
+WHERE people > 0 ORDER BY people DESC, cost DESC LIMIT 1";
 
-/// A hash that costs what most PBKDF2 hashes do; `None` where there are none.
-pub fn usual_pbkdf2(store: &Store) -> Result<Option<Pbkdf2Hash>, StoreError> {
-    let found = store.find(bind!(USUAL_PBKDF2), |row| column::<String>(row, "pbkdf2"))?;
-    Ok(found.as_deref().and_then(Pbkdf2Hash::dummy))
+/// A hash that costs what most imported ones do; `None` where there are none.
+pub fn usual_imported_hash(store: &Store) -> Result<Option<ImportedHash>, StoreError> {
+    let cost = |row: &Row| column::<String>(row, "cost");
+    let found = store.find(bind!(USUAL_IMPORTED_HASH), cost)?;
+    Ok(found.as_deref().and_then(ImportedHash::dummy))
 }
 
 /// The user of a row, with the epochs that a sign-in stands on.

@@ -48,10 +48,11 @@ fn print(
 ) -> CommandResult {
     let parse = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
     let theirs = registry::read(invocation.value(0), 256 * 1_048_576, parse)?;
-    let (document, notes) = read(theirs).map_err(Failure::Refused)?.finish();
+    let import = read(theirs).map_err(Failure::Refused)?;
+    let (document, lines) = import.finish(invocation.has("--all"));
     say(output::pretty(&document)?)?;
-    for line in notes {
-        note(format!("note: {}", output::printable(&line)));
+    for line in lines {
+        note(output::printable(&line));
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ const FLOORS: &[Layers] = &[
         rows: &[
             // Decides which page comes next. The pages below know no other page.
             &["conversation"],
-            &["links"],
+            &["links", "start"],
             &["account", "answer", "device", "letters", "logout"],
             &["pushed_request", "upstream"],
             &["forgotten", "token"],
@@ -76,6 +76,7 @@ const FLOORS: &[Layers] = &[
                 "catalogue",
                 "device_authorizations",
                 "flow_uses",
+                "folds",
                 "grants",
                 "installation",
                 "linked_identities",

@@ -87,7 +87,7 @@ describe("administrators", { timeout: 300_000 }, () => {
     await newcomer.page.locator("input[name=new_password_again]").fill("a password of her own");
     await newcomer.page.locator("button.primary").click();
     await enterPassword(newcomer.page, { username: "dora", password: "a password of her own" });
-    await newcomer.page.getByRole("heading", { name: "Your account" }).waitFor();
+    await newcomer.page.getByRole("heading", { name: "Your applications" }).waitFor();
 
     // "I cannot sign in."
     await find(page, "bo");
@@ -174,6 +174,32 @@ describe("administrators", { timeout: 300_000 }, () => {
       assert.deepEqual(complaints, []);
     });
   }
+
+  test("sixty-six people can be looked through", async () => {
+    const users = Array.from({ length: 60 }, (_, number) => ({
+      username: `person-${number}`,
+      claims: { name: `Person ${number} of the Northern Branch`, email: `person-${number}@example.com`, role: ["viewer", "sales"] },
+    }));
+    await operate(directory, ["apply", "-", "--yes"], JSON.stringify({ users }));
+    const { page, context, complaints } = await visitor(browser, { viewport: { width: 1280, height: 900 } });
+    await enter(page);
+    let people = 0;
+    for (;;) {
+      const height = await page.evaluate(() => document.documentElement.scrollHeight);
+      assert.ok(height <= 1600, `${height} px`);
+      people += await page.locator("table.people tbody tr").count();
+      const next = page.getByRole("link", { name: "Next page" });
+      if ((await next.count()) === 0) break;
+      await next.click();
+      await page.getByRole("link", { name: "Previous page" }).waitFor();
+    }
+    assert.ok(people >= 66, `${people} people`);
+    await find(page, "northern 59");
+    await page.getByRole("link", { name: "Person 59 of the Northern Branch" }).waitFor();
+    assert.equal(await page.locator("table.people tbody tr").count(), 1);
+    await context.close();
+    assert.deepEqual(complaints, []);
+  });
 
   test("the keyboard is enough", async () => {
     const { page, context, complaints } = await visitor(browser);

@@ -75,11 +75,15 @@ describe("applications at /admin", { timeout: 300_000 }, () => {
       await page.goto(`${dev.provider}/admin/audit?person=alice`);
       await page.locator("ul.items > li").first().waitFor();
       await look("admin-audit");
-      await page.locator("input[name=event]").fill("code_redeemed");
-      await page.keyboard.press("Enter");
-      await page.waitForURL(/event=code_redeemed/);
-      const events = await page.locator("ul.items > li strong").allInnerTexts();
-      assert.ok(events.length > 0 && events.every((event) => event === "code_redeemed"), String(events));
+      await page.locator("details > summary").last().click();
+      await look("admin-audit-details");
+      await page.locator("select[name=event]").selectOption("applications");
+      await page.locator("form[role=search] button").click();
+      await page.waitForURL(/event=applications/);
+      const events = await page.locator(".log strong").allTextContents();
+      assert.ok(events.length > 0 && events.every((event) => /^(code|consent|client)_/.test(event)), String(events));
+      await page.locator(".week summary").click();
+      await look("admin-audit-table");
 
       assert.deepEqual(complaints, []);
       await context.close();

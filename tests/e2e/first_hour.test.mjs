@@ -3,20 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { beginSignIn, decide, enterPassword, looked } from "./browser.mjs";
-import { dev, letSomebodyIn, setScene, someone } from "./scene.mjs";
+import { dev, letSomebodyIn, setScene, shownCode, someone } from "./scene.mjs";
 
 const olivia = { username: "olivia", password: "white-rabbit" };
 const clara = { username: "clara", password: "dormouse-in-the-pot" };
-
-// The code that the demo application shows, with time enough left to type it.
-async function shownCode(page) {
-  for (;;) {
-    const text = await (await page.context().request.get(dev.demo)).text();
-    const [, code, seconds] = text.match(/<code>(\d{6})<\/code> for (\d+) more seconds/);
-    if (Number(seconds) > 5) return code;
-    await page.waitForTimeout(1_000);
-  }
-}
 
 describe("the first hour", { timeout: 300_000 }, () => {
   setScene();

@@ -86,10 +86,19 @@ export async function register(directory, document) {
 
 // Runs a command as the operator of the running server would.
 export async function operate(directory, args, input = "") {
+  return run(binary, args, { cwd: directory, env: await servingEnvironment(directory), input });
+}
+
+// Runs statements in the database of the running server, as its role.
+export async function runSql(directory, sql) {
+  const { GATEPOST_DATABASE_URL: address } = await servingEnvironment(directory);
+  return run("psql", ["-q", "-v", "ON_ERROR_STOP=1", "-d", address], { input: sql });
+}
+
+async function servingEnvironment(directory) {
   const pid = await pidIn(join(directory, ".gatepost/serve.pid"));
   const settings = (await readFile(`/proc/${pid}/environ`, "utf8")).split("\0").filter(Boolean);
-  const env = Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
-  return run(binary, args, { cwd: directory, env, input });
+  return Object.fromEntries(settings.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
 }
 
 // The same, and waits until that is in force: a second after the commit, or what a busy machine makes of it. That a

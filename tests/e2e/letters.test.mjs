@@ -161,6 +161,7 @@ describe("letters", { timeout: 300_000 }, () => {
     await operate(directory, ["user", "password", "alice"], `${alice.password}\n`);
     await page.goto(`${dev.provider}/account`);
     await enterPassword(page, alice);
+    await page.locator("details:has(input[name=new_address]) > summary").click();
     await page.locator("input[name=new_address]").fill(`liddell@${domain}`);
     await decide(page, "change_address");
     await page.getByRole("status").waitFor();

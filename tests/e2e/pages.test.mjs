@@ -156,6 +156,7 @@ describe("every page", { timeout: 400_000 }, () => {
       }
     });
     await step(`account-error${suffix}`, async () => {
+      await page.locator("#password").click();
       await page.locator("input[name=present_password]").fill("wrong");
       await page.locator("input[name=new_password]").fill("a long enough passphrase");
       await page.locator("input[name=new_password_again]").fill("a long enough passphrase");

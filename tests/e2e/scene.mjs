@@ -43,3 +43,13 @@ export function letSomebodyIn() {
     assert.deepEqual(someone?.complaints, []);
   });
 }
+
+// The code of the office manager's app, which the demo application shows, with time enough left to type it.
+export async function shownCode(page) {
+  for (;;) {
+    const text = await (await page.context().request.get(dev.demo)).text();
+    const [, code, seconds] = text.match(/<code>(\d{6})<\/code> for (\d+) more seconds/);
+    if (Number(seconds) > 5) return code;
+    await page.waitForTimeout(1_000);
+  }
+}

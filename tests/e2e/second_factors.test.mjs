@@ -170,6 +170,8 @@ describe("second factors", { timeout: 300_000 }, () => {
     await page.getByText("Your passkey is set up. Sign in with it.").waitFor();
     assert.equal((await device.credentials()).length, 1);
     await page.getByRole("button", { name: "Use a passkey" }).click();
+    await page.getByRole("heading", { name: "Your applications" }).waitFor();
+    await page.goto(`${dev.provider}/account`);
     await page.getByText("Laptop").waitFor();
     await looked(page, "account-with-a-passkey-alone");
     await page.getByRole("button", { name: "Remove", exact: true }).click();
@@ -461,7 +463,7 @@ describe("second factors", { timeout: 300_000 }, () => {
     assert.deepEqual(ways, ["Sign in", "Use a passkey", "Cancel"]);
     await enterPassword(other.page, { ...alice, password });
     await typeCode(other.page, code());
-    await other.page.getByRole("heading", { name: "Your account" }).waitFor();
+    await other.page.getByRole("heading", { name: "Your applications" }).waitFor();
     await other.context.close();
   });
 });

@@ -67,7 +67,7 @@ describe("sign-up links", { timeout: 300_000 }, () => {
       assert.equal(await page.locator("input[name=username]").inputValue(), `new-${shot}`);
       await see(page, "join-done");
       await enterPassword(page, { username: address, password });
-      await page.waitForURL(/\/account/);
+      await page.waitForURL(/\/start/);
       await page.goto(letter.link);
       await page.getByText("GP1810", { exact: true }).waitFor();
       await context.close();

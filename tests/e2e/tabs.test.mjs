@@ -148,6 +148,7 @@ describe("one browser with many tabs", { timeout: 300_000 }, () => {
   });
 
   async function change(page, present, next) {
+    await page.locator("#password").click();
     await page.getByLabel("Present password").fill(present);
     await page.getByLabel("New password", { exact: true }).fill(next);
     await page.getByLabel("New password once more").fill(next);

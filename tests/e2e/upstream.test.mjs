@@ -95,7 +95,7 @@ describe("an account elsewhere", { timeout: 300_000 }, () => {
     await page.goto(`${dev.demo}/sign-in?scope=all`);
     await looked(page, "upstream-login");
     assert.ok(await isLoginPage(page));
-    const stops = ["username", "password", "Sign in", "Forgot your password?", "Use a passkey", "Sign in with Dead", foreignButton.name];
+    const stops = ["username", "password", "Forgot your password?", "Sign in", "Use a passkey", "Sign in with Dead", foreignButton.name];
     assert.deepEqual(await tabbedThrough(page, stops.length), stops);
     await page.getByRole("button", foreignButton).click();
     await enterNameThere(page, "carol");
@@ -160,7 +160,7 @@ describe("an account elsewhere", { timeout: 300_000 }, () => {
     await page.reload();
     await looked(page, "upstream-over");
     await page.getByRole("link", { name: "To the start page" }).click();
-    await page.getByRole("link", { name: "Your account" }).waitFor();
+    await page.getByText("to open your applications").waitFor();
     await page.goto(request.url);
     assert.doesNotMatch(await page.content(), /own words/);
     await enterPassword(page, alice);

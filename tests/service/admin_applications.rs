@@ -69,7 +69,7 @@ fn registered() -> Value {
     with_clients(registered, &clients)
 }
 
-fn start() -> Gatepost {
+pub(crate) fn start() -> Gatepost {
     Gatepost::start_with(&registered(), &ON)
 }
 
@@ -84,15 +84,15 @@ fn admin(gatepost: &Gatepost, name: &str, tenant: &str) -> Browser {
     browser
 }
 
-fn boss(gatepost: &Gatepost) -> Browser {
+pub(crate) fn boss(gatepost: &Gatepost) -> Browser {
     admin(gatepost, "boss", "")
 }
 
-fn anna(gatepost: &Gatepost) -> Browser {
+pub(crate) fn anna(gatepost: &Gatepost) -> Browser {
     admin(gatepost, "anna", "acme")
 }
 
-fn page(browser: &mut Browser, path: &str) -> String {
+pub(crate) fn page(browser: &mut Browser, path: &str) -> String {
     let answer = browser.get(path);
     assert_eq!(answer.status, 200, "{path}: {}", answer.text());
     assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
@@ -100,7 +100,13 @@ fn page(browser: &mut Browser, path: &str) -> String {
 }
 
 /// Signs somebody in at a client, and gets its tokens.
-fn uses(gatepost: &Gatepost, client_id: &str, name: &str, tenant: &str, scope: &str) -> Value {
+pub(crate) fn uses(
+    gatepost: &Gatepost,
+    client_id: &str,
+    name: &str,
+    tenant: &str,
+    scope: &str,
+) -> Value {
     let tenant = format!("tenant:{tenant}");
     let path = authorize_path(client_id, RP1, &[("acr_values", &tenant), ("scope", scope)]);
     let mut browser = gatepost.browser();
@@ -472,25 +478,16 @@ fn what_an_administrator_did_is_found_and_older_events_stand_on_further_pages() 
     };
     let mut boss = boss(&gatepost);
     let mut anna = anna(&gatepost);
-    assert_eq!(
-        count(&mut boss, "event=user_changed"),
-        [200, 200, 200, 200, 100]
-    );
-    assert_eq!(
-        count(&mut boss, "event=user_changed&person=boss"),
-        [200, 200, 200]
-    );
+    assert_eq!(count(&mut boss, "event=user_changed"), [50; 18]);
+    assert_eq!(count(&mut boss, "event=user_changed&person=boss"), [50; 12]);
     assert_eq!(
         count(&mut boss, "event=user_changed&person=sub%7Canna"),
-        [200, 100]
+        [50; 6]
     );
-    assert_eq!(
-        count(&mut boss, "event=user_changed&person=amy"),
-        [200, 200, 50]
-    );
+    assert_eq!(count(&mut boss, "event=user_changed&person=amy"), [50; 9]);
     // Of her own people alone, whoever did it.
-    assert_eq!(count(&mut anna, "event=user_changed&person=anna"), [150]);
-    assert_eq!(count(&mut anna, "event=user_changed"), [200, 200, 50]);
+    assert_eq!(count(&mut anna, "event=user_changed&person=anna"), [50; 3]);
+    assert_eq!(count(&mut anna, "event=user_changed"), [50; 9]);
     for before in ["x", "1/2", "1/x/c", "9999999999999999999/1/c"] {
         let answer = boss.get(&format!(
             "/admin/audit?before={}",
@@ -513,8 +510,8 @@ fn shown(page: &str) -> Vec<String> {
         .map(|rest| {
             let event = rest.split_once('<').unwrap().0;
             let item = rest.split_once("</li>").unwrap().0;
-            let about = item.split_once("/admin/people/sub%7C");
-            let about = about.map_or("nobody", |(_, rest)| rest.split_once('"').unwrap().0);
+            let about = item.split_once("<bdi>sub|");
+            let about = about.map_or("nobody", |(_, rest)| rest.split_once('<').unwrap().0);
             format!("{event} {about}")
         })
         .collect()

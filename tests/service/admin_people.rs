@@ -40,7 +40,7 @@ fn with_app(mut person: Value) -> Value {
 }
 
 /// Administrators of everybody, of each tenant and of one tenant from outside, and their people.
-fn registered() -> Value {
+pub(crate) fn registered() -> Value {
     let mut registered = document();
     registered["tenants"] = json!([{"name": "acme", "display_name": "Acme"}, {"name": "globex", "display_name": "Globex"}]);
     let people = [
@@ -59,7 +59,7 @@ fn registered() -> Value {
     registered
 }
 
-fn start() -> Gatepost {
+pub(crate) fn start() -> Gatepost {
     Gatepost::start_with(&registered(), &ON)
 }
 
@@ -75,15 +75,15 @@ pub(crate) fn admin_by(gatepost: &Gatepost, name: &str, tenant: &str, step: i64)
     browser
 }
 
-fn boss(gatepost: &Gatepost) -> Browser {
+pub(crate) fn boss(gatepost: &Gatepost) -> Browser {
     admin_by(gatepost, "boss", "", 0)
 }
 
-fn anna(gatepost: &Gatepost) -> Browser {
+pub(crate) fn anna(gatepost: &Gatepost) -> Browser {
     admin_by(gatepost, "anna", "acme", 0)
 }
 
-fn person_page(name: &str) -> String {
+pub(crate) fn person_page(name: &str) -> String {
     format!("/admin/people/sub%7C{name}")
 }
 
@@ -163,27 +163,27 @@ pub(crate) fn post_to(
 }
 
 /// Does something to a person by the form of their page.
-fn act(browser: &mut Browser, name: &str, fields: &[(&str, &str)]) -> Answer {
+pub(crate) fn act(browser: &mut Browser, name: &str, fields: &[(&str, &str)]) -> Answer {
     let address = person_page(name);
     let page = browser.get(&address);
     assert_eq!(page.status, 200, "{name}: {}", page.text());
     post_to(browser, &address, &page, fields)
 }
 
-fn is_done(answer: &Answer) {
+pub(crate) fn is_done(answer: &Answer) {
     let text = answer.text();
     assert_eq!(answer.status, 200, "{text}");
     assert!(text.contains(r#"class="notice done""#), "{text}");
     assert_eq!(answer.header("cache-control"), Some("no-store"));
 }
 
-fn tells(answer: &Answer, sentence: &str) {
+pub(crate) fn tells(answer: &Answer, sentence: &str) {
     let text = answer.text();
     assert_eq!(answer.status, 200, "{text}");
     assert!(text.contains(sentence), "{sentence}: {text}");
 }
 
-fn row(gatepost: &Gatepost, name: &str) -> Value {
+pub(crate) fn row(gatepost: &Gatepost, name: &str) -> Value {
     let sql = "SELECT to_jsonb(u) - 'updated_at' AS user FROM users u WHERE sub = $1";
     let sub = format!("sub|{name}");
     let found = gatepost.database.client().query_one(sql, &[&sub]).unwrap();
@@ -191,7 +191,7 @@ fn row(gatepost: &Gatepost, name: &str) -> Value {
 }
 
 /// The events about somebody that administrators caused.
-fn events(gatepost: &Gatepost, sub: &str) -> Vec<(String, Value)> {
+pub(crate) fn events(gatepost: &Gatepost, sub: &str) -> Vec<(String, Value)> {
     let sql = "SELECT event, detail FROM audit_events WHERE sub = $1 AND detail->>'by' = 'admin' ORDER BY at";
     let rows = gatepost.database.client().query(sql, &[&sub]).unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
@@ -220,7 +220,7 @@ fn is_signed_in(browser: &mut Browser) -> bool {
 }
 
 /// Opens a link and chooses a password there.
-fn choose_password(gatepost: &Gatepost, link: &str, password: &str) -> Answer {
+pub(crate) fn choose_password(gatepost: &Gatepost, link: &str, password: &str) -> Answer {
     let mut browser = gatepost.browser();
     let page = browser.visit(link);
     browser.submit(
@@ -229,7 +229,7 @@ fn choose_password(gatepost: &Gatepost, link: &str, password: &str) -> Answer {
     )
 }
 
-fn shown_link(answer: &Answer) -> String {
+pub(crate) fn shown_link(answer: &Answer) -> String {
     let text = answer.text();
     let (_, rest) = text.split_once("link-shown\">").expect("a link");
     rest.split_once('<').unwrap().0.to_owned()
@@ -438,7 +438,7 @@ fn somebody_who_starts_is_invited_by_a_link_where_there_is_no_mail() {
     answer.assert_error_page(400, "GP1126", "an unknown tenant");
 }
 
-fn start_with_mail(mailbox: &Mailbox) -> Gatepost {
+pub(crate) fn start_with_mail(mailbox: &Mailbox) -> Gatepost {
     let mut all = mailbox.settings().to_vec();
     all.extend(ON);
     Gatepost::start_with(&registered(), &all)
@@ -723,6 +723,47 @@ fn nobody_is_called_by_the_address_of_somebody_else() {
     let fields = [("address", "other@example.com"), ("decision", "save")];
     let refused = post_to(&mut anna, &invited.action(), &page, &fields);
     tells(&refused, "must be the same as");
+}
+
+#[test]
+fn a_new_address_becomes_the_user_name_of_whoever_is_called_by_it() {
+    let gatepost = start();
+    let mut anna = anna(&gatepost);
+    let page = anna.get("/admin/invite");
+    let old = [
+        ("username", "newt@example.com"),
+        ("address", "newt@example.com"),
+    ];
+    let invited = post_to(&mut anna, "/admin/invite", &page, &old);
+    tells(&invited, "A new address becomes their user name, too");
+    let address = invited.action();
+    let to = |anna: &mut Browser, new: &str| {
+        let page = anna.get(&address);
+        let fields = [
+            ("address", new),
+            ("also_username", "true"),
+            ("decision", "save"),
+        ];
+        post_to(anna, &address, &page, &fields)
+    };
+    for taken in ["root@example.com", "AMY@example.com"] {
+        tells(&to(&mut anna, taken), "is taken");
+    }
+    // Of another tenant.
+    is_done(&to(&mut anna, "gus@example.com"));
+    is_done(&to(&mut anna, "drake@example.com"));
+    let sql = "SELECT count(*) FROM users WHERE username = 'drake@example.com'
+        AND username_key = username AND claims->>'email' = username";
+    assert_eq!(gatepost.database.value::<i64>(sql, &[]), 1);
+    // Nobody else is renamed by it.
+    let fields = [
+        ("name", "x"),
+        ("address", "x@example.com"),
+        ("also_username", "true"),
+        ("decision", "save"),
+    ];
+    is_done(&act(&mut anna, "amy", &fields));
+    assert_eq!(row(&gatepost, "amy")["username"], "amy");
 }
 
 #[test]

@@ -712,6 +712,41 @@ fn new_clients_whose_id_tokens_say_no_name_are_named_until_they_say_that_they_kn
 }
 
 #[test]
+fn clients_whose_scopes_give_one_claim_from_two_places_are_warned_of() {
+    let installation = Installation::migrated();
+    let client = |client_id: &str, scope: &str| {
+        json!({"client_id": client_id, "redirect_uris": ["https://app.example/cb"], "scope": scope,
+               "always_include_user_claims_in_id_token": true, "secrets": [{"value": SECRET}]})
+    };
+    let document = |of_crm: &str| {
+        json!({
+            "identity_scopes": [{"name": "paths", "claims": {"member_of": "groups"}}],
+            "clients": [client("crm", of_crm), client("shop", "openid groups")],
+        })
+    };
+    let first = document("openid groups paths");
+    let warning = |of: &str, instead_of: &str| {
+        format!(
+            "client \"crm\": the claim groups is that of the scope {of}, not that of {instead_of}: of two scopes the \
+             first in the client's \"scope\" counts, and built-in ones count last"
+        )
+    };
+    let told = json!([warning("paths", "groups")]);
+    assert_eq!(planned(&installation, &first, &[])["warnings"], told);
+    let applied = installation.run_with(&["apply", "-"], &first.to_string());
+    assert_eq!(applied.code, 0, "{applied:?}");
+    // Whoever upgrades looks at what is there.
+    let exported = installation.run(&["export"]).stdout;
+    let exported = serde_json::from_str(&exported).unwrap();
+    let unchanged = planned(&installation, &exported, &[]);
+    assert_eq!(unchanged["warnings"], told, "{unchanged}");
+    // Another order is a change.
+    let second = document("openid paths groups");
+    let changes = planned(&installation, &second, &[])["changes"].clone();
+    assert_eq!(changes.as_array().map(Vec::len), Some(1), "{changes}");
+}
+
+#[test]
 fn a_client_that_becomes_an_operator_is_warned_of() {
     let installation = Installation::migrated();
     let with = |scope: &str| {

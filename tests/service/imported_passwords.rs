@@ -1,4 +1,4 @@
-//! Passwords that another program hashed with PBKDF2: they sign in, become Argon2id by that, and
+//! Passwords that another program hashed with PBKDF2 or bcrypt: they sign in, become Argon2id by that, and
 //! time does not tell whose they are.
 
 use std::time::Instant;
@@ -12,13 +12,16 @@ use crate::support::gatepost::{CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::timing::{assert_not_told_apart, welch};
 use crate::support::waiting::{SOON, await_that};
 
-/// Of "my password", each made by aspnetcore.
-const HASHES: [&str; 5] = [
+/// Of "my password", each made by aspnetcore, those of bcrypt by libxcrypt.
+const HASHES: [&str; 8] = [
     "$pbkdf2$i=1000,l=32$AAECAwQFBgcICQoLDA0ODw$rpAhDA39MskNvTWLm4IByFWNLHRFH3cnjPhNS7R9biY",
     "$pbkdf2$i=250,l=16$CF+0zJ9MnKU6VlP54Si0VQ$3dXpXnvIoeVrI12kdzwPTA",
     "$pbkdf2-sha256$i=250000,l=32$RKRC6PYO7xj6RtzmVw39b/c2IBkUSbXU/buetI3n+0g$d+bR1SwV8CO1Jd72r4C08OLvplNlCDc3oQZ8efcW+jQ",
     "$pbkdf2-sha512$i=50,l=16$4zC+Hf4VnGqR0wHPZ6SAaA$cEOAeqWVjQ+s4BEgbloh8A",
     "$pbkdf2-sha512$i=250,l=64$ltWLnBsxH6G1J8Wnx9PDw3wY5L9KN75L/hhlyAF9TsQ$Quqv4OkVYmc4VJl9AGZzmRTxSkP7LtVi9IWyUxX8IAAfZ8v+ZfhjCcudtC1YERSqE1OEdXLW9VukPuJWBBjLuw",
+    "$2a$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
+    "$2b$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
+    "$2y$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
 ];
 
 fn stored(gatepost: &Gatepost, username: &str) -> String {
@@ -50,8 +53,28 @@ fn an_imported_password_signs_in_and_is_argon2id_from_then_on() {
     }
     // What they had before they came does not come back with the document that brought it.
     gatepost.apply(&registered);
-    let count = "SELECT count(*) FROM users WHERE pbkdf2 IS NOT NULL";
+    let count = "SELECT count(*) FROM users WHERE pbkdf2 IS NOT NULL OR password_hash LIKE '$2%'";
     assert_eq!(gatepost.database.value::<i64>(count, &[]), 0);
+}
+
+#[test]
+fn of_a_long_password_bcrypt_had_the_beginning_and_argon2id_has_all() {
+    let cut = "0123456789".repeat(7) + "01";
+    // Made by libxcrypt of these 72 bytes.
+    let hash = "$2b$04$abcdefghijklmnopqrstuum2G75IXDN/xsgbNa/hCiPSKyIHQd70S";
+    let mut registered = document();
+    let user = json!({"username": "long", "password_hash": hash});
+    registered["users"].as_array_mut().unwrap().push(user);
+    let gatepost = Gatepost::start_with(&registered, &[]);
+    let try_it = |password: &str| {
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        sign_in(&mut browser, &page, "long", password).status
+    };
+    let typed = cut.clone() + " and more";
+    assert_eq!(try_it(&typed), 303);
+    assert_eq!(try_it(&cut), 200, "it is the whole password by now");
+    assert_eq!(try_it(&typed), 303);
 }
 
 /// A hash of a password that nobody has.
@@ -79,6 +102,30 @@ fn trial_of(gatepost: &Gatepost, names: [&'static str; 2]) -> impl FnMut(usize) 
     }
 }
 
+const WITHOUT_LIMITS: [(&str, &str); 3] = [
+    ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_ACCOUNT", "1000000"),
+    ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_SOURCE", "1000000"),
+    ("GATEPOST_LIMIT_PASSWORD_FAILURES_PER_HOUR", "1000000"),
+];
+
+#[test]
+fn time_does_not_tell_a_name_with_a_hash_of_bcrypt_from_an_unknown_one() {
+    let direct = json!({"grant_types": ["password"], "response_types": [], "redirect_uris": [], "scope": "openid"});
+    let mut registered = with_clients(document(), &[("direct", direct)]);
+    let hash = |cost: &str| format!("$2y${cost}$abcdefghijklmnopqrstuu{}", ".".repeat(31));
+    for (name, cost) in [("mia", "07"), ("noa", "07"), ("rare", "10")] {
+        let user = json!({"username": name, "password_hash": hash(cost)});
+        registered["users"].as_array_mut().unwrap().push(user);
+    }
+    let gatepost = Gatepost::start_with(&registered, &WITHOUT_LIMITS);
+    let mut try_imported = trial_of(&gatepost, ["unknown", "mia"]);
+    welch(20, &mut try_imported);
+    assert_not_told_apart("unknown against bcrypt", 300, &mut try_imported);
+    let mut try_rarer = trial_of(&gatepost, ["unknown", "rare"]);
+    let is_told = (0..3).any(|_| welch(20, &mut try_rarer) < -4.5);
+    assert!(is_told, "a rarer hash can be told, and is not");
+}
+
 #[test]
 fn time_does_not_tell_an_imported_name_from_an_unknown_one() {
     let direct = json!({"grant_types": ["password"], "response_types": [], "redirect_uris": [], "scope": "openid"});
@@ -88,11 +135,7 @@ fn time_does_not_tell_an_imported_name_from_an_unknown_one() {
         .map(|(name, rounds)| user(name, rounds))
         .into();
     registered["users"].as_array_mut().unwrap().extend(users);
-    let many = "1000000";
-    let limits = ["PER_ACCOUNT", "PER_SOURCE", "PER_HOUR"]
-        .map(|which| format!("GATEPOST_LIMIT_PASSWORD_FAILURES_{which}"));
-    let settings = limits.each_ref().map(|name| (name.as_str(), many));
-    let gatepost = Gatepost::start_with(&registered, &settings);
+    let gatepost = Gatepost::start_with(&registered, &WITHOUT_LIMITS);
     let mut try_imported = trial_of(&gatepost, ["unknown", "mia"]);
     welch(20, &mut try_imported);
     assert_not_told_apart("unknown against imported", 1_000, &mut try_imported);

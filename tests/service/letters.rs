@@ -378,8 +378,8 @@ fn invitations_go_by_mail_and_verify_the_address() {
     let answer = set(&mut browser, &page, NEW);
     let page = browser.follow(answer);
     assert_eq!(page.attribute("id=\"username\"", "value").unwrap(), "carol");
-    let account = sign_in(&mut browser, &page, "carol", NEW);
-    let account = browser.follow(account);
+    sign_in(&mut browser, &page, "carol", NEW).assert_leads_to("/start");
+    let account = browser.visit("/account");
     assert!(account.text().contains("carol@example.com"));
     assert!(!account.text().contains("is not confirmed"));
     let claims = "{\"email\": \"fritz@example.com\", \"locale\": \"de-AT\"}";

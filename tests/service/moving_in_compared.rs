@@ -13,6 +13,7 @@ use crate::support::flow::{
 use crate::support::gatepost::Gatepost;
 use crate::support::http::{Answer, Browser};
 use crate::support::phone::Phone;
+use crate::support::signer::{Signer, now};
 
 const ALICE_KEY: &str = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
 
@@ -196,7 +197,9 @@ fn tokens_of(gatepost: &Gatepost, browser: &mut Browser, client: &str, scope: &s
     tokens_by_code(gatepost, browser, *client, scope)
 }
 
-/// By a client with that secret and redirect URI.
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// By a client with that secret, or signed assertion, and redirect URI.
 fn tokens_by_code(
     gatepost: &Gatepost,
     browser: &mut Browser,
@@ -217,6 +220,13 @@ fn tokens_by_code(
         ("code_verifier", VERIFIER),
         ("client_id", client),
     ];
+    if secret.matches('.').count() == 2 {
+        let assertion = [
+            ("client_assertion_type", ASSERTION_TYPE),
+            ("client_assertion", secret),
+        ];
+        return issued(&gatepost.post("/connect/token", &[], &[&form[..], &assertion].concat()));
+    }
     let authorization = basic(client, secret);
     let header = [("Authorization", authorization.as_str())];
     let header: &[(&str, &str)] = if secret.is_empty() { &[] } else { &header };
@@ -244,17 +254,35 @@ fn of_a_person(moved: &Moved, record: &Value, issued: &Value) {
     }
 }
 
-/// `tv` (by a device) and `signed` (whose keys stay behind) are not among the recorded clients. They
-/// have the scopes of `legacy`, no mappers and all roles, so Keycloak gives by them what it gives
-/// by
-/// `legacy`. The other clients of the realm bring no tokens: `warehouse` is an API, and the last one
+/// `tv` (by a device) and `signed` (by its keys) are not among the recorded clients. They have the
+/// scopes of `legacy`, no mappers and all roles, so Keycloak gives by them what it gives by
+/// `legacy`. The keys of `signed` are at an address; here they stand in the realm. The other clients of the realm bring no tokens: `warehouse` is an API, and the last one
 /// speaks SAML.
 #[test]
 fn clients_that_were_not_recorded_give_what_another_like_them_gave() {
     let mut gatepost = gatepost(&[]);
     let realm = fixture("keycloak-realm.json");
-    let (document, notes) = import(&gatepost, &["keycloak", "-"], &realm);
-    let realm: Value = serde_json::from_str(&realm).unwrap();
+    let (document, _) = import(&gatepost, &["keycloak", "-"], &realm);
+    let signed = |document: &Value| {
+        let mut clients = document["clients"].as_array().unwrap().iter();
+        let signed = clients.find(|client| client["client_id"] == "signed");
+        signed.unwrap().clone()
+    };
+    let by_address = signed(&document);
+    assert_eq!(by_address["jwks_uri"], "https://signed.example/jwks");
+    assert_eq!(by_address["token_endpoint_auth_method"], "private_key_jwt");
+    let mut realm: Value = serde_json::from_str(&realm).unwrap();
+    let signer = Signer::rs256("first");
+    let clients = realm["clients"].as_array_mut().unwrap();
+    let theirs = clients
+        .iter_mut()
+        .find(|client| client["clientId"] == "signed");
+    let attributes = &mut theirs.unwrap()["attributes"];
+    attributes["use.jwks.url"] = json!("false");
+    attributes["use.jwks.string"] = json!("true");
+    attributes["jwks.string"] = json!(json!({ "keys": [signer.jwk()] }).to_string());
+    let (document, notes) = import(&gatepost, &["keycloak", "-"], &realm.to_string());
+    assert_eq!(signed(&document)["jwks"]["keys"][0]["kid"], "first");
     let of_tokens = |client_id: &str| {
         let mut clients = realm["clients"].as_array().unwrap().iter();
         let client = clients.find(|client| client["clientId"] == client_id);
@@ -270,9 +298,6 @@ fn clients_that_were_not_recorded_give_what_another_like_them_gave() {
         assert_eq!(of_tokens(client_id), of_tokens("legacy"));
     }
     moves_in_for_good(&gatepost, &document);
-    // As its line says.
-    assert!(notes.contains("client signed: has no secret that can move: make one by"));
-    let secret = gatepost.run_well(&["client", "secret", "signed", "--yes"], "");
     gatepost.serve();
     let moved = Moved { gatepost, notes };
     let records: Vec<Value> = serde_json::from_str(&fixture("keycloak-tokens.json")).unwrap();
@@ -281,7 +306,9 @@ fn clients_that_were_not_recorded_give_what_another_like_them_gave() {
     for record in of_legacy {
         let username = record["user"].as_str().unwrap();
         let mut browser = signed_in(&moved.gatepost, username);
-        let code = ("signed", secret.trim(), "https://signed.example/cb");
+        let claims = json!({"iss": "signed", "sub": "signed", "aud": moved.gatepost.base_url, "exp": now() + 60, "jti": username});
+        let assertion = signer.sign(&claims);
+        let code = ("signed", assertion.as_str(), "https://signed.example/cb");
         let by_code = tokens_by_code(&moved.gatepost, &mut browser, code, "openid");
         let by_device = tokens_by_device(&moved.gatepost, &mut browser);
         for (client, issued) in [("signed", by_code), ("tv", by_device)] {

@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, document};
+use crate::support::http::free_port;
 
 /// With carol, who has no password, and dora, who is disabled.
 fn start() -> Gatepost {
@@ -102,8 +103,15 @@ fn the_last_line_of_an_import_is_a_command_that_makes_the_links() {
     let notes = String::from_utf8(imported.stderr).unwrap();
     let document = String::from_utf8(imported.stdout).unwrap();
     gatepost.run_well(&["apply", "-"], &document);
-    let (_, command) = notes.lines().last().unwrap().split_once("FILE: ").unwrap();
-    let path = std::env::temp_dir().join(format!("gatepost-made-{}", std::process::id()));
+    let links = links_by(&gatepost, notes.lines().last().unwrap());
+    let names: Vec<&str> = links.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["ada", "o'neil \\n"]);
+}
+
+/// Types the command of that line, and reads the names and links of the file that it makes.
+pub fn links_by(gatepost: &Gatepost, line: &str) -> Vec<(String, String)> {
+    let (_, command) = line.split_once("FILE: ").unwrap();
+    let path = std::env::temp_dir().join(format!("gatepost-made-{}", free_port()));
     let _ = std::fs::remove_file(&path);
     let command = command.replace("FILE", path.to_str().unwrap());
     let ours = Path::new(env!("CARGO_BIN_EXE_gatepost")).parent().unwrap();
@@ -119,11 +127,10 @@ fn the_last_line_of_an_import_is_a_command_that_makes_the_links() {
     assert!(done.status.success(), "{command}: {}", said(&done));
     let links = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let names: Vec<&str> = links
-        .lines()
-        .map(|line| line.split_once('\t').unwrap().0)
-        .collect();
-    assert_eq!(names, ["ada", "o'neil \\n"]);
+    let lines = links.lines().map(|line| line.split_once('\t').unwrap());
+    lines
+        .map(|(name, link)| (name.to_owned(), link.to_owned()))
+        .collect()
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn pages_cannot_be_framed_and_load_nothing_from_elsewhere() {
         ("consent", authorize_path("conf2", RP2, &[])),
         ("logout", String::from("/logout")),
         ("error", String::from("/connect/authorize")),
-        ("home", String::from("/")),
+        ("start", String::from("/start")),
         ("not found", String::from("/nowhere")),
     ];
     for (name, address) in pages {

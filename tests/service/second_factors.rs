@@ -190,7 +190,18 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     assert_eq!(events(&gatepost, "recovery_code_used"), 1);
     let account = own.visit("/account");
     account.assert_says("Recovery codes left: 9");
-    let fresh = recovery_codes(&own.submit(&account, &[("decision", "make_recovery_codes")]));
+    let page = own.submit(&account, &[("decision", "make_recovery_codes")]);
+    let fresh = recovery_codes(&page);
+    let sealed = page.attribute("name=\"codes\"", "value").unwrap();
+    let file = own.submit(&page, &[("decision", "save_codes"), ("codes", &sealed)]);
+    assert_eq!(file.text(), fresh.join("\r\n"));
+    file.assert_header("cache-control", "no-store");
+    file.assert_header(
+        "content-disposition",
+        "attachment; filename=recovery-codes.txt",
+    );
+    let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
+    own.submit(&account, &forged).assert_status(400);
     is_wrong(&enter(&codes[4]).0);
     assert_eq!(enter(&fresh[4]).0.status, 303);
 }
@@ -682,7 +693,7 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let on = done.attribute("class=\"button primary\"", "href").unwrap();
     browser
         .visit(&on)
-        .assert_says_for(&on, "to see your account");
+        .assert_says_for(&on, "to open your applications");
     is_link_over(&gatepost.browser().visit(link.trim()));
     let page = browser.visit(&authorize_path("strong", RP1, &[]));
     let asked = sign_in(&mut browser, &page, "alice", new);

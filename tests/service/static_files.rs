@@ -40,7 +40,7 @@ fn pages_carry_the_operators_brand_and_its_files_are_served() {
 fn what_another_build_or_another_colour_has_is_not_kept_under_an_address_of_today() {
     let red = Gatepost::start_with(&document(), &[("GATEPOST_BRAND_COLOR", "#aa3300")]);
     let green = Gatepost::start_with(&document(), &[("GATEPOST_BRAND_COLOR", "#00aa33")]);
-    let page = green.get("/").text();
+    let page = green.get("/nowhere").text();
     for name in ["brand.css", "app.css"] {
         let address = page
             .split('"')

@@ -32,6 +32,30 @@ fn changed_claims_show_at_once() {
 }
 
 #[test]
+fn the_order_of_a_request_does_not_decide_what_a_claim_says() {
+    let mut document = document();
+    let scopes = document["identity_scopes"].as_array_mut().unwrap();
+    scopes.push(json!({"name": "names", "claims": {"account_name": "preferred_username"}}));
+    document["clients"][0]["scope"] = json!("openid profile names");
+    document["users"][0]["claims"] =
+        json!({"preferred_username": "Alice", "account_name": "CORP-alice"});
+    let gatepost = Gatepost::start_with(&document, &[]);
+    let mut browser = signed_in(&gatepost);
+    let mut told = |scope: &str| {
+        let token = access_token(&gatepost, &mut browser, scope);
+        userinfo(&gatepost, &token).json()["preferred_username"].clone()
+    };
+    for scope in [
+        "openid names profile",
+        "openid profile names",
+        "openid names",
+    ] {
+        assert_eq!(told(scope), "CORP-alice", "{scope}");
+    }
+    assert_eq!(told("openid profile"), "Alice");
+}
+
+#[test]
 fn scopes_release_their_claims_in_their_standard_shapes() {
     let mut document = document();
     document["clients"][0]["scope"] = json!("openid profile email address phone roles orders.read");

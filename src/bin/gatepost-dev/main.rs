@@ -191,6 +191,7 @@ fn what_to_try(provider: &str, demo: &str, data: &DemoData, other_command: &str)
     let mut text = format!(
         "\nGatepost is running.\n\n  Open {demo} and sign in.\n\n  \
          Applications     {demo}\n  \
+         Start page       {provider}/start\n  \
          Administrators   {provider}/admin as olivia; {demo} shows the code of her app\n  \
          E-mails          {demo}/e-mails\n  \
          Provider         {provider}\n  \

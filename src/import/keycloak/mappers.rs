@@ -5,12 +5,16 @@ use std::collections::BTreeSet;
 
 use super::super::{Import, ImportedObject, Moving, Read, Row, table};
 use super::attributes::typed;
+use super::roles::names_all_roles;
+use super::scopes::OF_PEOPLE;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::{own_claim, token_name};
 use gatepost_protocol::token::claims::{built_in_scopes, is_personal};
 
 /// The claim with the last part of each group's path.
 pub(super) const GROUP_NAMES: &str = "group_names";
+/// The claim with the roles of the realm alone. The claim `role` has those of clients, too.
+pub(super) const REALM_ROLES: &str = "realm_roles";
 
 /// These say what every token of ours says, or nothing that an application reads.
 const WITHOUT_LOSS: &str =
@@ -56,6 +60,8 @@ struct Mapper<'r> {
     kind: String,
     /// What it gives is called so in tokens; `""` where it has no name.
     claim: String,
+    /// Whether the name is a path to a member of an object.
+    is_nested: bool,
     /// The attribute that it gives, if that is no member of the account.
     attribute: Option<String>,
     config: Row<'r>,
@@ -71,11 +77,20 @@ impl Mapper<'_> {
             let Some(config) = config.filter(|_| !super::is_among(WITHOUT_LOSS, &kind)) else {
                 continue;
             };
-            let claim = config.text("claim.name")?;
+            let path = config.text("claim.name")?;
+            let path = path.unwrap_or_else(|| unsaid_claim(&kind).to_owned());
+            // A backslash makes the next character one of the name.
+            let is_nested = path.replace(r"\\", "").replace(r"\.", "").contains('.');
+            let claim = if is_nested {
+                path
+            } else {
+                path.replace('\\', "")
+            };
             let attribute = config.text("user.attribute")?.filter(|_| kind == ATTRIBUTE);
             all.push(Mapper {
                 name: mapper.text("name")?.unwrap_or_default(),
-                claim: claim.unwrap_or_else(|| unsaid_claim(&kind).to_owned()),
+                claim,
+                is_nested,
                 kind,
                 attribute: attribute.filter(|name| of_account(name).is_none() && !is_vouched(name)),
                 config,
@@ -114,6 +129,13 @@ impl Mapper<'_> {
                 Some(super::GROUPS.to_owned())
             }
             "oidc-group-membership-mapper" => Some(GROUP_NAMES.to_owned()),
+            // Of several roles it gave any one where it was not multivalued.
+            REALM_ROLE_MAPPER
+                if self.config.flag("multivalued", false)?
+                    && self.config.value(ROLE_PREFIX).is_none() =>
+            {
+                Some(REALM_ROLES.to_owned())
+            }
             _ => None,
         })
     }
@@ -126,9 +148,16 @@ impl Mapper<'_> {
         Ok(is_for_id_tokens || is_for_userinfo)
     }
 
-    /// Whether a token of ours can have the claim. A dot makes an object there.
+    fn tokens(&self) -> Read<Tokens> {
+        Ok(Tokens {
+            of_people: self.is_for_people()?,
+            access: self.config.flag("access.token.claim", false)?,
+        })
+    }
+
+    /// Whether a token of ours can have the claim.
     fn has_claim(&self) -> bool {
-        own_claim(&self.claim).is_ok() && !self.claim.contains('.')
+        own_claim(&self.claim).is_ok() && !self.is_nested
     }
 
     /// Notes what it did, where that has a line of its own.
@@ -192,13 +221,11 @@ impl Moving<'_> {
             if mapper.is_told(self) {
                 continue;
             }
-            let tokens = Tokens {
-                of_people: mapper.is_for_people()?,
-                access: mapper.config.flag("access.token.claim", false)?,
-            };
+            let tokens = mapper.tokens()?;
             let is_fixed = tokens.access && self.of.starts_with("client ") && mapper.has_claim();
             match mapper.kind.as_str() {
                 "oidc-audience-mapper" => self.add_audience(&mapper, tokens, &mut mapped)?,
+                REALM_ROLE_MAPPER if !names_all_roles(self.row)? => mapper.note_left_out(self),
                 HARDCODED if is_fixed => self.add_fixed(&mapper, tokens, &mut mapped)?,
                 _ => self.add_claim(&mapper, tokens, &mut mapped)?,
             }
@@ -264,7 +291,7 @@ impl Moving<'_> {
             return Ok(());
         };
         mapper.settle(self)?;
-        self.to.names_groups |= source == GROUP_NAMES;
+        self.to.sources.insert(source.clone());
         let of_people = !tokens.of_people || give(&mut mapped.identity, &source, claim);
         let of_access = !tokens.access || give(&mut mapped.access, &source, claim);
         if !(of_people && of_access) {
@@ -292,7 +319,15 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Read 
     let mut scope = Moving::new(row, format!("scope {name}"), to);
     let here = built_in_scopes().into_iter().find(|ours| ours.name == name);
     let here = here.map(|ours| ours.claims).unwrap_or_default();
+    if here.iter().any(|claim| is_personal(claim)) && row.rows("protocolMappers")?.is_empty() {
+        scope.note(
+            "has no mappers there and gives nothing. Here it gives what the scope of that name \
+             does: register one without claims where it is to give nothing",
+        );
+        return Ok(());
+    }
     let mut given = BTreeSet::new();
+    let mut added = Vec::new();
     for mapper in Mapper::all_of(row)? {
         let claim = &mapper.claim;
         if ITS_CLAIMS.contains(&(name, claim)) || mapper.is_told(&mut scope) {
@@ -303,32 +338,37 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Read 
                 given.insert(claim.clone());
             }
             mapper.settle(&mut scope)?;
-        } else {
+        } else if here.is_empty() {
             mapper.note_left_out(&mut scope);
+        } else {
+            added.push(mapper);
         }
     }
-    if here.iter().any(|claim| is_personal(claim)) && !here.iter().all(|one| given.contains(one)) {
-        scope.narrow(name, &here, &given);
+    let is_personal = here.iter().any(|claim| is_personal(claim));
+    if !is_personal {
+        given.extend(here.iter().cloned());
     }
-    Ok(())
-}
-
-impl Moving<'_> {
-    /// Where a scope about people gave less there than it does here, it is registered with what it
-    /// gave: nobody reads more after the move.
-    fn narrow(mut self, name: &str, here: &[String], given: &BTreeSet<String>) {
-        let mut claims = ImportedObject::default();
-        for claim in here.iter().filter(|claim| given.contains(*claim)) {
-            claims.set(claim, claim.as_str());
-        }
-        self.set("name", name);
-        self.set("claims", claims.0);
-        self.note(
+    let mut mapped = Mapped::default();
+    for claim in here.iter().filter(|claim| given.contains(*claim)) {
+        mapped.identity.set(claim, claim.as_str());
+    }
+    let stock = mapped.identity.0.len();
+    for mapper in added {
+        scope.add_claim(&mapper, mapper.tokens()?, &mut mapped)?;
+    }
+    if stock < here.len() {
+        scope.note(
             "gives fewer claims than the scope of that name here: it is registered with those that \
              it gave in ID tokens or UserInfo",
         );
-        self.push(ObjectKind::IdentityScope);
     }
+    if mapped.identity.0.len() != here.len() || stock < here.len() {
+        scope.note_places(&mapped.access, &mapped.identity, &OF_PEOPLE);
+        scope.set("name", name);
+        scope.set("claims", mapped.identity.0);
+        scope.push(ObjectKind::IdentityScope);
+    }
+    Ok(())
 }
 
 /// Whether the claim has a better source than an attribute, which some realms let people write
@@ -336,7 +376,7 @@ impl Moving<'_> {
 pub(super) fn is_vouched(claim: &str) -> bool {
     let mut of_account = table("claims of Keycloak");
     of_account.any(|[ours, ..]| ours == claim)
-        || ["name", super::ROLE, super::GROUPS, GROUP_NAMES].contains(&claim)
+        || ["name", super::ROLE, super::GROUPS, GROUP_NAMES, REALM_ROLES].contains(&claim)
 }
 
 fn of_account(member: &str) -> Option<String> {
@@ -349,6 +389,8 @@ const ADDRESS: &str = "oidc-address-mapper";
 const ATTRIBUTE: &str = "oidc-usermodel-attribute-mapper";
 const FULL_NAME: &str = "oidc-full-name-mapper";
 const HARDCODED: &str = "oidc-hardcoded-claim-mapper";
+const REALM_ROLE_MAPPER: &str = "oidc-usermodel-realm-role-mapper";
+const ROLE_PREFIX: &str = "usermodel.realmRoleMapping.rolePrefix";
 
 /// What Keycloak's own mappers give in scopes that have other claims here, or none.
 const ITS_CLAIMS: [(&str, &str); 10] = [

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::mappers::{GROUP_NAMES, is_vouched};
+use super::mappers::{GROUP_NAMES, REALM_ROLES, is_vouched};
 use super::roles::Roles;
 use super::{GROUPS, ROLE, is_among};
 use crate::{Import, ImportedObject, Moving, Read, Row, is_clear};
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::login::second_factor::{STEP, from_base32, to_base32};
 use gatepost_protocol::registration::kind::ObjectKind;
-use gatepost_protocol::registration::user::phc_string;
+use gatepost_protocol::registration::user::password_hash;
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
 use gatepost_protocol::words::secret::SecretBytes;
 
 const ITS_ACTIONS: &str = "\
     CONFIGURE_RECOVERY_AUTHN_CODES CONFIGURE_TOTP TERMS_AND_CONDITIONS UPDATE_EMAIL \
-    UPDATE_PASSWORD UPDATE_PROFILE VERIFY_EMAIL VERIFY_PROFILE idp_link update_user_locale \
+    UPDATE_PROFILE VERIFY_EMAIL VERIFY_PROFILE idp_link update_user_locale \
     webauthn-register webauthn-register-passwordless";
 
 /// What of the realm a user needs.
@@ -58,12 +58,17 @@ impl Moving<'_> {
         claims.doubt_addresses();
         // By their paths.
         let groups = row.texts("groups", "")?;
-        if self.to.names_groups {
+        if self.to.sources.contains(GROUP_NAMES) {
             let names = groups.iter().filter_map(|path| roles.group_name(path));
             claims.set(GROUP_NAMES, names.collect::<Vec<_>>());
         }
         claims.set(GROUPS, groups);
-        claims.set(ROLE, roles.of_user(row)?);
+        let names = roles.of_user(row)?;
+        if self.to.sources.contains(REALM_ROLES) {
+            let of_realm = names.iter().filter(|name| roles.is_of_realm(name));
+            claims.set(REALM_ROLES, of_realm.cloned().collect::<Vec<_>>());
+        }
+        claims.set(ROLE, names);
         Ok(claims)
     }
 
@@ -108,6 +113,13 @@ impl Moving<'_> {
     /// Notes what the user was to do at the next sign-in.
     fn note_actions(&mut self, confirms_addresses: bool) -> Read {
         for action in self.row.texts("requiredActions", "")? {
+            if action == "UPDATE_PASSWORD" {
+                self.note(
+                    "the password was to be changed first, and stays good here: `gatepost user \
+                     reset` makes a link for another, `gatepost user password` ends it at once",
+                );
+                continue;
+            }
             let action = if is_among(ITS_ACTIONS, &action) {
                 action.as_str()
             } else {
@@ -133,6 +145,10 @@ impl Moving<'_> {
                 .unwrap_or_else(|| String::from("password")),
             None => credential.required("type")?,
         };
+        if kind == "password-history" {
+            self.to.note("realm", EARLIER_PASSWORDS);
+            return Ok(());
+        }
         if kind != "password" {
             self.add_factor(credential, &kind);
             return Ok(());
@@ -168,6 +184,9 @@ impl Moving<'_> {
         self.to.without_factor.extend(name.map(str::to_owned));
     }
 }
+
+const EARLIER_PASSWORDS: &str =
+    "passwords that people had before stay behind: a new password here may be one of them";
 
 /// Kinds of second factors.
 const FACTORS: [(&str, &str); 4] = [
@@ -216,7 +235,7 @@ pub(crate) fn phc(credential: &Row<'_>) -> Option<String> {
     let algorithm = how.get("algorithm")?.as_str()?;
     if algorithm == "argon2" {
         let text = format!("{}${salt}${key}", argon2_beginning(&how, rounds)?);
-        return phc_string(&text).is_ok().then_some(text);
+        return password_hash(&text).is_ok().then_some(text);
     }
     // Four characters are three bytes.
     let text = format!(

@@ -1,7 +1,8 @@
 //! Identity providers, and what of their claims counts here.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::super::links::is_disabled;
 use super::super::{Import, Moving, Read, Row};
 use super::is_among;
 
@@ -66,6 +67,29 @@ pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Read {
         provider.into_provider();
     }
     Ok(())
+}
+
+const UNLINKED: &str = "\
+    so many people have no link to it. There a sign-in with the address of an account led to that \
+    account. Here it makes a second one: set provision false, and link them by \
+    `gatepost user link`";
+
+/// Notes the providers that are in use, and how many people have no link to each.
+pub(super) fn note_unlinked(to: &mut Import) {
+    let mut unlinked = Vec::new();
+    let providers = to.imported("identity_providers");
+    for provider in providers.filter(|provider| !is_disabled(provider)) {
+        let issuer = provider["issuer"].to_string();
+        let has_link = |user: &Value| user["identities"].to_string().contains(&issuer);
+        let people = to.imported("users").filter(|user| !has_link(user)).count();
+        if people > 0 {
+            let name = provider["name"].as_str().unwrap_or_default();
+            unlinked.push(format!("identity provider {name}: {people}"));
+        }
+    }
+    for of in unlinked {
+        to.note(&of, UNLINKED);
+    }
 }
 
 /// Whether people sign in by it. Some vouch for clients alone.

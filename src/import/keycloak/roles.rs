@@ -136,6 +136,12 @@ impl Roles {
         name
     }
 
+    pub(super) fn is_of_realm(&self, name: &RoleName) -> bool {
+        self.owners
+            .get(name)
+            .is_some_and(|owners| owners.contains(""))
+    }
+
     /// Whether two roles would be one here.
     fn is_ambiguous(&self, name: &RoleName) -> bool {
         let owners = self.owners.get(name);
@@ -208,6 +214,7 @@ impl Roles {
         &mut self,
         row: &Row<'_>,
         account: Option<&Row<'_>>,
+        role_scopes: &BTreeSet<String>,
     ) -> Read<ClientRoles> {
         let mut own = Vec::new();
         if let Some(account) = account {
@@ -215,10 +222,12 @@ impl Roles {
             own.extend(held.ours.iter().cloned());
         }
         let mut for_some = self.for_some.clone();
-        let names_all = !row.flag("consentRequired", false)?;
-        if !row.flag("fullScopeAllowed", names_all)? {
+        if !names_all_roles(row)? {
             let names = self.in_tokens_of(row)?;
             own.retain(|role| names.contains(role));
+            for scope in role_scopes {
+                for_some.insert(scope.clone(), names.clone());
+            }
             for_some.insert(ROLES.to_owned(), names);
         }
         Ok(ClientRoles { own, for_some })
@@ -378,6 +387,12 @@ impl Roles {
             }
         }
     }
+}
+
+/// Whether tokens of a client name all roles that somebody has.
+pub(super) fn names_all_roles(client: &Row<'_>) -> Read<bool> {
+    let unsaid = !client.flag("consentRequired", false)?;
+    client.flag("fullScopeAllowed", unsaid)
 }
 
 fn is_ours(name: &str) -> bool {

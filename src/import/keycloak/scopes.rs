@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::super::{Import, ImportedObject, Moving, Read, Row};
-use super::mappers::{self, Mapped};
+use super::mappers::{self, Mapped, REALM_ROLES};
 use super::{ITS_SCOPES, is_among, is_openid};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::{STANDARD_SCOPES, token_name};
@@ -55,14 +55,14 @@ const NOT_IN_ACCESS_TOKENS: &str = "\
     them needs a resource scope with these claims";
 
 /// What is said where a scope here gives its claims in one kind of token alone.
-struct PlaceNotes {
+pub(super) struct PlaceNotes {
     /// Of claims that were in both kinds.
     in_one: &'static str,
     /// Of claims that were in the other kind alone.
     in_none: &'static str,
 }
 
-const OF_PEOPLE: PlaceNotes = PlaceNotes {
+pub(super) const OF_PEOPLE: PlaceNotes = PlaceNotes {
     in_one: NOT_IN_ACCESS_TOKENS,
     in_none: "in no token here, as access tokens alone had them there, and it is a scope about \
               people. Register a resource scope with them",
@@ -76,8 +76,11 @@ const OF_API: PlaceNotes = PlaceNotes {
 impl Moving<'_> {
     fn into_scope(mut self, name: String) -> Read {
         self.set("name", name.as_str());
-        self.to.scopes.insert(name);
+        self.to.scopes.insert(name.clone());
         let mapped = self.mapped()?;
+        if mapped.identity.has(REALM_ROLES) || mapped.access.has(REALM_ROLES) {
+            self.to.role_scopes.insert(name);
+        }
         self.set("description", self.row.text("description")?);
         if mapped.audiences.is_empty() && !mapped.identity.0.is_empty() {
             self.note_places(&mapped.access, &mapped.identity, &OF_PEOPLE);
@@ -92,7 +95,12 @@ impl Moving<'_> {
     }
 
     /// Notes the claims that the scope gave where it does not give them here.
-    fn note_places(&mut self, lost: &ImportedObject, given: &ImportedObject, notes: &PlaceNotes) {
+    pub(super) fn note_places(
+        &mut self,
+        lost: &ImportedObject,
+        given: &ImportedObject,
+        notes: &PlaceNotes,
+    ) {
         let mut in_none = Vec::new();
         for claim in lost.0.values() {
             if given.0.values().any(|other| other == claim) {

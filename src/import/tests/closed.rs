@@ -88,7 +88,7 @@ fn a_scope_about_people_gives_no_more_than_it_gave() {
         "clientScopes": [
             scope("email", json!([property("email", "email", "false"), property("emailVerified", "email_verified", "false")])),
             scope("profile", json!([property("username", "preferred_username", "true")])),
-            scope("phone", json!([])),
+            scope("phone", json!([property("username", "preferred_username", "false")])),
             scope("address", json!([mapper("oidc-address-mapper", json!({"id.token.claim": "true"}))])),
         ],
         "clients": [],

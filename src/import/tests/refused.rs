@@ -108,14 +108,14 @@ fn one_realm_for_each_rule_says_the_rule_and_leaves_out_no_more() {
         ),
         (
             "clients",
-            json!({"webOrigins": ["https://a.example", "https://b.example/"]}),
+            json!({"webOrigins": ["https://a.example/", "https://b.example/app"]}),
             "client web: number 2 of allowed_cors_origins is left out: it must be a scheme, host and port",
             "/clients/0/allowed_cors_origins",
             json!(["https://a.example"]),
         ),
         (
             "clients",
-            json!({"webOrigins": ["https://b.example/", "nothing"]}),
+            json!({"webOrigins": ["https://b.example/app", "nothing"]}),
             "client web: number 1 of allowed_cors_origins is left out: it ",
             "/clients/0/allowed_cors_origins",
             Value::Null,

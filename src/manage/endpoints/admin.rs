@@ -9,7 +9,9 @@ pub mod admission;
 mod applications;
 mod audit;
 mod explanation;
+mod invite_several;
 mod links;
+mod pasted_people;
 mod people;
 mod person;
 mod roles;
@@ -212,17 +214,25 @@ impl<'a> Administrator<'a> {
         context.ok_or(Failure::Busy)
     }
 
-    /// The roles that were ticked, sorted. The page offers those alone that may be given.
+    /// The roles that were ticked, sorted: some of those that the page offered.
     pub fn posted_roles<'b>(&self, form: &'b Parameters) -> Result<Vec<&'b str>, Failure> {
         let mut roles: Vec<&str> = form.all("role").collect();
         roles.sort_unstable();
         roles.dedup();
-        let is_given = |role: &&str| self.given_roles.iter().any(|given| given == role);
-        if roles.iter().all(is_given) {
-            Ok(roles)
-        } else {
-            Err(Failure::bad_request(Reason::UnknownPageAction))
+        let offered: Vec<&str> = form.all("offered").collect();
+        match self.lost_role(&roles) {
+            Some(role) if !offered.contains(&role) => {
+                Err(Failure::bad_request(Reason::UnknownPageAction))
+            }
+            _ => Ok(roles),
         }
+    }
+
+    /// One of them that cannot be given: it could when the page was drawn.
+    pub fn lost_role<'b>(&self, roles: &'b [impl AsRef<str>]) -> Option<&'b str> {
+        let is_given = |role: &str| self.given_roles.iter().any(|given| given == role);
+        let mut roles = roles.iter().map(AsRef::as_ref);
+        roles.find(|role| !is_given(role))
     }
 }
 

@@ -1,15 +1,17 @@
 //! Whatever the names from outside are, the administrators' pages keep their structure.
 
+use std::collections::BTreeSet;
 use std::slice;
 
 use serde_json::json;
 
 use super::admin::applications::application_page;
-use super::admin::audit::{DayOfAudit, audit_page};
+use super::admin::audit::{AuditPage, audit_page};
 use super::admin::explanation::explain_page;
 use super::admin::people::{PeopleCount, PeoplePage, SearchedFor};
 use super::admin::roles::{RoleView, list_page, role_page};
 use super::admin::{self, AdminChrome, AdminSection};
+use crate::statements::audit_log::{AuditSearch, SeenEvent};
 use crate::statements::roles::{ListedRole, Opened};
 use gatepost_protocol::audit::audit_chain::AuditRow;
 use gatepost_protocol::registration::problem::Finding;
@@ -27,7 +29,7 @@ use gatepost_server::pages::names_from_outside::{
     Page, assert_forms_post_with_one_token, assert_names_are_isolated,
     assert_names_keep_the_structure,
 };
-use gatepost_store::audit_events::SeenEvent;
+use gatepost_store::folds::HourlyCounts;
 
 const FORM: PageForm<'_> = PageForm {
     action: "/auth/admin/explain?x='\"<>",
@@ -83,6 +85,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         asked: SearchedFor::default(),
         is_dated: true,
         has_ticks: true,
+        locked_out: &BTreeSet::new(),
         people: &[],
         count: PeopleCount::MoreThan(1_000),
         next: None,
@@ -135,24 +138,32 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         chain: String::new(),
         seq: 1,
         previous: [0; 32],
-        event: String::from("signed_in"),
+        event: String::from("factor_removed"),
         client_id: Some(name.to_owned()),
         sub: Some(String::from("alice")),
         sid: None,
         source: None,
         request_id: None,
-        detail: String::from(r#"{"reason": "GP1211"}"#),
+        detail: String::from(r#"{"reason": "GP1211", "by": "admin", "admin": "bob"}"#),
     };
     let found = [SeenEvent {
         row,
-        username: Some(name.to_owned()),
+        person: Some(name.to_owned()),
+        administrator: Some(name.to_owned()),
+        admin: Some(String::from("bob")),
+        client: Some(name.to_owned()),
     }];
-    let asked = DayOfAudit {
-        person: name,
-        event: name,
-        day: name,
+    let hours = [Some(vec![0, 3, 2, 1]), None].map(|counts| HourlyCounts { hour: 0, counts });
+    let asked = AuditPage {
+        search: AuditSearch {
+            event: name,
+            person: name,
+            day: name,
+            reference: name,
+        },
         found: &found,
         has_more: true,
+        hours: &hours,
     };
     add("audit", audit_page(around, asked));
     pages

@@ -8,9 +8,10 @@ use postgres::Row;
 use postgres::types::Json;
 
 use gatepost_protocol::words::identifiers::{Sid, Subject};
-use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_protocol::words::instant::Day;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::session_clients::call_late;
+use gatepost_store::sign_in_failures::{self, FailureBucket};
 use gatepost_store::users::{CurrentUser, UserRow, current};
 use gatepost_store::{Store, StoreError, bind, read};
 
@@ -23,8 +24,8 @@ pub struct Person {
     pub found: CurrentUser,
     /// Another one after each change.
     pub version: String,
-    /// The latest of the sign-ins that are still stored.
-    pub signed_in_at: Option<Instant>,
+    /// The last day that they signed in on, or used what they had signed in to.
+    pub used_on: Option<Day>,
     pub has_identity: bool,
     /// Whether letters that let somebody in may go to their address.
     pub address_counts: bool,
@@ -38,13 +39,27 @@ impl Person {
     }
 }
 
+// One by one: for many at once Postgres would read the identities of everybody.
 const FIND_PERSON: &str = "
-SELECT h.*, h.xmin::text AS version, i.epoch AS installation_epoch, 0::int8 AS consent_epoch,
-    (SELECT max(s.auth_time) FROM sessions s WHERE s.sub = h.sub) AS signed_in_at,
-    EXISTS (SELECT FROM linked_identities o WHERE o.sub = h.sub) AS has_identity,
-    coalesce({address counts}, false) AS address_counts
-FROM users h CROSS JOIN installation i
-WHERE h.sub = :sub::text AND h.tenant = ANY(:reach::text[])";
+SELECT p.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
+FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place)
+CROSS JOIN LATERAL (
+    SELECT h.*, h.xmin::text AS version,
+        (SELECT o.day FROM user_uses o WHERE o.sub = h.sub) AS used_on,
+        EXISTS (SELECT FROM linked_identities o WHERE o.sub = h.sub) AS has_identity,
+        coalesce({address counts}, false) AS address_counts
+    FROM users h WHERE h.sub = f.sub AND h.tenant = ANY(:reach::text[]) LIMIT 1
+) AS p
+CROSS JOIN installation i ORDER BY f.place";
+
+/// Those of them who are within reach, in that order.
+pub fn find_all(
+    store: &Store,
+    reach: AdminReach<'_>,
+    subs: &[Subject],
+) -> Result<Vec<Person>, StoreError> {
+    store.list(bind!(FIND_PERSON, subs, reach), person)
+}
 
 /// One person, within reach.
 pub fn find(
@@ -52,11 +67,11 @@ pub fn find(
     reach: AdminReach<'_>,
     sub: &Subject,
 ) -> Result<Option<Person>, StoreError> {
-    store.find(bind!(FIND_PERSON, sub, reach), person)
+    Ok(find_all(store, reach, slice::from_ref(sub))?.pop())
 }
 
 fn person(row: &Row) -> Result<Person, StoreError> {
-    read!(row, Person { version, signed_in_at, has_identity, address_counts; found: current(row)? })
+    read!(row, Person { version, used_on, has_identity, address_counts; found: current(row)? })
 }
 
 /// An administrator who acts on a person.
@@ -73,14 +88,21 @@ pub struct ActingAdmin<'a> {
     pub version: &'a str,
 }
 
+// Nobody is called by the address of somebody else.
 const CHANGE_PERSON: &str = "
-WITH changed AS (
+WITH keys AS (
+    SELECT u.tenant, :username::text AS name, true AS is_alone
+    FROM users u WHERE u.sub = :sub::text AND u.username <> :username::text
+), {names taken}, changed AS (
     UPDATE users u
-    SET enabled = :enabled::bool, claims = :claims::jsonb, updated_at = clock_timestamp(),
+    SET username = :username::text,
+        username_key = CASE WHEN EXISTS (SELECT FROM keys)
+            THEN lower(normalize(:username::text, NFKC)) ELSE u.username_key END,
+        enabled = :enabled::bool, claims = :claims::jsonb, updated_at = clock_timestamp(),
         epoch = CASE WHEN :ends_all::bool THEN new_epoch() ELSE u.epoch END,
         factors = CASE WHEN :drops_factors::bool THEN u.factors + 1 ELSE u.factors END,
         strongest_acr = CASE WHEN :drops_factors::bool THEN '1' ELSE u.strongest_acr END
-    WHERE {acted on}
+    WHERE {acted on} AND {names are free}
     RETURNING u.sub
 ), dropped AS (
     DELETE FROM authenticators a USING changed WHERE a.sub = changed.sub AND :drops_factors::bool
@@ -92,7 +114,7 @@ WITH changed AS (
 /// What becomes of a person.
 #[derive(Clone, Copy, Debug)]
 pub struct PersonChange<'a> {
-    /// With the claims, and whether they are enabled.
+    /// With the user name, the claims, and whether they are enabled.
     pub user: &'a UserRow,
     /// Whether all ends that was signed in, granted or issued, the clients of the sessions called.
     pub ends_all: bool,
@@ -100,7 +122,8 @@ pub struct PersonChange<'a> {
 }
 
 /// Changes a person. `false` when the administrator may not act on them, or they are no longer as
-/// they were seen.
+/// they were seen, or a new user name is the address of somebody else. `Taken` when somebody is
+/// called so.
 pub fn change(
     store: &Store,
     acting: ActingAdmin<'_>,
@@ -121,7 +144,11 @@ pub fn change(
             ends_all,
             drops_factors
         },
-        ..user { sub, enabled },
+        ..user {
+            sub,
+            username,
+            enabled
+        },
         claims = Json(&user.claims)
     );
     store.change(bound, audit)
@@ -189,6 +216,42 @@ pub fn note_link(
             version
         },
         sub
+    );
+    store.change(bound, audit)
+}
+
+const PARDON: &str = "
+WITH person AS (
+    SELECT u.sub FROM users u WHERE {acted on} FOR SHARE
+), pardoned AS (
+    INSERT INTO sign_in_failures (bucket, failures, last_at, expires_at)
+    SELECT b.bucket, 0, clock_timestamp(), clock_timestamp() + b.seconds * interval '1 second'
+    FROM person CROSS JOIN unnest(:buckets::bytea[], :windows::int4[]) AS b (bucket, seconds)
+    ORDER BY b.bucket
+    ON CONFLICT (bucket) DO UPDATE
+    SET last_at = excluded.last_at, expires_at = excluded.expires_at
+), {audited person} FROM person";
+
+/// Has no wrong password of a person count that came before this moment. `false` as by [`change`].
+pub fn pardon(
+    store: &Store,
+    acting: ActingAdmin<'_>,
+    sub: &Subject,
+    pardons: &[FailureBucket],
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    let bound = bind!(
+        PARDON,
+        ..acting {
+            admin,
+            reach,
+            given_roles,
+            admin_role,
+            version
+        },
+        sub,
+        buckets = sign_in_failures::names(pardons),
+        windows = sign_in_failures::windows(pardons)
     );
     store.change(bound, audit)
 }

@@ -2,6 +2,8 @@
 //! connections.
 
 pub mod admin_people;
+pub mod audit_log;
+pub mod invitations;
 pub mod people_list;
 pub mod roles;
 pub mod scim_users;

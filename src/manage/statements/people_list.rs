@@ -4,8 +4,8 @@
 use postgres::Row;
 
 use gatepost_protocol::words::identifiers::Subject;
-use gatepost_protocol::words::instant::Instant;
-use gatepost_store::users::{UserRow, user};
+use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_store::users::{CurrentUser, current};
 use gatepost_store::{Store, StoreError, bind, column, read};
 
 use super::admin_people::{ActingAdmin, AdminReach};
@@ -21,7 +21,8 @@ pub struct PeopleAsked<'a> {
     pub typed: &'a str,
     /// One of these.
     pub roles: Option<&'a [&'a str]>,
-    /// `enabled`, `invited`, `disabled` or `no-second-factor`.
+    /// `enabled`, `invited`, `disabled` or `no-second-factor`; `locked` is for the caller to look
+    /// up.
     pub state: &'a str,
 }
 
@@ -95,27 +96,37 @@ pub fn everybody_before(
 }
 
 // Whoever has the rarest of the words is asked for the others. chr(1114111)
-// sorts behind every other character.
+// sorts behind every other character. Each limit stands with its order in a subselect of one
+// tenant: otherwise the whole table is read.
 const FIND: &str = "
 WITH asked AS MATERIALIZED (
     SELECT w.word, w.word || chr(1114111) AS last,
-           (SELECT count(*) FROM (
-                SELECT FROM unnest(:tenants::text[]) AS t (name)
-                JOIN user_words o ON o.tenant = t.name
-                    AND o.word BETWEEN w.word AND w.word || chr(1114111)
-                LIMIT :most::int8) AS c) AS people
+           (SELECT count(*) FROM unnest(:tenants::text[]) AS t (name)
+            CROSS JOIN LATERAL (
+                SELECT FROM user_words o
+                WHERE o.tenant = t.name AND o.word BETWEEN w.word AND w.word || chr(1114111)
+                ORDER BY o.word LIMIT :most::int8
+            ) AS c) AS people
     FROM unnest(words_of(:typed::text)) AS w (word)
     ORDER BY length(w.word) DESC LIMIT 8
 ), rarest AS MATERIALIZED (
     SELECT word, last FROM asked ORDER BY people, word LIMIT 1
 ), found AS MATERIALIZED (
     (SELECT o.sub FROM rarest l CROSS JOIN unnest(:tenants::text[]) AS t (name)
-     JOIN user_words o ON o.tenant = t.name AND o.word BETWEEN l.word AND l.last
+     CROSS JOIN LATERAL (
+         SELECT o.sub FROM user_words o
+         WHERE o.tenant = t.name AND o.word BETWEEN l.word AND l.last
+         ORDER BY o.word LIMIT :most::int8
+     ) AS o
      LIMIT :most::int8)
     UNION ALL
     (SELECT m.sub FROM unnest(:tenants::text[]) AS t (name)
      CROSS JOIN unnest(:roles::text[]) AS r (name)
-     JOIN role_members m ON m.tenant = t.name AND m.role = r.name
+     CROSS JOIN LATERAL (
+         SELECT m.sub FROM role_members m
+         WHERE m.tenant = t.name AND m.role = r.name
+         ORDER BY m.sub LIMIT :most::int8
+     ) AS m
      WHERE NOT EXISTS (SELECT FROM asked) LIMIT :most::int8)
     UNION ALL
     SELECT :typed::text
@@ -124,7 +135,7 @@ SELECT u.sub, (SELECT count(*) FROM found) > :most::int8 AS is_cut, {in state} A
 FROM (SELECT DISTINCT sub FROM found) AS f JOIN users u ON u.sub = f.sub
 WHERE u.tenant = ANY(:tenants::text[])
   AND (u.sub = :typed::text OR NOT EXISTS (
-      SELECT FROM asked a WHERE NOT EXISTS (
+      SELECT FROM asked a WHERE a.word <> (SELECT word FROM rarest) AND NOT EXISTS (
           SELECT FROM user_words o WHERE o.sub = u.sub AND o.word BETWEEN a.word AND a.last)))
   AND (:roles::text[] IS NULL OR EXISTS (
       SELECT FROM role_members m
@@ -182,9 +193,9 @@ pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64, Sto
 /// Somebody in a list.
 #[derive(Clone, Debug)]
 pub struct ListedPerson {
-    pub user: UserRow,
-    /// The latest of the sign-ins that are still stored.
-    pub signed_in_at: Option<Instant>,
+    pub found: CurrentUser,
+    /// The last day that they signed in on, or used what they had signed in to.
+    pub used_on: Option<Day>,
     /// Whether they never had a way to sign in.
     pub is_invited: bool,
     /// Whether the administrator may act on them.
@@ -194,14 +205,16 @@ pub struct ListedPerson {
 }
 
 const SHOWN: &str = "
-SELECT {user}, {may be changed} AS may_be_changed,
-    (SELECT max(s.auth_time) FROM sessions s WHERE s.sub = u.sub) AS signed_in_at,
+SELECT {user}, u.username_key, i.epoch AS installation_epoch, 0::int8 AS consent_epoch,
+    {may be changed} AS may_be_changed,
+    (SELECT o.day FROM user_uses o WHERE o.sub = u.sub) AS used_on,
     u.password_hash IS NULL AND u.factors = 0
         AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS is_invited,
     (SELECT min(m.since) FROM role_members m
      WHERE m.tenant = u.tenant AND m.role = ANY(:roles::text[]) AND m.sub = u.sub
      HAVING bool_and(m.since IS NOT NULL)) AS since
 FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place) JOIN users u ON u.sub = f.sub
+CROSS JOIN installation i
 WHERE u.tenant = ANY(:reach::text[]) ORDER BY f.place";
 
 /// Those people, in that order, and since when they have one of the roles.
@@ -224,7 +237,7 @@ pub fn shown(
     );
     store.list(bound, |row| {
         read!(row, ListedPerson {
-            signed_in_at, is_invited, may_be_changed, since; user: user(row)?
+            used_on, is_invited, may_be_changed, since; found: current(row)?
         })
     })
 }

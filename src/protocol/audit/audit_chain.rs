@@ -19,7 +19,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 73] = [
+pub const EVENTS: [&str; 74] = [
     "access_token_revoked",
     "address_changed",
     "address_shared",
@@ -57,6 +57,7 @@ pub const EVENTS: [&str; 73] = [
     "letter_sent",
     "letter_withheld",
     "link_made",
+    "lock_out_ended",
     "master_secret_rotated",
     "more_failures",
     "passkey_cloned",

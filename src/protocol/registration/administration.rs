@@ -32,7 +32,7 @@ pub fn roles_of(claims: &Map<String, Value>) -> Vec<&str> {
 }
 
 /// Writes the claim; without roles there is none.
-pub fn set_roles(claims: &mut Map<String, Value>, roles: &[&str]) {
+pub fn set_roles(claims: &mut Map<String, Value>, roles: &[impl Clone + Into<Value>]) {
     if roles.is_empty() {
         claims.remove(ROLE);
     } else {

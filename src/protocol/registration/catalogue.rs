@@ -80,6 +80,7 @@ key_table! {
     /// `show_in_discovery` | `false` keeps it out of `scopes_supported` | `true`
     show_in_discovery: flag or true;
     resources => Vec::new();
+    is_built_in => false;
 }
 
 pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {

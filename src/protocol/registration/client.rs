@@ -164,7 +164,12 @@ key_table! {
     application_type: one_of or ApplicationType::Web;
     /// `logo_uri` | a PNG, JPEG, WebP or GIF of at most 256 KiB, by https, or http on this machine.
     /// [Gatepost fetches and serves it](../operate/registering.md#logos) | none
+    ///
+    /// `initiate_login_uri` | where a sign-in begins there (OpenID Connect Core §4): https. The
+    /// [start page](../operate/start-page.md) leads there, with `iss` | `client_uri`
     links => links(walker);
+    /// `on_start_page` | `false` hides it from the [start page](../operate/start-page.md) | `true`
+    on_start_page: flag or true;
     /// `enabled` | `false` refuses the client, and ends its grants and tokens | `true`
     enabled: flag or true;
     /// `profile` | `fapi2` [holds the client to the FAPI 2.0 Security Profile](../connect/fapi.md):
@@ -326,6 +331,7 @@ fn links(walker: &mut Walker<'_, '_>) -> ClientLinks {
         logo_uri: walker.checked("logo_uri", protected_url),
         policy_uri: walker.checked("policy_uri", web_url),
         tos_uri: walker.checked("tos_uri", web_url),
+        initiate_login_uri: walker.checked("initiate_login_uri", https_url),
     }
 }
 
@@ -594,6 +600,14 @@ fn response_type(text: &str) -> Result<(), &'static str> {
 
 fn web_url(text: &str) -> Result<(), &'static str> {
     WebUrl::parse(text).map(drop)
+}
+
+/// Also on this machine: that is what the standard says of it (OpenID Connect Registration §2).
+fn https_url(text: &str) -> Result<(), &'static str> {
+    WebUrl::parse(text)?
+        .https
+        .then_some(())
+        .ok_or("must begin with https://")
 }
 
 /// An origin as browsers send it (RFC 6454 §6.2).

@@ -133,6 +133,7 @@ pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Re
             logo_uri: link("logo_uri"),
             policy_uri: link("policy_uri"),
             tos_uri: link("tos_uri"),
+            initiate_login_uri: None,
         },
         jwks: jwks.filter(|jwks| KeySet::parse(jwks).is_some()).cloned(),
         // On no other host: whoever writes a document must not choose what we ask for.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::login::imported_hash::ImportedHash;
 use crate::login::password::{self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD};
-use crate::login::pbkdf2::Pbkdf2Hash;
 use crate::login::second_factor::from_base32;
 use crate::registration::key_table::key_table;
 use crate::registration::names::{is_invisible, own_claim, plain_name, require};
@@ -58,7 +58,7 @@ impl UserEntry {
 pub enum Credential {
     /// `password`: counts only when the user is new.
     Password(SecretText),
-    /// `password_hash`: a PHC string of Argon2 or PBKDF2, compared as text.
+    /// `password_hash`: a PHC string of Argon2 or PBKDF2, or a hash of bcrypt, compared as text.
     Hash(SecretText),
 }
 
@@ -88,9 +88,9 @@ key_table! {
     /// `password` | the first password. It is ignored for a user who is already there | none
     ///
     /// `password_hash` | an Argon2 or PBKDF2 hash in PHC form (`$argon2id$v=19$...`,
-    /// `$pbkdf2-sha256$i=600000,l=32$...`), for [moving in](../move/identityserver.md). A different
-    /// one replaces the password; one at another cost than yours only until the user has one at
-    /// yours, by a sign-in or a new password | none
+    /// `$pbkdf2-sha256$i=600000,l=32$...`) or one of bcrypt (`$2b$12$...`), for [moving
+    /// in](../move/identityserver.md). A different one replaces the password; one at another cost
+    /// than yours only until the user has one at yours, by a sign-in or a new password | none
     credential => credential(walker);
     /// `identities` | the linked identities at [identity providers](../providers/README.md):
     /// `[{"issuer", "subject"}]`. If you give it, the user has exactly these. An identity of
@@ -120,7 +120,7 @@ fn credential(walker: &mut Walker<'_, '_>) -> Option<Credential> {
         walker.problem("password", "must not stand beside password_hash");
     }
     let password = walker.checked("password", new_password);
-    let hash = walker.checked("password_hash", phc_string);
+    let hash = walker.checked("password_hash", password_hash);
     match (password, hash) {
         (Some(password), _) => Some(Credential::Password(SecretText::new(password))),
         (None, Some(hash)) => Some(Credential::Hash(SecretText::new(hash))),
@@ -210,13 +210,14 @@ pub fn check_username(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A hash as a PHC string. The parts of an Argon2 hash are parsed again where it is used.
-pub fn phc_string(text: &str) -> Result<(), &'static str> {
+/// A hash of a password. The parts of an Argon2 hash are parsed again where it is used.
+pub fn password_hash(text: &str) -> Result<(), &'static str> {
     let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$... \
                 with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
                 $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all \
-                blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64";
-    require(is_argon2(text) || Pbkdf2Hash::parse(text).is_some(), rule)
+                blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64, or a bcrypt \
+                hash, as $2b$12$... with a cost from 04 to 14";
+    require(is_argon2(text) || ImportedHash::parse(text).is_some(), rule)
 }
 
 fn is_argon2(text: &str) -> bool {

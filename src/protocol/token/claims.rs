@@ -151,6 +151,7 @@ fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> Regist
         emphasize: *name == OFFLINE_ACCESS,
         show_in_discovery: true,
         resources: Vec::new(),
+        is_built_in: true,
     }
 }
 
@@ -174,7 +175,7 @@ pub type ClaimSources<'a> = BTreeMap<&'a str, &'a str>;
 
 /// The claims that the granted identity scopes release, and the `requested` ones. A requested claim
 /// counts only while a scope in `reach` (the client's scopes) releases it. Where two scopes fill
-/// one name from different claims, the first one counts.
+/// one name from different claims, the first one counts, by `in_order`.
 pub fn identity_claims<'a>(
     scope: &ScopeSet,
     requested: &'a [String],
@@ -182,11 +183,15 @@ pub fn identity_claims<'a>(
     catalogue: &'a Catalogue,
 ) -> ClaimSources<'a> {
     let mut sources = ClaimSources::new();
-    for registered in scopes_of_kind(scope, ScopeKind::Identity, catalogue) {
+    for registered in in_order(scope, reach, ScopeKind::Identity, catalogue) {
         add_sources(&mut sources, &registered.claims, &registered.renamed);
     }
+    if requested.is_empty() {
+        return sources;
+    }
+    let within = in_order(reach, reach, ScopeKind::Identity, catalogue);
     for name in requested {
-        let mut within = scopes_of_kind(reach, ScopeKind::Identity, catalogue);
+        let mut within = within.iter();
         if let Some(releasing) = within.find(|registered| registered.claims.contains(name)) {
             sources
                 .entry(name)
@@ -197,14 +202,15 @@ pub fn identity_claims<'a>(
 }
 
 /// The claims of an access token: those of its resource scopes, and those of the resources in its
-/// audience.
+/// audience. `reach` are the client's scopes.
 pub fn resource_claims<'a>(
     scope: &ScopeSet,
+    reach: &ScopeSet,
     audience: &[String],
     catalogue: &'a Catalogue,
 ) -> ClaimSources<'a> {
     let mut sources = ClaimSources::new();
-    for registered in scopes_of_kind(scope, ScopeKind::Resource, catalogue) {
+    for registered in in_order(scope, reach, ScopeKind::Resource, catalogue) {
         add_sources(&mut sources, &registered.claims, &registered.renamed);
     }
     for resource in catalogue
@@ -229,13 +235,72 @@ fn add_sources<'a>(
     }
 }
 
-fn scopes_of_kind<'a>(
+/// The scopes of one kind, in the order in which their claims count: what is registered before what
+/// is built in, and each of these in the order of the client's registered `scope`, `reach`.
+/// The order of a request never decides. What was granted and is the client's no more comes last.
+fn in_order<'a>(
     scope: &ScopeSet,
+    reach: &ScopeSet,
     kind: ScopeKind,
     catalogue: &'a Catalogue,
-) -> impl Iterator<Item = &'a RegisteredScope> {
-    let granted = scope.iter().filter_map(|name| catalogue.scopes.get(name));
-    granted.filter(move |registered| registered.kind == kind)
+) -> Vec<&'a RegisteredScope> {
+    let granted_before = scope.retain(|name| !reach.contains(name));
+    let mut granted_before: Vec<&str> = granted_before.iter().collect();
+    granted_before.sort_unstable();
+    let of_client = reach.iter().filter(|name| scope.contains(name));
+    let names = of_client.chain(granted_before);
+    let registered = names.filter_map(|name| catalogue.scopes.get(name));
+    let mut found: Vec<_> = registered.filter(|one| one.kind == kind).collect();
+    found.sort_by_key(|registered| registered.is_built_in);
+    found
+}
+
+/// A claim that two scopes of a client fill from different claims of a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContestedClaim<'a> {
+    pub name: &'a str,
+    /// The scope that counts where both are granted.
+    pub of: &'a str,
+    pub instead_of: &'a str,
+}
+
+impl ContestedClaim<'_> {
+    /// As a line tells it.
+    pub fn rule(&self) -> String {
+        let ContestedClaim {
+            name,
+            of,
+            instead_of,
+        } = self;
+        format!(
+            "the claim {name} is that of the scope {of}, not that of {instead_of}: of two scopes \
+             the first in the client's \"scope\" counts, and built-in ones count last"
+        )
+    }
+}
+
+/// What a client of these scopes gets from one scope although another one would give it otherwise.
+pub fn contested_claims<'a>(reach: &ScopeSet, catalogue: &'a Catalogue) -> Vec<ContestedClaim<'a>> {
+    let mut contested = Vec::new();
+    for kind in [ScopeKind::Identity, ScopeKind::Resource] {
+        let mut sources = ClaimSources::new();
+        let mut counting: BTreeMap<&str, &str> = BTreeMap::new();
+        for registered in in_order(reach, reach, kind, catalogue) {
+            add_sources(&mut sources, &registered.claims, &registered.renamed);
+            for name in &registered.claims {
+                let of = *counting.entry(name).or_insert(&registered.name);
+                let source = registered.renamed.get(name).unwrap_or(name);
+                if sources.get(name.as_str()) != Some(&source.as_str()) {
+                    contested.push(ContestedClaim {
+                        name,
+                        of,
+                        instead_of: &registered.name,
+                    });
+                }
+            }
+        }
+    }
+    contested
 }
 
 /// The values of the claims for this client, in their standard types. A value of another type is
@@ -293,7 +358,7 @@ pub fn for_access_token(
     audience: &[String],
     catalogue: &Catalogue,
 ) -> Map<String, Value> {
-    let sources = resource_claims(scope, audience, catalogue);
+    let sources = resource_claims(scope, &client.scope, audience, catalogue);
     let mut members = match user {
         Some(user) => mapped(user, client, &sources),
         None => Map::new(),
@@ -417,6 +482,65 @@ mod tests {
         };
         assert_eq!(access("orders.read", ""), json!({"dept": "it"}));
         assert_eq!(access("stock", "stock"), json!({"role": ["admin"]}));
+    }
+
+    #[test]
+    fn the_order_of_a_request_never_decides_what_a_claim_says() {
+        let mut catalogue = catalogue();
+        for (name, source) in [("paths", "full_path"), ("short", "short_name")] {
+            let source = BTreeMap::from([(String::from("groups"), String::from(source))]);
+            let mut own = samples::registered_scope(name, ScopeKind::Identity, &["groups"], &[]);
+            own.renamed = source;
+            catalogue.scopes.insert(own.name.clone(), own);
+        }
+        let user = user(json!({"groups": "g", "full_path": "/a/g", "short_name": "s"}));
+        let released = |asked: &str, requested: &str, reach: &str| {
+            let client = Client {
+                scope: scope(reach),
+                ..samples::client()
+            };
+            let asked = scope(asked);
+            let claims = for_id_token(&user, &client, &asked, &names(requested), true, &catalogue);
+            claims.get("groups").cloned()
+        };
+        let first = [
+            ("groups paths short", json!(["/a/g"])),
+            ("short groups paths", json!(["s"])),
+            // What is registered counts before what is built in.
+            ("groups short", json!(["s"])),
+            ("groups", json!(["g"])),
+        ];
+        for (reach, expected) in first {
+            let forwards: Vec<&str> = reach.split(' ').collect();
+            let mut backwards = forwards.clone();
+            backwards.reverse();
+            for asked in [forwards.join(" "), backwards.join(" ")] {
+                assert_eq!(
+                    released(&asked, "", reach),
+                    Some(expected.clone()),
+                    "{asked}"
+                );
+            }
+            let requested = released("", "groups", reach);
+            assert_eq!(requested, Some(expected), "as a claim, {reach}");
+        }
+        // What was granted and is the client's no more comes last, in one order.
+        for asked in ["short paths", "paths short"] {
+            assert_eq!(
+                released(asked, "", "openid"),
+                Some(json!(["/a/g"])),
+                "{asked}"
+            );
+            assert_eq!(released(asked, "", "short"), Some(json!(["s"])), "{asked}");
+        }
+        let contested = contested_claims(&scope("groups short"), &catalogue);
+        let expected = ContestedClaim {
+            name: "groups",
+            of: "short",
+            instead_of: "groups",
+        };
+        assert_eq!(contested, [expected]);
+        assert_eq!(contested_claims(&scope("openid groups"), &catalogue), []);
     }
 
     #[test]

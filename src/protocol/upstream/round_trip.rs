@@ -221,6 +221,7 @@ mod tests {
 
     use super::super::super::registration::provider;
     use super::*;
+    use crate::authorize::authorize_request::LandingPage;
     use crate::authorize::authorize_request::fixtures::asking;
     use crate::words::parameters::Parameters;
     use crate::words::samples::{changed, round_trip};
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(Ask::of(&request), expected);
         request.ending = Ending::Account {
             anew: true,
-            admin_page: None,
+            page: LandingPage::Account,
         };
         expected.presence = true;
         assert_eq!(Ask::of(&request), expected);

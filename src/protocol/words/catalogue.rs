@@ -28,6 +28,8 @@ pub struct RegisteredScope {
     pub show_in_discovery: bool,
     /// The APIs behind a resource scope: audiences of its tokens.
     pub resources: Vec<String>,
+    /// Whether it exists without being registered.
+    pub is_built_in: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

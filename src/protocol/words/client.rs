@@ -26,6 +26,8 @@ pub struct Client {
     /// Hosts, besides that of the document, that its redirect URIs may have.
     pub redirect_hosts: BTreeSet<String>,
     pub links: ClientLinks,
+    /// Whether people who may open it find it on their start page.
+    pub on_start_page: bool,
     pub enabled: bool,
     pub profile: Option<Profile>,
     /// Each checked by `redirect_uri::check_registered`.
@@ -124,6 +126,8 @@ pub struct ClientLinks {
     pub logo_uri: Option<String>,
     pub policy_uri: Option<String>,
     pub tos_uri: Option<String>,
+    /// Where a sign-in begins there (OpenID Connect Core §4).
+    pub initiate_login_uri: Option<String>,
 }
 
 /// Good for so long; all greater than zero. The defaults are beside them.

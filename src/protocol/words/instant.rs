@@ -42,6 +42,11 @@ impl Instant {
         self.seconds().div_euclid(60)
     }
 
+    /// The same for the hour.
+    pub const fn hour(self) -> i32 {
+        self.seconds().div_euclid(3_600) as i32
+    }
+
     pub const fn day(self) -> Day {
         // An i64 of microseconds spans about 292,000 years, so the day number always fits.
         Day(self.seconds().div_euclid(SECONDS_PER_DAY) as i32)
@@ -87,6 +92,7 @@ mod tests {
         assert_eq!(Instant::from_micros(2_999).millis(), 2);
         assert_eq!(Instant::from_seconds(179).minute(), 2);
         assert_eq!(Instant::from_micros(-1).minute(), -1);
+        assert_eq!(Instant::from_seconds(7_199).hour(), 1);
         assert_eq!(Instant::from_micros(7).micros(), 7);
         assert_eq!(Day(2).start(), Instant::from_seconds(172_800));
     }

@@ -116,6 +116,7 @@ pub fn client() -> Client {
         metadata_document: false,
         redirect_hosts: [].into(),
         links: ClientLinks::default(),
+        on_start_page: true,
         enabled: true,
         profile: None,
         redirect_uris: vec![String::from("https://shop.example.com/cb")],
@@ -251,6 +252,7 @@ pub fn registered_scope(
             .iter()
             .map(|resource| resource.to_string())
             .collect(),
+        is_built_in: false,
     }
 }
 

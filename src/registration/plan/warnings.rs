@@ -1,6 +1,6 @@
 //! What somebody should know before a document is applied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -8,16 +8,21 @@ use super::{Comparison, PlanStep, PlannedChange, allowed_roles};
 use crate::document::DocumentEntry;
 use crate::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
 use gatepost_protocol::registration::administration::roles_of;
+use gatepost_protocol::registration::catalogue::{identity_scope, resource_scope};
 use gatepost_protocol::registration::client::from_json;
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::REGISTRATION_WRITE;
 use gatepost_protocol::registration::problem::shown;
+use gatepost_protocol::registration::stored;
 use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::registration::user::UserEntry;
 use gatepost_protocol::registration::walker::parse_own;
+use gatepost_protocol::token::claims::{ContestedClaim, built_in_scopes, contested_claims};
+use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
 use gatepost_protocol::words::response_type::ResponseType;
+use gatepost_protocol::words::scope::ScopeSet;
 
 /// Clients whose names one line has.
 const MOST_NAMED: usize = 10;
@@ -55,6 +60,7 @@ pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -
     }
     warnings.extend(of_id_tokens(&without_names));
     warnings.extend(of_roles(&unregistered_roles(comparison, changes)));
+    warnings.extend(of_contested_claims(comparison));
     warnings
 }
 
@@ -101,14 +107,70 @@ fn has_no_name_in_id_token(client: &str) -> bool {
 
 /// One line for all these clients.
 fn of_id_tokens(clients: &[String]) -> Option<String> {
-    let line = match clients.split_at_checked(MOST_NAMED) {
+    (!clients.is_empty()).then(|| of_clients(clients, UNLESS_ASKED))
+}
+
+fn of_clients(clients: &[String], told: &str) -> String {
+    match clients.split_at_checked(MOST_NAMED) {
         Some((named, more)) if !more.is_empty() => {
             let named = named.join(", ");
-            format!("client {named} and {} more: {UNLESS_ASKED}", more.len())
+            format!("client {named} and {} more: {told}", more.len())
         }
-        Some(_) | None => format!("client {}: {UNLESS_ASKED}", clients.join(", ")),
-    };
-    (!clients.is_empty()).then_some(line)
+        Some(_) | None => format!("client {}: {told}", clients.join(", ")),
+    }
+}
+
+/// A line for each claim that two scopes of a client give, with all such clients of the document,
+/// changed or not.
+fn of_contested_claims(comparison: &Comparison) -> Vec<String> {
+    let catalogue = scopes_afterwards(comparison);
+    let all: ScopeSet = catalogue.scopes.keys().map(String::as_str).collect();
+    // Mostly there is none, and no client needs to be read.
+    if contested_claims(&all, &catalogue).is_empty() {
+        return Vec::new();
+    }
+    let mut clients: BTreeMap<ContestedClaim<'_>, Vec<String>> = BTreeMap::new();
+    for entry in &comparison.document.entries {
+        if entry.kind != ObjectKind::Client {
+            continue;
+        }
+        let client = parse_own(&entry.document);
+        let scope = client.get("scope").and_then(Value::as_str);
+        let scope = scope.and_then(ScopeSet::parse).unwrap_or_default();
+        for contested in contested_claims(&scope, &catalogue) {
+            let of_this = clients.entry(contested).or_default();
+            of_this.push(shown(&entry.name));
+        }
+    }
+    clients
+        .iter()
+        .map(|(contested, clients)| of_clients(clients, &contested.rule()))
+        .collect()
+}
+
+/// The scopes that there are once the document is applied, and nothing else.
+fn scopes_afterwards(comparison: &Comparison) -> Catalogue {
+    let mut catalogue = Catalogue::default();
+    for scope in built_in_scopes() {
+        catalogue.scopes.insert(scope.name.clone(), scope);
+    }
+    let registered = comparison.registered.objects.iter();
+    let registered = registered.map(|((kind, _), object)| (*kind, &*object.document));
+    let given = comparison.document.entries.iter();
+    let given = given.map(|entry| (entry.kind, &*entry.document));
+    for (kind, document) in registered.chain(given) {
+        let scope = if kind == ObjectKind::IdentityScope {
+            stored(&parse_own(document), "", identity_scope)
+        } else if kind == ObjectKind::ResourceScope {
+            stored(&parse_own(document), "", resource_scope)
+        } else {
+            continue;
+        };
+        if let Ok(scope) = scope {
+            catalogue.scopes.insert(scope.name.clone(), scope);
+        }
+    }
+    catalogue
 }
 
 /// Roles that clients ask for or people have, without being registered.

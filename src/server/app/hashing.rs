@@ -12,8 +12,8 @@ use super::guesses::Source;
 use crate::config::Config;
 use crate::http::Request;
 use crate::keys::password::{Cost, PasswordHashing, PasswordVerdict};
+use gatepost_protocol::login::imported_hash::ImportedHash;
 use gatepost_protocol::login::line::{AccountHash, LineLimits, Number, PasswordLine};
-use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::mutex::Mutex;
@@ -102,7 +102,7 @@ impl Hashing {
 pub struct HashingTurn<'a> {
     hashing: &'a Hashing,
     number: Number,
-    imported: Option<Pbkdf2Hash>,
+    imported: Option<ImportedHash>,
     beside_tokens: Option<Permit<'a>>,
 }
 
@@ -173,7 +173,7 @@ impl App {
         let mut turn = HashingTurn {
             hashing,
             number,
-            imported: self.registry.snapshot().usual_pbkdf2.clone(),
+            imported: self.registry.snapshot().usual_imported_hash.clone(),
             beside_tokens: None,
         };
         let one_less = |ahead: u64| ahead.checked_sub(1);

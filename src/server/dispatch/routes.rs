@@ -10,7 +10,8 @@ use crate::endpoints::forgotten;
 use crate::endpoints::logout::{self, end_session};
 use crate::endpoints::token::{self, introspection, userinfo};
 use crate::endpoints::{
-    account, answers, device, discovery, links, metrics, pushed_request, static_files, upstream,
+    account, answers, device, discovery, links, metrics, pushed_request, start, static_files,
+    upstream,
 };
 use gatepost_protocol::discovery as metadata;
 
@@ -151,6 +152,7 @@ pub const ROUTES: &[Route] = &[
         Plain(|app, request| conversation::handle(Page::Consent, app, request)),
     ),
     Route::page(Exact("/logout"), "logout", FORM, Plain(logout::handle)),
+    Route::page(Exact("/start"), "start", READ, Plain(start::handle)),
     Route::page(Exact("/account"), "account", FORM, Plain(account::handle)),
     Route::page(
         Exact(links::ACCOUNT),

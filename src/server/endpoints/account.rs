@@ -26,7 +26,7 @@ use crate::pages;
 use crate::pages::account::{AccountProblem, Holdings, Outcome};
 use crate::pages::frame::PageForm;
 use gatepost_protocol::authorize::consent::{Allowance, merged};
-use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::sealed_request::{SealedPurpose, Visit};
 use gatepost_protocol::words::identifiers::{ClientId, Sid};
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
@@ -48,12 +48,7 @@ struct Change<'a> {
 
 /// Shows the page, or takes one of its forms.
 pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
-    let purpose = SealedPurpose::Account {
-        tenant: own_page::asked(request, "tenant")?,
-        ui_locales: own_page::asked(request, "ui_locales")?,
-        anew: false,
-        by_password: false,
-    };
+    let purpose = SealedPurpose::Account(own_page::visit(request)?);
     let current_session = CurrentSession::find(app, request)?;
     own_page::to_signed_in(
         app,
@@ -111,6 +106,7 @@ fn take(context: InSession<'_>) -> Result<Response, Failure> {
         Some("withdraw") => withdraw(change),
         Some("add_app") => factors::add_app_here(change),
         Some("add_passkey") => factors::add_passkey_here(change),
+        Some("save_codes") => factors::save_codes(change),
         Some("remove_factor") => factors::remove(change),
         Some("continue") => Ok(answers::see_other(address(context, "/account"))),
         Some("change_password") => change_password(change),
@@ -150,13 +146,13 @@ impl<'a> Change<'a> {
             current_session,
             ..
         } = self.context;
-        let purpose = SealedPurpose::Account {
+        let visit = Visit {
             tenant: current_session.row.tenant.as_ref().map(ToString::to_string),
             ui_locales: transaction.request.ui_locales.clone(),
             anew: true,
             by_password: current_session.user.password_hash.is_some(),
         };
-        own_page::to_sign_in(app, purpose)
+        own_page::to_sign_in(app, SealedPurpose::Account(visit))
     }
 
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
@@ -252,9 +248,9 @@ fn draw(
         identities: &identities,
         linkable: &linkable,
     };
-    let sign_out = address(context, "/logout");
     let page = with_form(context, |form| {
-        pages::account::page(context.chrome(), form, &sign_out, &holdings, outcome)
+        let own = |page: &str| address(context, page);
+        pages::account::page(context.chrome(), form, own, &holdings, outcome)
     });
     Ok(answers::scripted_page(status, page))
 }

@@ -20,7 +20,7 @@ use crate::pages;
 use crate::pages::error::Problem;
 use crate::registry::RegisteredClient;
 use gatepost_protocol::authorize::authorization_code::{AuthorizationCode, redirect_uri_hash};
-use gatepost_protocol::authorize::authorize_request::{Ending, ReturnPath};
+use gatepost_protocol::authorize::authorize_request::{Ending, LandingPage, ReturnPath};
 use gatepost_protocol::authorize::authorize_response::{self, AuthorizeSuccess, Issued};
 use gatepost_protocol::device::device_code::DeviceDecision;
 use gatepost_protocol::logout::end_session::session_state;
@@ -244,21 +244,20 @@ pub fn grant(
             };
             granted.respond()
         }
-        (Ending::Account { anew, admin_page }, _) => {
-            Ok(to_own_page(context, admin_page.as_deref(), *anew))
-        }
+        (Ending::Account { anew, page }, _) => Ok(to_own_page(context, page, *anew)),
         (Ending::Device(_) | Ending::Client(_), _) => {
             decide_device(context, DeviceDecision::Allowed, scope)
         }
     }
 }
 
-fn to_own_page(context: InSession<'_>, admin_page: Option<&str>, anew: bool) -> Response {
-    let page = match (admin_page, anew) {
-        (Some(page), _) => page,
+fn to_own_page(context: InSession<'_>, page: &LandingPage, anew: bool) -> Response {
+    let page = match (page, anew) {
+        (LandingPage::Admin(page), _) => page,
+        (LandingPage::Start, _) => "/start",
         // How the account page is told that they were sent to sign in anew, and did.
-        (None, true) => "/account?signed_in=anew",
-        (None, false) => "/account",
+        (LandingPage::Account, true) => "/account?signed_in=anew",
+        (LandingPage::Account, false) => "/account",
     };
     let address = format!("{}{page}", context.app.config.base_url.path());
     answers::see_other(answers::speaking(address, context.transaction.ui_locales()))

@@ -1,11 +1,10 @@
-//! What tells whoever comes by what this is: the metadata, the public keys, and for people the
-//! start page.
+//! What tells whoever comes by what this is: the metadata, the public keys, and for people the way
+//! to the start page.
 
 use crate::app::App;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
 use crate::http::{Body, Request, Response};
-use crate::pages::frame::home_page;
 
 /// `/.well-known/openid-configuration` (OpenID Connect Discovery §4) and RFC 8414's place for the
 /// same document, which comes from the tables that validate requests.
@@ -29,9 +28,8 @@ fn public(body: Body, cache_control: &'static str) -> Response {
     Response::with_body(200, "application/json", body).header("Cache-Control", cache_control)
 }
 
-/// The base URL itself.
+/// The base URL itself: on to the start page, whoever asks.
 pub fn home(app: &App, request: &Request) -> Response {
-    let presentation = Presentation::of(app, request);
-    let account = presentation.in_its_language(format!("{}/account", app.config.base_url.path()));
-    answers::plain_page(200, home_page(presentation.chrome(""), &account))
+    let start = format!("{}/start", app.config.base_url.path());
+    answers::see_other(Presentation::of(app, request).in_its_language(start))
 }

@@ -9,6 +9,7 @@ pub mod passkey;
 pub mod password;
 pub mod second_factor;
 pub mod webauthn;
+pub mod wrong_passwords;
 
 use std::time::Duration;
 

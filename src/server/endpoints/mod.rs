@@ -19,6 +19,7 @@ pub mod logout;
 pub mod metrics;
 pub mod notices;
 pub mod pushed_request;
+pub mod start;
 pub mod static_files;
 pub mod token;
 pub mod transaction;

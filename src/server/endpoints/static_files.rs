@@ -21,12 +21,17 @@ use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
-const FILES: [(&str, &str, &[u8]); 6] = [
+const FILES: [(&str, &str, &[u8]); 7] = [
     ("app.css", CSS, include_bytes!("../../../static/app.css")),
     (
         "check-session.js",
         SCRIPT,
         include_bytes!("../../../static/check-session.js"),
+    ),
+    (
+        "application.svg",
+        "image/svg+xml",
+        include_bytes!("../../../static/application.svg"),
     ),
     (
         "icon.svg",
@@ -127,8 +132,9 @@ pub fn version(config: &Config) -> &'static str {
     })
 }
 
-/// `/clients/{client_id}/logo`: what is registered, and a picture, or nothing. It comes from us, so
-/// that browsers of people who sign in tell nobody else.
+/// `/clients/{client_id}/logo`: what is registered, and a picture. It comes from us, so that
+/// browsers of people who sign in tell nobody else. Where it cannot be had there is one of ours: a
+/// page without scripts cannot take an empty picture away.
 pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failure> {
     let client_id = decoded(encoded_client_id).ok_or_else(not_found)?;
     let registered = app.registry.client(&client_id)?.ok_or_else(not_found)?;
@@ -140,15 +146,12 @@ pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failu
         .as_deref()
         .filter(|_| client.client.enabled)
         .ok_or_else(not_found)?;
-    let logo = app
-        .client_logos
-        .find(&app.outbound, uri, app.now())
-        .ok_or_else(not_found)?;
-    Ok(
-        Response::with_body(200, logo.media_type, Body::Shared(logo.bytes))
-            .header("Cache-Control", "public, max-age=3600")
-            .header("Content-Security-Policy", "default-src 'none'; sandbox"),
-    )
+    let response = match app.client_logos.find(&app.outbound, uri, app.now()) {
+        Some(logo) => Response::with_body(200, logo.media_type, Body::Shared(logo.bytes))
+            .header("Cache-Control", "public, max-age=3600"),
+        None => file(&app.config, "application.svg")?.header("Cache-Control", "no-store"),
+    };
+    Ok(response.header("Content-Security-Policy", "default-src 'none'; sandbox"))
 }
 
 /// `None` for what no client can be called.

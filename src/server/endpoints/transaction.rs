@@ -29,13 +29,13 @@ use crate::pages::frame::{Chrome, PageForm};
 use crate::pages::login::{LoginProblem, SignInFor};
 use crate::registry::{RegisteredClient, Snapshot};
 use gatepost_protocol::authorize::authorize_request::{
-    self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending,
+    self, AuthorizeError, AuthorizeRefusal, AuthorizeRequest, Ending, LandingPage,
 };
 use gatepost_protocol::authorize::interaction::{Interaction, Situation, Step, decide};
 use gatepost_protocol::authorize::pushed_request::{self, PushedRequest};
 use gatepost_protocol::login::passkey;
 use gatepost_protocol::login::second_factor::tie;
-use gatepost_protocol::sealed_request::{SealedPurpose, SealedRequest};
+use gatepost_protocol::sealed_request::{SealedPurpose, SealedRequest, Visit};
 use gatepost_protocol::upstream::choices::Choices;
 use gatepost_protocol::words::acr_values::AcrValues;
 use gatepost_protocol::words::client::Client;
@@ -51,8 +51,6 @@ use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::consents::{self, ConsentRow};
 use gatepost_store::upstream_sessions::Arrival;
 use gatepost_store::users::{CurrentUser, UserRow};
-
-use own_page::OwnPage;
 
 pub use opening::{Opened, invalid, open, open_text, page_address, seal};
 
@@ -165,35 +163,34 @@ impl AuthorizationTransaction {
                 AuthorizationTransaction::of_device(app, user_code, received_at, sealed)?
                     .ok_or_else(|| Failure::bad_request(Reason::DeviceAlreadyDecided))
             }
-            SealedPurpose::Account {
-                tenant,
-                ui_locales,
-                anew,
-                by_password,
-            } => {
-                let page = OwnPage {
-                    admin_page: None,
-                    tenant,
-                    ui_locales,
-                    anew,
-                    by_password,
-                };
-                AuthorizationTransaction::of_page(app, page, received_at, sealed)
-            }
+            SealedPurpose::Account(visit) => AuthorizationTransaction::of_page(
+                app,
+                LandingPage::Account,
+                visit,
+                received_at,
+                sealed,
+            ),
+            SealedPurpose::Start(visit) => AuthorizationTransaction::of_page(
+                app,
+                LandingPage::Start,
+                visit,
+                received_at,
+                sealed,
+            ),
             SealedPurpose::Admin {
                 page,
                 tenant,
                 ui_locales,
                 anew,
             } => {
-                let page = OwnPage {
-                    admin_page: Some(page),
+                let visit = Visit {
                     tenant,
                     ui_locales,
                     anew,
                     by_password: false,
                 };
-                AuthorizationTransaction::of_page(app, page, received_at, sealed)
+                let page = LandingPage::Admin(page);
+                AuthorizationTransaction::of_page(app, page, visit, received_at, sealed)
             }
             _ => Err(invalid()),
         }

@@ -1,5 +1,5 @@
-//! Password hashes: Argon2id (RFC 9106) in PHC string form, and imported hashes by PBKDF2 until
-//! their user signs in. Each hash takes the configured memory, so the caller bounds how many run at
+//! Password hashes: Argon2id (RFC 9106) in PHC string form, and imported hashes until their user
+//! signs in. Each hash takes the configured memory, so the caller bounds how many run at
 //! once.
 
 use std::fmt;
@@ -8,8 +8,8 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 
 use super::{master, random};
+use gatepost_protocol::login::imported_hash::ImportedHash;
 use gatepost_protocol::login::password::{MOST_MEMORY_KIB, MOST_PASSES};
-use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::mutex::Mutex;
 
@@ -95,15 +95,15 @@ impl PasswordHashing {
 
     /// Checks a password against a stored PHC string. Without one (no such user, no password set)
     /// the dummy is checked instead, so that the answer takes as long and is `Wrong`. While there
-    /// are hashes of PBKDF2, each check takes `usual`, which costs what most of them do, or its
+    /// are imported hashes, each check takes `usual`, which costs what most of them do, or its
     /// own: otherwise time would tell who was imported.
     pub fn verify(
         &self,
         stored: Option<&str>,
-        usual: Option<&Pbkdf2Hash>,
+        usual: Option<&ImportedHash>,
         password: &SecretText,
     ) -> PasswordVerdict {
-        let imported = stored.and_then(Pbkdf2Hash::parse);
+        let imported = stored.and_then(ImportedHash::parse);
         let is_it = std::hint::black_box(
             imported
                 .as_ref()
@@ -262,7 +262,7 @@ mod tests {
         // aspnetcore's own; tests/service/imported_passwords.rs has the others.
         let stored = "$pbkdf2$i=1000,l=32$AAECAwQFBgcICQoLDA0ODw$rpAhDA39MskNvTWLm4IByFWNLHRFH3cnjPhNS7R9biY";
         let hashing = PasswordHashing::new(CHEAP).unwrap();
-        let usual = Pbkdf2Hash::dummy("pbkdf2-sha512$i=50,l=16").unwrap();
+        let usual = ImportedHash::dummy("pbkdf2-sha512$i=50,l=16").unwrap();
         for usual in [None, Some(&usual)] {
             assert_eq!(
                 hashing.verify(Some(stored), usual, &secret("my password")),

@@ -12,6 +12,7 @@ use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, button, client_logo, done, field_problem,
     headed, hidden, link_button, primary_button, script,
 };
+use crate::pages::icons::{APPLICATION, PERSON, icon};
 use crate::pages::login::tenant_notice;
 use crate::pages::moment::at;
 use crate::pages::password_link::{PasswordField, new_password};
@@ -166,12 +167,12 @@ fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
 /// `session`, `end_others`, `withdraw` with `client_id`, `unlink` with `identity`, `link` with
 /// `provider`, `change_password` with `present_password`, `new_password` and
-/// `new_password_again`, or `change_address` with `new_address`. `sign_out` is the address of the
-/// logout page.
+/// `new_password_again`, or `change_address` with `new_address`. `own` gives the
+/// address of another page of ours.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
-    sign_out: &str,
+    own: impl Fn(&str) -> String,
     holdings: &Holdings<'_>,
     outcome: Option<Outcome<'_>>,
 ) -> Markup {
@@ -197,9 +198,12 @@ pub fn page(
         sessions: holdings.sessions,
     };
     let card = html! {
-        p .lead { (about_account(texts.signed_in_as, account)) }
+        p .lead { (icon(PERSON)) (about_account(texts.signed_in_as, account)) }
         (tenant_notice(texts, catalogue, current_session.tenant.as_ref()))
-        p { a href=(sign_out) { (texts.sign_out) } }
+        ul .links {
+            li { a href=(own("/start")) { (texts.start_title) } }
+            li { a href=(own("/logout")) { (texts.sign_out) } }
+        }
         @if let Some(outcome) = outcome { (said(texts, outcome)) }
         div .columns {
             @if has_own_way_in || has_identities {
@@ -250,7 +254,7 @@ fn applications(chrome: Chrome<'_>, form: PageForm<'_>, holdings: &Holdings<'_>)
     let texts = chrome.texts;
     html! {
         section aria-labelledby="applications" {
-            h2 #applications { (texts.applications_heading) }
+            h2 #applications { (icon(APPLICATION)) (texts.applications_heading) }
             @if holdings.applications.is_empty() {
                 p .hint { (texts.no_applications) }
             } @else {
@@ -372,17 +376,19 @@ fn password(
     };
     html! {
         section aria-labelledby="password" {
-            h2 #password { (texts.change_password_heading) }
-            p .hint { (texts.ends_all_else) }
-            (form.of(&html! {
-                // For password managers: whose password it is.
-                input type="text" name="username" value=(username) autocomplete="username" hidden
-                    readonly;
-                (present.draw(wrong, None)) (new_password(chrome, wrong, None))
-                div .actions {
-                    (primary_button("change_password", texts.change_password))
-                }
-            }))
+            details open[wrong.is_some()] {
+                summary { h2 #password { (texts.change_password_heading) } }
+                p .hint { (texts.ends_all_else) }
+                (form.of(&html! {
+                    // For password managers: whose password it is.
+                    input type="text" name="username" value=(username) autocomplete="username"
+                        hidden readonly;
+                    (present.draw(wrong, None)) (new_password(chrome, wrong, None))
+                    div .actions {
+                        (primary_button("change_password", texts.change_password))
+                    }
+                }))
+            }
         }
     }
 }
@@ -398,15 +404,18 @@ fn address(
         section aria-labelledby="address" {
             h2 #address { (texts.standard_claim("email").unwrap_or(texts.new_address)) }
             (present_address(texts, claims))
-            (form.of(&html! {
-                div .field {
-                    label for="new-address" { (texts.new_address) }
-                    input #new-address type="email" name="new_address" required maxlength="254"
-                        autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
-                        aria-describedby=[is_wrong.then_some("problem")];
-                }
-                div .actions { (button("change_address", texts.change_address)) }
-            }))
+            details open[is_wrong] {
+                summary { (texts.change_address) }
+                (form.of(&html! {
+                    div .field {
+                        label for="new-address" { (texts.new_address) }
+                        input #new-address type="email" name="new_address" required maxlength="254"
+                            autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
+                            aria-describedby=[is_wrong.then_some("problem")];
+                    }
+                    div .actions { (button("change_address", texts.change_address)) }
+                }))
+            }
         }
     }
 }

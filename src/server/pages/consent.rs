@@ -7,6 +7,7 @@ use crate::pages::frame::{
     Account, Chrome, PageForm, about, about_account, button, client_links, client_logo,
     document_with, field_problem, headed, primary_button, session_changed, submit,
 };
+use crate::pages::icons::{WARNING, icon};
 use crate::pages::texts::Texts;
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use gatepost_protocol::authorize::interaction::is_required;
@@ -70,7 +71,7 @@ pub fn page(chrome: Chrome<'_>, form: PageForm<'_>, asked: Asked<'_>, drawn_agai
         }
         @if let Some(user_code) = &user_code {
             div .notice .warning {
-                h2 { (texts.device_warning_title) }
+                h2 { (icon(WARNING)) (texts.device_warning_title) }
                 p { (about(texts.device_must_show, user_code)) }
                 p { (texts.device_warning) }
             }

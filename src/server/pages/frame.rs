@@ -1,11 +1,11 @@
 //! What all pages share: the document around the card, its form, and how names and links from
-//! outside are shown; and the two pages that are nothing more, the start page and the one that
-//! carries a response back.
+//! outside are shown; and the page that is nothing more, which carries a response back.
 
 use maud::{DOCTYPE, Markup, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::config::Brand;
+use crate::pages::icons::{WARNING, icon};
 use crate::pages::texts::{Template, Texts};
 use gatepost_protocol::words::client::Client;
 
@@ -149,7 +149,8 @@ fn head(chrome: Chrome<'_>, title: &str) -> Markup {
         meta name="viewport" content="width=device-width, initial-scale=1";
         meta name="color-scheme" content="light dark";
         meta name="robots" content="noindex";
-        title { (title) " – " (chrome.brand.name) }
+        // Without the places where a long word may be parted.
+        title { (title.replace('\u{ad}', "")) " – " (chrome.brand.name) }
         link rel="icon" type="image/svg+xml" href=(asset(chrome, "icon.svg"));
         link rel="stylesheet" href=(asset(chrome, "app.css"));
         @if chrome.brand.color.is_some() {
@@ -167,17 +168,6 @@ pub(crate) fn asset(chrome: Chrome<'_>, file: &str) -> String {
 
 pub fn script(chrome: Chrome<'_>, file: &str) -> Markup {
     html! { script src=(asset(chrome, file)) {} }
-}
-
-/// The page at the base URL: says what this is, and links to the account page.
-pub fn home_page(chrome: Chrome<'_>, account: &str) -> Markup {
-    let texts = chrome.texts;
-    let card = html! {
-        p .lead { (about(texts.home_hint, &chrome.brand.name)) }
-        p { (texts.home_advice) }
-        p { a href=(account) { (texts.account_title) } }
-    };
-    headed(chrome, false, texts.home_title, &card)
 }
 
 /// Carries an authorization response back (OAuth 2.0 Form Post Response Mode §2): one form and
@@ -312,7 +302,10 @@ pub fn done(sentence: impl Render) -> Markup {
 /// What is wrong with what was sent.
 pub fn problem_notice(texts: &Texts, sentence: &Markup) -> Markup {
     html! {
-        div #problem .notice .problem role="alert" { h2 { (texts.there_is_a_problem) } (sentence) }
+        div #problem .notice .problem role="alert" {
+            h2 { (icon(WARNING)) (texts.there_is_a_problem) }
+            (sentence)
+        }
     }
 }
 

@@ -40,6 +40,15 @@ macro_rules! languages {
                     })*
                 }
             }
+
+            /// What the page of the audit log says: a name and a text a line.
+            pub const fn events(self) -> &'static str {
+                match self {
+                    $(Language::$language => {
+                        include_str!(concat!("../../../static/texts/events/", $tag, ".txt"))
+                    })*
+                }
+            }
         }
     };
 }

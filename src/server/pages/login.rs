@@ -10,7 +10,7 @@ use crate::pages::frame::{
 };
 use crate::pages::second_factor::passkey_form;
 use crate::pages::texts::{Text, Texts};
-use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending, LandingPage};
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::upstream::choices::Choices;
 use gatepost_protocol::words::catalogue::Catalogue;
@@ -94,12 +94,11 @@ pub fn page(
     let SignInForm {
         someone_else,
         with,
-        forgotten,
         password_is_set,
         passkey_is_set,
-        username,
         remember,
         passkey,
+        ..
     } = shown;
     let chrome = purpose.chrome;
     let texts = chrome.texts;
@@ -128,7 +127,7 @@ pub fn page(
         }
         @if choices.password {
             (form(html! {
-                (fields(texts, asked.label, username, passkey.is_some(), problem))
+                (fields(texts, asked.label, shown, problem))
                 @if let Some(is_ticked) = remember {
                     div .choice .remember {
                         input #remember type="checkbox" name="remember" value="true"
@@ -139,9 +138,6 @@ pub fn page(
                 // First, because Enter in a field presses the first button of a form.
                 (submit(texts.sign_in))
             }))
-            @if let Some(forgotten) = forgotten {
-                p .forgotten { a href=(forgotten) { (texts.forgotten_title) } }
-            }
         }
         @if let Some(AskPasskey { action, options }) = passkey {
             (passkey_form(chrome, PageForm { action, token }, options, false))
@@ -155,12 +151,10 @@ pub fn page(
                             (about(texts.sign_in_with, &provider.display_name))
                         }
                     }
-                    (cancel(texts))
                 }
             }))
-        } @else {
-            (form(html! { div .actions .more { (cancel(texts)) } }))
         }
+        (form(html! { div .actions .more { (cancel(texts)) } }))
     };
     card(purpose, texts.sign_in_title, problem.is_some(), &ways)
 }
@@ -222,11 +216,15 @@ pub(super) fn card(purpose: SignInFor<'_>, heading: &str, is_error: bool, ways: 
 /// Where they go on to.
 fn lead(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str) -> Markup {
     let texts = chrome.texts;
-    let to_own_page = match purpose.request.ending {
+    let to_own_page = match &purpose.request.ending {
         Ending::Account {
-            admin_page: Some(_),
+            page: LandingPage::Admin(_),
             ..
         } => texts.to_administer,
+        Ending::Account {
+            page: LandingPage::Start,
+            ..
+        } => texts.to_your_applications,
         _ => texts.to_see_your_account,
     };
     html! {
@@ -307,8 +305,7 @@ fn summary(texts: &Texts, asked: Asked, problem: LoginProblem) -> Markup {
 fn fields(
     texts: &Texts,
     label: Text,
-    username: &str,
-    has_passkeys: bool,
+    shown: SignInForm<'_>,
     problem: Option<LoginProblem>,
 ) -> Markup {
     use LoginProblem::{BothMissing, PasswordMissing, UsernameMissing, WrongCredentials};
@@ -323,19 +320,24 @@ fn fields(
     html! {
         div .field {
             label for="username" { (label) }
-            input #username type="text" name="username" value=(username) required
-                autocomplete=(if has_passkeys { "username webauthn" } else { "username" })
+            input #username type="text" name="username" value=(shown.username) required
+                autocomplete=(match shown.passkey {
+                    Some(_) => "username webauthn",
+                    None => "username",
+                })
                 autocapitalize="none" autocorrect="off" spellcheck="false" dir="auto"
                 aria-invalid=[username_wrong.then_some("true")]
                 aria-describedby=[username_wrong.then_some("problem")]
-                autofocus[username.is_empty()];
+                autofocus[shown.username.is_empty()];
         }
-        div .field {
+        div .field .password {
             label for="password" { (texts.password) }
             input #password type="password" name="password" required autocomplete="current-password"
                 aria-invalid=[password_wrong.then_some("true")]
                 aria-describedby=[password_wrong.then_some("problem")]
-                autofocus[!username.is_empty()];
+                autofocus[!shown.username.is_empty()];
+            // Beside the label, but after the field for who goes on by keyboard.
+            @if let Some(address) = shown.forgotten { a href=(address) { (texts.forgotten_title) } }
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod consent;
 pub mod error;
 pub mod forgotten;
 pub mod frame;
+pub mod icons;
 pub mod join;
 pub mod language;
 pub mod letters;
@@ -20,6 +21,7 @@ pub mod names_from_outside;
 pub mod password_link;
 pub mod second_factor;
 pub mod sign_ins;
+pub mod start;
 pub mod texts;
 pub mod user_agent;
 

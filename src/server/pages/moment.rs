@@ -4,32 +4,43 @@ use maud::{Markup, html};
 
 use crate::pages::texts::{Template, Texts};
 use gatepost_protocol::registration::timestamp;
-use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::instant::{Day, Instant};
 
 /// A sentence about a moment, to the minute, in UTC. Where scripts run, `times.js` puts the time of
 /// the reader in its place.
 pub fn at(texts: &Texts, template: Template, instant: Instant) -> Markup {
     let (before, after) = template.parts();
     let whole = timestamp::format(instant);
-    let shown = in_words(texts, &whole);
+    let shown = in_words(texts, texts.moment, &whole);
     let shown = shown.as_deref().unwrap_or(&whole);
     html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
+}
+
+/// A day.
+pub fn on_day(texts: &Texts, day: Day) -> Markup {
+    let whole = timestamp::format_day(day);
+    let template = texts.moment.split("{time}").next().unwrap_or_default();
+    let shown = in_words(texts, template.trim_end_matches([' ', ',']), &whole);
+    html! { time datetime=(whole) { (shown.as_deref().unwrap_or(&whole)) } }
 }
 
 /// A moment in UTC, as plain text.
 pub(super) fn in_utc(texts: &Texts, instant: Instant) -> String {
     let whole = timestamp::format(instant);
-    format!("{} UTC", in_words(texts, &whole).unwrap_or(whole))
+    format!(
+        "{} UTC",
+        in_words(texts, texts.moment, &whole).unwrap_or(whole)
+    )
 }
 
-/// `2027-01-31T23:59:59Z` as the language writes it; `None` beyond the year 9999.
-fn in_words(texts: &Texts, whole: &str) -> Option<String> {
-    let [year, month, day, time] = [0..4, 5..7, 8..10, 11..16].map(|part| whole.get(part));
+/// `2027-01-31T23:59:59Z` as the language writes it, or the day alone; `None` beyond the year 9999.
+fn in_words(texts: &Texts, template: &str, whole: &str) -> Option<String> {
+    let [year, month, day] = [0..4, 5..7, 8..10].map(|part| whole.get(part));
     let number: usize = month?.parse().ok()?;
     let name = texts.months.split(' ').nth(number.checked_sub(1)?)?;
-    let text = texts.moment.replace("{day}", day?.trim_start_matches('0'));
+    let text = template.replace("{day}", day?.trim_start_matches('0'));
     let text = text.replace("{month}", name).replace("{year}", year?);
-    Some(text.replace("{time}", time?))
+    Some(text.replace("{time}", whole.get(11..16).unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -47,16 +58,19 @@ mod tests {
             (Language::Polish, "1 marca 2027, 09:05"),
             (Language::Japanese, "2027年3月1日 09:05"),
         ] {
-            assert_eq!(in_words(language.texts(), whole).as_deref(), Some(expected));
+            assert_eq!(
+                in_words(language.texts(), language.texts().moment, whole).as_deref(),
+                Some(expected)
+            );
         }
         for language in Language::ALL {
             let texts = language.texts();
             assert_eq!(texts.months.split(' ').count(), 12, "{language:?}");
-            let text = in_words(texts, "2027-12-31T23:59:59Z").unwrap();
+            let text = in_words(texts, texts.moment, "2027-12-31T23:59:59Z").unwrap();
             assert!(!text.contains(['{', '}']) && text.contains("31"), "{text}");
         }
         assert_eq!(
-            in_words(Language::English.texts(), "+12027-03-01T09:05:59Z"),
+            in_words(Language::English.texts(), "{day}", "+12027-03-01T09:05:59Z"),
             None
         );
     }

@@ -12,6 +12,7 @@ use crate::pages::frame::{
     Chrome, PageForm, about, button, described_by, field_problem, headed, hidden, link_button,
     primary_button, script, submit,
 };
+use crate::pages::icons::{APP, PASSKEY, RECOVERY_CODES, icon};
 use crate::pages::login::{SignInFor, cancel, card};
 use crate::pages::moment::at;
 use crate::pages::texts::Texts;
@@ -289,25 +290,34 @@ pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProble
         @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) {
             (qr_code(texts, &picture))
         }
-        p { (texts.key_by_hand) " " code .key { (groups.collect::<Vec<_>>().join(" ")) } }
+        p { (texts.key_by_hand) }
+        p { code .key { (groups.collect::<Vec<_>>().join(" ")) } }
         (hidden("app", new.sealed))
         (code(texts.code_now, None, problem))
     }
 }
 
-/// Shows recovery codes, once. The form, where there is one, posts `form_token` and `decision` as
-/// `continue`; else a link leads on.
+/// Shows recovery codes, once. The form, where there is one, posts `form_token`, `codes` and
+/// `decision` as `continue`, or as `save_codes` where `sealed`, the codes under seal, is not empty;
+/// else a link leads on.
 pub fn recovery_page(
     chrome: Chrome<'_>,
     on: Result<PageForm<'_>, &str>,
     codes: &[String],
+    sealed: &str,
 ) -> Markup {
     let texts = chrome.texts;
     let card = html! {
         p { (texts.recovery_hint) }
         ul .codes { @for one in codes { li { code { (one) } } } }
         @match on {
-            Ok(form) => (form.of_buttons(&primary_button("continue", texts.recovery_kept))),
+            Ok(form) => (form.of(&html! {
+                (hidden("codes", sealed))
+                div .actions {
+                    (primary_button("continue", texts.recovery_kept))
+                    @if !sealed.is_empty() { (button("save_codes", texts.save_codes)) }
+                }
+            })),
             Err(address) => div .actions {
                 a .button .primary href=(address) { (texts.recovery_kept) }
             },
@@ -394,7 +404,10 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
                     }
                 }
                 @if has_password {
-                    p .hint { (texts.recovery_codes_left.fill(&codes.len().to_string())) }
+                    p .hint {
+                        (icon(RECOVERY_CODES))
+                        (texts.recovery_codes_left.fill(&codes.len().to_string()))
+                    }
                 }
             }
             @if needs_passkey { p .hint { (texts.passkey_needed) } }
@@ -416,7 +429,10 @@ pub(super) fn factors(texts: &Texts, form: PageForm<'_>, holdings: &Holdings<'_>
 
 fn factor(texts: &Texts, one: &Authenticator) -> Markup {
     html! {
-        p { strong { bdi { (called(texts, one)) } } }
+        p {
+            (icon(if is_app(one) { APP } else { PASSKEY }))
+            strong { bdi { (called(texts, one)) } }
+        }
         @if one.name.is_some() { p .hint { (kind(texts, one)) } }
         p .hint { (at(texts, texts.added_on, one.created_at)) }
         @if let Some(used_at) = one.used_at {

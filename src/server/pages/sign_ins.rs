@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 
 use crate::pages::frame::{PageForm, about, button, hidden, link_button};
+use crate::pages::icons::{DEVICE, icon};
 use crate::pages::moment::at;
 use crate::pages::texts::Texts;
 use crate::pages::user_agent::browser;
@@ -56,6 +57,7 @@ impl SignIns<'_> {
         html! {
             details {
                 summary id=(id) {
+                    (icon(DEVICE))
                     bdi { (browser(texts, session.user_agent.as_deref())) }
                     @if session.sid == self.current_session.sid {
                         " " span .badge { (texts.this_browser) }

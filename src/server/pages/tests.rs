@@ -13,7 +13,7 @@ use super::account::{self, AccountProblem, Holdings, OfferedLink, Outcome};
 use super::consent::{self, UserCodeProblem};
 use super::error::{self, Besides, Problem};
 use super::forgotten::{self, AskingProblem};
-use super::frame::{Account, Chrome, PageForm, form_post_page, home_page};
+use super::frame::{Account, Chrome, PageForm, form_post_page};
 use super::language::Language;
 use super::login::{self, AskPasskey, LoginProblem, SignInFor, SignInForm};
 use super::logout::{self, SignedOut};
@@ -23,6 +23,7 @@ use super::names_from_outside::{
 };
 use super::password_link::{self, LinkProblem};
 use super::second_factor::{self, FactorProblem, NewApp, NewPasskeyPage, WantedFactor};
+use super::start;
 use crate::config::{Brand, Color};
 use crate::registry::RegisteredClient;
 use gatepost_protocol::authorize::authorize_request::fixtures::{asking, identity_provider};
@@ -250,12 +251,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             "signed out",
             logout::signed_out_page(chrome, &SignedOut::default(), back, false),
         );
-        let registered = RegisteredClient {
-            client: client.clone(),
-            secrets: Vec::new(),
-            epoch: 0,
-            installation_epoch: 0,
-        };
+        let registered = as_registered(&client);
         let frames = vec![(
             Arc::new(registered),
             String::from("https://client.example/out?iss=i&sid=s"),
@@ -292,7 +288,13 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
             "form_post",
             form_post_page(chrome, "https://client.example/cb?a=1&b='", &fields),
         );
-        add("home", home_page(chrome, "/auth/account?ui_locales=de"));
+        let address = String::from("https://client.example/?a=1&b='");
+        let applications = [(Arc::new(as_registered(&client)), Some(address))];
+        let own = |page: &str| format!("/auth{page}?ui_locales=de");
+        add(
+            "start",
+            start::page(chrome, account, &applications, true, own),
+        );
     }
     pages
 }
@@ -306,12 +308,22 @@ fn client(name: &str) -> Client {
         logo_uri: some(name),
         policy_uri,
         tos_uri: some(name),
+        initiate_login_uri: None,
     };
     Client {
         client_id: ClientId::new(name),
         client_name: name.into(),
         links,
         ..samples::client()
+    }
+}
+
+fn as_registered(client: &Client) -> RegisteredClient {
+    RegisteredClient {
+        client: client.clone(),
+        secrets: Vec::new(),
+        epoch: 0,
+        installation_epoch: 0,
     }
 }
 
@@ -392,12 +404,7 @@ fn account_page(
         scope: samples::scope("openid offline_access odd orders.read"),
         since: NOW,
     };
-    let registered = RegisteredClient {
-        client: client.clone(),
-        secrets: Vec::new(),
-        epoch: 0,
-        installation_epoch: 0,
-    };
+    let registered = as_registered(client);
     let identity = |claims: Map<String, serde_json::Value>| LinkedIdentity {
         issuer: name.to_owned(),
         upstream_subject: String::from("subject"),
@@ -438,7 +445,8 @@ fn account_page(
         identities: &identities,
         linkable: &[&catalogue.identity_providers["corp"]],
     };
-    account::page(chrome, FORM, "/auth/logout", &holdings, outcome)
+    let own = |page: &str| format!("/auth{page}");
+    account::page(chrome, FORM, own, &holdings, outcome)
 }
 
 fn factor_pages(
@@ -484,7 +492,7 @@ fn factor_pages(
     );
     add(
         "recovery codes",
-        second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")]),
+        second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")], "SEALED"),
     );
 }
 

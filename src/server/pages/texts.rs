@@ -56,17 +56,14 @@ impl Lines {
 }
 
 const fn cut(text: &'static str, mark: &[u8]) -> (&'static str, &'static str) {
-    let [first, ..] = mark else {
-        return ("", text);
-    };
     let mut at = 0;
     let mut rest = text.as_bytes();
-    // The compiler counts its steps: most letters are not even the first one of the mark.
-    while let [letter, after @ ..] = rest {
-        if *letter == *first && is_same(rest.split_at(mark.len()).0, mark) {
+    // The compiler runs this for each byte of each file, and gives up on what takes long.
+    while let ([first, left @ ..], [begin, ..]) = (rest, mark) {
+        if *first == *begin && is_same(rest.split_at(mark.len()).0, mark) {
             break;
         }
-        rest = after;
+        rest = left;
         at += 1;
     }
     let (before, rest) = text.split_at(at);
@@ -317,6 +314,7 @@ texts! {
     recovery_title
     recovery_hint
     recovery_kept
+    save_codes
     factors_heading
     no_factors
     app_factor
@@ -396,9 +394,10 @@ texts! {
     form_post_continue
 
     // Start page
-    home_title
-    home_hint {}
-    home_advice
+    to_your_applications
+    start_title
+    start_empty
+    look_after_people
 
     // Forgotten passwords, letters, and the address that they go to
     cannot_sign_in
@@ -483,7 +482,6 @@ texts! {
     nothing_found
     next_page
     person
-    event
     day_in_utc
     sent
     registered
@@ -504,14 +502,34 @@ texts! {
     state
     invited
     no_second_factor
+    locked_out
     nobody_found
     invite
+    invite_again
+    invite_another
+    invite_several
+    pasted_lines
+    pasted_lines_hint
+    no_lines
+    too_many_lines
+    nobody_invited
+    line {}
+    line_columns
+    name_missing
+    line_held
+    line_twice {}
+    line_role {}
     roles
     organisation
     invite_by_letter
     invite_by_link
     letter_under_way {}
+    was_invited {}
+    were_invited {}
+    letters_under_way
+    no_letter
     link_shown_once {}
+    links_shown_once
     account_state
     enabled
     disabled
@@ -519,7 +537,13 @@ texts! {
     none
     address_confirmed
     last_sign_in
+    counted_hourly
     wrong_tries
+    locked_until {}
+    let_try
+    let_try_hint
+    was_let_try {}
+    too_many_pardons
     their_sign_ins
     end_everything
     end_everything_hint
@@ -544,7 +568,11 @@ texts! {
     name_address_roles
     new_address_hint
     old_address_hint
+    also_username
     changed_meanwhile
+    stored_now {}
+    role_gone
+    person_gone
     not_yours
     role_not_yours
     no_confirmed_address
@@ -567,7 +595,7 @@ texts! {
     give_role_hint
     nobody_ticked
     role_changed_meanwhile
-    role_gone
+    no_such_role
     delete_role
     ask_delete_role {}
     delete_role_hint

@@ -15,7 +15,7 @@ use crate::registry::loading::{Cached, ClientCache};
 pub use crate::registry::loading::{
     KeyRing, TextSet, catalogue as read_catalogue, open as open_secret_digest,
 };
-use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
+use gatepost_protocol::login::imported_hash::ImportedHash;
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::token::client_secret::SecretDigest;
 use gatepost_protocol::words::catalogue::Catalogue;
@@ -55,9 +55,9 @@ pub struct Snapshot {
     /// client.
     pub origins: TextSet,
     pub longest_lifetimes: LongestLifetimes,
-    /// What a check of most PBKDF2 hashes costs that were left when this was read; `None` where
-    /// there were none.
-    pub usual_pbkdf2: Option<Pbkdf2Hash>,
+    /// What a check of most imported hashes costs that were left when this was read; `None`
+    /// where there were none.
+    pub usual_imported_hash: Option<ImportedHash>,
 }
 
 #[derive(Debug)]
@@ -345,6 +345,6 @@ fn read_snapshot(store: &Store, sealers: &Sealers, now: Instant) -> Result<Snaps
         client_ids,
         origins,
         longest_lifetimes: longest_lifetimes.value,
-        usual_pbkdf2: users::usual_pbkdf2(store)?,
+        usual_imported_hash: users::usual_imported_hash(store)?,
     })
 }

@@ -113,21 +113,24 @@ impl LinkMaker<'_> {
     }
 }
 
-/// For somebody who has no way of their own to sign in.
+/// For those who have no way of their own to sign in.
 pub(crate) fn invite(invocation: &Invocation) -> CommandResult {
-    for_one(invocation, false)
+    for_each(invocation, false)
 }
 
-/// For those who have one: one of them, or all whom a file names.
+/// For those who have one.
 pub(crate) fn reset(invocation: &Invocation) -> CommandResult {
+    for_each(invocation, true)
+}
+
+/// For one of them, or for all whom a file names.
+fn for_each(invocation: &Invocation, is_reset: bool) -> CommandResult {
     let names = invocation.option("--from");
     let file = invocation.option("--links");
     match (names, file, invocation.value(0)) {
-        (Some(names), Some(file), "") => for_many(invocation, names, file),
-        (None, None, username) if !username.is_empty() => for_one(invocation, true),
-        _ => misuse(
-            "`gatepost user reset` needs USERNAME, or --from NAMES and --links FILE; try --help",
-        ),
+        (Some(names), Some(file), "") => for_many(invocation, names, file, is_reset),
+        (None, None, username) if !username.is_empty() => for_one(invocation, is_reset),
+        _ => misuse("it needs USERNAME, or --from NAMES and --links FILE; try --help"),
     }
 }
 
@@ -182,7 +185,7 @@ pub(super) fn print_link(
 
 /// Everybody is looked up first, and all who cannot have a link are told at once. The links stand
 /// in the file alone.
-fn for_many(invocation: &Invocation, names: &str, file: &str) -> CommandResult {
+fn for_many(invocation: &Invocation, names: &str, file: &str, is_reset: bool) -> CommandResult {
     if invocation.has("--mail") {
         return misuse("--mail does not go with --from: the links stand in a file");
     }
@@ -194,7 +197,7 @@ fn for_many(invocation: &Invocation, names: &str, file: &str) -> CommandResult {
     let operator = Operator::open(invocation)?;
     check_options(&operator, invocation)?;
     let maker = LinkMaker::new(&operator, invocation)?;
-    let people = all_named(&operator, invocation, names)?;
+    let people = all_named(&operator, invocation, names, is_reset)?;
     let mut out = new_file(file)?;
     for user in &people {
         writeln!(out, "{}\t{}", user.designation(), maker.link(user)?)?;
@@ -210,13 +213,14 @@ fn all_named(
     operator: &Operator,
     invocation: &Invocation,
     names: BTreeSet<&str>,
+    is_reset: bool,
 ) -> CommandResult<Vec<UserRow>> {
     let mut people = Vec::new();
     let mut seen = BTreeSet::new();
     let mut refusals = String::new();
     for name in names.into_iter().filter(|name| !name.is_empty()) {
         let found = named(operator, invocation, name);
-        match found.and_then(|user| check(invocation, &user, true).map(|()| user)) {
+        match found.and_then(|user| check(invocation, &user, is_reset).map(|()| user)) {
             // Upper case and lower case name the same user.
             Ok(user) if !seen.insert(user.sub.clone()) => {}
             Ok(user) => people.push(user),

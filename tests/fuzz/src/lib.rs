@@ -74,6 +74,7 @@ pub fn catalogue() -> Catalogue {
         emphasize: false,
         show_in_discovery: true,
         resources: vec![resource.clone()],
+        is_built_in: false,
     };
     catalogue.scopes.insert(orders.name.clone(), orders);
     let registered = RegisteredResource {
@@ -169,7 +170,7 @@ pub fn assert_untold(lines: &[String], sent: &Value, names: &[&str]) {
 /// What comes of the export of another program: a document of which nothing is refused in itself. No
 /// line tells one of the export's secrets.
 pub fn assert_importable(import: Import, sent: &Value, secrets: &[&str]) {
-    let (document, lines) = import.finish();
+    let (document, lines) = import.finish(true);
     assert_untold(&lines, sent, secrets);
     let document = parse(&document.to_string()).expect("it is JSON");
     let judged = Document::judge(&document, &ClientDefaults::default());

@@ -47,6 +47,7 @@ fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
         "" | "people" => administrator.find_people(),
         "invite" => administrator.invite(),
         "roles" => administrator.list_roles(None),
+        "invite-several" => administrator.invite_several(),
         "applications" => administrator.list_applications(),
         "explain" => administrator.explain_refusal(),
         "audit" => administrator.show_audit_log(),

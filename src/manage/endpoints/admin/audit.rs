@@ -1,68 +1,81 @@
-//! Who did what, as administrators see it: one day at a time.
+//! Who did what, as administrators see it: on one day, or in the last seven.
 
 use super::Administrator;
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::audit::{DayOfAudit, audit_page};
+use crate::pages::admin::audit::{AuditPage, audit_page};
+use crate::pages::admin::audit_words::{KINDS, text};
+use crate::statements::audit_log::{self, AuditSearch, EventPlace, EventsAsked};
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::http::Response;
-use gatepost_store::audit_events::{self, DayFilter, EventPlace};
+use gatepost_store::folds;
 
 /// How many events one page shows.
-const MOST: usize = 200;
+const MOST: usize = 50;
 
 impl Administrator<'_> {
     pub(super) fn show_audit_log(&self) -> Result<Response, Failure> {
-        let app = self.context.app;
         let query = self.query()?;
-        let now = app.now();
-        let today = &timestamp::format_day(now.day());
-        let day = query.bounded("day", 10)?.unwrap_or(today);
-        let since = timestamp::parse_day(day);
-        let since = since.ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
-        let person = query.bounded("person", parameters::USERNAME)?;
-        let event = query.bounded("event", parameters::OTHER)?;
-        let end = EventPlace {
-            at: Day(since.0 + 1).start().min(now),
+        let now = self.context.app.now();
+        let asked = |name, most| Ok::<_, Reason>(query.bounded(name, most)?.unwrap_or_default());
+        let search = AuditSearch {
+            event: asked("event", parameters::OTHER)?.trim(),
+            person: asked("person", parameters::USERNAME)?.trim(),
+            day: asked("day", 10)?,
+            reference: asked("reference", parameters::OTHER)?,
+        };
+        let first_day = Day(now.day().0 - 6);
+        let mut days = first_day..now.day();
+        if !search.day.is_empty() {
+            let day = timestamp::parse_day(search.day);
+            let day = day.ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
+            days = day..day;
+        }
+        let since = days.start.start();
+        let end = Day(days.end.0 + 1).start().min(now);
+        let mut before = EventPlace {
+            at: end,
             chain: "",
             seq: 0,
         };
-        let before = match query.bounded("before", parameters::OTHER)? {
-            Some(text) => {
-                place(text).ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))?
+        if let Some(text) = query.bounded("before", parameters::OTHER)? {
+            let place = place(text);
+            let place = place.ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))?;
+            if (since..end).contains(&place.at) {
+                before = place;
             }
-            None => end,
-        };
-        let filter = DayFilter {
-            since: since.start(),
-            before: if (since.start()..end.at).contains(&before.at) {
-                before
-            } else {
-                end
-            },
-            event: event.map(str::trim),
-            person: person.map(str::trim),
+        }
+        let is_usual = search.event.is_empty() && search.reference.is_empty();
+        let kind = if is_usual { "background" } else { search.event };
+        let named = text(KINDS, kind).unwrap_or(kind).split_terminator(' ');
+        let named: Vec<&str> = named.collect();
+        let asked = EventsAsked {
+            since,
+            before,
+            are_others: is_usual || named.is_empty(),
+            named: &named,
             reach: self.reach,
         };
         let _permit = self.survey()?;
-        let mut found = audit_events::of_day(&app.store, filter, MOST + 1)?;
+        let most = i64::try_from(MOST + 1).unwrap_or(i64::MAX);
+        let mut found = audit_log::list(self.store(), search, asked, most)?;
         let has_more = found.len() > MOST;
         found.truncate(MOST);
-        let asked = DayOfAudit {
-            person: person.unwrap_or_default(),
-            event: event.unwrap_or_default(),
-            day,
+        let hours = first_day.0 * 24..now.hour();
+        let page = AuditPage {
+            search,
             found: &found,
             has_more,
+            hours: &folds::counts(self.store(), self.reach, hours.start, hours.end - 1)?,
         };
-        Ok(self.shown(AdminSection::Audit, |around| audit_page(around, asked)))
+        Ok(self.shown(AdminSection::Audit, |around| audit_page(around, page)))
     }
 }
 
-/// Reads what [`DayOfAudit`] writes.
+/// Reads what [`AuditPage`] writes.
 fn place(text: &str) -> Option<EventPlace<'_>> {
     let (at, rest) = text.split_once('/')?;
     let (seq, chain) = rest.split_once('/')?;

@@ -65,14 +65,7 @@ impl Administrator<'_> {
 
     /// Leaves the letter to the lane. Where there were too many, the administrator is told to wait.
     fn send_link(&self, person: &Person, to: &MailAddress) -> Result<(), Failure> {
-        let context = self.context;
-        let language = context.chrome().texts.language;
-        let origin = LinkOrigin::ByAdministrator(self.sub().clone());
-        let by = context.current_session.user.called();
-        let letter = letters::of_link(context.app, &person.found, to, language, origin, Some(by));
-        let asked = notices::asked_by(context.app, &context.presentation());
-        let sub = &person.found.user.sub;
-        if letters::write_about(context.app, &asked, b"links", sub, letter)? {
+        if self.leave_letter(person, to)? {
             return Ok(());
         }
         Err(Failure::Throttled {
@@ -81,7 +74,19 @@ impl Administrator<'_> {
         })
     }
 
-    fn link_to_show(&self, person: &Person) -> String {
+    /// The same; `false` where there were too many.
+    pub(super) fn leave_letter(&self, person: &Person, to: &MailAddress) -> Result<bool, Failure> {
+        let context = self.context;
+        let language = context.chrome().texts.language;
+        let origin = LinkOrigin::ByAdministrator(self.sub().clone());
+        let by = context.current_session.user.called();
+        let letter = letters::of_link(context.app, &person.found, to, language, origin, Some(by));
+        let asked = notices::asked_by(context.app, &context.presentation());
+        let sub = &person.found.user.sub;
+        letters::write_about(context.app, &asked, b"links", sub, letter)
+    }
+
+    pub(super) fn link_to_show(&self, person: &Person) -> String {
         let app = self.context.app;
         let origin = LinkOrigin::ByAdministrator(self.sub().clone());
         to_pass_on(

@@ -1,15 +1,17 @@
 //! Finding people, and inviting somebody.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{Administrator, tidy};
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::people::{
-    Invitation, Invited, MOST_COUNTED, PeopleCount, PeoplePage, SearchedFor, invite_page, page_of,
-    people_page,
+    Invitation, InviteProblem, Invited, MOST_COUNTED, PeopleCount, PeoplePage, SearchedFor,
+    invite_page, page_of, people_page,
 };
 use crate::scim::resource::ScimProfile;
-use crate::statements::people_list::{self, PeopleAsked};
+use crate::statements::people_list::{self, ListedPerson, PeopleAsked};
 use crate::statements::scim_users::{self, NewUser};
 use gatepost_protocol::registration::administration::set_roles;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
@@ -18,6 +20,7 @@ use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::forms;
+use gatepost_server::endpoints::login::wrong_passwords;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::{Method, Response};
 use gatepost_server::keys::random;
@@ -27,6 +30,9 @@ use gatepost_store::{StoreError, sign_up_links};
 
 /// How many people a page shows.
 const PAGE: usize = 25;
+
+const SESSION_CHANGED: InviteProblem =
+    InviteProblem::Account(JoinProblem::Other(AccountProblem::SessionChanged));
 
 /// Where a page begins or ends: at the person of that subject.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,11 +103,35 @@ impl Administrator<'_> {
             is_dated: true,
             has_ticks: false,
             people: &people,
+            locked_out: &self.locked_out(&people)?,
             count: part.count,
             next: part.next.as_ref(),
             previous: part.previous.as_ref(),
             catalogue: &self.context.transaction.snapshot.catalogue,
         }))
+    }
+
+    /// Those of them whom too many wrong passwords keep from signing in.
+    fn locked_out(&self, people: &[ListedPerson]) -> Result<BTreeSet<Subject>, Failure> {
+        let InSession { app, request, .. } = self.context;
+        let found = Vec::from_iter(people.iter().map(|person| &person.found));
+        let wrong = wrong_passwords::look_up(app, &found, request.source)?;
+        let locked = found.iter().zip(wrong);
+        let locked = locked.filter(|(_, wrong)| wrong.locked_until.is_some());
+        Ok(locked.map(|(found, _)| found.user.sub.clone()).collect())
+    }
+
+    /// Of those who were looked at, who is in a state that no statement knows.
+    fn in_state(
+        &self,
+        state: &str,
+        subs: &[Subject],
+    ) -> Result<Option<BTreeSet<Subject>>, Failure> {
+        if state != "locked" {
+            return Ok(None);
+        }
+        let people = people_list::shown(self.store(), self.acting(""), subs, None)?;
+        self.locked_out(&people).map(Some)
     }
 
     /// Of everybody within reach those in that state, read from the cursor on.
@@ -128,6 +158,10 @@ impl Administrator<'_> {
             .flatten();
         let mut shown = Vec::new();
         looked.retain(|one| one.is_asked_for);
+        let subs = Vec::from_iter(looked.iter().map(|one| one.sub.clone()));
+        if let Some(in_state) = self.in_state(state, &subs)? {
+            looked.retain(|one| in_state.contains(&one.sub));
+        }
         for one in looked {
             if shown.len() == PAGE {
                 further = shown.last().cloned();
@@ -163,7 +197,10 @@ impl Administrator<'_> {
 
     /// Of those who were found, all of whom are known.
     fn part_of_found(&self, asked: PeopleAsked<'_>, cursor: Cursor<'_>) -> Result<Part, Failure> {
-        let found = people_list::find(self.store(), asked)?;
+        let mut found = people_list::find(self.store(), asked)?;
+        if let Some(in_state) = self.in_state(asked.state, &found.subs)? {
+            found.subs.retain(|sub| in_state.contains(sub));
+        }
         let place = |sub: &str| found.subs.iter().position(|one| one.as_str() == sub);
         let begin = match cursor {
             Cursor::Behind(sub) => place(sub).map_or(0, |place| place + 1),
@@ -189,23 +226,24 @@ impl Administrator<'_> {
         match self.context.request.method {
             Method::Post => self.take_invitation(),
             _ => {
-                let undone = JoinProblem::Other(AccountProblem::SessionChanged);
-                let problem = self.left_undone()?.then_some(undone);
+                let problem = self.left_undone()?.then_some(SESSION_CHANGED);
                 Ok(self.draw_invitation(Invited::default(), problem))
             }
         }
     }
 
-    fn draw_invitation(&self, typed: Invited<'_>, problem: Option<JoinProblem>) -> Response {
-        let InSession {
-            app, transaction, ..
-        } = self.context;
-        let invitation = Invitation {
-            catalogue: &transaction.snapshot.catalogue,
+    /// What people can be invited with.
+    pub(super) fn invitation(&self) -> Invitation<'_> {
+        Invitation {
+            catalogue: &self.context.transaction.snapshot.catalogue,
             tenants: self.reach,
             given_roles: self.given_roles,
-            by_letter: app.letters.from().is_some(),
-        };
+            by_letter: self.context.app.letters.from().is_some(),
+        }
+    }
+
+    fn draw_invitation(&self, typed: Invited<'_>, problem: Option<InviteProblem>) -> Response {
+        let invitation = self.invitation();
         self.shown_with_form(AdminSection::People, |around, form| {
             invite_page(around, form, invitation, typed, problem)
         })
@@ -229,10 +267,10 @@ impl Administrator<'_> {
             return self.sign_in_anew();
         }
         if !self.matches(&form) {
-            return Ok(self.draw_invitation(
-                typed,
-                Some(JoinProblem::Other(AccountProblem::SessionChanged)),
-            ));
+            return Ok(self.draw_invitation(typed, Some(SESSION_CHANGED)));
+        }
+        if self.lost_role(&roles).is_some() {
+            return Ok(self.draw_invitation(typed, Some(InviteProblem::RoleGone)));
         }
         let sent = form.single("username")?.unwrap_or_default().trim();
         let by_letter = app.letters.from().is_some();
@@ -240,15 +278,16 @@ impl Administrator<'_> {
         let is_unfit = needs_address && parsed_address(&form)?.is_none();
         let unfit = is_unfit.then_some(JoinProblem::Other(AccountProblem::AddressUnfit));
         let problem = JoinProblem::of_name(sent, &address).or(unfit);
-        if problem.is_some() {
-            return Ok(self.draw_invitation(typed, problem));
+        if let Some(problem) = problem {
+            return Ok(self.draw_invitation(typed, Some(InviteProblem::Account(problem))));
         }
         match self.add_invited(typed, by_letter) {
             Ok(subject) => self.welcome(&subject),
             Err(Failure::Unavailable(StoreError::Taken(_))) => {
                 // By the same invitation, maybe, of which no standby heard.
                 app.store.confirm()?;
-                Ok(self.draw_invitation(typed, Some(JoinProblem::UsernameTaken)))
+                let problem = InviteProblem::Account(JoinProblem::UsernameTaken);
+                Ok(self.draw_invitation(typed, Some(problem)))
             }
             Err(failure) => Err(failure),
         }
@@ -262,7 +301,7 @@ fn parsed_address(form: &Parameters) -> Result<Option<MailAddress>, Failure> {
 
 impl Administrator<'_> {
     fn add_invited(&self, invited: Invited<'_>, by_letter: bool) -> Result<Subject, Failure> {
-        let tenant = tenant_of(self.reach, invited)?;
+        let tenant = tenant_of(self.reach, invited.tenant)?;
         let store = self.store();
         // People also sign in by address: that of somebody else is as good as taken.
         if sign_up_links::holds(store, tenant.as_ref(), invited.username)? {
@@ -288,10 +327,11 @@ impl Administrator<'_> {
     }
 }
 
-fn tenant_of(reach: &[&str], invited: Invited<'_>) -> Result<Option<TenantName>, Failure> {
+/// The tenant that somebody is invited to; what was asked for counts where there is a choice.
+pub(super) fn tenant_of(reach: &[&str], asked: &str) -> Result<Option<TenantName>, Failure> {
     let tenant = match reach {
         [only] => only,
-        _ => invited.tenant,
+        _ => asked,
     };
     if !reach.contains(&tenant) {
         return Err(Failure::bad_request(Reason::UnknownTenant));
@@ -299,7 +339,7 @@ fn tenant_of(reach: &[&str], invited: Invited<'_>) -> Result<Option<TenantName>,
     Ok((!tenant.is_empty()).then(|| TenantName::new(tenant)))
 }
 
-fn claims_of(invited: Invited<'_>) -> Map<String, Value> {
+pub(super) fn claims_of(invited: Invited<'_>) -> Map<String, Value> {
     let mut claims = Map::new();
     for (claim, text) in [("name", invited.name), ("email", invited.address)] {
         if !text.is_empty() {

@@ -1,13 +1,15 @@
 //! One person: `/admin/people/{sub}`. What is done is judged with what is stored, and once more by
 //! the statement that writes it.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::links::LinkWay;
 use super::{Administrator, decoded, not_found, tidy};
 use crate::pages;
 use crate::pages::admin::AdminSection;
-use crate::pages::admin::person::{DangerousDeed, PersonOutcome, PersonProblem, PersonView};
+use crate::pages::admin::person::{
+    DangerousDeed, PersonDetails, PersonOutcome, PersonProblem, PersonView,
+};
 use crate::statements::admin_people::{self, ActingAdmin, Person, PersonChange};
 use crate::statements::roles;
 use gatepost_protocol::login::letters::stored_address;
@@ -21,13 +23,15 @@ use gatepost_server::app::failure::Failure;
 use gatepost_server::app::letters::AccountChange;
 use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::forms;
-use gatepost_server::endpoints::login::password::count_wrong;
+use gatepost_server::endpoints::letters;
+use gatepost_server::endpoints::login::wrong_passwords::{self, WrongPasswords};
 use gatepost_server::endpoints::notices;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::{Method, Response};
+use gatepost_store::StoreError;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users::UserRow;
-use gatepost_store::{authenticators, sessions};
+use gatepost_store::{authenticators, sessions, sign_up_links};
 
 /// How many sign-ins are shown: the latest ones.
 const MOST_SESSIONS: i64 = 100;
@@ -43,8 +47,11 @@ impl Administrator<'_> {
     /// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
     pub(super) fn handle_person(&self, id: &str) -> Result<Response, Failure> {
         let subject = Subject::new(decoded(id)?);
-        let person = &self.found_person(&subject)?;
         let InSession { app, request, .. } = self.context;
+        let found = admin_people::find(self.store(), self.reach, &subject)?;
+        let Some(person) = &found else {
+            return self.answer_gone();
+        };
         if request.method != Method::Post {
             let asked = self.query()?.bounded("ask", parameters::OTHER)?;
             let deed = DangerousDeed::ALL
@@ -71,15 +78,42 @@ impl Administrator<'_> {
         deed.take()
     }
 
+    /// Nobody is there. It is told more to whoever posts a form that was drawn when somebody was.
+    fn answer_gone(&self) -> Result<Response, Failure> {
+        let InSession { app, request, .. } = self.context;
+        if request.method == Method::Post && self.matches(&forms::read_post(app, request)?) {
+            return Ok(self.shown(AdminSection::People, pages::admin::person::gone_page));
+        }
+        Err(not_found())
+    }
+
     /// Whoever is out of reach is not there.
     pub(super) fn found_person(&self, subject: &Subject) -> Result<Person, Failure> {
         let person = admin_people::find(self.store(), self.reach, subject)?;
         person.ok_or_else(not_found)
     }
 
+    fn wrong_passwords(&self, person: &Person) -> Result<WrongPasswords, Failure> {
+        let InSession { app, request, .. } = self.context;
+        let told = wrong_passwords::look_up(app, &[&person.found], request.source)?;
+        Ok(told.first().copied().unwrap_or_default())
+    }
+
     fn may_change(&self, person: &Person) -> bool {
         let user = &person.found.user;
         &user.sub != self.sub() && self.administration.may_change(&user.claims, self.roles())
+    }
+
+    /// For what writes. It writes nothing unless the person is as they were when the form was
+    /// drawn.
+    pub(super) fn acting_on<'b>(&'b self, person: &'b Person) -> ActingAdmin<'b> {
+        ActingAdmin {
+            admin: self.sub(),
+            reach: self.reach,
+            given_roles: &self.administration.given_roles,
+            admin_role: &self.administration.role,
+            version: &person.version,
+        }
     }
 
     pub(super) fn draw_person(
@@ -89,7 +123,6 @@ impl Administrator<'_> {
     ) -> Result<Response, Failure> {
         let InSession {
             app,
-            request,
             transaction,
             current_session,
             ..
@@ -97,6 +130,7 @@ impl Administrator<'_> {
         let sub = &person.found.user.sub;
         let factors = authenticators::list(&app.store, sub, true)?;
         let sessions = sessions::list_of_user(&app.store, sub, MOST_SESSIONS)?;
+        let wrong = self.wrong_passwords(person)?;
         let user = &person.found.user;
         let tenants = Vec::from_iter(user.tenant.iter().map(TenantName::as_str));
         let roles = roles_of(&user.claims);
@@ -109,9 +143,11 @@ impl Administrator<'_> {
             factors: &factors,
             sessions: &sessions,
             current_session: &current_session.row,
-            wrong_tries: count_wrong(app, &person.found, request.source)?,
+            wrong_tries: wrong.count,
+            locked_until: wrong.locked_until,
             may_change: self.may_change(person),
             takes_link: !matches!(self.link_way(person), LinkWay::None),
+            by_letter: app.letters.from().is_some(),
             given_roles: self.given_roles,
             tells_old_address: app.letters.from().is_some() && person.address_counts,
         };
@@ -140,6 +176,7 @@ impl Deed<'_> {
         match self.form.single("decision")? {
             Some("save") => self.save(),
             Some("reset") => self.reset(),
+            Some("let_try") => self.let_try(),
             Some("enable") => self.set_enabled(true),
             Some("disable") => self.set_enabled(false),
             Some("end_all") => {
@@ -174,8 +211,13 @@ impl Deed<'_> {
         if done || self.was_done(&person)? {
             return administrator.draw_person(&person, Some(self.changed()?));
         }
-        let problem = PersonOutcome::Problem(PersonProblem::ChangedMeanwhile);
-        let page = administrator.draw_person(&person, Some(problem))?;
+        let problem = PersonProblem::ChangedMeanwhile;
+        let typed = self.typed()?;
+        let outcome = match self.form.single("decision")? {
+            Some("save") => PersonOutcome::Unsaved(&typed, problem),
+            _ => PersonOutcome::Problem(problem),
+        };
+        let page = administrator.draw_person(&person, Some(outcome))?;
         Ok(answers::noted(page, Reason::PersonChanged))
     }
 
@@ -190,6 +232,12 @@ impl Deed<'_> {
         Ok(match self.form.single("decision")? {
             Some("enable") => user.enabled,
             Some("disable") => !user.enabled,
+            Some("save") => self.typed()? == PersonDetails::stored(&user.claims),
+            Some("let_try") => self
+                .administrator
+                .wrong_passwords(person)?
+                .locked_until
+                .is_none(),
             Some("end_session") => {
                 let store = self.administrator.store();
                 let found = sessions::find_of_user(store, &self.sid()?, &user.sub)?;
@@ -205,10 +253,8 @@ impl Deed<'_> {
         Ok(Sid::new(sent.unwrap_or_default()))
     }
 
-    /// For what writes. It writes nothing unless the person is as they were when the form was
-    /// drawn.
     fn acting(&self) -> ActingAdmin<'_> {
-        self.administrator.acting(&self.person.version)
+        self.administrator.acting_on(self.person)
     }
 
     fn change(
@@ -304,58 +350,123 @@ impl Deed<'_> {
         }
     }
 
+    /// The form of name, address and roles, as it was filled in.
+    fn typed(&self) -> Result<PersonDetails, Failure> {
+        let address = self.form.single("address")?.unwrap_or_default();
+        let roles = self.administrator.posted_roles(self.form)?;
+        Ok(PersonDetails {
+            name: tidy(self.form.single("name")?, 200),
+            address: address.trim().to_owned(),
+            roles: roles.into_iter().map(str::to_owned).collect(),
+        })
+    }
+
+    fn unsaved(&self, typed: &PersonDetails, problem: PersonProblem) -> Result<Response, Failure> {
+        self.answer(PersonOutcome::Unsaved(typed, problem))
+    }
+
     /// Name, address and roles.
     fn save(&self) -> Result<Response, Failure> {
         let administrator = self.administrator;
-        let roles = administrator.posted_roles(self.form)?;
-        let name = tidy(self.form.single("name")?, 200);
-        let address = self.form.single("address")?.unwrap_or_default().trim();
+        let typed = self.typed()?;
+        if administrator.lost_role(&typed.roles).is_some() {
+            return self.unsaved(&typed, PersonProblem::RoleGone);
+        }
         let before = &self.person.found.user;
         let mut user = before.clone();
-        let claims = &mut user.claims;
-        set_text(claims, "name", &name);
-        if stored_address(&before.claims).unwrap_or_default() != address {
-            if !address.is_empty() && MailAddress::parse(address).is_err() {
-                return self.answer(PersonOutcome::Problem(PersonProblem::AddressUnfit));
-            }
-            let username = before.username.as_deref().unwrap_or_default();
-            if !may_be_called(username, address) {
-                return self.answer(PersonOutcome::Problem(PersonProblem::UsernameOfOthers));
-            }
-            set_text(claims, "email", address);
-            // Whoever writes an address does not show that it is theirs.
-            match address {
-                "" => claims.remove("email_verified"),
-                _ => claims.insert(String::from("email_verified"), Value::from(false)),
-            };
+        set_text(&mut user.claims, "name", &typed.name);
+        if let Some(problem) = self.set_address(&mut user, &typed)? {
+            return self.unsaved(&typed, problem);
         }
-        let mut had = roles_of(&before.claims);
-        had.sort_unstable();
-        if had != roles {
-            set_roles(claims, &roles);
+        let had = PersonDetails::stored(&before.claims).roles;
+        if had != typed.roles {
+            set_roles(&mut user.claims, &typed.roles);
         }
         let names = ["name", "email", "role"];
         let is_another = |name: &&str| user.claims.get(*name) != before.claims.get(*name);
-        let changed = Vec::from_iter(names.into_iter().filter(is_another));
+        let mut changed = Vec::from_iter(names.into_iter().filter(is_another));
+        changed.extend((user.username != before.username).then_some("username"));
         let has_new_address = changed.contains(&"email");
         if changed.is_empty() {
             return self.answer(self.changed()?);
         }
-        let detail = if had == roles {
+        let detail = if had == typed.roles {
             json!({"changed": changed})
         } else {
-            json!({"changed": changed, "old": {"role": had}, "new": {"role": roles}})
+            json!({"changed": changed, "old": {"role": had}, "new": {"role": typed.roles}})
         };
         let event = administrator.event("user_changed", &before.sub, detail);
-        let response = self.change(false, false, &user, &event)?;
+        let response = match self.change(false, false, &user, &event) {
+            Err(Failure::Unavailable(StoreError::Taken(_))) => {
+                return self.unsaved(&typed, PersonProblem::UsernameTaken);
+            }
+            other => other?,
+        };
         if has_new_address && response.note.reason.is_none() {
             self.notify(AccountChange::Address);
         }
         Ok(response)
     }
+
+    /// Gives them another address, if one was typed; and with it their user name, where it was the
+    /// address.
+    fn set_address(
+        &self,
+        user: &mut UserRow,
+        typed: &PersonDetails,
+    ) -> Result<Option<PersonProblem>, Failure> {
+        let address = typed.address.as_str();
+        let before = stored_address(&user.claims).unwrap_or_default();
+        if before == address {
+            return Ok(None);
+        }
+        if !address.is_empty() && MailAddress::parse(address).is_err() {
+            return Ok(Some(PersonProblem::AddressUnfit));
+        }
+        let renames = self.form.single("also_username")?.is_some();
+        if renames && user.username.as_deref() == Some(before) && !address.is_empty() {
+            let store = self.administrator.store();
+            if sign_up_links::holds(store, user.tenant.as_ref(), address)? {
+                return Ok(Some(PersonProblem::UsernameTaken));
+            }
+            user.username = Some(address.to_owned());
+        }
+        let username = user.username.as_deref().unwrap_or_default();
+        if !may_be_called(username, address) {
+            return Ok(Some(PersonProblem::UsernameOfOthers));
+        }
+        let claims = &mut user.claims;
+        set_text(claims, "email", address);
+        // Whoever writes an address does not show that it is theirs.
+        match address {
+            "" => claims.remove("email_verified"),
+            _ => claims.insert(String::from("email_verified"), Value::from(false)),
+        };
+        Ok(None)
+    }
+
+    /// Has their wrong passwords until now count no more.
+    fn let_try(&self) -> Result<Response, Failure> {
+        let administrator = self.administrator;
+        let InSession { app, request, .. } = administrator.context;
+        let found = &self.person.found;
+        let sub = &found.user.sub;
+        if self.was_done(self.person)? {
+            return self.after(false);
+        }
+        if !wrong_passwords::count_pardon(app, sub)? {
+            let page = self.answer(PersonOutcome::Problem(PersonProblem::TooManyPardons))?;
+            let reason = Reason::TooManySignInFailures;
+            return Ok(answers::turned_away(page, reason, letters::HOUR));
+        }
+        let event = administrator.event("lock_out_ended", sub, json!({}));
+        let pardons = wrong_passwords::pardons(app, found, request.source);
+        let done = admin_people::pardon(&app.store, self.acting(), sub, &pardons, &event)?;
+        self.after(done)
+    }
 }
 
-fn set_text(claims: &mut serde_json::Map<String, Value>, claim: &str, text: &str) {
+fn set_text(claims: &mut Map<String, Value>, claim: &str, text: &str) {
     if text.is_empty() {
         claims.remove(claim);
     } else {

@@ -108,7 +108,7 @@ impl Administrator<'_> {
             return Ok(Err(html! { (texts.role_changed_meanwhile) }));
         }
         let people = people_list::shown(store, self.acting(""), &subs, None)?;
-        let names = Vec::from_iter(people.iter().map(|person| person.user.called()));
+        let names = Vec::from_iter(people.iter().map(|person| person.found.user.called()));
         Ok(Ok(about(texts.role_was_taken, &names.join(", "))))
     }
 

@@ -2,7 +2,10 @@
 
 pub mod applications;
 pub mod audit;
+mod audit_week;
+pub mod audit_words;
 pub mod explanation;
+pub mod invite_several;
 pub mod people;
 pub mod person;
 pub mod roles;

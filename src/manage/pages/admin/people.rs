@@ -1,5 +1,7 @@
 //! People: finding them, and inviting somebody.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -10,9 +12,9 @@ use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::strength::Strength;
-use gatepost_server::pages::frame::{PageForm, field_problem, submit};
+use gatepost_server::pages::frame::{PageForm, field_problem, hidden, submit};
 use gatepost_server::pages::join::JoinProblem;
-use gatepost_server::pages::moment::at;
+use gatepost_server::pages::moment::{at, on_day};
 use gatepost_server::pages::texts::{Template, Texts};
 use gatepost_store::users::UserRow;
 
@@ -35,6 +37,8 @@ pub struct PeoplePage<'a> {
     /// Whether those who may be changed can be ticked. They post `person`.
     pub has_ticks: bool,
     pub people: &'a [ListedPerson],
+    /// Those of them whom too many wrong passwords keep from signing in.
+    pub locked_out: &'a BTreeSet<Subject>,
     pub count: PeopleCount,
     /// The subjects behind which and before which there are more.
     pub next: Option<&'a Subject>,
@@ -81,11 +85,12 @@ pub fn page_of(user: &UserRow) -> String {
 }
 
 /// The states that can be asked for.
-pub fn states(texts: &Texts) -> [(&'static str, &'static str); 3] {
+pub fn states(texts: &Texts) -> [(&'static str, &'static str); 4] {
     [
         ("invited", texts.invited),
         ("disabled", texts.disabled),
         ("no-second-factor", texts.no_second_factor),
+        ("locked", texts.locked_out),
     ]
 }
 
@@ -111,6 +116,7 @@ pub(super) fn listing(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
             p role="status" { (texts.nobody_found) }
         } @else {
             (table(around, page))
+            p .hint { (texts.counted_hourly) }
         }
         (pages(around, page))
     }
@@ -192,7 +198,7 @@ fn table(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
 
 fn row(around: AdminChrome<'_>, page: PeoplePage<'_>, person: &ListedPerson) -> Markup {
     let texts = around.chrome.texts;
-    let user = &person.user;
+    let user = &person.found.user;
     let roles = roles_of(&user.claims);
     let has_tenants = !page.catalogue.tenants.is_empty();
     let lacks_factor =
@@ -226,13 +232,15 @@ fn row(around: AdminChrome<'_>, page: PeoplePage<'_>, person: &ListedPerson) -> 
                         Some(moment) => (at(texts, Template("{}"), moment)),
                         None => (texts.since_before),
                     }
-                } @else if let Some(moment) = person.signed_in_at {
-                    (at(texts, Template("{}"), moment))
+                } @else if let Some(day) = person.used_on {
+                    (on_day(texts, day))
                 }
             }
             td {
                 @if !user.enabled {
                     span .badge { (texts.disabled) }
+                } @else if page.locked_out.contains(&user.sub) {
+                    span .badge .warning { (texts.locked_out) }
                 } @else if person.is_invited {
                     span .badge { (texts.invited) }
                 } @else if lacks_factor {
@@ -273,25 +281,27 @@ fn pages(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
     }
 }
 
-/// The roles that can be given, those ticked that somebody has. The choices post `role`.
+/// The roles that can be given, those ticked that somebody has. The choices post `role`, and with
+/// it as `offered` what there was to choose from.
 pub(super) fn role_choices(
     around: AdminChrome<'_>,
     catalogue: &Catalogue,
     given: &[String],
-    had: &[&str],
+    had: &[impl AsRef<str>],
 ) -> Markup {
     let texts = around.chrome.texts;
     html! {
         @if !given.is_empty() {
             fieldset {
                 legend { (texts.roles) }
+                @for role in given { (hidden("offered", role)) }
                 ul .scopes {
                     @for (index, role) in given.iter().enumerate() {
                         @let id = format!("role-{index}");
                         li {
                             div .choice {
                                 input id=(id) type="checkbox" name="role" value=(role)
-                                    checked[had.contains(&role.as_str())];
+                                    checked[had.iter().any(|had| had.as_ref() == role)];
                                 div {
                                     label for=(id) { bdi { (role_name(around, catalogue, role)) } }
                                     (role_description(around, catalogue, role))
@@ -337,6 +347,13 @@ pub struct Invited<'a> {
     pub roles: &'a [&'a str],
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InviteProblem {
+    Account(JoinProblem),
+    /// A role was ticked that is not there any more.
+    RoleGone,
+}
+
 /// What somebody can be invited with.
 #[derive(Clone, Copy, Debug)]
 pub struct Invitation<'a> {
@@ -348,23 +365,24 @@ pub struct Invitation<'a> {
 }
 
 /// The page that invites somebody. Its form posts `form_token`, `username`, `name`, `address`,
-/// `tenant`, and any number of `role`.
+/// `tenant`, and any number of `role` and `offered`.
 pub fn invite_page(
     around: AdminChrome<'_>,
     form: PageForm<'_>,
     invitation: Invitation<'_>,
     typed: Invited<'_>,
-    problem: Option<JoinProblem>,
+    problem: Option<InviteProblem>,
 ) -> Markup {
     let texts = around.chrome.texts;
-    let told = problem.map(|problem| problem.told(texts));
+    let told = problem.map(|problem| match problem {
+        InviteProblem::Account(problem) => problem.told(texts),
+        InviteProblem::RoleGone => (Some("role-0"), texts.role_gone.to_owned()),
+    });
     let wrong = told.as_ref().and_then(|(field, _)| *field);
     let is_wrong = |field: &str| (wrong == Some(field)).then_some("true");
     let described = |field: &str| is_wrong(field).map(|_| "problem");
     let card = html! {
-        p .lead {
-            @if invitation.by_letter { (texts.invite_by_letter) } @else { (texts.invite_by_link) }
-        }
+        p .lead { (invite_hint(texts, invitation.by_letter)) }
         @if let Some((field, sentence)) = &told {
             (field_problem(texts, field.or(Some("username")), sentence))
         }
@@ -384,20 +402,7 @@ pub fn invite_page(
                     aria-invalid=[is_wrong("new-address")]
                     aria-describedby=[described("new-address")];
             }
-            @if invitation.tenants.len() > 1 {
-                div .field {
-                    label for="tenant" { (texts.organisation) }
-                    select #tenant name="tenant" {
-                        @for tenant in invitation.tenants {
-                            option value=(tenant) selected[*tenant == typed.tenant] {
-                                @if tenant.is_empty() { (texts.none) } @else {
-                                    (invitation.catalogue.tenant_name(tenant))
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            (tenant_field(texts, invitation, typed.tenant))
             (role_choices(
                 around,
                 invitation.catalogue,
@@ -407,5 +412,36 @@ pub fn invite_page(
             (submit(texts.invite))
         }))
     };
-    around.document(problem.is_some(), texts.invite, &card)
+    let several = html! {
+        a .button href=(around.address("invite-several")) { (texts.invite_several) }
+    };
+    around.document_beside(problem.is_some(), texts.invite, &several, &card)
+}
+
+/// How somebody gets their first link.
+pub(super) fn invite_hint(texts: &Texts, by_letter: bool) -> &'static str {
+    if by_letter {
+        texts.invite_by_letter
+    } else {
+        texts.invite_by_link
+    }
+}
+
+pub(super) fn tenant_field(texts: &Texts, invitation: Invitation<'_>, chosen: &str) -> Markup {
+    html! {
+        @if invitation.tenants.len() > 1 {
+            div .field {
+                label for="tenant" { (texts.organisation) }
+                select #tenant name="tenant" {
+                    @for tenant in invitation.tenants {
+                        option value=(tenant) selected[*tenant == chosen] {
+                            @if tenant.is_empty() { (texts.none) } @else {
+                                (invitation.catalogue.tenant_name(tenant))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

@@ -1,9 +1,12 @@
 //! One person: what keeps them from signing in, and what an administrator can do about it.
 
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
 use crate::pages::admin::AdminChrome;
-use crate::pages::admin::people::{PeopleCount, name_field, page_of, role_choices, role_name};
+use crate::pages::admin::people::{
+    PeopleCount, invite_hint, name_field, page_of, role_choices, role_name,
+};
 use crate::pages::admin::roles::opened_by;
 use crate::statements::admin_people::Person;
 use crate::statements::roles::Opened;
@@ -11,11 +14,12 @@ use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::session::Session;
 use gatepost_server::pages::frame::{
-    PageForm, about, button, done, field_problem, hidden, primary_button,
+    PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
 };
-use gatepost_server::pages::moment::at;
+use gatepost_server::pages::moment::{at, on_day};
 use gatepost_server::pages::second_factor::called;
 use gatepost_server::pages::sign_ins::{SignIns, ending};
 use gatepost_server::pages::texts::{Template, Texts};
@@ -32,13 +36,18 @@ pub struct PersonView<'a> {
     pub sessions: &'a [Session],
     /// The session of the administrator.
     pub current_session: &'a Session,
+    /// Wrong passwords of the last hour.
     pub wrong_tries: i64,
     /// What they may open by their roles.
     pub opened: &'a [Opened],
+    /// Until when too many of them keep somebody from signing in.
+    pub locked_until: Option<Instant>,
     /// Whether the administrator may act on them.
     pub may_change: bool,
     /// Whether a link for a new password is of use to them.
     pub takes_link: bool,
+    /// Whether links go by letter.
+    pub by_letter: bool,
     pub given_roles: &'a [String],
     /// Whether a letter goes to the address that they have now, when they get another.
     pub tells_old_address: bool,
@@ -53,6 +62,30 @@ pub enum PersonOutcome<'a> {
     /// To pass on.
     Link(&'a str),
     Problem(PersonProblem),
+    /// The same, where name, address and roles were typed.
+    Unsaved(&'a PersonDetails, PersonProblem),
+}
+
+/// Name, address and roles, as they are stored or were typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonDetails {
+    pub name: String,
+    pub address: String,
+    /// Sorted.
+    pub roles: Vec<String>,
+}
+
+impl PersonDetails {
+    pub fn stored(claims: &Map<String, Value>) -> PersonDetails {
+        let name = claims.get("name").and_then(Value::as_str);
+        let mut roles = Vec::from_iter(roles_of(claims).into_iter().map(str::to_owned));
+        roles.sort_unstable();
+        PersonDetails {
+            name: name.unwrap_or_default().to_owned(),
+            address: stored_address(claims).unwrap_or_default().to_owned(),
+            roles,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +98,11 @@ pub enum PersonProblem {
     NoConfirmedAddress,
     AddressUnfit,
     UsernameOfOthers,
+    UsernameTaken,
+    /// A role was ticked that is not there any more.
+    RoleGone,
+    /// They were let try too often.
+    TooManyPardons,
 }
 
 impl PersonProblem {
@@ -76,13 +114,16 @@ impl PersonProblem {
             PersonProblem::NoConfirmedAddress => texts.no_confirmed_address,
             PersonProblem::AddressUnfit => texts.address_unfit,
             PersonProblem::UsernameOfOthers => texts.username_of_others,
+            PersonProblem::UsernameTaken => texts.username_taken,
+            PersonProblem::RoleGone => texts.role_gone,
+            PersonProblem::TooManyPardons => texts.too_many_pardons,
         }
     }
 }
 
 /// The page of a person. Each of its forms posts `form_token`, `version` and `decision`: `save`
-/// with `name`, `address` and any number of `role`, `end_session` with `session`, or `end_all`,
-/// `reset`, `remove_factors`, `disable`, `enable`.
+/// with `name`, `address`, `also_username` and any number of `role` and `offered`, `end_session`
+/// with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`, `enable`.
 pub fn page(
     around: AdminChrome<'_>,
     form: PageForm<'_>,
@@ -94,7 +135,7 @@ pub fn page(
     let name = user.called();
     let card = html! {
         p .lead { bdi { (user.designation()) } }
-        @if let Some(outcome) = outcome { (said(texts, name, outcome)) }
+        @if let Some(outcome) = outcome { (said(around, view.person, outcome)) }
         div .columns {
             div {
                 (state(around, view))
@@ -103,30 +144,52 @@ pub fn page(
                 }
             }
             div {
-                @if view.may_change { (details(around, form, view)) }
+                @if view.may_change { (details(around, form, view, outcome)) }
                 (sign_ins(texts, form, view))
             }
         }
     };
-    let is_error = matches!(outcome, Some(PersonOutcome::Problem(_)));
+    let is_error = matches!(
+        outcome,
+        Some(PersonOutcome::Problem(_) | PersonOutcome::Unsaved(..))
+    );
     around.document(is_error, name, &card)
 }
 
-fn said(texts: &Texts, name: &str, outcome: PersonOutcome<'_>) -> Markup {
+fn said(around: AdminChrome<'_>, person: &Person, outcome: PersonOutcome<'_>) -> Markup {
+    let texts = around.chrome.texts;
+    let name = person.found.user.called();
     match outcome {
         PersonOutcome::Changed(decision) => match decision {
             "disable" => done(about(texts.was_disabled, name)),
             "enable" => done(about(texts.was_enabled, name)),
             "end_all" => done(about(texts.was_signed_out, name)),
             "remove_factors" => done(about(texts.factors_were_removed, name)),
+            "let_try" => done(about(texts.was_let_try, name)),
             _ => done(texts.change_made),
         },
-        PersonOutcome::LetterSent(address) => done(about(texts.letter_under_way, address)),
+        PersonOutcome::LetterSent(address) => {
+            link_passed(around, person, &about(texts.letter_under_way, address))
+        }
         PersonOutcome::Link(link) => html! {
-            (done(about(texts.link_shown_once, name)))
+            (link_passed(around, person, &about(texts.link_shown_once, name)))
             p { code .link-shown { (link) } }
         },
-        PersonOutcome::Problem(problem) => field_problem(texts, None, problem.told(texts)),
+        PersonOutcome::Problem(problem) | PersonOutcome::Unsaved(_, problem) => {
+            field_problem(texts, None, problem.told(texts))
+        }
+    }
+}
+
+/// How a link gets to them; and that they are invited, where it is their first.
+fn link_passed(around: AdminChrome<'_>, person: &Person, how: &Markup) -> Markup {
+    let texts = around.chrome.texts;
+    if !person.is_new() {
+        return done(how);
+    }
+    html! {
+        (done(html! { (about(texts.was_invited, person.found.user.called())) " " (how) }))
+        (button_to(&around.address("invite"), texts.invite_another))
     }
 }
 
@@ -141,6 +204,9 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
         .partition(|one| one.kind == FactorKind::RecoveryCode);
     let roles = roles_of(&user.claims);
     html! {
+        @if let Some(moment) = view.locked_until {
+            div .notice .warning { p { (at(texts, texts.locked_until, moment)) } }
+        }
         div .details {
             dl {
                 dt { (texts.account_state) }
@@ -181,10 +247,11 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                 }
                 dt { (texts.last_sign_in) }
                 dd {
-                    @match person.signed_in_at {
-                        Some(moment) => (at(texts, Template("{}"), moment)),
+                    @match person.used_on {
+                        Some(day) => (on_day(texts, day)),
                         None => (texts.none),
                     }
+                    p .hint { (texts.counted_hourly) }
                 }
                 dt { (texts.wrong_tries) }
                 dd { (view.wrong_tries) }
@@ -224,16 +291,19 @@ fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> M
         }
     };
     html! {
-        @if view.takes_link || !view.factors.is_empty() { h2 { (texts.help_them_sign_in) } }
+        @if view.takes_link || !view.factors.is_empty() || view.locked_until.is_some() {
+            h2 { (texts.help_them_sign_in) }
+        }
+        @if view.locked_until.is_some() {
+            (deed(form, view, "let_try", texts.let_try, texts.let_try_hint))
+        }
         @if view.takes_link {
-            (form.of(&html! {
-                (hidden("version", version))
-                div .actions {
-                    button type="submit" name="decision" value="reset"
-                        aria-describedby="reset-hint" { (texts.new_password_link) }
-                }
-                p #reset-hint .hint { (texts.new_password_link_hint) }
-            }))
+            @if view.person.is_new() {
+                (deed(form, view, "reset", texts.invite_again, invite_hint(texts, view.by_letter)))
+            } @else {
+                @let hint = texts.new_password_link_hint;
+                (deed(form, view, "reset", texts.new_password_link, hint))
+            }
         }
         @if !view.factors.is_empty() { (asking(DangerousDeed::RemoveFactors)) }
         h2 { (texts.end_access) }
@@ -247,6 +317,24 @@ fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> M
             }))
         }
     }
+}
+
+/// A button, and what it does.
+fn deed(
+    form: PageForm<'_>,
+    view: PersonView<'_>,
+    decision: &str,
+    label: &str,
+    hint: &str,
+) -> Markup {
+    let id = format!("{decision}-hint");
+    form.of(&html! {
+        (hidden("version", &view.person.version))
+        div .actions {
+            button type="submit" name="decision" value=(decision) aria-describedby=(id) { (label) }
+        }
+        p id=(id) .hint { (hint) }
+    })
 }
 
 /// What is asked for before it is done.
@@ -333,29 +421,62 @@ pub fn asking_page(
     around.document(false, &words.question.fill(user.called()), &card)
 }
 
-fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
+fn details(
+    around: AdminChrome<'_>,
+    form: PageForm<'_>,
+    view: PersonView<'_>,
+    outcome: Option<PersonOutcome<'_>>,
+) -> Markup {
     let texts = around.chrome.texts;
-    let claims = &view.person.found.user.claims;
-    let name = claims.get("name").and_then(|name| name.as_str());
+    let user = &view.person.found.user;
+    let stored = PersonDetails::stored(&user.claims);
+    let typed = match outcome {
+        Some(PersonOutcome::Unsaved(typed, _)) => typed,
+        _ => &stored,
+    };
+    let is_called_so = user.username.as_deref() == Some(&stored.address);
     html! {
         section aria-labelledby="details" {
             h2 #details { (texts.name_address_roles) }
             (form.of(&html! {
                 (hidden("version", &view.person.version))
-                (name_field(texts, name.unwrap_or_default()))
-                (address_field(texts, stored_address(claims), view.tells_old_address))
-                (role_choices(around, view.catalogue, view.given_roles, &roles_of(claims)))
+                (name_field(texts, &typed.name))
+                (beside(texts, &typed.name, &stored.name))
+                (address_field(texts, &typed.address, view.tells_old_address))
+                (beside(texts, &typed.address, &stored.address))
+                @if is_called_so { (also_username(texts)) }
+                (role_choices(around, view.catalogue, view.given_roles, &typed.roles))
                 div .actions { (primary_button("save", texts.save)) }
             }))
         }
     }
 }
 
-fn address_field(texts: &Texts, present: Option<&str>, tells_old_address: bool) -> Markup {
+/// For those who are called by their address.
+fn also_username(texts: &Texts) -> Markup {
+    html! {
+        div .choice {
+            input #also-username type="checkbox" name="also_username" value="true" checked;
+            div { label for="also-username" { (texts.also_username) } }
+        }
+    }
+}
+
+/// What is stored, where something else was typed. Roles stand beside the form in any case.
+fn beside(texts: &Texts, typed: &str, stored: &str) -> Markup {
+    let stored_or_none = if stored.is_empty() {
+        texts.none
+    } else {
+        stored
+    };
+    html! { @if typed != stored { p .hint { (about(texts.stored_now, stored_or_none)) } } }
+}
+
+fn address_field(texts: &Texts, typed: &str, tells_old_address: bool) -> Markup {
     html! {
         div .field {
             label for="address" { (texts.email_address) }
-            input #address type="email" name="address" value=(present.unwrap_or_default())
+            input #address type="email" name="address" value=(typed)
                 maxlength="254" autocomplete="off" dir="auto" aria-describedby="address-hint";
             p #address-hint .hint {
                 (texts.new_address_hint)
@@ -363,6 +484,16 @@ fn address_field(texts: &Texts, present: Option<&str>, tells_old_address: bool) 
             }
         }
     }
+}
+
+/// For whoever did something to somebody who was there before.
+pub fn gone_page(around: AdminChrome<'_>) -> Markup {
+    let texts = around.chrome.texts;
+    let card = html! {
+        (field_problem(texts, None, texts.person_gone))
+        (button_to(&around.address("people"), texts.search_people))
+    };
+    around.document(true, texts.people, &card)
 }
 
 fn sign_ins(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {

@@ -99,7 +99,7 @@ pub fn role_page(around: AdminChrome<'_>, form: PageForm<'_>, view: RoleView<'_>
         @if is_there { (form.of(&html! {
             (listing(around, people))
             @if people.has_ticks { div .actions { (button("take", texts.take_role)) } }
-        })) } @else { p role="status" { (texts.role_gone) } }
+        })) } @else { p role="status" { (texts.no_such_role) } }
         @if view.is_given {
             p .hint { (texts.give_role_hint) }
         }

@@ -64,13 +64,20 @@ pub enum Ending {
     Client(ReturnPath),
     /// On the device page, for the device that shows this code (RFC 8628 §3.3).
     Device(UserCode),
-    /// On the account page. No client is involved.
+    /// On a page of ours. No client is involved.
     Account {
         /// Whether the person must sign in again, even with a session.
         anew: bool,
-        /// The page below `/admin` that it is instead.
-        admin_page: Option<String>,
+        page: LandingPage,
     },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LandingPage {
+    Account,
+    Start,
+    /// Below `/admin`.
+    Admin(String),
 }
 
 /// A request that may go on: everything in it was checked against the client's registration.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::super::authorize_request::LandingPage;
 use super::super::authorize_request::fixtures::*;
 use super::case::*;
 use super::*;
@@ -656,7 +657,7 @@ fn an_account_is_shown_to_any_tenant_unless_one_is_named_and_to_nobody_whose_pro
             None,
             Ending::Account {
                 anew: false,
-                admin_page: None,
+                page: LandingPage::Account,
             },
             acr_values,
             RECEIVED_AT,

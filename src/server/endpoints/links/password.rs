@@ -11,6 +11,7 @@ use crate::endpoints::account::TypedPassword;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{self, RecoveryCodes};
+use crate::endpoints::login::wrong_passwords::forget_of_source;
 use crate::endpoints::login::{DoneByLink, after_link};
 use crate::endpoints::notices;
 use crate::endpoints::transaction;
@@ -24,7 +25,7 @@ use crate::pages::second_factor::NewApp;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::OnTheWay;
 use gatepost_protocol::login::password_link::{Enrolling, LinkOrigin, LinkUser, PasswordLink};
-use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::sealed_request::{SealedPurpose, Visit};
 use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
@@ -168,6 +169,11 @@ impl PasswordForm<'_> {
         if !users::set_password(store, &user.sub, epochs, hash, verified, &self.event())? {
             return is_over(self.page);
         }
+        // Whoever reads their e-mails is no stranger who guesses.
+        if self.letter.is_some() {
+            let source = self.page.presentation.request.source;
+            forget_of_source(self.page.app, &self.found, source)?;
+        }
         Ok(answers::see_other(self.on_to_sign_in()))
     }
 
@@ -192,7 +198,7 @@ impl PasswordForm<'_> {
         notices::send_of_replacement(app, &page.presentation, user);
         let sign_in = self.on_to_sign_in();
         let markup =
-            pages::second_factor::recovery_page(page.chrome(), Err(&sign_in), &codes.texts);
+            pages::second_factor::recovery_page(page.chrome(), Err(&sign_in), &codes.texts, "");
         Ok(answers::form_page(200, markup))
     }
 
@@ -226,13 +232,13 @@ pub(super) fn sign_in(
     tenant: Option<&TenantName>,
     done: DoneByLink<'_>,
 ) -> String {
-    let purpose = SealedPurpose::Account {
+    let visit = Visit {
         tenant: tenant.map(ToString::to_string),
         ui_locales: None,
         anew: true,
         by_password: true,
     };
-    let sealed = transaction::seal(page.app, purpose).sealed;
+    let sealed = transaction::seal(page.app, SealedPurpose::Start(visit)).sealed;
     let address = after_link(page.app, &sealed, done);
     page.presentation.in_its_language(address)
 }

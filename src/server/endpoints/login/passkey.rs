@@ -6,9 +6,9 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::password::counted_wrong;
 use super::second_factor::{SECOND_FACTOR_FAILED, ask, stands};
 use super::webauthn::{self, CLIENT_DATA, PASSKEY_REFUSED};
+use super::wrong_passwords::counted_wrong;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::{Failure, Stopped};
 use crate::endpoints::answers;

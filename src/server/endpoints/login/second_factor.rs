@@ -14,7 +14,7 @@ use crate::endpoints::cookies;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::new_factor::{self, Added};
-use crate::endpoints::login::password::counted_wrong;
+use crate::endpoints::login::wrong_passwords::counted_wrong;
 use crate::endpoints::login::{passkey, webauthn};
 use crate::endpoints::transaction::{InSession, Proof, RequestContext, Taken, unknown_action};
 use crate::http::Response;
@@ -305,7 +305,7 @@ fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken, F
             let page = context
                 .within(&kept)
                 .with_form(PAGE, Form::NewFactor, |form| {
-                    pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes)
+                    pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes, "")
                 });
             let page = answers::form_page(200, page);
             Ok(Taken::Answer(kept.carried_by(context.app, page)))

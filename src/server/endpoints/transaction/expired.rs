@@ -42,7 +42,7 @@ impl Unopened {
 
 /// Leads to the account page, and so to its sign-in: no application is known.
 pub(super) fn without_request(app: &App, request: &Request) -> Failure {
-    let answer = to_own_page(Presentation::of(app, request), "/account", None);
+    let answer = to_own_page(Presentation::of(app, request), "/account", &None);
     Failure::Answered(Box::new(answer))
 }
 
@@ -51,11 +51,14 @@ pub(super) fn without_request(app: &App, request: &Request) -> Failure {
 /// a link, a letter or a device began is the person's to begin again.
 fn lead_on(app: &App, presentation: Presentation<'_>, expired: &SealedRequest) -> Response {
     let (problem, client_id) = match &expired.purpose {
-        SealedPurpose::Account { tenant, .. } => {
-            return to_own_page(presentation, "/account", tenant.as_deref());
+        SealedPurpose::Account(visit) => {
+            return to_own_page(presentation, "/account", &visit.tenant);
+        }
+        SealedPurpose::Start(visit) => {
+            return to_own_page(presentation, "/start", &visit.tenant);
         }
         SealedPurpose::Admin { page, tenant, .. } => {
-            return to_own_page(presentation, page, tenant.as_deref());
+            return to_own_page(presentation, page, tenant);
         }
         SealedPurpose::Authorize(parameters)
         | SealedPurpose::Pushed(PushedRequest { parameters, .. }) => {
@@ -107,7 +110,7 @@ fn begun_anew(app: &App, expired: &SealedRequest) -> Option<String> {
     Some(seal(app, SealedPurpose::Authorize(parameters)).sealed)
 }
 
-fn to_own_page(presentation: Presentation<'_>, page: &str, tenant: Option<&str>) -> Response {
+fn to_own_page(presentation: Presentation<'_>, page: &str, tenant: &Option<String>) -> Response {
     let mut address = format!("{}{page}", presentation.config.base_url.path());
     if let Some(tenant) = tenant {
         let joint = if page.contains('?') { '&' } else { '?' };

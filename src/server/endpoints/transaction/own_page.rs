@@ -7,9 +7,9 @@ use crate::config::Config;
 use crate::endpoints::answers;
 use crate::endpoints::current_session::CurrentSession;
 use crate::http::{Request, Response};
-use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
+use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending, LandingPage};
 use gatepost_protocol::authorize::interaction::{Interaction, Step};
-use gatepost_protocol::sealed_request::SealedPurpose;
+use gatepost_protocol::sealed_request::{SealedPurpose, Visit};
 use gatepost_protocol::words::acr_values::{AcrValues, named_tenant};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::parameters;
@@ -20,6 +20,15 @@ use gatepost_protocol::words::strength::Strength;
 pub fn asked(request: &Request, name: &str) -> Result<Option<String>, Failure> {
     let query = request.query_parameters()?;
     Ok(query.bounded(name, parameters::OTHER)?.map(str::to_owned))
+}
+
+/// A visit as the address of a page of ours asks for it.
+pub fn visit(request: &Request) -> Result<Visit, Failure> {
+    Ok(Visit {
+        tenant: asked(request, "tenant")?,
+        ui_locales: asked(request, "ui_locales")?,
+        ..Visit::default()
+    })
 }
 
 /// Shows a page of ours to whoever is signed in as strongly as it needs. Everybody else signs in
@@ -53,51 +62,35 @@ pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response, Failure
     Ok(answers::see_other(transaction.page(app, "/login")))
 }
 
-/// A page of ours, as the request under the seal asks for it.
-pub(super) struct OwnPage {
-    /// `None` for the account page.
-    pub(super) admin_page: Option<String>,
-    pub(super) tenant: Option<String>,
-    pub(super) ui_locales: Option<String>,
-    /// Whether they sign in also where they are signed in.
-    pub(super) anew: bool,
-    /// Whether they are to sign in with a password.
-    pub(super) by_password: bool,
-}
-
 impl AuthorizationTransaction {
     /// Begins on the way to the account page, for a user who is signed in.
     pub fn to_account(app: &App) -> Result<AuthorizationTransaction, Failure> {
-        let purpose = SealedPurpose::Account {
-            tenant: None,
-            ui_locales: None,
-            anew: false,
-            by_password: false,
-        };
+        let purpose = SealedPurpose::Account(Visit::default());
         AuthorizationTransaction::resume(app, seal(app, purpose))
     }
 
     /// A request for a page of ours.
     pub(super) fn of_page(
         app: &App,
-        page: OwnPage,
+        page: LandingPage,
+        visit: Visit,
         received_at: Instant,
         sealed: String,
     ) -> Result<AuthorizationTransaction, Failure> {
         let snapshot = app.registry.snapshot();
-        let names = page.tenant.as_deref().into_iter();
+        let names = visit.tenant.as_deref().into_iter();
         let acr_values = AcrValues {
-            identity_provider: page.by_password.then(|| String::from(LOCAL)),
+            identity_provider: visit.by_password.then(|| String::from(LOCAL)),
             tenant: named_tenant(names, &snapshot.catalogue, |_| true)?,
             ..AcrValues::default()
         };
         let ending = Ending::Account {
-            anew: page.anew,
-            admin_page: page.admin_page,
+            anew: visit.anew,
+            page,
         };
         let request = AuthorizeRequest::of_our_own(None, ending, acr_values, received_at);
         let request = AuthorizeRequest {
-            ui_locales: page.ui_locales,
+            ui_locales: visit.ui_locales,
             ..request
         };
         Ok(AuthorizationTransaction {
@@ -117,7 +110,7 @@ impl AuthorizationTransaction {
             (
                 None,
                 Ending::Account {
-                    admin_page: Some(_),
+                    page: LandingPage::Admin(_),
                     ..
                 },
             ) => {

@@ -1,0 +1,106 @@
+//! The picture above the audit log: sign-ins and failed attempts of seven days, hour by hour.
+
+use maud::{Markup, html};
+
+use super::audit_words::word;
+use crate::pages::admin::AdminChrome;
+use gatepost_protocol::registration::timestamp;
+use gatepost_protocol::words::instant::{Day, Instant};
+use gatepost_server::pages::moment::at;
+use gatepost_server::pages::texts::Template;
+use gatepost_store::folds::HourlyCounts;
+
+/// Of the picture, in its own units: where the line is that sign-ins stand on and failures hang
+/// from, its height, and the width of an hour.
+const LINE: i64 = 72;
+const HEIGHT: i64 = 120;
+const WIDTH: usize = 4;
+
+/// `hours` are those that are over of seven days.
+pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
+    let counted = || hours.iter().filter_map(|hour| hour.counts.as_deref());
+    let most_in = counted().map(|counts| counts.iter().take(1).sum()).max();
+    let most_failed = counted().map(|counts| counts.iter().skip(1).sum()).max();
+    let [most_in, most_failed] = [most_in, most_failed].map(Option::unwrap_or_default);
+    let most = |name, most: i64| word(around, name).replace("{n}", &most.to_string());
+    let midnights = hours.iter().filter(|hour| hour.hour % 24 == 0);
+    html! {
+        figure .week {
+            h2 { (word(around, "week")) }
+            svg role="img" aria-label=(word(around, "week")) preserveAspectRatio="none"
+                viewBox={ "0 0 " (7 * 24 * WIDTH) " " (HEIGHT) } {
+                @for (place, hour) in hours.iter().enumerate() {
+                    @let bar = |class, y, height| bar(class, place, y, height);
+                    @if let Some([signed_in, failed, rest @ ..]) = hour.counts.as_deref() {
+                        @let up = scaled(*signed_in, most_in, LINE);
+                        @let down = scaled(*failed, most_failed, HEIGHT - LINE);
+                        @let more = scaled(rest.iter().sum(), most_failed, HEIGHT - LINE - down);
+                        (bar("in", LINE - up, up))
+                        (bar("failed", LINE, down))
+                        (bar("further", LINE + down, more))
+                    } @else {
+                        (bar("unknown", 0, HEIGHT))
+                    }
+                }
+                line x2="100%" y1=(LINE) y2=(LINE) {}
+            }
+            ol .days {
+                @for hour in midnights {
+                    @let day = timestamp::format_day(Day(hour.hour / 24));
+                    @let address = around.address(&format!("audit?day={day}"));
+                    @let number = day.rsplit('-').next().unwrap_or_default();
+                    li { a href=(address) aria-label=(day) { (number) } }
+                }
+            }
+            ul .legend {
+                li .in { (most("sign-ins-most", most_in)) }
+                li .failed { (most("failures-most", most_failed)) }
+                li .further { (word(around, "further")) }
+                li .unknown { (word(around, "not-counted")) }
+            }
+            details {
+                summary { (word(around, "table")) }
+                p .hint { (around.chrome.texts.counted_hourly) }
+                (table(around, hours))
+            }
+        }
+    }
+}
+
+/// So much of the room as `n` is of `most`; what is there can be seen.
+fn scaled(n: i64, most: i64, room: i64) -> i64 {
+    let most = most.max(1);
+    (n.saturating_mul(room).saturating_add(most - 1) / most).min(room)
+}
+
+fn bar(class: &str, place: usize, y: i64, height: i64) -> Markup {
+    html! {
+        @if height > 0 {
+            rect class=(class) x=(place * WIDTH) y=(y) width=(WIDTH) height=(height) {}
+        }
+    }
+}
+
+fn table(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
+    let heads = ["hour", "sign-ins", "failures", "further", "turned-away"];
+    let begin = |hour: i32| Instant::from_seconds(i64::from(hour) * 3_600);
+    html! {
+        table .people {
+            thead { tr { @for head in heads { th scope="col" { (word(around, head)) } } } }
+            tbody {
+                @for hour in hours.iter().rev() {
+                    tr {
+                        th scope="row" {
+                            (at(around.chrome.texts, Template("{}"), begin(hour.hour)))
+                        }
+                        @if let Some(counts) = &hour.counts {
+                            @for n in counts { td { (n) } }
+                        } @else {
+                            td colspan="4" { (word(around, "not-counted")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

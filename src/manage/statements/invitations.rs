@@ -1,0 +1,88 @@
+//! Inviting many people at once.
+
+use std::collections::BTreeSet;
+
+use postgres::types::Json;
+use serde_json::{Map, Value};
+
+use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::{Store, StoreError, bind, column, tenant_text};
+
+const HELD: &str = "
+SELECT n.name FROM unnest(:names::text[]) AS n (name)
+WHERE EXISTS (
+    SELECT FROM users u
+    WHERE u.tenant = :tenant::text AND u.claims ? 'email'
+      AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254)
+          = left(lower(normalize(n.name, NFKC)), 254) COLLATE \"C\"
+) OR EXISTS (
+    SELECT FROM users u
+    WHERE u.tenant = :tenant::text AND u.username_key = lower(normalize(n.name, NFKC))
+)";
+
+/// Those of the names by which somebody of that tenant is called, or that are the address of
+/// somebody, verified or not.
+pub fn held(
+    store: &Store,
+    tenant: Option<&TenantName>,
+    names: &[&str],
+) -> Result<BTreeSet<String>, StoreError> {
+    let rows = store.rows(bind!(HELD, tenant = tenant_text(tenant), names))?;
+    rows.iter().map(|row| column(row, "name")).collect()
+}
+
+/// Somebody who is to be added.
+#[derive(Clone, Debug)]
+pub struct NewPerson {
+    pub sub: Subject,
+    pub username: String,
+    pub claims: Map<String, Value>,
+}
+
+// `sub` is nobody's: none of them has an address that counts. Of one who cannot be added the
+// statement adds nobody.
+const INVITE: &str = "
+WITH invited AS (
+    SELECT n.* FROM unnest(:subs::text[], :usernames::text[], :claims::jsonb[])
+        AS n (sub, username, claims)
+), keys AS (
+    SELECT :tenant::text AS tenant, n.username AS name, true AS is_alone FROM invited n
+), {names taken}, added AS (
+    INSERT INTO users (sub, tenant, username, username_key, enabled, claims)
+    SELECT n.sub, :tenant::text, n.username, lower(normalize(n.username, NFKC)), true, n.claims
+    FROM invited n
+    WHERE NOT EXISTS (SELECT FROM invited i JOIN removed_subjects r ON r.sub = i.sub)
+      AND NOT EXISTS (SELECT FROM invited i JOIN clients c ON c.client_id = i.sub)
+      AND NOT EXISTS (SELECT FROM invited i JOIN users u ON u.sub = i.username
+                      WHERE u.username IS NULL AND u.tenant = :tenant::text)
+      AND {names are free}
+    RETURNING sub
+), done AS (
+    SELECT count(*) AS people FROM added HAVING count(*) > 0
+), {audited done} FROM done";
+
+/// Adds all of them, with an event for each, or nobody: `Taken` when a user name is somebody's, or
+/// the address of somebody that counts.
+pub fn invite(
+    store: &Store,
+    tenant: Option<&TenantName>,
+    people: &[NewPerson],
+    events: &[AuditEvent<'_>],
+) -> Result<(), StoreError> {
+    let subs: Vec<&Subject> = people.iter().map(|one| &one.sub).collect();
+    let usernames: Vec<&str> = people.iter().map(|one| one.username.as_str()).collect();
+    let claims: Vec<_> = people.iter().map(|one| Json(&one.claims)).collect();
+    let bound = bind!(
+        INVITE,
+        tenant = tenant_text(tenant),
+        sub = "",
+        subs,
+        usernames,
+        claims
+    );
+    if store.write_all_audited(bound, events)?.is_empty() {
+        return Err(StoreError::Taken(String::from("users")));
+    }
+    Ok(())
+}

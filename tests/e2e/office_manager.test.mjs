@@ -1,0 +1,326 @@
+// The tasks of an office manager, by clicks alone and without scripts: each ends on a page that says what was done. They play one
+// after the other in one company, so that each finds what those before it left.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { appCode } from "./app_code.mjs";
+import { enterPassword, looked, screenshot, visitor } from "./browser.mjs";
+import { browser, dev, setScene, shownCode } from "./scene.mjs";
+
+const olivia = { username: "olivia", password: "white-rabbit" };
+const clara = { username: "clara", password: "dormouse-in-the-pot" };
+const dinah = { username: "dinah", password: "flamingo-and-hedgehog" };
+const emil = { username: "emil", password: "mock-turtle-soup" };
+const own = "a password of their own";
+
+// Who is at a browser of their own: the office manager for all tasks, everybody else for one.
+const opened = [];
+let manager;
+
+async function somebody(options = {}) {
+  const one = await visitor(browser, { javaScriptEnabled: false, ...options });
+  opened.push(one);
+  return one.page;
+}
+
+// A task, by its number in the list of them.
+function task(number, what, does) {
+  test(`${number} ${what}`, () => does(manager.page));
+}
+
+// ---- What the office manager does ----
+
+async function listed(page, { words = "", state = "" } = {}) {
+  await page.getByRole("link", { name: "People" }).click();
+  await page.getByLabel("Search people").fill(words);
+  await page.getByLabel("State").selectOption(state);
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByRole("heading", { name: "People" }).waitFor();
+  const rows = page.locator("table.people tbody th");
+  return (await rows.allInnerTexts()).map((name) => name.trim());
+}
+
+async function open(page, name) {
+  await listed(page, { words: name });
+  await page.locator("table.people").getByRole("link", { name }).click();
+  await page.getByRole("heading", { name, exact: true }).waitFor();
+}
+
+async function says(page, sentence) {
+  await page.locator(".notice.done", { hasText: sentence }).waitFor();
+}
+
+// What does not come back is asked for first.
+async function askedAndDone(page, label, sentence) {
+  await page.getByRole("link", { name: label }).click();
+  await page.getByRole("link", { name: "Cancel" }).waitFor();
+  await page.getByRole("button", { name: label }).click();
+  await says(page, sentence);
+}
+
+async function invite(page, { username, name, address, role }) {
+  await page.getByRole("link", { name: "People" }).click();
+  await page.getByRole("link", { name: "Invite somebody" }).click();
+  await page.getByLabel("User name").fill(username);
+  await page.getByLabel("Full name").fill(name);
+  await page.getByLabel("E-mail address").fill(address);
+  if (role) await page.getByLabel(role).check();
+  await page.getByRole("button", { name: "Invite somebody" }).click();
+  await says(page, `${name} is invited. An e-mail with a link is on its way to ${address}.`);
+}
+
+// ---- What the others do ----
+
+// The link of the latest e-mail to that address, once there are so many.
+async function mailed(page, address, count = 1) {
+  const letters = page.locator(".mail", { hasText: `To ${address}` });
+  await page.goto(`${dev.demo}/e-mails`);
+  for (let tries = 0; (await letters.count()) < count && tries < 80; tries++) {
+    await page.waitForTimeout(250);
+    await page.reload();
+  }
+  assert.equal(await letters.count(), count, address);
+  return letters.first().locator(`a[href^="${dev.provider}/"]`).first().getAttribute("href");
+}
+
+async function comes(page, address, count = 1) {
+  await page.goto(await mailed(page, address, count));
+  await page.locator("input[name=new_password]").fill(own);
+  await page.locator("input[name=new_password_again]").fill(own);
+  await page.locator("form:has([name=new_password]) button[type=submit]").first().click();
+  await page.locator("input[name=password]").waitFor();
+}
+
+// The answer to a password is a page like the one before it: only its arrival tells them apart.
+async function triesPassword(page, who) {
+  const arrived = page.waitForEvent("domcontentloaded");
+  await enterPassword(page, who);
+  await arrived;
+}
+
+async function signIn(page, who) {
+  await page.goto(`${dev.provider}/account`);
+  await triesPassword(page, who);
+}
+
+async function isIn(page) {
+  await page.goto(`${dev.provider}/account`);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  assert.equal(await page.locator("input[name=password]").count(), 0);
+}
+
+async function isOut(page) {
+  await page.goto(`${dev.provider}/account`);
+  await page.locator("input[name=password]").waitFor();
+}
+
+async function opens(page, application, who) {
+  await page.goto(`${dev.demo}/${application}`);
+  await page.getByRole("link", { name: "Sign in", exact: true }).click();
+  if (who) await enterPassword(page, who);
+}
+
+async function addApp(page) {
+  await page.goto(`${dev.provider}/account`);
+  await page.getByRole("button", { name: "Add an app that shows codes" }).click();
+  const key = (await page.locator("code.key").innerText()).replaceAll(/\s/g, "");
+  await page.locator("input[name=code]").fill(appCode(key, 0));
+  await page.getByRole("button", { name: "Add app" }).click();
+  await page.getByRole("button", { name: "I have kept them" }).click();
+}
+
+describe("an office manager", { timeout: 600_000 }, () => {
+  setScene();
+
+  before(async () => {
+    const page = await somebody();
+    manager = opened[0];
+    await page.goto(`${dev.provider}/admin`);
+    await enterPassword(page, olivia);
+    await page.locator("input[name=code]").fill(await shownCode(page));
+    await page.locator("form:has([name=code]) button[type=submit]:not([name=decision])").first().click();
+    await page.getByRole("heading", { name: "People" }).waitFor();
+  });
+
+  after(async () => {
+    for (const { context, complaints } of opened) {
+      await context.close();
+      assert.deepEqual(complaints, []);
+    }
+  });
+
+  task(1, "invites one person", async (page) => {
+    await invite(page, { username: "nora", name: "Nora Novak", address: "nora@example.com", role: "storekeeper" });
+    await screenshot(page, "office-invited");
+    await page.getByRole("link", { name: "Invite another" }).click();
+    await page.getByRole("heading", { name: "Invite somebody" }).waitFor();
+  });
+
+  task(2, "invites five by pasted lines, one with a mistake", async (page) => {
+    await page.getByRole("link", { name: "People" }).click();
+    await page.getByRole("link", { name: "Invite somebody" }).click();
+    await page.getByRole("link", { name: "Invite several" }).click();
+    const lines = [
+      "name;address;user name;roles",
+      "Pia Pohl;pia@example.com",
+      "Quentin Quist;quentin@example.com;quentin;planner|storekeeper",
+      "Rosa Ruiz;rosa.example.com;rosa;bookkeeper",
+      "\"Sam \"\"Sunny\"\" Sato\";sam@example.com;sam",
+      "Tove Tamm;tove@example.com;tove;planner",
+    ];
+    await page.getByLabel("One person a line").fill(lines.join("\n"));
+    await page.getByRole("button", { name: "Invite several" }).click();
+    await page.getByRole("alert").getByText("Nobody was invited yet").waitFor();
+    const mistakes = await page.getByRole("alert").locator("li").allInnerTexts();
+    assert.deepEqual(mistakes, ["Line 4: Enter an e-mail address, such as name@example.com."]);
+    await screenshot(page, "office-several-mistake");
+    const typed = await page.getByLabel("One person a line").inputValue();
+    await page.getByLabel("One person a line").fill(typed.replace("rosa.example.com", "rosa@example.com"));
+    await page.getByRole("button", { name: "Invite several" }).click();
+    await says(page, "People invited: 5.");
+    const names = await page.locator("table.people tbody th").allInnerTexts();
+    assert.deepEqual(names.map((name) => name.trim()), ["Pia Pohl", "Quentin Quist", "Rosa Ruiz", "Sam \"Sunny\" Sato", "Tove Tamm"]);
+    await screenshot(page, "office-several");
+  });
+
+  task(3, "sends the invitation again to somebody who has not come", async (page) => {
+    const names = await listed(page, { state: "invited" });
+    assert.ok(names.includes("Nora Novak") && !names.includes("Clara Winter"), names.join());
+    await page.getByRole("link", { name: "Nora Novak" }).click();
+    await page.getByRole("button", { name: "Invite again" }).click();
+    await says(page, "An e-mail with a link is on its way to nora@example.com.");
+    const nora = await somebody();
+    await comes(nora, "nora@example.com", 2);
+    await triesPassword(nora, { username: "nora", password: own });
+    await isIn(nora);
+    assert.ok(!(await listed(page, { state: "invited" })).includes("Nora Novak"));
+  });
+
+  task(4, "finds somebody by the family name", async (page) => {
+    assert.deepEqual(await listed(page, { words: "brandt" }), ["Dinah Brandt"]);
+  });
+
+  task(5, "finds who has no second factor", async (page) => {
+    const names = await listed(page, { state: "no-second-factor" });
+    for (const name of ["Clara Winter", "Dinah Brandt"]) assert.ok(names.includes(name), names.join());
+    assert.ok(!names.includes("Olivia Oduya"), names.join());
+  });
+
+  task(6, "removes the factors of a lost telephone, and she adds new ones", async (page) => {
+    const person = await somebody();
+    await signIn(person, dinah);
+    await addApp(person);
+    await open(page, "Dinah Brandt");
+    await askedAndDone(page, "Remove all second factors", "All second factors of Dinah Brandt are removed.");
+    await isOut(person);
+    await signIn(person, dinah);
+    await addApp(person);
+    await isIn(person);
+    await open(page, "Dinah Brandt");
+    await page.getByText("App that shows codes").waitFor();
+  });
+
+  task(7, "writes a new address that is also the user name", async (page) => {
+    await open(page, "Pia Pohl");
+    await page.getByLabel("E-mail address").fill("pia.pohl@example.com");
+    await page.getByRole("button", { name: "Save" }).click();
+    await says(page, "The change is made.");
+    assert.equal(await page.locator("p.lead").first().innerText(), "pia.pohl@example.com");
+  });
+
+  task(8, "writes a new family name", async (page) => {
+    await open(page, "Dinah Brandt");
+    await page.getByLabel("Full name").fill("Dinah Berg");
+    await page.getByRole("button", { name: "Save" }).click();
+    await says(page, "The change is made.");
+    await page.getByRole("heading", { name: "Dinah Berg", exact: true }).waitFor();
+    assert.deepEqual(await listed(page, { words: "berg" }), ["Dinah Berg"]);
+  });
+
+  task(9, "ends the access of somebody who leaves", async (page) => {
+    const person = await somebody();
+    await opens(person, "roster", emil);
+    await person.getByRole("heading", { name: "Signed in as Emil Sørensen" }).waitFor();
+    await open(page, "Emil Sørensen");
+    await askedAndDone(page, "Disable", "Emil Sørensen is disabled, and signed out everywhere.");
+    await screenshot(page, "office-disabled");
+    await isOut(person);
+    await enterPassword(person, emil);
+    await person.getByText("is not correct").waitFor();
+    assert.ok((await listed(page, { state: "disabled" })).includes("Emil Sørensen"));
+  });
+
+  task(10, "lets them come back", async (page) => {
+    await open(page, "Emil Sørensen");
+    await page.getByRole("button", { name: "Enable" }).click();
+    await says(page, "Emil Sørensen can sign in again.");
+    const person = await somebody();
+    await signIn(person, emil);
+    await isIn(person);
+  });
+
+  task(15, "unlocks somebody who guessed ten times", async (page) => {
+    const person = await somebody();
+    await person.goto(`${dev.provider}/account`);
+    for (let guesses = 0; guesses < 10; guesses++) {
+      await triesPassword(person, { ...clara, password: `guess ${guesses}` });
+      await person.getByText("is not correct").waitFor();
+    }
+    await triesPassword(person, clara);
+    await person.getByText("too many failed attempts").waitFor();
+    assert.deepEqual(await listed(page, { state: "locked" }), ["Clara Winter"]);
+    await page.getByRole("link", { name: "Clara Winter" }).click();
+    await page.locator(".notice.warning", { hasText: "Cannot sign in until" }).waitFor();
+    await screenshot(page, "office-locked-out");
+    await page.getByRole("button", { name: "Let them try now" }).click();
+    await says(page, "Clara Winter can try again now.");
+    await signIn(person, clara);
+    await isIn(person);
+  });
+
+  task(16, "invites a guest for one application alone", async (page) => {
+    await invite(page, { username: "guest", name: "Gerd Gast", address: "gerd@example.com", role: "bookkeeper" });
+    const guest = await somebody();
+    await comes(guest, "gerd@example.com");
+    await opens(guest, "bookkeeping", { username: "guest", password: own });
+    await guest.getByRole("heading", { name: "Signed in as Gerd Gast" }).waitFor();
+    await opens(guest, "roster");
+    await guest.getByText("This application is not open to your account").waitFor();
+  });
+
+  task(20, "signs somebody out everywhere after a laptop was stolen", async (page) => {
+    const [here, stolen] = [await somebody(), await somebody()];
+    for (const one of [here, stolen]) {
+      await signIn(one, clara);
+      await isIn(one);
+    }
+    await open(page, "Clara Winter");
+    await askedAndDone(page, "Sign out everywhere", "Clara Winter is signed out everywhere.");
+    await isOut(here);
+    await isOut(stolen);
+  });
+
+  for (const [name, options] of [
+    ["small", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
+    ["wide", { viewport: { width: 1280, height: 900 } }],
+  ]) {
+    test(`the pages of these tasks can be read (${name})`, async () => {
+      const { context, page, complaints } = await visitor(browser, options);
+      await context.addCookies(await manager.context.cookies());
+      await page.goto(`${dev.provider}/admin/invite-several`);
+      await looked(page, `office-several-${name}`);
+      await page.getByLabel("One person a line").fill("Una Ulm\n,una@example,una,boss");
+      await page.getByRole("button", { name: "Invite several" }).click();
+      await page.getByRole("alert").waitFor();
+      await looked(page, `office-several-problem-${name}`);
+      await listed(page, { state: "locked" });
+      await looked(page, `office-locked-${name}`);
+      for (const locale of ["de", "fr", "es", "it", "nl", "pl", "pt", "ja", "zh-Hans"]) {
+        await page.goto(`${dev.provider}/admin/invite-several?ui_locales=${locale}`);
+        await looked(page, `office-several-${name}-${locale}`);
+      }
+      await context.close();
+      assert.deepEqual(complaints, []);
+    });
+  }
+});
