@@ -18,7 +18,7 @@ const MOST_ROWS: i64 = 20;
 /// Statements that a request of a client or a browser runs.
 const REQUESTS: &str = "
     admin_people::END_OF_PERSON admin_people::NOTE_LINK admin_people::PARDON
-    invitations::HELD invitations::INVITE
+    admin_people::FIND_PERSON invitations::HELD invitations::INVITE
     authenticators::FIND_PASSKEY authenticators::LIST authenticators::USER_HANDLE
     authenticators::USE_PASSKEY authenticators::USE_RECOVERY_CODE authenticators::USE_STEP
     clients::FIND consents::END_LAPSED consents::FIND consents::LIST_OF_USER
@@ -55,11 +55,11 @@ const USERS: i64 = 1_001;
 /// those are. Of each table they read [`MOST_ROWS`] more.
 const LISTS: [(&str, i64); 27] = [
     ("admin_people::CHANGE_PERSON", CALLS),
-    ("admin_people::FIND_PERSON", SESSIONS),
     ("audit_pages::PAGE", 100),
     ("authenticators::ADD", CALLS),
     ("authenticators::REMOVE", CALLS),
     ("clients::LIST", 3),
+    ("clients::OPEN_TO", 3),
     ("grants::LIST", 100),
     ("grants::LIST_OFFLINE_OF_USER", 5),
     ("linked_identities::SESSIONS_THROUGH", SESSIONS),
@@ -118,7 +118,8 @@ const ELSEWHERE: &str = "
     user_names::FREE_KEYS user_names::KEY_NAMES
     user_changes::FIND_USERS user_names::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
-    user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_PBKDF2";
+    user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_IMPORTED_HASH
+    access::APPLICATIONS access::OPENERS roles::HOLD roles::LIST roles::OPENED roles::TAKE";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.
@@ -154,7 +155,7 @@ const VALUES: &str = "
     sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
     typed='filled-77' users::FIND_BY_NAME_OR_ADDRESS::typed='filled-8@example.com'
     pardon=sha256('pardon') lock=sha256('lock') account_and_source=sha256(int4send(1)) sign_in_failures::source=sha256(int4send(2))
-    invitations::subs='{new-1,new-2}' invitations::usernames='{new-1,new-2}' invitations::claims=ARRAY['{}','{}']::jsonb[] invitations::names='{new-1,filled-7}' invitations::sub='' admin_people::CHANGE_PERSON::username='alice' subs='{alice}'
+    invitations::subs='{new-1,new-2}' invitations::usernames='{new-1,new-2}' invitations::claims=ARRAY['{}','{}']::jsonb[] invitations::names='{filled-7,filled-8}' invitations::sub='' admin_people::CHANGE_PERSON::username='alice' subs='{alice}'
     admin='boss' admin_role='office' given_roles='{}' ends_all='true' drops_factors='true'
     reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
     scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
