@@ -79,8 +79,8 @@ const ID_JAG_ISSUED: i64 = 1;
 /// That it is good once; the user, by the name in it, and as every extension grant reads them.
 const ID_JAG_TAKEN: i64 = 3;
 
-/// Session; who is found; their rows.
-const FIND_PEOPLE: i64 = 3;
+/// Session; who is found; their rows; who of them is locked out.
+const FIND_PEOPLE: i64 = 4;
 /// Session; person; factors; sign-ins; wrong passwords.
 const SHOW_PERSON: i64 = 5;
 /// Session and person; the change; the page.

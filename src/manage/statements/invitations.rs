@@ -9,17 +9,20 @@ use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{Store, StoreError, bind, column, tenant_text};
 
-// With a limit for each name: otherwise everybody's names are read.
+// One by one: for many at once Postgres would read everybody.
 const HELD: &str = "
-SELECT n.name FROM unnest(:names::text[]) AS n (name) CROSS JOIN LATERAL (
-    (SELECT u.sub FROM users u
+SELECT n.name FROM unnest(:names::text[]) AS n (name)
+CROSS JOIN LATERAL (
+    (SELECT FROM users u
      WHERE u.tenant = :tenant::text AND u.claims ? 'email'
        AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254)
-           = left(lower(normalize(n.name, NFKC)), 254) COLLATE \"C\" LIMIT 1)
+           = left(lower(normalize(n.name, NFKC)), 254) COLLATE \"C\"
+     LIMIT 1)
     UNION ALL
-    (SELECT u.sub FROM users u
+    (SELECT FROM users u
      WHERE u.tenant = :tenant::text AND u.username_key = lower(normalize(n.name, NFKC)) LIMIT 1)
-) AS held";
+    LIMIT 1
+) AS h";
 
 /// Those of the names by which somebody of that tenant is called, or that are the address of
 /// somebody, verified or not.
