@@ -155,7 +155,7 @@ const VALUES: &str = "
     sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
     typed='filled-77' users::FIND_BY_NAME_OR_ADDRESS::typed='filled-8@example.com'
     pardon=sha256('pardon') lock=sha256('lock') account_and_source=sha256(int4send(1)) sign_in_failures::source=sha256(int4send(2))
-    invitations::subs='{new-1,new-2}' invitations::usernames='{new-1,new-2}' invitations::claims=ARRAY['{}','{}']::jsonb[] invitations::names='{filled-7,filled-8}' invitations::sub='' admin_people::CHANGE_PERSON::username='alice' subs='{alice}'
+    invitations::subs='{new-1,new-2}' invitations::usernames='{new-1,new-2}' invitations::claims=ARRAY['{}','{}']::jsonb[] invitations::names='{filled-7}' invitations::sub='' admin_people::CHANGE_PERSON::username='alice' subs='{alice}'
     admin='boss' admin_role='office' given_roles='{}' ends_all='true' drops_factors='true'
     reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
     scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
