@@ -78,7 +78,7 @@ fn every_endpoint_names_the_methods_it_takes() {
 fn head_answers_as_get_does_without_its_body() {
     let gatepost = Gatepost::start();
     for path in [
-        "/",
+        "/device",
         "/healthz",
         "/static/app.css",
         "/.well-known/openid-configuration",
@@ -219,9 +219,13 @@ fn below_a_base_path_everything_is_found_and_nothing_beside_it() {
         assert_eq!(gatepost.get(path).status, 404, "{path}");
     }
     // Whoever asks whether the process lives need not know the path.
-    let found = ["/auth", "/auth/", "/auth/static/app.css"];
-    for path in found.into_iter().chain(["/healthz", "/auth/healthz"]) {
+    for path in ["/auth/static/app.css", "/healthz", "/auth/healthz"] {
         assert_eq!(gatepost.get(path).status, 200, "{path}");
+    }
+    for path in ["/auth", "/auth/"] {
+        let answer = gatepost.get(path);
+        assert_eq!(answer.status, 303, "{path}");
+        assert_eq!(answer.header("location"), Some("/auth/start"), "{path}");
     }
 
     let mut browser = gatepost.browser();
