@@ -81,7 +81,7 @@ const ID_JAG_TAKEN: i64 = 3;
 
 /// Session; who is found; their rows; who of them is locked out.
 const FIND_PEOPLE: i64 = 4;
-/// Session; person; factors; sign-ins; wrong passwords.
+/// Session; person; factors; sign-ins; wrong passwords; what their roles open.
 const SHOW_PERSON: i64 = 6;
 /// Session and person; the change; the page.
 const CHANGE_PERSON: i64 = 3 + SHOW_PERSON - 1;

@@ -78,7 +78,7 @@ fn every_endpoint_names_the_methods_it_takes() {
 fn head_answers_as_get_does_without_its_body() {
     let gatepost = Gatepost::start();
     for path in [
-        "/device",
+        "/static/icon.svg",
         "/healthz",
         "/static/app.css",
         "/.well-known/openid-configuration",
