@@ -61,7 +61,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(sent) = read(&body) {
         check_shapes(&sent);
         let _ = new_profile(&sent);
-        let _ = changed_to(&alice, &replaced_by(&alice, &sent));
+        let _ = changed_to(&alice, &replaced_by(&alice, &sent, &body));
     }
     let Ok(wanted) = patched(&attributes(&alice), &body) else {
         return;
