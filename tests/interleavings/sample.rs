@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gatepost::protocol::registration;
 use gatepost::protocol::registration::client_rules::ClientDefaults;
-use gatepost::protocol::token::claims::{ClaimNames, built_in_scopes};
+use gatepost::protocol::token::claims::{ClaimNames, built_in_catalogue};
 use gatepost::protocol::token::grant::Grant;
 use gatepost::protocol::words::catalogue::Catalogue;
 use gatepost::protocol::words::client::Client;
@@ -36,13 +36,7 @@ pub static CLIENT: LazyLock<Client> = LazyLock::new(|| {
     registration::client::from_json(&metadata, "", &ClientDefaults::default()).unwrap()
 });
 
-pub static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
-    scopes: built_in_scopes()
-        .into_iter()
-        .map(|scope| (scope.name.clone(), scope))
-        .collect(),
-    ..Catalogue::default()
-});
+pub static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(built_in_catalogue);
 
 pub fn alice() -> User {
     User {

@@ -197,7 +197,8 @@ impl<'a> Administrator<'a> {
         }
     }
 
-    /// For what writes, and for what tells who may be changed.
+    /// For what writes, and for what tells who may be changed. A person is changed only where they
+    /// have that `version` still.
     pub fn acting<'b>(&'b self, version: &'b str) -> ActingAdmin<'b> {
         ActingAdmin {
             admin: self.sub(),

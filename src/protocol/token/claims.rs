@@ -139,6 +139,15 @@ pub fn built_in_scopes() -> Vec<RegisteredScope> {
         .collect()
 }
 
+/// A catalogue of the scopes that exist without being registered, and of nothing else.
+pub fn built_in_catalogue() -> Catalogue {
+    let mut catalogue = Catalogue::default();
+    for scope in built_in_scopes() {
+        catalogue.scopes.insert(scope.name.clone(), scope);
+    }
+    catalogue
+}
+
 fn built_in_scope((name, display_name, description, claims): &BuiltIn) -> RegisteredScope {
     RegisteredScope {
         name: (*name).to_owned(),
@@ -195,7 +204,7 @@ pub fn identity_claims<'a>(
         if let Some(releasing) = within.find(|registered| registered.claims.contains(name)) {
             sources
                 .entry(name)
-                .or_insert(releasing.renamed.get(name).unwrap_or(name));
+                .or_insert(source_of(name, &releasing.renamed));
         }
     }
     sources
@@ -229,10 +238,13 @@ fn add_sources<'a>(
     renamed: &'a BTreeMap<String, String>,
 ) {
     for name in claims {
-        sources
-            .entry(name)
-            .or_insert(renamed.get(name).unwrap_or(name));
+        sources.entry(name).or_insert(source_of(name, renamed));
     }
+}
+
+/// The stored claim that fills this one.
+fn source_of<'a>(name: &'a String, renamed: &'a BTreeMap<String, String>) -> &'a str {
+    renamed.get(name).unwrap_or(name)
 }
 
 /// The scopes of one kind, in the order in which their claims count: what is registered before what
@@ -283,17 +295,15 @@ impl ContestedClaim<'_> {
 pub fn contested_claims<'a>(reach: &ScopeSet, catalogue: &'a Catalogue) -> Vec<ContestedClaim<'a>> {
     let mut contested = Vec::new();
     for kind in [ScopeKind::Identity, ScopeKind::Resource] {
-        let mut sources = ClaimSources::new();
-        let mut counting: BTreeMap<&str, &str> = BTreeMap::new();
+        // By claim: the scope that it counts of.
+        let mut counting: BTreeMap<&str, &RegisteredScope> = BTreeMap::new();
         for registered in in_order(reach, reach, kind, catalogue) {
-            add_sources(&mut sources, &registered.claims, &registered.renamed);
             for name in &registered.claims {
-                let of = *counting.entry(name).or_insert(&registered.name);
-                let source = registered.renamed.get(name).unwrap_or(name);
-                if sources.get(name.as_str()) != Some(&source.as_str()) {
+                let of = *counting.entry(name).or_insert(registered);
+                if source_of(name, &of.renamed) != source_of(name, &registered.renamed) {
                     contested.push(ContestedClaim {
                         name,
-                        of,
+                        of: &of.name,
                         instead_of: &registered.name,
                     });
                 }

@@ -18,7 +18,7 @@ use gatepost_protocol::registration::stored;
 use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::registration::user::UserEntry;
 use gatepost_protocol::registration::walker::parse_own;
-use gatepost_protocol::token::claims::{ContestedClaim, built_in_scopes, contested_claims};
+use gatepost_protocol::token::claims::{ContestedClaim, built_in_catalogue, contested_claims};
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
 use gatepost_protocol::words::response_type::ResponseType;
@@ -150,10 +150,7 @@ fn of_contested_claims(comparison: &Comparison) -> Vec<String> {
 
 /// The scopes that there are once the document is applied, and nothing else.
 fn scopes_afterwards(comparison: &Comparison) -> Catalogue {
-    let mut catalogue = Catalogue::default();
-    for scope in built_in_scopes() {
-        catalogue.scopes.insert(scope.name.clone(), scope);
-    }
+    let mut catalogue = built_in_catalogue();
     let registered = comparison.registered.objects.iter();
     let registered = registered.map(|((kind, _), object)| (*kind, &*object.document));
     let given = comparison.document.entries.iter();

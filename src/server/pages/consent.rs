@@ -11,7 +11,6 @@ use crate::pages::icons::{WARNING, icon};
 use crate::pages::texts::Texts;
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use gatepost_protocol::authorize::interaction::is_required;
-use gatepost_protocol::token::claims::built_in_scopes;
 use gatepost_protocol::words::catalogue::{Catalogue, RegisteredScope};
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::redirect_uri::RedirectTarget;
@@ -165,7 +164,7 @@ pub(crate) fn wording<'a>(texts: &'a Texts, scope: &'a RegisteredScope) -> (&'a 
         .map_or((scope.name.as_str(), ""), |text| {
             (text.name, text.description)
         });
-    if built_in_scopes().contains(scope) {
+    if scope.is_built_in {
         return own;
     }
     let name = texts.language.of(&scope.display_name);

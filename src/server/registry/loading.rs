@@ -17,7 +17,7 @@ use gatepost_protocol::registration::walker::{self, Walker};
 use gatepost_protocol::registration::{
     self, ObjectKind, catalogue, catalogue as registered, provider,
 };
-use gatepost_protocol::token::claims::built_in_scopes;
+use gatepost_protocol::token::claims::built_in_catalogue;
 use gatepost_protocol::token::client_secret::SecretDigest;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::SigningAlgorithm;
@@ -123,11 +123,8 @@ pub fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
         plain_pkce: rows.plain_pkce,
         metadata_documents: rows.metadata_documents,
         idle_identity_providers: rows.idle_identity_providers,
-        ..Catalogue::default()
+        ..built_in_catalogue()
     };
-    for scope in built_in_scopes() {
-        catalogue.scopes.insert(scope.name.clone(), scope);
-    }
     for row in rows.entries {
         match row.kind {
             ObjectKind::IdentityScope => {

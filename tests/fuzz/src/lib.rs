@@ -6,7 +6,7 @@ use gatepost::import::Import;
 use gatepost::protocol::registration::client::from_json;
 use gatepost::protocol::registration::client_rules::ClientDefaults;
 use gatepost::protocol::registration::walker::parse;
-use gatepost::protocol::token::claims::built_in_scopes;
+use gatepost::protocol::token::claims::built_in_catalogue;
 use gatepost::protocol::words::catalogue::{Catalogue, RegisteredResource, RegisteredScope};
 use gatepost::protocol::words::client::Client;
 use gatepost::protocol::words::instant::Instant;
@@ -58,10 +58,7 @@ pub fn read_client(metadata: Value) -> Client {
 
 /// The built-in scopes, and a resource scope with its resource.
 pub fn catalogue() -> Catalogue {
-    let mut catalogue = Catalogue::default();
-    for scope in built_in_scopes() {
-        catalogue.scopes.insert(scope.name.clone(), scope);
-    }
+    let mut catalogue = built_in_catalogue();
     let resource = String::from("https://api.example/orders");
     let orders = RegisteredScope {
         name: String::from("orders.read"),

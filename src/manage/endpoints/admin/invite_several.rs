@@ -229,7 +229,7 @@ impl Administrator<'_> {
     fn notes_link(&self, person: &Person) -> Result<bool, Failure> {
         let sub = &person.found.user.sub;
         let event = self.event("link_made", sub, json!({"mail": false}));
-        let acting = self.acting_on(person);
+        let acting = self.acting(&person.version);
         Ok(admin_people::note_link(self.store(), acting, sub, &event)?)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Administrator, tidy};
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::people::{
-    Invitation, InviteProblem, Invited, MOST_COUNTED, PeopleCount, PeoplePage, SearchedFor,
+    Invitation, InviteProblem, Invited, LOCKED, MOST_COUNTED, PeopleCount, PeoplePage, SearchedFor,
     invite_page, page_of, people_page,
 };
 use crate::scim::resource::ScimProfile;
@@ -121,17 +121,10 @@ impl Administrator<'_> {
         Ok(locked.map(|(found, _)| found.user.sub.clone()).collect())
     }
 
-    /// Of those who were looked at, who is in a state that no statement knows.
-    fn in_state(
-        &self,
-        state: &str,
-        subs: &[Subject],
-    ) -> Result<Option<BTreeSet<Subject>>, Failure> {
-        if state != "locked" {
-            return Ok(None);
-        }
+    /// Those of them who are locked out, which no statement of a list knows.
+    fn locked_among(&self, subs: &[Subject]) -> Result<BTreeSet<Subject>, Failure> {
         let people = people_list::shown(self.store(), self.acting(""), subs, None)?;
-        self.locked_out(&people).map(Some)
+        self.locked_out(&people)
     }
 
     /// Of everybody within reach those in that state, read from the cursor on.
@@ -158,9 +151,10 @@ impl Administrator<'_> {
             .flatten();
         let mut shown = Vec::new();
         looked.retain(|one| one.is_asked_for);
-        let subs = Vec::from_iter(looked.iter().map(|one| one.sub.clone()));
-        if let Some(in_state) = self.in_state(state, &subs)? {
-            looked.retain(|one| in_state.contains(&one.sub));
+        if state == LOCKED {
+            let subs = Vec::from_iter(looked.iter().map(|one| one.sub.clone()));
+            let locked = self.locked_among(&subs)?;
+            looked.retain(|one| locked.contains(&one.sub));
         }
         for one in looked {
             if shown.len() == PAGE {
@@ -198,8 +192,9 @@ impl Administrator<'_> {
     /// Of those who were found, all of whom are known.
     fn part_of_found(&self, asked: PeopleAsked<'_>, cursor: Cursor<'_>) -> Result<Part, Failure> {
         let mut found = people_list::find(self.store(), asked)?;
-        if let Some(in_state) = self.in_state(asked.state, &found.subs)? {
-            found.subs.retain(|sub| in_state.contains(sub));
+        if asked.state == LOCKED {
+            let locked = self.locked_among(&found.subs)?;
+            found.subs.retain(|sub| locked.contains(sub));
         }
         let place = |sub: &str| found.subs.iter().position(|one| one.as_str() == sub);
         let begin = match cursor {

@@ -104,18 +104,6 @@ impl Administrator<'_> {
         &user.sub != self.sub() && self.administration.may_change(&user.claims, self.roles())
     }
 
-    /// For what writes. It writes nothing unless the person is as they were when the form was
-    /// drawn.
-    pub(super) fn acting_on<'b>(&'b self, person: &'b Person) -> ActingAdmin<'b> {
-        ActingAdmin {
-            admin: self.sub(),
-            reach: self.reach,
-            given_roles: &self.administration.given_roles,
-            admin_role: &self.administration.role,
-            version: &person.version,
-        }
-    }
-
     pub(super) fn draw_person(
         &self,
         person: &Person,
@@ -254,7 +242,7 @@ impl Deed<'_> {
     }
 
     fn acting(&self) -> ActingAdmin<'_> {
-        self.administrator.acting_on(self.person)
+        self.administrator.acting(&self.person.version)
     }
 
     fn change(

@@ -84,13 +84,16 @@ pub fn page_of(user: &UserRow) -> String {
     format!("people/{sub}")
 }
 
+/// The state of those whom too many wrong passwords keep from signing in.
+pub const LOCKED: &str = "locked";
+
 /// The states that can be asked for.
 pub fn states(texts: &Texts) -> [(&'static str, &'static str); 4] {
     [
         ("invited", texts.invited),
         ("disabled", texts.disabled),
         ("no-second-factor", texts.no_second_factor),
-        ("locked", texts.locked_out),
+        (LOCKED, texts.locked_out),
     ]
 }
 
