@@ -9,7 +9,7 @@ use super::Store;
 use super::error::StoreError;
 use super::registry_writer::RegistryReader;
 use super::statement::bind;
-use super::values::{column, id, read};
+use super::values::{column, id, read, tenant_text};
 use gatepost_protocol::registration::weak_setting::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_protocol::words::instant::Instant;
@@ -82,19 +82,16 @@ pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
 
 const OPEN_TO: &str = "
 SELECT client_id FROM (
-    SELECT client_id, metadata ->> 'client_name' AS name FROM clients
-    WHERE enabled AND metadata -> 'redirect_uris' -> 0 IS NOT NULL
-      AND metadata ?| ARRAY['initiate_login_uri', 'client_uri']
-      AND metadata -> 'on_start_page' IS DISTINCT FROM 'false'
-      AND metadata -> 'metadata_document' IS DISTINCT FROM 'true'
-      AND (jsonb_typeof(metadata -> 'allowed_roles') IS DISTINCT FROM 'array'
-           OR metadata -> 'allowed_roles' ?| :roles::text[])
-      AND CASE
-        WHEN jsonb_typeof(metadata -> 'tenants') IS DISTINCT FROM 'array' THEN true
-        WHEN :tenant::text IS NULL THEN jsonb_array_length(metadata -> 'tenants') > 1
-        ELSE metadata -> 'tenants' ? :tenant::text
-      END
-    ORDER BY client_id LIMIT :limit::int8
+    SELECT c.client_id, c.metadata ->> 'client_name' AS name
+    FROM clients c CROSS JOIN (SELECT :tenant::text AS name) AS t
+    WHERE c.enabled AND c.metadata -> 'redirect_uris' -> 0 IS NOT NULL
+      AND c.metadata ?| ARRAY['initiate_login_uri', 'client_uri']
+      AND c.metadata -> 'on_start_page' IS DISTINCT FROM 'false'
+      AND c.metadata -> 'metadata_document' IS DISTINCT FROM 'true'
+      AND (jsonb_typeof(c.metadata -> 'allowed_roles') IS DISTINCT FROM 'array'
+           OR c.metadata -> 'allowed_roles' ?| :roles::text[])
+      AND {lets tenant in}
+    ORDER BY c.client_id LIMIT :limit::int8
 ) AS found
 ORDER BY lower(coalesce(name, client_id)), client_id";
 
@@ -107,12 +104,7 @@ pub fn open_to(
     roles: &[&str],
     limit: i64,
 ) -> Result<Vec<ClientId>, StoreError> {
-    let rows = store.rows(bind!(
-        OPEN_TO,
-        tenant = tenant.map(TenantName::as_str),
-        roles,
-        limit
-    ))?;
+    let rows = store.rows(bind!(OPEN_TO, tenant = tenant_text(tenant), roles, limit))?;
     rows.iter().map(|row| column(row, "client_id")).collect()
 }
 

@@ -54,7 +54,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 22] = [
+const PIECES: [Piece; 23] = [
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.
@@ -203,6 +203,14 @@ const PIECES: [Piece; 22] = [
         name: "{opened by people}",
         sql: "(c.metadata ->> 'grant_types' ~ 'authorization_code|implicit|password|device_code') \
          IS NOT FALSE",
+    },
+    // Whether people of the tenant `t`, or without one where its name is empty, may use the client
+    // `c`: several tenants of a client leave room for people without one.
+    Piece {
+        name: "{lets tenant in}",
+        sql: "CASE WHEN jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array' THEN true \
+         WHEN t.name = '' THEN jsonb_array_length(c.metadata -> 'tenants') <> 1 \
+         ELSE c.metadata -> 'tenants' ? t.name END",
     },
     // The name of the user `u`, as people are sorted by it: the index `users_by_name` has this.
     Piece {

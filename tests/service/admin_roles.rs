@@ -312,3 +312,29 @@ fn the_report_has_a_row_for_each_person_and_role() {
     assert_eq!(of_one.lines().count(), 3, "{of_one}");
     assert!(of_one.starts_with("CLIENT_ID  APPLICATION"), "{of_one}");
 }
+
+#[test]
+fn what_is_open_to_several_tenants_is_open_to_people_without_one() {
+    let people = vec![
+        person("boss", "", &["office"]),
+        person("ann", "", &["books"]),
+        person("gus", "globex", &["books"]),
+    ];
+    let mut registered = registered(people);
+    let several = json!({"allowed_roles": ["books"], "tenants": ["acme", "globex"]});
+    let clients = registered["clients"].as_array_mut().unwrap();
+    clients.push(application("several", &several));
+    let gatepost = Gatepost::start_with(&registered, &ON);
+    let mut boss = admin_by(&gatepost, "boss", "", 0);
+    let application = boss.get("/admin/applications/several");
+    for said in ["Found: 2", "ann Brandt", "gus Brandt"] {
+        says(&application, said);
+    }
+    let ann = boss.get("/admin/people/sub%7Cann");
+    says(&ann, "The several");
+    does_not_say(&ann, "globex-only");
+    let report = gatepost.run_well(&["access", "--client", "several"], "");
+    for sub in ["sub|ann", "sub|gus"] {
+        assert!(report.contains(sub), "{report}");
+    }
+}

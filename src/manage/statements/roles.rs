@@ -75,9 +75,8 @@ WITH open AS NOT MATERIALIZED (
            jsonb_typeof(c.metadata -> 'allowed_roles') = 'array' AS asks
     FROM clients c
     WHERE c.enabled AND {opened by people}
-      AND ('' = ANY(:tenants::text[])
-           OR jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
-           OR c.metadata -> 'tenants' ?| :tenants::text[])
+      AND (:sub::text IS NULL AND '' = ANY(:tenants::text[])
+           OR EXISTS (SELECT FROM unnest(:tenants::text[]) AS t (name) WHERE {lets tenant in}))
 )
 SELECT (SELECT count(*) FROM (
             SELECT FROM open o WHERE o.asks IS NOT TRUE LIMIT 1001) AS c) AS to_everybody,
@@ -94,7 +93,8 @@ LEFT JOIN client_user_uses u ON u.sub = :sub::text AND u.client_id = b.client_id
 ORDER BY b.client_id";
 
 /// What people of these tenants may open by these roles, the first hundred, and when somebody used
-/// it last. An empty name of a tenant stands for every one.
+/// it last. An empty name of a tenant stands for having none, and where nobody is named for every
+/// one.
 pub fn opened(
     store: &Store,
     sub: Option<&Subject>,

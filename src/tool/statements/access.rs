@@ -42,11 +42,10 @@ FROM clients c CROSS JOIN LATERAL (
            '' AS tenant
     WHERE jsonb_typeof(c.metadata -> 'allowed_roles') IS DISTINCT FROM 'array'
       AND (:user::text IS NULL OR EXISTS (
-          SELECT FROM users u
+          SELECT FROM users u CROSS JOIN LATERAL (SELECT u.tenant AS name) AS t
           WHERE u.enabled
             AND (u.username_key = lower(normalize(:user::text, NFKC)) OR u.sub = :user::text)
-            AND (jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
-                 OR c.metadata -> 'tenants' ? u.tenant)))
+            AND {lets tenant in}))
     UNION ALL
     SELECT m.* FROM jsonb_array_elements_text(
         CASE jsonb_typeof(c.metadata -> 'allowed_roles') WHEN 'array'
@@ -67,8 +66,7 @@ FROM clients c CROSS JOIN LATERAL (
         ORDER BY m.sub LIMIT 1000
     ) AS m
     WHERE (r.role COLLATE \"C\", t.name COLLATE \"C\") >= (:role::text, :tenant::text)
-      AND (jsonb_typeof(c.metadata -> 'tenants') IS DISTINCT FROM 'array'
-           OR c.metadata -> 'tenants' ? t.name)
+      AND {lets tenant in}
 ) AS p
 WHERE c.client_id = :client_id::text
 ORDER BY p.role COLLATE \"C\", p.tenant COLLATE \"C\", p.sub LIMIT 1000";

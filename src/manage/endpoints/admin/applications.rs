@@ -60,7 +60,7 @@ impl Administrator<'_> {
         drop(permit);
         let client = &found.client;
         let is_open = |tenant: &&&str| match **tenant {
-            "" => client.tenants.is_none(),
+            "" => client.only_tenant().is_none(),
             name => client.allows_tenant(&TenantName::new(name)),
         };
         let roles = client.allowed_roles.iter().flatten().map(String::as_str);

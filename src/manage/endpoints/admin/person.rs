@@ -15,7 +15,7 @@ use crate::statements::roles;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::administration::{roles_of, set_roles};
-use gatepost_protocol::words::identifiers::{Sid, Subject, TenantName};
+use gatepost_protocol::words::identifiers::{Sid, Subject};
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
@@ -31,7 +31,7 @@ use gatepost_server::http::{Method, Response};
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users::UserRow;
-use gatepost_store::{authenticators, sessions, sign_up_links};
+use gatepost_store::{authenticators, sessions, sign_up_links, tenant_text};
 
 /// How many sign-ins are shown: the latest ones.
 const MOST_SESSIONS: i64 = 100;
@@ -120,7 +120,7 @@ impl Administrator<'_> {
         let sessions = sessions::list_of_user(&app.store, sub, MOST_SESSIONS)?;
         let wrong = self.wrong_passwords(person)?;
         let user = &person.found.user;
-        let tenants = Vec::from_iter(user.tenant.iter().map(TenantName::as_str));
+        let tenants = [tenant_text(user.tenant.as_ref())];
         let roles = roles_of(&user.claims);
         let language = self.texts().language.tag();
         let opened = roles::opened(&app.store, Some(sub), &tenants, &roles, language)?;
