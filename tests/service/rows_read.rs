@@ -17,7 +17,7 @@ const MOST_ROWS: i64 = 20;
 
 /// Statements that a request of a client or a browser runs.
 const REQUESTS: &str = "
-    admin_people::END_OF_PERSON admin_people::NOTE_LINK admin_people::PARDON
+    admin_people::END_OF_PERSON admin_people::NOTE
     admin_people::FIND_PERSON invitations::HELD invitations::INVITE
     authenticators::FIND_PASSKEY authenticators::LIST authenticators::USER_HANDLE
     authenticators::USE_PASSKEY authenticators::USE_RECOVERY_CODE authenticators::USE_STEP
@@ -93,7 +93,7 @@ const DUE: i64 = 50;
 /// Statements that no request runs but those of administrators, which read many rows: commands of
 /// operators, changes of the registry, upkeep, and what a process reads at its start.
 const ELSEWHERE: &str = "
-    people_list::COUNT people_list::EVERYBODY_BEFORE people_list::EVERYBODY_BEHIND people_list::FIND people_list::SHOWN
+    people_list::COUNT people_list::EVERYBODY_BEFORE people_list::EVERYBODY_BEHIND people_list::FIND
     catalogue_changes::UPSERT_ROLE role_removal::CLIENTS_THAT_ASK role_removal::MEMBERS role_removal::TAKE_FROM_SOME
     applications::COUNT_GRANTS applications::LIST_APPLICATIONS applications::NOTE_USES audit_log::LIST
     audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_events::LIST

@@ -9,27 +9,26 @@ pub mod admission;
 mod applications;
 mod audit;
 mod explanation;
-mod invite_several;
+mod invitations;
 mod links;
 mod pasted_people;
 mod people;
 mod person;
 mod roles;
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use maud::Markup;
-use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use crate::pages::admin::{AdminChrome, AdminSection};
-use crate::statements::admin_people::ActingAdmin;
-use gatepost_protocol::registration::administration::{Administration, RegisteredRoles};
+use crate::pages::admin::AdminChrome;
+use crate::pages::admin::person::PersonDetails;
+use crate::statements::admin_people::{self, ActingAdmin, Person};
+use gatepost_protocol::registration::administration::Administration;
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::identifiers::Subject;
-use gatepost_protocol::words::parameters::{self, Parameters};
-use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
+use gatepost_protocol::words::parameters::Parameters;
+use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::forms::{self, Form};
@@ -43,6 +42,8 @@ use gatepost_store::worker::Permit;
 
 /// How old a sign-in may be that changes something.
 const FRESH: Duration = Duration::from_secs(3_600);
+/// The page whose form changes nothing.
+const EXPLAIN: &str = "explain";
 /// The longest path that a sign-in leads back to.
 const LONGEST_PAGE: usize = 800;
 
@@ -57,6 +58,11 @@ pub struct Administrator<'a> {
     pub given_roles: &'a [String],
     /// What follows `/admin/`, as it was sent.
     pub page: &'a str,
+    /// What they sent by a form of ours.
+    pub form: Option<&'a Parameters>,
+    /// Says that what they sent was not done: it is of another session, or they had to sign in
+    /// anew.
+    pub undone: Option<&'static str>,
 }
 
 /// The page that a sign-in leads back to, with what it was asked for.
@@ -75,46 +81,33 @@ fn way_back(page: &str, query: &Parameters) -> String {
     format!("/admin/{page}")
 }
 
-/// Whoever has no business here learns nothing.
-pub fn not_found() -> Failure {
-    Failure::refused(404, TokenErrorCode::InvalidRequest, Reason::NotFound)
-}
-
 impl<'a> Administrator<'a> {
     pub fn sub(&self) -> &'a Subject {
         &self.context.current_session.user.sub
-    }
-
-    /// The registered roles.
-    pub fn roles(&self) -> &'a RegisteredRoles {
-        &self.context.transaction.snapshot.catalogue.roles
     }
 
     pub fn query(&self) -> Result<&Parameters, Failure> {
         Ok(self.context.request.query_parameters()?)
     }
 
-    /// Whether they come back from signing in anew, and what they had sent was not done.
-    pub fn left_undone(&self) -> Result<bool, Failure> {
-        Ok(self
-            .query()?
-            .bounded("signed_in", parameters::OTHER)?
-            .is_some())
-    }
-
-    /// Answers with a page of this section.
-    pub fn shown(
-        &self,
-        section: AdminSection,
-        page: impl FnOnce(AdminChrome<'_>) -> Markup,
-    ) -> Response {
-        let around = AdminChrome {
+    /// What is around a page.
+    pub fn around(&self) -> AdminChrome<'_> {
+        let first = self.page.split(['/', '-']).next();
+        AdminChrome {
             chrome: self.context.chrome(),
-            section,
+            section: match first.unwrap_or_default() {
+                "" | "invite" => "people",
+                EXPLAIN => "applications",
+                section => section,
+            },
             administrator: self.context.current_session.user.called(),
             ui_locales: self.context.transaction.ui_locales(),
-        };
-        answers::scripted_page(200, page(around))
+        }
+    }
+
+    /// Answers with a page.
+    pub fn shown(&self, page: impl FnOnce(AdminChrome<'_>) -> Markup) -> Response {
+        answers::scripted_page(200, page(self.around()))
     }
 
     pub fn texts(&self) -> &'a Texts {
@@ -128,59 +121,45 @@ impl<'a> Administrator<'a> {
     /// The same with a form that goes to this page.
     pub fn shown_with_form(
         &self,
-        section: AdminSection,
         page: impl FnOnce(AdminChrome<'_>, PageForm<'_>) -> Markup,
     ) -> Response {
-        let InSession {
-            app,
-            current_session,
-            ..
-        } = self.context;
-        let path = app.config.base_url.path();
-        let address = format!("{path}/admin/{}", self.page);
+        let app = self.context.app;
+        let browser = &self.context.current_session.handle.random;
+        let around = self.around();
         let form = PageForm {
-            action: &answers::speaking(address, self.context.transaction.ui_locales()),
-            token: &forms::issue(app, Form::Admin, self.page, &current_session.handle.random),
+            action: &around.address(self.page),
+            token: &forms::issue(app, Form::Admin, self.page, browser),
         };
-        self.shown(section, |around| page(around, form))
+        self.shown(|around| page(around, form))
     }
 
-    /// Whether the form was drawn for this page, whose address names the person, in this session.
-    pub fn matches(&self, form: &Parameters) -> bool {
-        let InSession {
-            app,
-            current_session,
-            ..
-        } = self.context;
-        let browser = Some(&current_session.handle.random);
-        forms::matches(app, Form::Admin, self.page, browser, form)
+    /// Whether they came back from signing in anew, or the form that they sent was not drawn for
+    /// this page, whose address names the person, in this session.
+    pub fn is_undone(&self) -> Result<bool, Failure> {
+        let browser = Some(&self.context.current_session.handle.random);
+        Ok(match self.form {
+            Some(form) => !forms::matches(self.context.app, Form::Admin, self.page, browser, form),
+            None => self.query()?.was_sent("signed_in"),
+        })
     }
 
     /// Whether their sign-in is young enough to change something.
     pub fn may_act(&self) -> bool {
-        let InSession {
-            app,
-            current_session,
-            ..
-        } = self.context;
-        app.now() < current_session.row.auth_time.plus(FRESH)
+        let signed_in_at = self.context.current_session.row.auth_time;
+        self.context.app.now() < signed_in_at.plus(FRESH)
     }
 
     /// Sends them to sign in once more, and back to this page, which says that nothing was done.
     pub fn sign_in_anew(&self) -> Result<Response, Failure> {
-        let InSession {
-            app,
-            transaction,
-            current_session,
-            ..
-        } = self.context;
+        let tenant = self.context.current_session.row.tenant.as_ref();
+        let asked = &self.context.transaction.request;
         let purpose = SealedPurpose::Admin {
             page: way_back(self.page, &Parameters::from_pairs([("signed_in", "anew")])),
-            tenant: current_session.row.tenant.as_ref().map(ToString::to_string),
-            ui_locales: transaction.request.ui_locales.clone(),
+            tenant: tenant.map(ToString::to_string),
+            ui_locales: asked.ui_locales.clone(),
             anew: true,
         };
-        own_page::to_sign_in(app, purpose)
+        own_page::to_sign_in(self.context.app, purpose)
     }
 
     /// The event of something that they do to a person.
@@ -215,38 +194,45 @@ impl<'a> Administrator<'a> {
         context.ok_or(Failure::Busy)
     }
 
-    /// The roles that were ticked, sorted: some of those that the page offered.
-    pub fn posted_roles<'b>(&self, form: &'b Parameters) -> Result<Vec<&'b str>, Failure> {
-        let mut roles: Vec<&str> = form.all("role").collect();
+    /// Those of these people who are within reach, in that order. `since` when they have one of the
+    /// roles is read, too.
+    pub fn people(&self, subs: &[Subject], roles: Option<&[&str]>) -> Result<Vec<Person>, Failure> {
+        Ok(admin_people::find(
+            self.store(),
+            self.acting(""),
+            subs,
+            roles,
+        )?)
+    }
+
+    /// Name, address and roles, as they were typed and ticked. Roles are some of those that the
+    /// page offered.
+    pub fn typed_details(&self, form: &Parameters) -> Result<PersonDetails, Failure> {
+        let mut roles = Vec::from_iter(form.all("role").map(str::to_owned));
         roles.sort_unstable();
         roles.dedup();
-        let offered: Vec<&str> = form.all("offered").collect();
-        match self.lost_role(&roles) {
-            Some(role) if !offered.contains(&role) => {
-                Err(Failure::bad_request(Reason::UnknownPageAction))
-            }
-            _ => Ok(roles),
+        let is_offered = |role| form.all("offered").any(|offered| offered == role);
+        if self.lost_role(&roles).is_some_and(|role| !is_offered(role)) {
+            return Err(Failure::bad_request(Reason::UnknownPageAction));
         }
+        let address = form.single("address")?.unwrap_or_default();
+        Ok(PersonDetails {
+            name: tidy(form.single("name")?),
+            address: address.trim().to_owned(),
+            roles,
+        })
     }
 
     /// One of them that cannot be given: it could when the page was drawn.
-    pub fn lost_role<'b>(&self, roles: &'b [impl AsRef<str>]) -> Option<&'b str> {
-        let is_given = |role: &str| self.given_roles.iter().any(|given| given == role);
-        let mut roles = roles.iter().map(AsRef::as_ref);
-        roles.find(|role| !is_given(role))
+    pub fn lost_role<'b>(&self, roles: &'b [String]) -> Option<&'b str> {
+        let lost = roles.iter().find(|role| !self.given_roles.contains(role));
+        lost.map(String::as_str)
     }
 }
 
-/// A name that stands in the path.
-pub fn decoded(sent: &str) -> Result<Cow<'_, str>, Failure> {
-    let decoded = percent_decode_str(sent).decode_utf8().ok();
-    let name = decoded.filter(|name| !name.contains('\0'));
-    name.ok_or_else(not_found)
-}
-
-/// What was typed, without control characters and what is too long.
-pub fn tidy(typed: Option<&str>, most: usize) -> String {
+/// A name as it was typed, without control characters and what is too long.
+pub fn tidy(typed: Option<&str>) -> String {
     let typed = typed.unwrap_or_default().trim();
     let kept = typed.chars().filter(|one| !one.is_control());
-    kept.take(most).collect()
+    kept.take(200).collect()
 }

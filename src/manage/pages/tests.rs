@@ -8,10 +8,11 @@ use serde_json::json;
 use super::admin::applications::application_page;
 use super::admin::audit::{AuditPage, audit_page};
 use super::admin::explanation::explain_page;
-use super::admin::people::{PeopleCount, PeoplePage, SearchedFor};
+use super::admin::people::PeoplePage;
 use super::admin::roles::{RoleView, list_page, role_page};
-use super::admin::{self, AdminChrome, AdminSection};
+use super::admin::{self, AdminChrome};
 use crate::statements::audit_log::{AuditSearch, SeenEvent};
+use crate::statements::people_list::PeopleAsked;
 use crate::statements::roles::{ListedRole, Opened};
 use gatepost_protocol::audit::audit_chain::AuditRow;
 use gatepost_protocol::registration::problem::Finding;
@@ -69,7 +70,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
     let around = AdminChrome {
         administrator: name,
         chrome,
-        section: AdminSection::Applications,
+        section: "applications",
         ui_locales: "de",
     };
     let findings = vec![Finding::broken(name), Finding::fine(name)];
@@ -82,12 +83,12 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
     let catalogue = Catalogue::default();
     let people = PeoplePage {
         page: "applications/x",
-        asked: SearchedFor::default(),
-        is_dated: true,
+        asked: PeopleAsked::default(),
+        is_search: false,
         has_ticks: true,
-        locked_out: &BTreeSet::new(),
-        people: &[],
-        count: PeopleCount::MoreThan(1_000),
+        locked_out: BTreeSet::new(),
+        people: vec![],
+        count: Some(String::from("17")),
         next: None,
         previous: None,
         catalogue: &catalogue,
@@ -99,7 +100,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
     );
     add(
         "application",
-        application_page(around, &application, Some(10_001), &["acme"], people),
+        application_page(around, &application, Some(10_001), &["acme"], &people),
     );
     let opened = [Opened {
         role: Some(name.to_owned()),
@@ -112,7 +113,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
     let view = RoleView {
         role: name,
         opened: &opened,
-        people,
+        people: &people,
         is_given: true,
         may_be_deleted: true,
         told: Some(&told),

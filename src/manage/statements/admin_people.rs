@@ -4,11 +4,10 @@
 
 use std::slice;
 
-use postgres::Row;
 use postgres::types::Json;
 
 use gatepost_protocol::words::identifiers::{Sid, Subject};
-use gatepost_protocol::words::instant::Day;
+use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::session_clients::call_late;
 use gatepost_store::sign_in_failures::{self, FailureBucket};
@@ -29,6 +28,11 @@ pub struct Person {
     pub has_identity: bool,
     /// Whether letters that let somebody in may go to their address.
     pub address_counts: bool,
+    /// Whether the administrator may act on them.
+    pub may_be_changed: bool,
+    /// When they got the first of the roles that were asked for; `None` where that is not known, or
+    /// they have none.
+    pub since: Option<Instant>,
 }
 
 impl Person {
@@ -37,6 +41,11 @@ impl Person {
         let user = &self.found.user;
         user.password_hash.is_none() && user.factors == 0 && !self.has_identity
     }
+
+    /// Whether a link for a new password is of use to them.
+    pub fn takes_link(&self) -> bool {
+        self.found.user.enabled && self.found.user.username.is_some()
+    }
 }
 
 // One by one: for many at once Postgres would read the identities of everybody.
@@ -44,34 +53,44 @@ const FIND_PERSON: &str = "
 SELECT p.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place)
 CROSS JOIN LATERAL (
-    SELECT h.*, h.xmin::text AS version,
-        (SELECT o.day FROM user_uses o WHERE o.sub = h.sub) AS used_on,
-        EXISTS (SELECT FROM linked_identities o WHERE o.sub = h.sub) AS has_identity,
-        coalesce({address counts}, false) AS address_counts
-    FROM users h WHERE h.sub = f.sub AND h.tenant = ANY(:reach::text[]) LIMIT 1
+    SELECT u.*, u.xmin::text AS version,
+        (SELECT o.day FROM user_uses o WHERE o.sub = u.sub) AS used_on,
+        EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS has_identity,
+        coalesce({address counts}, false) AS address_counts,
+        {may be changed} AS may_be_changed,
+        (SELECT min(m.since) FROM role_members m
+         WHERE m.tenant = u.tenant AND m.role = ANY(:roles::text[]) AND m.sub = u.sub
+         HAVING bool_and(m.since IS NOT NULL)) AS since
+    FROM users u CROSS JOIN LATERAL (SELECT u.sub, u.claims) AS h
+    WHERE u.sub = f.sub AND u.tenant = ANY(:reach::text[]) LIMIT 1
 ) AS p
 CROSS JOIN installation i ORDER BY f.place";
 
-/// Those of them who are within reach, in that order.
-pub fn find_all(
-    store: &Store,
-    reach: AdminReach<'_>,
-    subs: &[Subject],
-) -> Result<Vec<Person>, StoreError> {
-    store.list(bind!(FIND_PERSON, subs, reach), person)
-}
-
-/// One person, within reach.
+/// Those of these people who are within reach, in that order, and since when they have one of the
+/// roles.
 pub fn find(
     store: &Store,
-    reach: AdminReach<'_>,
-    sub: &Subject,
-) -> Result<Option<Person>, StoreError> {
-    Ok(find_all(store, reach, slice::from_ref(sub))?.pop())
-}
-
-fn person(row: &Row) -> Result<Person, StoreError> {
-    read!(row, Person { version, used_on, has_identity, address_counts; found: current(row)? })
+    acting: ActingAdmin<'_>,
+    subs: &[Subject],
+    roles: Option<&[&str]>,
+) -> Result<Vec<Person>, StoreError> {
+    let bound = bind!(
+        FIND_PERSON,
+        ..acting {
+            admin,
+            reach,
+            given_roles,
+            admin_role
+        },
+        subs,
+        roles
+    );
+    store.list(bound, |row| {
+        read!(row, Person {
+            version, used_on, has_identity, address_counts, may_be_changed, since;
+            found: current(row)?
+        })
+    })
 }
 
 /// An administrator who acts on a person.
@@ -193,34 +212,7 @@ pub fn end_session(
     Ok(ended)
 }
 
-const NOTE_LINK: &str = "
-WITH person AS (
-    SELECT u.sub FROM users u WHERE {acted on} FOR SHARE
-), {audited person} FROM person";
-
-/// Tells the audit log of a link that is made for a person. `false` as by [`change`]: then no link
-/// is to be made.
-pub fn note_link(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    sub: &Subject,
-    audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
-    let bound = bind!(
-        NOTE_LINK,
-        ..acting {
-            admin,
-            reach,
-            given_roles,
-            admin_role,
-            version
-        },
-        sub
-    );
-    store.change(bound, audit)
-}
-
-const PARDON: &str = "
+const NOTE: &str = "
 WITH person AS (
     SELECT u.sub FROM users u WHERE {acted on} FOR SHARE
 ), pardoned AS (
@@ -232,8 +224,10 @@ WITH person AS (
     SET last_at = excluded.last_at, expires_at = excluded.expires_at
 ), {audited person} FROM person";
 
-/// Has no wrong password of a person count that came before this moment. `false` as by [`change`].
-pub fn pardon(
+/// Tells the audit log of what is done for a person, as a link that is made. With pardons, no wrong
+/// password of theirs counts that came before this moment. `false` as by [`change`]: then it is not
+/// to be done.
+pub fn note(
     store: &Store,
     acting: ActingAdmin<'_>,
     sub: &Subject,
@@ -241,7 +235,7 @@ pub fn pardon(
     audit: &AuditEvent<'_>,
 ) -> Result<bool, StoreError> {
     let bound = bind!(
-        PARDON,
+        NOTE,
         ..acting {
             admin,
             reach,

@@ -4,17 +4,15 @@
 use postgres::Row;
 
 use gatepost_protocol::words::identifiers::Subject;
-use gatepost_protocol::words::instant::{Day, Instant};
-use gatepost_store::users::{CurrentUser, current};
 use gatepost_store::{Store, StoreError, bind, column, read};
 
-use super::admin_people::{ActingAdmin, AdminReach};
+use super::admin_people::AdminReach;
 
 /// How many people are looked at for one page, whoever of them is what was asked for.
-pub const MOST_LOOKED_AT: usize = 2_000;
+pub const MOST_LOOKED_AT: i64 = 2_000;
 
 /// What is asked for. Texts are free of NUL, and empty where nothing is asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PeopleAsked<'a> {
     pub tenants: AdminReach<'a>,
     /// Beginnings of words of the name, the user name or the address.
@@ -31,10 +29,20 @@ pub struct PeopleAsked<'a> {
 pub struct LookedAt {
     pub sub: Subject,
     pub is_asked_for: bool,
+    /// Whether there may be more people than those who were looked at.
+    pub is_cut: bool,
 }
 
 fn looked_at(row: &Row) -> Result<LookedAt, StoreError> {
-    read!(row, LookedAt { sub, is_asked_for; })
+    read!(row, LookedAt { sub, is_asked_for, is_cut; })
+}
+
+/// Where a page begins or ends: at the person of that subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeopleCursor<'a> {
+    /// An empty text: from the first person on.
+    Behind(&'a str),
+    Before(&'a str),
 }
 
 // Of each tenant its own part of the index `users_by_name`. Without the person whose subject the
@@ -45,7 +53,7 @@ WITH cursor AS MATERIALIZED (
      WHERE u.sub = :cursor::text AND u.tenant = ANY(:reach::text[]))
     UNION ALL SELECT '', '' LIMIT 1
 )
-SELECT u.sub, {in state} AS is_asked_for
+SELECT u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
 FROM unnest(:reach::text[]) AS t (name)
 CROSS JOIN LATERAL (
     SELECT u.*, {name key} AS name_key FROM users u
@@ -55,25 +63,12 @@ CROSS JOIN LATERAL (
 ) AS u
 ORDER BY u.name_key, u.sub LIMIT :most::int8";
 
-/// People within reach behind the one of that subject, or from the first on. Each is told whether
-/// they are in the state that was asked for; words and roles count for nothing.
-pub fn everybody_behind(
-    store: &Store,
-    reach: AdminReach<'_>,
-    cursor: &str,
-    state: &str,
-    most: i64,
-) -> Result<Vec<LookedAt>, StoreError> {
-    let bound = bind!(EVERYBODY_BEHIND, reach, cursor, state, most);
-    store.list(bound, looked_at)
-}
-
 const EVERYBODY_BEFORE: &str = "
 WITH cursor AS MATERIALIZED (
     SELECT {name key} AS name_key, u.sub FROM users u
     WHERE u.sub = :cursor::text AND u.tenant = ANY(:reach::text[])
 )
-SELECT u.sub, {in state} AS is_asked_for
+SELECT u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
 FROM unnest(:reach::text[]) AS t (name)
 CROSS JOIN LATERAL (
     SELECT u.*, {name key} AS name_key FROM users u
@@ -83,16 +78,25 @@ CROSS JOIN LATERAL (
 ) AS u
 ORDER BY u.name_key DESC, u.sub DESC LIMIT :most::int8";
 
-/// The same before that person, the nearest first; nobody where that person is not there.
-pub fn everybody_before(
+/// People within reach behind the one of that subject, or from the first on; or before that person,
+/// the nearest first, and nobody where that person is not there. Words and roles count for nothing.
+pub fn everybody(
     store: &Store,
     reach: AdminReach<'_>,
-    cursor: &str,
+    cursor: PeopleCursor<'_>,
     state: &str,
     most: i64,
 ) -> Result<Vec<LookedAt>, StoreError> {
-    let bound = bind!(EVERYBODY_BEFORE, reach, cursor, state, most);
-    store.list(bound, looked_at)
+    match cursor {
+        PeopleCursor::Behind(cursor) => {
+            let bound = bind!(EVERYBODY_BEHIND, reach, cursor, state, most);
+            store.list(bound, looked_at)
+        }
+        PeopleCursor::Before(cursor) => {
+            let bound = bind!(EVERYBODY_BEFORE, reach, cursor, state, most);
+            store.list(bound, looked_at)
+        }
+    }
 }
 
 // Whoever has the rarest of the words is asked for the others. chr(1114111)
@@ -142,19 +146,9 @@ WHERE u.tenant = ANY(:tenants::text[])
       WHERE m.tenant = u.tenant AND m.role = ANY(:roles::text[]) AND m.sub = u.sub))
 ORDER BY {name key}, u.sub";
 
-/// Who was found.
-#[derive(Clone, Debug, Default)]
-pub struct FoundPeople {
-    /// In the order of their names.
-    pub subs: Vec<Subject>,
-    /// Whether only the first [`MOST_LOOKED_AT`] were looked at, and there are more.
-    pub is_cut: bool,
-}
-
-/// The people of these tenants who have one of the roles, are in the state, and have a word that
-/// begins so for each word that was typed; or whose subject was typed.
-pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<FoundPeople, StoreError> {
-    let most = i64::try_from(MOST_LOOKED_AT).unwrap_or(i64::MAX);
+/// The people of these tenants who have one of the roles and a word that begins so for each word
+/// that was typed; or whose subject was typed.
+pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<Vec<LookedAt>, StoreError> {
     let bound = bind!(
         FIND,
         ..asked {
@@ -163,17 +157,9 @@ pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<FoundPeople, StoreE
             roles,
             state
         },
-        most
+        most = MOST_LOOKED_AT
     );
-    let mut found = FoundPeople::default();
-    for row in &store.rows(bound)? {
-        found.is_cut = column(row, "is_cut")?;
-        let LookedAt { sub, is_asked_for } = looked_at(row)?;
-        if is_asked_for {
-            found.subs.push(sub);
-        }
-    }
-    Ok(found)
+    store.list(bound, looked_at)
 }
 
 const COUNT: &str = "
@@ -188,56 +174,4 @@ SELECT count(*) AS people FROM (
 /// How many people there are within reach, up to `most`.
 pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64, StoreError> {
     column(&store.one(bind!(COUNT, reach, most))?, "people")
-}
-
-/// Somebody in a list.
-#[derive(Clone, Debug)]
-pub struct ListedPerson {
-    pub found: CurrentUser,
-    /// The last day that they signed in on, or used what they had signed in to.
-    pub used_on: Option<Day>,
-    /// Whether they never had a way to sign in.
-    pub is_invited: bool,
-    /// Whether the administrator may act on them.
-    pub may_be_changed: bool,
-    /// When they got the first of the roles; `None` where that is not known, or they have none.
-    pub since: Option<Instant>,
-}
-
-const SHOWN: &str = "
-SELECT {user}, u.username_key, i.epoch AS installation_epoch, 0::int8 AS consent_epoch,
-    {may be changed} AS may_be_changed,
-    (SELECT o.day FROM user_uses o WHERE o.sub = u.sub) AS used_on,
-    u.password_hash IS NULL AND u.factors = 0
-        AND NOT EXISTS (SELECT FROM linked_identities o WHERE o.sub = u.sub) AS is_invited,
-    (SELECT min(m.since) FROM role_members m
-     WHERE m.tenant = u.tenant AND m.role = ANY(:roles::text[]) AND m.sub = u.sub
-     HAVING bool_and(m.since IS NOT NULL)) AS since
-FROM unnest(:subs::text[]) WITH ORDINALITY AS f (sub, place) JOIN users u ON u.sub = f.sub
-CROSS JOIN installation i
-WHERE u.tenant = ANY(:reach::text[]) ORDER BY f.place";
-
-/// Those people, in that order, and since when they have one of the roles.
-pub fn shown(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    subs: &[Subject],
-    roles: Option<&[&str]>,
-) -> Result<Vec<ListedPerson>, StoreError> {
-    let bound = bind!(
-        SHOWN,
-        ..acting {
-            admin,
-            reach,
-            given_roles,
-            admin_role
-        },
-        subs,
-        roles
-    );
-    store.list(bound, |row| {
-        read!(row, ListedPerson {
-            used_on, is_invited, may_be_changed, since; found: current(row)?
-        })
-    })
 }

@@ -85,7 +85,7 @@ FROM (VALUES (true)) AS one LEFT JOIN (
     SELECT r.role, o.client_id, coalesce(
         o.metadata ->> ('client_name#' || :language::text), o.metadata ->> 'client_name',
         o.client_id) AS name
-    FROM open o JOIN unnest(:roles::text[]) AS r (role)
+    FROM open o JOIN (SELECT DISTINCT unnest(:roles::text[])) AS r (role)
         ON o.asks AND o.metadata -> 'allowed_roles' ? r.role
     ORDER BY o.client_id LIMIT 100
 ) AS b ON true

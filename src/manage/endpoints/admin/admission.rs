@@ -1,12 +1,14 @@
 //! Who is let in at `/admin`, and which page answers.
 
-use super::{Administrator, not_found, way_back};
+use super::{Administrator, EXPLAIN, way_back};
+use crate::endpoints::not_found;
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::current_session::CurrentSession;
+use gatepost_server::endpoints::forms;
 use gatepost_server::endpoints::transaction::own_page;
-use gatepost_server::http::{Request, Response};
+use gatepost_server::http::{Method, Request, Response};
 
 /// Answers below `/admin/`. `page` is what follows that.
 pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Failure> {
@@ -23,13 +25,26 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
     let purpose = purpose(request, page)?;
     own_page::to_signed_in(app, request, current_session.as_ref(), purpose, |context| {
         let roles = &context.transaction.snapshot.catalogue.roles;
-        answer(&Administrator {
+        let form = match request.method {
+            Method::Post => Some(forms::read_post(app, request)?),
+            _ => None,
+        };
+        let mut administrator = Administrator {
             context,
             administration,
             reach: &reach,
             given_roles: &administration.roles_to_give(roles),
             page,
-        })
+            form: form.as_ref(),
+            undone: None,
+        };
+        if form.is_some() && page != EXPLAIN && !administrator.may_act() {
+            return administrator.sign_in_anew();
+        }
+        if administrator.is_undone()? {
+            administrator.undone = Some(administrator.texts().session_changed);
+        }
+        answer(&administrator)
     })
 }
 
@@ -49,7 +64,7 @@ fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
         "roles" => administrator.list_roles(None),
         "invite-several" => administrator.invite_several(),
         "applications" => administrator.list_applications(),
-        "explain" => administrator.explain_refusal(),
+        EXPLAIN => administrator.explain_refusal(),
         "audit" => administrator.show_audit_log(),
         page => match page.split_once('/') {
             Some(("people", id)) => administrator.handle_person(id),

@@ -1,9 +1,8 @@
 //! What is registered, as administrators see it: nothing here changes anything.
 
-use super::{Administrator, decoded, not_found};
-use crate::pages::admin::AdminSection;
+use super::Administrator;
+use crate::endpoints::{decoded, not_found};
 use crate::pages::admin::applications::{application_page, list_page};
-use crate::pages::admin::people::SearchedFor;
 use crate::statements::people_list::PeopleAsked;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName, in_text};
 use gatepost_protocol::words::parameters;
@@ -33,9 +32,7 @@ impl Administrator<'_> {
             .iter()
             .filter_map(|used| within(app, used, reach))
             .collect();
-        Ok(self.shown(AdminSection::Applications, |around| {
-            list_page(around, &shown, next, reach)
-        }))
+        Ok(self.shown(|around| list_page(around, &shown, next, reach)))
     }
 
     /// `name` is the client's, as it stands in the path.
@@ -66,15 +63,12 @@ impl Administrator<'_> {
         let roles = client.allowed_roles.iter().flatten().map(String::as_str);
         let asked = PeopleAsked {
             tenants: &Vec::from_iter(reach.iter().filter(is_open).copied()),
-            typed: "",
             roles: Some(&Vec::from_iter(roles)),
             state: "enabled",
+            ..PeopleAsked::default()
         };
-        self.with_people(asked, SearchedFor::default(), |people| {
-            self.shown(AdminSection::Applications, |around| {
-                application_page(around, &found, grants, reach, people)
-            })
-        })
+        let people = self.list_people(asked)?;
+        Ok(self.shown(|around| application_page(around, &found, grants, reach, &people)))
     }
 }
 

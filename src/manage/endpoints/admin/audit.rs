@@ -1,7 +1,6 @@
 //! Who did what, as administrators see it: on one day, or in the last seven.
 
 use super::Administrator;
-use crate::pages::admin::AdminSection;
 use crate::pages::admin::audit::{AuditPage, audit_page};
 use crate::pages::admin::audit_words::{KINDS, text};
 use crate::statements::audit_log::{self, AuditSearch, EventPlace, EventsAsked};
@@ -71,7 +70,7 @@ impl Administrator<'_> {
             has_more,
             hours: &folds::counts(self.store(), self.reach, hours.start, hours.end - 1)?,
         };
-        Ok(self.shown(AdminSection::Audit, |around| audit_page(around, page)))
+        Ok(self.shown(|around| audit_page(around, page)))
     }
 }
 

@@ -2,7 +2,7 @@
 //! the person's. Where there is no e-mail, the administrator passes them on.
 
 use super::Administrator;
-use crate::pages::admin::person::PersonOutcome;
+use crate::pages::admin::person::{letter_sent, link_shown};
 use crate::statements::admin_people::Person;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::INVITATION_LIFETIME;
@@ -20,61 +20,48 @@ pub(super) enum LinkWay {
     Letter(MailAddress),
     /// Shown to the administrator, once.
     Shown,
-    /// A letter would go to an address that may be somebody else's.
-    NoConfirmedAddress,
-    /// The person cannot sign in with a password.
-    None,
 }
 
 impl Administrator<'_> {
     /// Whoever was only just invited gets letters at the address that the invitation named.
     /// Everybody else gets them where the address is verified: an administrator could write another
-    /// one, and what they write has `email_verified` beside it.
-    pub(super) fn link_way(&self, person: &Person) -> LinkWay {
-        let user = &person.found.user;
-        if !user.enabled || user.username.is_none() {
-            return LinkWay::None;
+    /// one, and what they write has `email_verified` beside it. `None` where a letter would go to an
+    /// address that may be somebody else's, and for who cannot sign in with a password.
+    pub(super) fn link_way(&self, person: &Person) -> Option<LinkWay> {
+        let claims = &person.found.user.claims;
+        if !person.takes_link() {
+            return None;
         }
         if self.context.app.letters.from().is_none() {
-            return LinkWay::Shown;
+            return Some(LinkWay::Shown);
         }
-        let is_of_invitation = person.is_new() && !user.claims.contains_key("email_verified");
-        let address = stored_address(&user.claims);
-        let address = address.filter(|_| person.address_counts || is_of_invitation);
-        match address.map(MailAddress::parse) {
-            Some(Ok(to)) => LinkWay::Letter(to),
-            Some(Err(_)) | None => LinkWay::NoConfirmedAddress,
+        let is_of_invitation = person.is_new() && !claims.contains_key("email_verified");
+        if !person.address_counts && !is_of_invitation {
+            return None;
         }
+        let to = MailAddress::parse(stored_address(claims)?).ok()?;
+        Some(LinkWay::Letter(to))
     }
 
     /// Passes a link on, and shows the page of the person, which says how.
     pub(super) fn pass_link_on(&self, person: &Person, way: &LinkWay) -> Result<Response, Failure> {
-        match way {
+        let around = self.around();
+        let told = match way {
             LinkWay::Letter(to) => {
-                self.send_link(person, to)?;
-                let outcome = PersonOutcome::LetterSent(to.as_str());
-                self.draw_person(person, Some(outcome))
+                if !self.leave_letter(person, to)? {
+                    return Err(Failure::Throttled {
+                        reason: Reason::TooManySignInFailures,
+                        retry_after: letters::HOUR,
+                    });
+                }
+                letter_sent(around, person, to.as_str())
             }
-            LinkWay::Shown => {
-                let link = self.link_to_show(person);
-                self.draw_person(person, Some(PersonOutcome::Link(&link)))
-            }
-            LinkWay::NoConfirmedAddress | LinkWay::None => self.draw_person(person, None),
-        }
+            LinkWay::Shown => link_shown(around, person, &self.link_to_show(person)),
+        };
+        self.draw_person(person, Some(&Ok(told)), None)
     }
 
-    /// Leaves the letter to the lane. Where there were too many, the administrator is told to wait.
-    fn send_link(&self, person: &Person, to: &MailAddress) -> Result<(), Failure> {
-        if self.leave_letter(person, to)? {
-            return Ok(());
-        }
-        Err(Failure::Throttled {
-            reason: Reason::TooManySignInFailures,
-            retry_after: letters::HOUR,
-        })
-    }
-
-    /// The same; `false` where there were too many.
+    /// Leaves the letter to the lane. `false` where there were too many.
     pub(super) fn leave_letter(&self, person: &Person, to: &MailAddress) -> Result<bool, Failure> {
         let context = self.context;
         let language = context.chrome().texts.language;

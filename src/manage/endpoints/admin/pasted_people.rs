@@ -5,75 +5,32 @@ use std::collections::BTreeMap;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::tidy;
-use crate::pages::admin::invite_several::LineProblem;
-use gatepost_protocol::words::mail_address::MailAddress;
-use gatepost_server::pages::join::JoinProblem;
+use crate::pages::admin::invitations::{Invitation, InviteProblem, Newcomer, PastedLine};
+use crate::pages::admin::person::PersonDetails;
 use gatepost_server::pages::texts::Texts;
 
-/// Somebody of a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PastedPerson {
-    /// From one on.
-    pub line: usize,
-    pub name: String,
-    /// Empty where there is none.
-    pub address: String,
-    pub username: String,
-    /// By their names, sorted.
-    pub roles: Vec<String>,
-}
+/// The words of a header, beside those of the page's language.
+const HEADER_WORDS: [&str; 5] = ["name", "address", "e-mail", "user name", "roles"];
 
-/// What the lines are read by.
-pub struct LineRules<'a> {
-    pub texts: &'a Texts,
-    /// In small letters. A first line of such words alone is a header.
-    pub header_words: &'a [String],
-    pub needs_address: bool,
-    /// The role that may be given and is called so.
-    pub role_of: &'a dyn Fn(&str) -> Option<String>,
-}
-
-/// What was read: people, and the mistakes in the order of their lines.
-#[derive(Debug, Default)]
-pub struct PastedPeople {
-    pub people: Vec<PastedPerson>,
-    pub problems: Vec<LineProblem>,
-}
-
-/// Reads the lines. Empty ones, a byte order mark and a header are skipped. Fields are separated by
-/// whichever of comma, semicolon and tab the first line has most of; quotes are those of RFC 4180.
-pub fn read(text: &str, rules: &LineRules<'_>) -> PastedPeople {
+/// Reads the lines, and tells all that is wrong with each. Empty ones, a byte order mark and a
+/// header are skipped. Fields are separated by whichever of comma, semicolon and tab the first line
+/// has most of; quotes are those of RFC 4180.
+pub fn read(text: &str, texts: &Texts, invitation: Invitation<'_>) -> Vec<PastedLine> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let numbered = text.lines().enumerate();
-    let mut lines = numbered
-        .filter(|(_, line)| !line.trim().is_empty())
-        .peekable();
-    let separator = lines.peek().map_or(b',', |(_, first)| separator_of(first));
-    let is_header = |fields: &StringRecord| {
-        let mut words = fields.iter().map(str::to_lowercase);
-        words.all(|word| rules.header_words.contains(&word))
-    };
-    let mut read = PastedPeople::default();
-    // By what people are called, in small letters: the line that has it.
-    let mut seen = BTreeMap::new();
-    for (place, (index, line)) in lines.enumerate() {
-        let fields = fields_of(line, separator);
-        if place == 0 && is_header(&fields) {
+    let mut separator = None;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
             continue;
         }
-        let person = read.take(index + 1, &fields, rules);
-        for known in person.into_iter().flat_map(|person| names_of(&person)) {
-            match seen.insert(known, index + 1) {
-                Some(before) if before != index + 1 => {
-                    let sentence = rules.texts.line_twice.fill(&before.to_string());
-                    read.object(index + 1, sentence);
-                    break;
-                }
-                _ => (),
-            }
+        let is_first = separator.is_none();
+        let fields = fields_of(line, *separator.get_or_insert_with(|| separator_of(line)));
+        if !(is_first && is_header(&fields, texts)) {
+            lines.push(read_line(index + 1, &fields, texts, invitation));
         }
     }
-    read
+    note_repetitions(&mut lines, texts);
+    lines
 }
 
 fn separator_of(line: &str) -> u8 {
@@ -98,68 +55,84 @@ fn fields_of(line: &str, separator: u8) -> StringRecord {
     first.and_then(Result::ok).unwrap_or_default()
 }
 
-fn names_of(person: &PastedPerson) -> Vec<String> {
-    let names = [&person.username, &person.address].into_iter();
-    let names = names.filter(|name| !name.is_empty());
-    names.map(|name| name.to_lowercase()).collect()
+fn is_header(fields: &StringRecord, texts: &Texts) -> bool {
+    let name = texts.standard_claim("name").unwrap_or(texts.your_name);
+    let own_words = [name, texts.email_address, texts.username, texts.roles];
+    let is_word = |field: &str| {
+        let mut words = HEADER_WORDS.iter().chain(&own_words);
+        words.any(|word| word.to_lowercase() == field.to_lowercase())
+    };
+    fields.iter().all(is_word)
 }
 
-impl PastedPeople {
-    fn object(&mut self, line: usize, sentence: impl Into<String>) {
-        let sentence = sentence.into();
-        self.problems.push(LineProblem { line, sentence });
+fn read_line(
+    number: usize,
+    fields: &StringRecord,
+    texts: &Texts,
+    invitation: Invitation<'_>,
+) -> PastedLine {
+    let mut line = PastedLine {
+        number,
+        ..PastedLine::default()
+    };
+    if !(2..=4).contains(&fields.len()) {
+        line.mistakes.push(texts.line_columns.to_owned());
+        return line;
     }
+    let field = |index| fields.get(index).unwrap_or_default();
+    // Who has no other name is called by their address.
+    let username = Some(field(2)).filter(|name| !name.is_empty());
+    line.newcomer = Newcomer {
+        username: username.unwrap_or(field(1)).to_owned(),
+        details: PersonDetails {
+            name: tidy(fields.get(0)),
+            address: field(1).to_owned(),
+            roles: Vec::new(),
+        },
+    };
+    if line.newcomer.details.name.is_empty() {
+        line.mistakes.push(texts.name_missing.to_owned());
+    }
+    if let Some(problem) = InviteProblem::of(&line.newcomer, invitation.by_letter) {
+        line.mistakes.push(problem.told(texts).1);
+    }
+    let roles = &mut line.newcomer.details.roles;
+    let called = field(3).split('|').map(str::trim);
+    for called in called.filter(|called| !called.is_empty()) {
+        match role_called(called, texts, invitation) {
+            Some(role) => roles.push(role.clone()),
+            None => line.mistakes.push(texts.line_role.fill(called)),
+        }
+    }
+    roles.sort_unstable();
+    roles.dedup();
+    line
+}
 
-    /// Takes the person of a line, or tells all that is wrong with it. Answers the person where
-    /// there is one, right or wrong.
-    fn take(
-        &mut self,
-        line: usize,
-        fields: &StringRecord,
-        rules: &LineRules<'_>,
-    ) -> Option<PastedPerson> {
-        let texts = rules.texts;
-        let before = self.problems.len();
-        if !(2..=4).contains(&fields.len()) {
-            self.object(line, texts.line_columns);
-            return None;
-        }
-        let field = |index| fields.get(index).unwrap_or_default();
-        let name = tidy(Some(field(0)), 200);
-        let address = field(1);
-        // Who has no other name is called by their address.
-        let username = Some(field(2)).filter(|name| !name.is_empty());
-        let username = username.unwrap_or(address);
-        if name.is_empty() {
-            self.object(line, texts.name_missing);
-        }
-        let is_needed = rules.needs_address || !address.is_empty();
-        if is_needed && MailAddress::parse(address).is_err() {
-            self.object(line, texts.address_unfit);
-        } else if let Some(problem) = JoinProblem::of_name(username, address) {
-            self.object(line, problem.told(texts).1);
-        }
-        let named = field(3).split('|').map(str::trim);
-        let mut roles = Vec::new();
-        for text in named.filter(|text| !text.is_empty()) {
-            match (rules.role_of)(text) {
-                Some(role) => roles.push(role),
-                None => self.object(line, texts.line_role.fill(text)),
+/// The role that can be given and is called so: as it is registered, or by its name.
+fn role_called<'a>(called: &str, texts: &Texts, invitation: Invitation<'a>) -> Option<&'a String> {
+    let is_called = |role: &&String| {
+        let registered = invitation.catalogue.roles.get(role.as_str());
+        let shown = registered.map(|role| texts.language.of(&role.display_name));
+        role.as_str() == called || shown == Some(called)
+    };
+    invitation.given_roles.iter().find(is_called)
+}
+
+/// User names and addresses stand in one line alone, in whatever letters.
+fn note_repetitions(lines: &mut [PastedLine], texts: &Texts) {
+    let mut first_lines = BTreeMap::new();
+    for line in lines {
+        for name in line.newcomer.names() {
+            let first = *first_lines
+                .entry(name.to_lowercase())
+                .or_insert(line.number);
+            if first != line.number && !name.is_empty() {
+                let sentence = texts.line_twice.fill(&first.to_string());
+                line.mistakes.push(sentence);
+                break;
             }
         }
-        roles.sort_unstable();
-        roles.dedup();
-        let person = PastedPerson {
-            line,
-            name,
-            address: address.to_owned(),
-            username: username.to_owned(),
-            roles,
-        };
-        if self.problems.len() == before {
-            self.people.push(person.clone());
-        }
-        Some(person)
     }
 }
 
@@ -168,28 +141,33 @@ mod tests {
     use std::slice;
 
     use super::*;
+    use gatepost_protocol::words::catalogue::Catalogue;
     use gatepost_server::pages::language::Language;
 
-    fn read_of(text: &str) -> PastedPeople {
-        let words = ["name", "address", "user name", "roles"].map(str::to_owned);
-        let role_of = |text: &str| (text == "sales" || text == "staff").then(|| text.to_owned());
-        let rules = LineRules {
-            texts: Language::English.texts(),
-            header_words: &words,
-            needs_address: true,
-            role_of: &role_of,
+    fn read_of(text: &str) -> Vec<PastedLine> {
+        let invitation = Invitation {
+            catalogue: &Catalogue::default(),
+            tenants: &[],
+            given_roles: &["sales", "staff"].map(str::to_owned),
+            by_letter: true,
         };
-        read(text, &rules)
+        read(text, Language::English.texts(), invitation)
     }
 
-    fn person(line: usize, fields: [&str; 3], roles: &[&str]) -> PastedPerson {
+    fn person(number: usize, fields: [&str; 3], roles: &[&str]) -> PastedLine {
         let [name, address, username] = fields.map(str::to_owned);
-        PastedPerson {
-            line,
-            name,
-            address,
-            username,
-            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        PastedLine {
+            number,
+            newcomer: Newcomer {
+                username,
+                details: PersonDetails {
+                    name,
+                    address,
+                    roles,
+                },
+            },
+            mistakes: vec![],
         }
     }
 
@@ -202,9 +180,7 @@ mod tests {
             "\nAnn Ax\tann@example.com\tann\tstaff|sales|staff\n\n",
             "name,address\n\"Ann Ax\",\"ann@example.com\",ann,staff|sales",
         ] {
-            let read = read_of(text);
-            assert_eq!(read.problems, [], "{text}");
-            assert_eq!(read.people, slice::from_ref(&ann), "{text}");
+            assert_eq!(read_of(text), slice::from_ref(&ann), "{text}");
         }
         let read = read_of("\"Ax, Ann \"\"A\"\"\",ann@example.com\nBo,bo@example.com,,");
         let people = [
@@ -215,7 +191,7 @@ mod tests {
             ),
             person(2, ["Bo", "bo@example.com", "bo@example.com"], &[]),
         ];
-        assert_eq!((read.people, read.problems), (people.into(), vec![]));
+        assert_eq!(read, people);
     }
 
     #[test]
@@ -232,11 +208,11 @@ mod tests {
              name,address\n\
              a\u{202e}b,cy@example.com,a\u{202e}b",
         );
-        let told: Vec<_> = read
-            .problems
-            .iter()
-            .map(|one| (one.line, &*one.sentence))
-            .collect();
+        let of_line = |line: &PastedLine| {
+            let number = line.number;
+            Vec::from_iter(line.mistakes.iter().map(move |one| (number, one.clone())))
+        };
+        let told: Vec<_> = read.iter().flat_map(of_line).collect();
         let columns = "There must be two to four columns: name, e-mail address, user name, roles.";
         let unfit = "Enter an e-mail address, such as name@example.com.";
         let twice = "The user name or e-mail address stands in line 1 already.";
@@ -260,6 +236,7 @@ mod tests {
                 "This user name cannot be used here. Choose another one.",
             ),
         ];
+        let expected = expected.map(|(line, sentence): (usize, &str)| (line, sentence.to_owned()));
         assert_eq!(told, expected);
     }
 }

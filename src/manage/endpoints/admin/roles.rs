@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use maud::html;
 use serde_json::json;
 
-use super::{Administrator, decoded};
-use crate::pages::admin::people::{PeoplePage, SearchedFor};
+use super::Administrator;
+use crate::endpoints::decoded;
+use crate::pages::admin::Told;
+use crate::pages::admin::people::PeoplePage;
 use crate::pages::admin::roles::{RoleView, list_page, role_page};
-use crate::pages::admin::{AdminSection, Told};
-use crate::statements::people_list::{self, PeopleAsked};
+use crate::statements::people_list::PeopleAsked;
 use crate::statements::roles;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::parameters::{self, Parameters};
@@ -17,9 +18,8 @@ use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::role_removal::{take_role, unregister};
 use gatepost_registrar::statements::role_removal::clients_that_ask;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::endpoints::forms;
-use gatepost_server::http::{Method, Response};
-use gatepost_server::pages::frame::about;
+use gatepost_server::http::Response;
+use gatepost_server::pages::frame::{about, done};
 use gatepost_store::audit_events::EventAuthor;
 
 impl Administrator<'_> {
@@ -28,65 +28,46 @@ impl Administrator<'_> {
         let _permit = self.survey()?;
         let listed = roles::list(self.store(), self.acting(""), after.unwrap_or_default())?;
         let catalogue = &self.context.transaction.snapshot.catalogue;
-        Ok(self.shown(AdminSection::Roles, |around| {
-            list_page(around, catalogue, &listed, told)
-        }))
+        Ok(self.shown(|around| list_page(around, catalogue, &listed, told)))
     }
 
     /// Shows the page of a role, or takes one of its forms. `name` stands as it was sent.
     pub(super) fn handle_role(&self, name: &str) -> Result<Response, Failure> {
         let role = &*decoded(name)?;
-        if self.context.request.method == Method::Post {
-            return self.take_role_form(role);
-        }
-        let undone = Err(html! { (self.texts().session_changed) });
-        self.draw_role(role, self.left_undone()?.then_some(&undone))
-    }
-
-    fn draw_role(&self, role: &str, told: Option<&Told>) -> Result<Response, Failure> {
+        let told = match (self.undone, self.form) {
+            (Some(sentence), _) => Some(Err(html! { (sentence) })),
+            (None, Some(form)) => Some(match form.single("decision")? {
+                Some("take") => self.take_role(role, form)?,
+                Some("delete") => match self.delete_role(role)? {
+                    Ok(deleted) => return self.list_roles(Some(&Ok(deleted))),
+                    refused => refused,
+                },
+                _ => return Err(Failure::bad_request(Reason::UnknownPageAction)),
+            }),
+            (None, None) => None,
+        };
         let asked_roles = &[role];
         let language = self.texts().language.tag();
         let opened = roles::opened(self.store(), None, self.reach, asked_roles, language)?;
+        let is_given = self.given_roles.iter().any(|given| given == role);
         let asked = PeopleAsked {
             tenants: self.reach,
-            typed: "",
             roles: Some(asked_roles),
-            state: "",
+            ..PeopleAsked::default()
         };
-        let is_given = self.given_roles.iter().any(|given| given == role);
-        self.with_people(asked, SearchedFor::default(), |people| {
-            let view = RoleView {
-                role,
-                opened: &opened,
-                people: PeoplePage {
-                    has_ticks: is_given,
-                    ..people
-                },
-                is_given,
-                may_be_deleted: is_given && self.reach.contains(&""),
-                told,
-            };
-            self.shown_with_form(AdminSection::Roles, |around, form| {
-                role_page(around, form, view)
-            })
-        })
-    }
-
-    fn take_role_form(&self, role: &str) -> Result<Response, Failure> {
-        let form = forms::read_post(self.context.app, self.context.request)?;
-        if !self.may_act() {
-            return self.sign_in_anew();
-        }
-        let told = match form.single("decision")? {
-            _ if !self.matches(&form) => Err(html! { (self.texts().session_changed) }),
-            Some("take") => self.take_role(role, &form)?,
-            Some("delete") => self.delete_role(role)?,
-            _ => return Err(Failure::bad_request(Reason::UnknownPageAction)),
+        let people = PeoplePage {
+            has_ticks: is_given,
+            ..self.list_people(asked)?
         };
-        if form.single("decision")? == Some("delete") && told.is_ok() {
-            return self.list_roles(Some(&told));
-        }
-        self.draw_role(role, Some(&told))
+        let view = RoleView {
+            role,
+            opened: &opened,
+            people: &people,
+            is_given,
+            may_be_deleted: is_given && self.reach.contains(&""),
+            told: told.as_ref(),
+        };
+        Ok(self.shown_with_form(|around, form| role_page(around, form, view)))
     }
 
     /// Takes it from all who were ticked, or from nobody.
@@ -107,9 +88,9 @@ impl Administrator<'_> {
             store.confirm()?;
             return Ok(Err(html! { (texts.role_changed_meanwhile) }));
         }
-        let people = people_list::shown(store, self.acting(""), &subs, None)?;
+        let people = self.people(&subs, None)?;
         let names = Vec::from_iter(people.iter().map(|person| person.found.user.called()));
-        Ok(Ok(about(texts.role_was_taken, &names.join(", "))))
+        Ok(Ok(done(about(texts.role_was_taken, &names.join(", ")))))
     }
 
     /// In one transaction: where it cannot go, it stands with all of its people.
@@ -135,7 +116,7 @@ impl Administrator<'_> {
             });
             unregister(writer, role)?;
             while take_role(writer, role)? > 0 {}
-            Ok(Ok(about(texts.role_was_deleted, role)))
+            Ok(Ok(done(about(texts.role_was_deleted, role))))
         })
     }
 }

@@ -2,10 +2,9 @@
 //! application is said as `gatepost client test` says it, in English.
 
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::pages::admin::AdminChrome;
 use crate::pages::admin::people::{PeoplePage, listing};
+use crate::pages::admin::{AdminChrome, page_of};
 use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::Client;
@@ -13,14 +12,6 @@ use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::MOST_GRANTS;
 use gatepost_server::pages::texts::Texts;
-
-/// The page of an application, below `/admin/`.
-pub fn page_of(client_id: &ClientId) -> String {
-    format!(
-        "applications/{}",
-        utf8_percent_encode(client_id.as_str(), NON_ALPHANUMERIC)
-    )
-}
 
 /// All of them, in the order of their names; with `next`, there are more behind that name. Of
 /// tenants, those within `reach` are named.
@@ -50,7 +41,7 @@ pub fn list_page(
 fn headline(around: AdminChrome<'_>, application: &ExaminedClient) -> Markup {
     let client = &application.client;
     html! {
-        a href=(around.address(&page_of(&client.client_id))) {
+        a href=(around.address(&page_of("applications", client.client_id.as_str()))) {
             bdi { (around.chrome.name_of(client)) }
         }
         " " (grade(&application.findings))
@@ -64,7 +55,7 @@ pub fn application_page(
     application: &ExaminedClient,
     grants: Option<i64>,
     reach: &[&str],
-    people: PeoplePage<'_>,
+    people: &PeoplePage<'_>,
 ) -> Markup {
     let texts = around.chrome.texts;
     let ExaminedClient {

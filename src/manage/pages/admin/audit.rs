@@ -1,14 +1,15 @@
 //! The audit log: who did what, in the language of the page. Details are in English.
 
+use std::iter;
+
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::audit_week::week_picture;
 use super::audit_words::{KINDS, sentence, word};
-use crate::pages::admin::AdminChrome;
+use crate::pages::admin::{AdminChrome, choice, typed_field};
 use crate::statements::audit_log::{AuditSearch, SeenEvent};
-use gatepost_protocol::audit::audit_chain::EVENTS;
+use gatepost_protocol::audit::audit_chain::{AuditRow, EVENTS};
 use gatepost_server::pages::frame::button_to;
 use gatepost_server::pages::moment::at;
 use gatepost_server::pages::texts::Template;
@@ -25,26 +26,6 @@ pub struct AuditPage<'a> {
     pub hours: &'a [HourlyCounts],
 }
 
-impl AuditPage<'_> {
-    /// The page with the events before the last of these.
-    fn older(&self) -> Option<String> {
-        let last = &self.found.last().filter(|_| self.has_more)?.row;
-        let before = format!("{}/{}/{}", last.at.micros(), last.seq, last.chain);
-        let values = [
-            ("event", self.search.event),
-            ("person", self.search.person),
-            ("day", self.search.day),
-            ("reference", self.search.reference),
-            ("before", &before),
-        ];
-        let encoded = |(name, value): &(&str, &str)| {
-            format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
-        };
-        let query: Vec<String> = values.iter().map(encoded).collect();
-        Some(format!("audit?{}", query.join("&")))
-    }
-}
-
 pub fn audit_page(around: AdminChrome<'_>, page: AuditPage<'_>) -> Markup {
     let texts = around.chrome.texts;
     let card = html! {
@@ -54,45 +35,49 @@ pub fn audit_page(around: AdminChrome<'_>, page: AuditPage<'_>) -> Markup {
             p role="status" { (texts.nothing_found) }
         } @else {
             ul .items .log { @for event in page.found { li { (one(around, event)) } } }
-            @if let Some(older) = page.older() {
-                (button_to(&around.address(&older), texts.next_page))
+            @if let Some(last) = page.found.last().filter(|_| page.has_more) {
+                (button_to(&before(around, page.search, last), texts.next_page))
             }
         }
     };
     around.document(false, texts.audit_log, &card)
 }
 
+/// The page with the events before this one.
+fn before(around: AdminChrome<'_>, search: AuditSearch<'_>, event: &SeenEvent) -> String {
+    let AuditRow { at, seq, chain, .. } = &event.row;
+    let place = format!("{}/{seq}/{chain}", at.micros());
+    let asked = [
+        ("event", search.event),
+        ("person", search.person),
+        ("day", search.day),
+        ("reference", search.reference),
+        ("before", &place),
+    ];
+    around.address_with("audit", &asked)
+}
+
 fn search_fields(around: AdminChrome<'_>, search: AuditSearch<'_>) -> Markup {
     let texts = around.chrome.texts;
+    let AuditSearch {
+        event,
+        person,
+        day,
+        reference,
+    } = search;
     let kinds = KINDS.lines().filter_map(|line| line.split(' ').next());
+    let kinds = kinds.map(|kind| (kind, word(around, kind)));
+    let usual = iter::once(("", word(around, "usual")));
+    let of_one_event = EVENTS.contains(&event).then_some((event, event));
+    let hint = word(around, "reference-hint");
     html! {
-        div .field {
-            label for="event" { (word(around, "kind")) }
-            select #event name="event" {
-                option value="" { (word(around, "usual")) }
-                @for kind in kinds {
-                    option value=(kind) selected[kind == search.event] { (word(around, kind)) }
-                }
-                @if EVENTS.contains(&search.event) {
-                    option selected { (search.event) }
-                }
-            }
-        }
-        div .field {
-            label for="person" { (texts.person) }
-            input #person name="person" value=(search.person) maxlength="256" dir="auto"
-                autocapitalize="none" spellcheck="false";
-        }
+        (choice("event", word(around, "kind"), event, usual.chain(kinds).chain(of_one_event)))
+        (typed_field("person", texts.person, person, ""))
         div .field {
             label for="day" { (texts.day_in_utc) }
-            input #day type="date" name="day" value=(search.day);
+            input #day type="date" name="day" value=(day);
         }
-        div .field {
-            label for="reference" { (word(around, "reference")) }
-            input #reference name="reference" value=(search.reference) maxlength="100"
-                autocapitalize="none" spellcheck="false" aria-describedby="reference-hint";
-            p #reference-hint .hint { (word(around, "reference-hint")) }
-        }
+        (typed_field("reference", word(around, "reference"), reference, hint))
     }
 }
 
@@ -110,8 +95,8 @@ fn one(around: AdminChrome<'_>, event: &SeenEvent) -> Markup {
             p { @for text in others.into_iter().flatten() { bdi { (text) } " " } }
             @if row.detail != "{}" { p { code { bdi { (row.detail) } } } }
             @if let Some(reason) = reason {
-                @let code = utf8_percent_encode(reason, NON_ALPHANUMERIC);
-                p { a href=(around.address(&format!("explain?what={code}"))) { (reason) } }
+                @let explained = around.address_with("explain", &[("what", reason)]);
+                p { a href=(explained) { (reason) } }
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> M
             ol .days {
                 @for hour in midnights {
                     @let day = timestamp::format_day(Day(hour.hour / 24));
-                    @let address = around.address(&format!("audit?day={day}"));
+                    @let address = around.address_with("audit", &[("day", &day)]);
                     @let number = day.rsplit('-').next().unwrap_or_default();
                     li { a href=(address) aria-label=(day) { (number) } }
                 }

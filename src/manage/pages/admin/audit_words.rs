@@ -1,10 +1,9 @@
 //! The words of the audit log's page: `static/texts/events/<tag>.txt`, a name and a text a line.
 
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::pages::admin::AdminChrome;
+use crate::pages::admin::{AdminChrome, page_of};
 use crate::statements::audit_log::SeenEvent;
 
 /// What can be asked for in words, and the events that each stands for. `administrators` and
@@ -67,8 +66,7 @@ fn in_place(around: AdminChrome<'_>, event: &SeenEvent, detail: &Value, place: &
     html! {
         @match (id, name) {
             (Some(id), Some(name)) => {
-                @let id = utf8_percent_encode(id, NON_ALPHANUMERIC);
-                a href=(around.address(&format!("{page}/{id}"))) { bdi { (name) } }
+                a href=(around.address(&page_of(page, id))) { bdi { (name) } }
             }
             (Some(id), None) => bdi { (id) },
             (None, _) => (word(around, &format!("no-{place}"))),

@@ -5,7 +5,7 @@ pub mod audit;
 mod audit_week;
 pub mod audit_words;
 pub mod explanation;
-pub mod invite_several;
+pub mod invitations;
 pub mod people;
 pub mod person;
 pub mod roles;
@@ -14,26 +14,56 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use gatepost_server::pages::frame::{
-    Chrome, brand_mark, button_to, done, framed, hidden, problem_notice, script, submit, title_with,
+    Chrome, brand_mark, button_to, framed, hidden, problem_notice, script, submit, title_with,
 };
 use gatepost_server::pages::texts::Texts;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AdminSection {
-    People,
-    Roles,
-    Applications,
-    Audit,
+/// The page of somebody or something, below `/admin/`.
+pub fn page_of(kind: &str, name: &str) -> String {
+    format!("{kind}/{}", utf8_percent_encode(name, NON_ALPHANUMERIC))
 }
 
-/// What was done, or what was not, and why.
+/// A notice of what was done, or a sentence about what was not, and why.
 pub type Told = Result<Markup, Markup>;
 
 pub(super) fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
     match told {
-        Some(Ok(sentence)) => done(sentence),
+        Some(Ok(done)) => html! { (done) },
         Some(Err(sentence)) => problem_notice(texts, &html! { p { (sentence) } }),
         None => html! {},
+    }
+}
+
+/// A field for what is looked for.
+pub(super) fn typed_field(name: &str, label: &str, typed: &str, hint: &str) -> Markup {
+    let hint_id = format!("{name}-hint");
+    let described = Some(&hint_id).filter(|_| !hint.is_empty());
+    html! {
+        div .field {
+            label for=(name) { (label) }
+            input id=(name) type="search" name=(name) value=(typed) maxlength="256" dir="auto"
+                autocapitalize="none" spellcheck="false" aria-describedby=[described];
+            @if !hint.is_empty() { p id=(hint_id) .hint { (hint) } }
+        }
+    }
+}
+
+/// A choice among values, each with the words for it.
+pub(super) fn choice<'a>(
+    name: &str,
+    label: &str,
+    chosen: &str,
+    values: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Markup {
+    html! {
+        div .field {
+            label for=(name) { (label) }
+            select id=(name) name=(name) {
+                @for (value, words) in values {
+                    option value=(value) selected[value == chosen] { (words) }
+                }
+            }
+        }
     }
 }
 
@@ -42,7 +72,7 @@ pub(super) fn notice(texts: &Texts, told: Option<&Told>) -> Markup {
 pub struct AdminChrome<'a> {
     pub chrome: Chrome<'a>,
     /// Which one of the navigation the page belongs to.
-    pub section: AdminSection,
+    pub section: &'a str,
     /// What the administrator is called.
     pub administrator: &'a str,
     /// The language that was asked for by address; empty for that of the browser.
@@ -51,7 +81,7 @@ pub struct AdminChrome<'a> {
 
 impl AdminChrome<'_> {
     /// The address of another of these pages, in the language of this one.
-    pub(super) fn address(&self, page: &str) -> String {
+    pub fn address(&self, page: &str) -> String {
         let base_path = self.chrome.base_path;
         match self.ui_locales {
             "" => format!("{base_path}/admin/{page}"),
@@ -61,6 +91,16 @@ impl AdminChrome<'_> {
                 format!("{base_path}/admin/{page}{joint}ui_locales={language}")
             }
         }
+    }
+
+    /// The same with what is asked for there. Empty texts ask for nothing.
+    pub(super) fn address_with(&self, page: &str, asked: &[(&str, &str)]) -> String {
+        let asked = asked.iter().filter(|(_, value)| !value.is_empty());
+        let encoded = asked.map(|(name, value)| {
+            format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
+        });
+        let query = Vec::from_iter(encoded).join("&");
+        self.address(&format!("{page}?{query}"))
     }
 
     /// A form that looks for something, by the address of the page.
@@ -82,8 +122,7 @@ impl AdminChrome<'_> {
         let Some(after) = after else {
             return html! {};
         };
-        let after = utf8_percent_encode(after, NON_ALPHANUMERIC);
-        let address = self.address(&format!("{page}?after={after}"));
+        let address = self.address_with(page, &[("after", after)]);
         button_to(&address, self.chrome.texts.next_page)
     }
 
@@ -115,22 +154,18 @@ impl AdminChrome<'_> {
             texts, base_path, ..
         } = self.chrome;
         let sections = [
-            (AdminSection::People, "people", texts.people),
-            (AdminSection::Roles, "roles", texts.roles),
-            (
-                AdminSection::Applications,
-                "applications",
-                texts.applications,
-            ),
-            (AdminSection::Audit, "audit", texts.audit_log),
+            ("people", texts.people),
+            ("roles", texts.roles),
+            ("applications", texts.applications),
+            ("audit", texts.audit_log),
         ];
         html! {
             header .bar {
                 (brand_mark(self.chrome))
                 nav aria-label=(texts.admin_title) {
                     ul .tabs {
-                        @for (section, page, name) in sections {
-                            @let current = (section == self.section).then_some("page");
+                        @for (page, name) in sections {
+                            @let current = (page == self.section).then_some("page");
                             li { a href=(self.address(page)) aria-current=[current] { (name) } }
                         }
                     }

@@ -3,19 +3,18 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use crate::pages::admin::AdminChrome;
-use crate::pages::admin::people::{
-    PeopleCount, invite_hint, name_field, page_of, role_choices, role_name,
-};
+use crate::pages::admin::invitations::invite_hint;
+use crate::pages::admin::people::{counted, role_choices, role_name};
 use crate::pages::admin::roles::opened_by;
+use crate::pages::admin::{AdminChrome, Told, notice, page_of};
 use crate::statements::admin_people::Person;
 use crate::statements::roles::Opened;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
-use gatepost_protocol::registration::administration::roles_of;
+use gatepost_protocol::registration::administration::{roles_of, set_roles};
 use gatepost_protocol::words::catalogue::Catalogue;
-use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::session::Session;
+use gatepost_server::endpoints::login::wrong_passwords::WrongPasswords;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
 };
@@ -36,38 +35,19 @@ pub struct PersonView<'a> {
     pub sessions: &'a [Session],
     /// The session of the administrator.
     pub current_session: &'a Session,
-    /// Wrong passwords of the last hour.
-    pub wrong_tries: i64,
-    /// What they may open by their roles.
+    pub wrong_passwords: WrongPasswords,
+    /// What they may open by the roles that they have or can be given.
     pub opened: &'a [Opened],
-    /// Until when too many of them keep somebody from signing in.
-    pub locked_until: Option<Instant>,
-    /// Whether the administrator may act on them.
-    pub may_change: bool,
-    /// Whether a link for a new password is of use to them.
-    pub takes_link: bool,
     /// Whether links go by letter.
     pub by_letter: bool,
     pub given_roles: &'a [String],
-    /// Whether a letter goes to the address that they have now, when they get another.
-    pub tells_old_address: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PersonOutcome<'a> {
-    /// What was asked for is so, by this decision.
-    Changed(&'a str),
-    /// A link is on its way to this address.
-    LetterSent(&'a str),
-    /// To pass on.
-    Link(&'a str),
-    Problem(PersonProblem),
-    /// The same, where name, address and roles were typed.
-    Unsaved(&'a PersonDetails, PersonProblem),
+    pub told: Option<&'a Told>,
+    /// What was typed and is not saved.
+    pub typed: Option<&'a PersonDetails>,
 }
 
 /// Name, address and roles, as they are stored or were typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersonDetails {
     pub name: String,
     pub address: String,
@@ -86,37 +66,23 @@ impl PersonDetails {
             roles,
         }
     }
-}
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PersonProblem {
-    /// The form was drawn for another session, or for another person.
-    SessionChanged,
-    ChangedMeanwhile,
-    /// Administrators do not change them.
-    NotYours,
-    NoConfirmedAddress,
-    AddressUnfit,
-    UsernameOfOthers,
-    UsernameTaken,
-    /// A role was ticked that is not there any more.
-    RoleGone,
-    /// They were let try too often.
-    TooManyPardons,
-}
-
-impl PersonProblem {
-    fn told(self, texts: &Texts) -> &'static str {
-        match self {
-            PersonProblem::SessionChanged => texts.session_changed,
-            PersonProblem::ChangedMeanwhile => texts.changed_meanwhile,
-            PersonProblem::NotYours => texts.not_yours,
-            PersonProblem::NoConfirmedAddress => texts.no_confirmed_address,
-            PersonProblem::AddressUnfit => texts.address_unfit,
-            PersonProblem::UsernameOfOthers => texts.username_of_others,
-            PersonProblem::UsernameTaken => texts.username_taken,
-            PersonProblem::RoleGone => texts.role_gone,
-            PersonProblem::TooManyPardons => texts.too_many_pardons,
+    /// Writes what is another than stored.
+    pub fn write(&self, claims: &mut Map<String, Value>) {
+        let stored = PersonDetails::stored(claims);
+        let texts = [
+            ("name", &self.name, stored.name),
+            ("email", &self.address, stored.address),
+        ];
+        for (claim, text, before) in texts {
+            if text.is_empty() && !before.is_empty() {
+                claims.remove(claim);
+            } else if *text != before {
+                claims.insert(claim.to_owned(), Value::from(text.as_str()));
+            }
+        }
+        if self.roles != stored.roles {
+            set_roles(claims, &self.roles);
         }
     }
 }
@@ -124,60 +90,60 @@ impl PersonProblem {
 /// The page of a person. Each of its forms posts `form_token`, `version` and `decision`: `save`
 /// with `name`, `address`, `also_username` and any number of `role` and `offered`, `end_session`
 /// with `session`, or `end_all`, `reset`, `let_try`, `remove_factors`, `disable`, `enable`.
-pub fn page(
-    around: AdminChrome<'_>,
-    form: PageForm<'_>,
-    view: PersonView<'_>,
-    outcome: Option<PersonOutcome<'_>>,
-) -> Markup {
+pub fn page(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
     let user = &view.person.found.user;
-    let name = user.called();
     let card = html! {
         p .lead { bdi { (user.designation()) } }
-        @if let Some(outcome) = outcome { (said(around, view.person, outcome)) }
+        (notice(texts, view.told))
         div .columns {
             div {
                 (state(around, view))
-                @if view.may_change { (deeds(around, form, view)) } @else {
+                @if view.person.may_be_changed { (deeds(around, form, view)) } @else {
                     p .hint { (texts.not_yours) }
                 }
             }
             div {
-                @if view.may_change { (details(around, form, view, outcome)) }
+                @if view.person.may_be_changed { (details(around, form, view)) }
                 (sign_ins(texts, form, view))
             }
         }
     };
-    let is_error = matches!(
-        outcome,
-        Some(PersonOutcome::Problem(_) | PersonOutcome::Unsaved(..))
-    );
-    around.document(is_error, name, &card)
+    around.document(view.told.is_some_and(Result::is_err), user.called(), &card)
 }
 
-fn said(around: AdminChrome<'_>, person: &Person, outcome: PersonOutcome<'_>) -> Markup {
-    let texts = around.chrome.texts;
+/// That it was done what a form of the page asked for.
+pub fn was_done(texts: &Texts, person: &Person, decision: &str) -> Markup {
     let name = person.found.user.called();
-    match outcome {
-        PersonOutcome::Changed(decision) => match decision {
-            "disable" => done(about(texts.was_disabled, name)),
-            "enable" => done(about(texts.was_enabled, name)),
-            "end_all" => done(about(texts.was_signed_out, name)),
-            "remove_factors" => done(about(texts.factors_were_removed, name)),
-            "let_try" => done(about(texts.was_let_try, name)),
-            _ => done(texts.change_made),
-        },
-        PersonOutcome::LetterSent(address) => {
-            link_passed(around, person, &about(texts.letter_under_way, address))
-        }
-        PersonOutcome::Link(link) => html! {
-            (link_passed(around, person, &about(texts.link_shown_once, name)))
-            p { code .link-shown { (link) } }
-        },
-        PersonOutcome::Problem(problem) | PersonOutcome::Unsaved(_, problem) => {
-            field_problem(texts, None, problem.told(texts))
-        }
+    let mut deeds = dangerous_deeds(texts).into_iter();
+    let done_to = match decision {
+        "enable" => Some(texts.was_enabled),
+        "let_try" => Some(texts.was_let_try),
+        _ => deeds
+            .find(|deed| deed.decision == decision)
+            .map(|deed| deed.done),
+    };
+    match done_to {
+        Some(template) => done(about(template, name)),
+        None => done(texts.change_made),
+    }
+}
+
+/// That a link is on its way to an address.
+pub fn letter_sent(around: AdminChrome<'_>, person: &Person, address: &str) -> Markup {
+    link_passed(
+        around,
+        person,
+        &about(around.chrome.texts.letter_under_way, address),
+    )
+}
+
+/// A link to pass on.
+pub fn link_shown(around: AdminChrome<'_>, person: &Person, link: &str) -> Markup {
+    let name = person.found.user.called();
+    html! {
+        (link_passed(around, person, &about(around.chrome.texts.link_shown_once, name)))
+        p { code .link-shown { (link) } }
     }
 }
 
@@ -204,7 +170,7 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
         .partition(|one| one.kind == FactorKind::RecoveryCode);
     let roles = roles_of(&user.claims);
     html! {
-        @if let Some(moment) = view.locked_until {
+        @if let Some(moment) = view.wrong_passwords.locked_until {
             div .notice .warning { p { (at(texts, texts.locked_until, moment)) } }
         }
         div .details {
@@ -240,7 +206,7 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                         (opened_by(around, view.opened, role))
                     }
                     @if let Some(one) = view.opened.first() {
-                        @let count = PeopleCount::of(one.to_everybody).told(texts);
+                        @let count = counted(texts, one.to_everybody);
                         p { (texts.open_to_everybody.fill(&count)) }
                     }
                     p .hint { (texts.uses_are_late) }
@@ -254,7 +220,7 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                     p .hint { (texts.counted_hourly) }
                 }
                 dt { (texts.wrong_tries) }
-                dd { (view.wrong_tries) }
+                dd { (view.wrong_passwords.count) }
             }
         }
     }
@@ -280,118 +246,106 @@ fn address(texts: &Texts, user: &UserRow) -> Markup {
 
 fn deeds(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
-    let version = &view.person.version;
-    let user = &view.person.found.user;
+    let person = view.person;
+    let user = &person.found.user;
+    let is_locked_out = view.wrong_passwords.locked_until.is_some();
+    let [remove_factors, end_everything, disable] = dangerous_deeds(texts);
     let asking = |deed: DangerousDeed| {
-        let page = format!("{}?ask={}", page_of(user), deed.decision());
-        let words = deed.words(texts);
+        let page = page_of("people", user.sub.as_str());
+        let address = around.address_with(&page, &[("ask", deed.decision)]);
         html! {
-            div .actions { a .button .danger href=(around.address(&page)) { (words.label) } }
-            p .hint { (words.hint) }
+            div .actions { a .button .danger href=(address) { (deed.label) } }
+            p .hint { (deed.hint) }
         }
     };
+    let reset = if person.is_new() {
+        [texts.invite_again, invite_hint(texts, view.by_letter)]
+    } else {
+        [texts.new_password_link, texts.new_password_link_hint]
+    };
     html! {
-        @if view.takes_link || !view.factors.is_empty() || view.locked_until.is_some() {
+        @if person.takes_link() || !view.factors.is_empty() || is_locked_out {
             h2 { (texts.help_them_sign_in) }
         }
-        @if view.locked_until.is_some() {
-            (deed(form, view, "let_try", texts.let_try, texts.let_try_hint))
+        @if is_locked_out {
+            (deed(form, person, "let_try", [texts.let_try, texts.let_try_hint]))
         }
-        @if view.takes_link {
-            @if view.person.is_new() {
-                (deed(form, view, "reset", texts.invite_again, invite_hint(texts, view.by_letter)))
-            } @else {
-                @let hint = texts.new_password_link_hint;
-                (deed(form, view, "reset", texts.new_password_link, hint))
-            }
-        }
-        @if !view.factors.is_empty() { (asking(DangerousDeed::RemoveFactors)) }
+        @if person.takes_link() { (deed(form, person, "reset", reset)) }
+        @if !view.factors.is_empty() { (asking(remove_factors)) }
         h2 { (texts.end_access) }
-        (asking(DangerousDeed::EndEverything))
+        (asking(end_everything))
         @if user.enabled {
-            (asking(DangerousDeed::Disable))
+            (asking(disable))
         } @else {
-            (form.of(&html! {
-                (hidden("version", version))
+            (of_person(form, person, &html! {
                 div .actions { (button("enable", texts.enable)) }
             }))
         }
     }
 }
 
+/// A form about the person as they were seen.
+fn of_person(form: PageForm<'_>, person: &Person, fields: &Markup) -> Markup {
+    form.of(&html! { (hidden("version", &person.version)) (fields) })
+}
+
 /// A button, and what it does.
-fn deed(
-    form: PageForm<'_>,
-    view: PersonView<'_>,
-    decision: &str,
-    label: &str,
-    hint: &str,
-) -> Markup {
+fn deed(form: PageForm<'_>, person: &Person, decision: &str, words: [&str; 2]) -> Markup {
+    let [label, hint] = words;
     let id = format!("{decision}-hint");
-    form.of(&html! {
-        (hidden("version", &view.person.version))
-        div .actions {
-            button type="submit" name="decision" value=(decision) aria-describedby=(id) { (label) }
-        }
-        p id=(id) .hint { (hint) }
-    })
+    of_person(
+        form,
+        person,
+        &html! {
+            div .actions {
+                button type="submit" name="decision" value=(decision) aria-describedby=(id) { (label) }
+            }
+            p id=(id) .hint { (hint) }
+        },
+    )
 }
 
-/// What is asked for before it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DangerousDeed {
-    RemoveFactors,
-    EndEverything,
-    Disable,
-}
-
-/// What the pages say of it.
-struct DeedWords {
+/// What is asked for before it is done, and what the pages say of it.
+#[derive(Clone, Copy, Debug)]
+pub struct DangerousDeed {
+    /// As forms post it.
+    pub decision: &'static str,
     label: &'static str,
     question: Template,
     hint: &'static str,
     /// What comes back, and what does not.
     afterwards: &'static str,
+    done: Template,
 }
 
-impl DangerousDeed {
-    pub const ALL: [DangerousDeed; 3] = [
-        DangerousDeed::RemoveFactors,
-        DangerousDeed::EndEverything,
-        DangerousDeed::Disable,
-    ];
-
-    /// As forms post it.
-    pub fn decision(self) -> &'static str {
-        match self {
-            DangerousDeed::RemoveFactors => "remove_factors",
-            DangerousDeed::EndEverything => "end_all",
-            DangerousDeed::Disable => "disable",
-        }
-    }
-
-    fn words(self, texts: &Texts) -> DeedWords {
-        match self {
-            DangerousDeed::RemoveFactors => DeedWords {
-                label: texts.remove_factors,
-                question: texts.ask_remove_factors,
-                hint: texts.remove_factors_hint,
-                afterwards: texts.factors_for_good,
-            },
-            DangerousDeed::EndEverything => DeedWords {
-                label: texts.end_everything,
-                question: texts.ask_end_everything,
-                hint: texts.end_everything_hint,
-                afterwards: texts.ended_for_good,
-            },
-            DangerousDeed::Disable => DeedWords {
-                label: texts.disable,
-                question: texts.ask_disable,
-                hint: texts.disable_hint,
-                afterwards: texts.ended_for_good,
-            },
-        }
-    }
+/// Removing factors, ending everything, and disabling.
+pub fn dangerous_deeds(texts: &Texts) -> [DangerousDeed; 3] {
+    [
+        DangerousDeed {
+            decision: "remove_factors",
+            label: texts.remove_factors,
+            question: texts.ask_remove_factors,
+            hint: texts.remove_factors_hint,
+            afterwards: texts.factors_for_good,
+            done: texts.factors_were_removed,
+        },
+        DangerousDeed {
+            decision: "end_all",
+            label: texts.end_everything,
+            question: texts.ask_end_everything,
+            hint: texts.end_everything_hint,
+            afterwards: texts.ended_for_good,
+            done: texts.was_signed_out,
+        },
+        DangerousDeed {
+            decision: "disable",
+            label: texts.disable,
+            question: texts.ask_disable,
+            hint: texts.disable_hint,
+            afterwards: texts.ended_for_good,
+            done: texts.was_disabled,
+        },
+    ]
 }
 
 /// Asks whether it shall be done. Its form posts what a form of the page of the person posts.
@@ -399,65 +353,66 @@ pub fn asking_page(
     around: AdminChrome<'_>,
     form: PageForm<'_>,
     person: &Person,
-    deed: DangerousDeed,
+    deed: &DangerousDeed,
 ) -> Markup {
     let texts = around.chrome.texts;
     let user = &person.found.user;
-    let words = deed.words(texts);
+    let page = page_of("people", user.sub.as_str());
     let card = html! {
-        @if deed != DangerousDeed::EndEverything { p { (words.hint) } }
+        @if deed.hint != texts.end_everything_hint { p { (deed.hint) } }
         p { (texts.end_everything_hint) }
-        p { (words.afterwards) }
-        (form.of(&html! {
-            (hidden("version", &person.version))
+        p { (deed.afterwards) }
+        (of_person(form, person, &html! {
             div .actions {
-                button .danger type="submit" name="decision" value=(deed.decision()) {
-                    (words.label)
-                }
-                a .button href=(around.address(&page_of(user))) { (texts.cancel) }
+                button .danger type="submit" name="decision" value=(deed.decision) { (deed.label) }
+                a .button href=(around.address(&page)) { (texts.cancel) }
             }
         }))
     };
-    around.document(false, &words.question.fill(user.called()), &card)
+    around.document(false, &deed.question.fill(user.called()), &card)
 }
 
-fn details(
-    around: AdminChrome<'_>,
-    form: PageForm<'_>,
-    view: PersonView<'_>,
-    outcome: Option<PersonOutcome<'_>>,
-) -> Markup {
+fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
     let texts = around.chrome.texts;
     let user = &view.person.found.user;
     let stored = PersonDetails::stored(&user.claims);
-    let typed = match outcome {
-        Some(PersonOutcome::Unsaved(typed, _)) => typed,
-        _ => &stored,
+    let typed = view.typed.unwrap_or(&stored);
+    let fields = html! {
+        (name_field(texts, &typed.name))
+        (beside(texts, &typed.name, &stored.name))
+        div .field {
+            label for="address" { (texts.email_address) }
+            input #address type="email" name="address" value=(typed.address)
+                maxlength="254" autocomplete="off" dir="auto" aria-describedby="address-hint";
+            p #address-hint .hint {
+                (texts.new_address_hint)
+                @if view.by_letter && view.person.address_counts { " " (texts.old_address_hint) }
+            }
+        }
+        (beside(texts, &typed.address, &stored.address))
+        @if user.username.as_deref() == Some(&stored.address) {
+            div .choice {
+                input #also-username type="checkbox" name="also_username" value="true" checked;
+                div { label for="also-username" { (texts.also_username) } }
+            }
+        }
+        (role_choices(around, view.catalogue, view.given_roles, &typed.roles, view.opened))
+        div .actions { (primary_button("save", texts.save)) }
     };
-    let is_called_so = user.username.as_deref() == Some(&stored.address);
     html! {
         section aria-labelledby="details" {
             h2 #details { (texts.name_address_roles) }
-            (form.of(&html! {
-                (hidden("version", &view.person.version))
-                (name_field(texts, &typed.name))
-                (beside(texts, &typed.name, &stored.name))
-                (address_field(texts, &typed.address, view.tells_old_address))
-                (beside(texts, &typed.address, &stored.address))
-                @if is_called_so { (also_username(texts)) }
-                (role_choices(around, view.catalogue, view.given_roles, &typed.roles))
-                div .actions { (primary_button("save", texts.save)) }
-            }))
+            (of_person(form, view.person, &fields))
         }
     }
 }
 
-/// For those who are called by their address.
-fn also_username(texts: &Texts) -> Markup {
+pub(super) fn name_field(texts: &Texts, name: &str) -> Markup {
     html! {
-        div .choice {
-            input #also-username type="checkbox" name="also_username" value="true" checked;
-            div { label for="also-username" { (texts.also_username) } }
+        div .field {
+            label for="name" { (texts.standard_claim("name").unwrap_or(texts.your_name)) }
+            input #name type="text" name="name" value=(name) maxlength="200" autocomplete="off"
+                dir="auto";
         }
     }
 }
@@ -470,20 +425,6 @@ fn beside(texts: &Texts, typed: &str, stored: &str) -> Markup {
         stored
     };
     html! { @if typed != stored { p .hint { (about(texts.stored_now, stored_or_none)) } } }
-}
-
-fn address_field(texts: &Texts, typed: &str, tells_old_address: bool) -> Markup {
-    html! {
-        div .field {
-            label for="address" { (texts.email_address) }
-            input #address type="email" name="address" value=(typed)
-                maxlength="254" autocomplete="off" dir="auto" aria-describedby="address-hint";
-            p #address-hint .hint {
-                (texts.new_address_hint)
-                @if tells_old_address { " " (texts.old_address_hint) }
-            }
-        }
-    }
 }
 
 /// For whoever did something to somebody who was there before.
@@ -511,11 +452,8 @@ fn sign_ins(texts: &Texts, form: PageForm<'_>, view: PersonView<'_>) -> Markup {
                     @for (index, session) in view.sessions.iter().enumerate() {
                         @let id = format!("session-{index}");
                         li {
-                            @if view.may_change {
-                                (form.of(&html! {
-                                    (hidden("version", &view.person.version))
-                                    (ending(texts, session, &id))
-                                }))
+                            @if view.person.may_be_changed {
+                                (of_person(form, view.person, &ending(texts, session, &id)))
                             }
                             (drawn.one(texts, session, &id))
                         }

@@ -1,14 +1,13 @@
 //! Roles: which there are, who has one, what it opens; taking and deleting it.
 
 use maud::{Markup, html};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::applications;
-use crate::pages::admin::people::{PeopleCount, PeoplePage, listing, role_description, role_name};
-use crate::pages::admin::{AdminChrome, Told, notice};
+use crate::pages::admin::people::{PeoplePage, counted, listing, role_description, role_name};
+use crate::pages::admin::{AdminChrome, Told, notice, page_of};
 use crate::statements::roles::{ListedRole, Opened, PAGE};
 use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_server::pages::frame::{PageForm, about, button};
 
 /// The page that lists roles.
@@ -24,14 +23,14 @@ pub fn list_page(
         ul .items {
             @for ListedRole { name, people } in roles {
                 li {
-                    a href=(around.address(&page_of(name))) {
+                    a href=(around.address(&page_of("roles", name))) {
                         bdi { (role_name(around, catalogue, name)) }
                     }
                     @if !catalogue.roles.contains_key(name) {
                         " " span .badge { (texts.not_registered) }
                     }
                     (role_description(around, catalogue, name))
-                    p .hint { (texts.people) ": " (PeopleCount::of(*people).told(texts)) }
+                    p .hint { (texts.people) ": " (counted(texts, *people)) }
                 }
             }
         }
@@ -40,29 +39,22 @@ pub fn list_page(
     around.document(false, texts.roles, &card)
 }
 
-/// The page of a role, below `/admin/`.
-fn page_of(role: &str) -> String {
-    format!("roles/{}", utf8_percent_encode(role, NON_ALPHANUMERIC))
-}
-
 /// Which of the applications ask for the role.
 pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) -> Markup {
     let texts = around.chrome.texts;
-    let asking = opened
-        .iter()
-        .filter(|one| one.role.as_deref() == Some(role));
+    let is_asking = |one: &&Opened| one.role.as_deref() == Some(role);
+    let asking = Vec::from_iter(opened.iter().filter(is_asking));
     html! {
-        p .hint { (texts.opens) }
+        @if !asking.is_empty() { p .hint { (texts.opens) } }
         ul .opened {
             @for one in asking {
-                @if let Some(client_id) = &one.client_id {
-                    li {
-                        a href=(around.address(&applications::page_of(client_id))) {
-                            bdi { @if let Some(name) = &one.name { (name) } }
-                        }
-                        @if let Some(day) = one.used_on {
-                            " " (texts.last_used_on.fill(&format_day(day)))
-                        }
+                li {
+                    @let client_id = one.client_id.as_ref().map_or("", ClientId::as_str);
+                    a href=(around.address(&page_of("applications", client_id))) {
+                        bdi { @if let Some(name) = &one.name { (name) } }
+                    }
+                    @if let Some(day) = one.used_on {
+                        " " (texts.last_used_on.fill(&format_day(day)))
                     }
                 }
             }
@@ -76,7 +68,7 @@ pub struct RoleView<'a> {
     pub role: &'a str,
     pub opened: &'a [Opened],
     /// Who has it.
-    pub people: PeoplePage<'a>,
+    pub people: &'a PeoplePage<'a>,
     /// Whether the administrator may give it.
     pub is_given: bool,
     /// Whether they are offered to delete it.
@@ -101,7 +93,7 @@ pub fn role_page(around: AdminChrome<'_>, form: PageForm<'_>, view: RoleView<'_>
             @if people.has_ticks { div .actions { (button("take", texts.take_role)) } }
         })) } @else { p role="status" { (texts.no_such_role) } }
         @if view.is_given {
-            p .hint { (texts.give_role_hint) }
+            p .hint { a href=(around.address("people")) { (texts.give_role_hint) } }
         }
         @if view.may_be_deleted {
             details {

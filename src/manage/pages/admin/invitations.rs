@@ -1,0 +1,269 @@
+//! Inviting somebody, or several people by pasted lines.
+
+use maud::{Markup, html};
+
+use crate::pages::admin::people::{role_choices, role_name};
+use crate::pages::admin::person::{PersonDetails, name_field};
+use crate::pages::admin::{AdminChrome, choice, page_of};
+use crate::statements::admin_people::Person;
+use gatepost_protocol::login::letters::stored_address;
+use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_server::pages::account::AccountProblem;
+use gatepost_server::pages::frame::{
+    PageForm, button_to, done, field_problem, hidden, problem_notice, submit,
+};
+use gatepost_server::pages::join::JoinProblem;
+use gatepost_server::pages::texts::Texts;
+
+/// What somebody can be invited with.
+#[derive(Clone, Copy, Debug)]
+pub struct Invitation<'a> {
+    pub catalogue: &'a Catalogue,
+    /// An empty name stands for no tenant.
+    pub tenants: &'a [&'a str],
+    pub given_roles: &'a [String],
+    pub by_letter: bool,
+}
+
+/// Somebody who is to be invited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Newcomer {
+    pub username: String,
+    pub details: PersonDetails,
+}
+
+impl Newcomer {
+    /// What they can sign in by, with an address.
+    pub fn names(&self) -> [&str; 2] {
+        [&self.username, &self.details.address]
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InviteProblem {
+    Account(JoinProblem),
+    /// A role was ticked that is not there any more.
+    RoleGone,
+}
+
+impl InviteProblem {
+    /// What is wrong with the address or the user name of somebody.
+    pub fn of(newcomer: &Newcomer, by_letter: bool) -> Option<InviteProblem> {
+        let address = newcomer.details.address.as_str();
+        let is_needed = by_letter || !address.is_empty();
+        let problem = if is_needed && MailAddress::parse(address).is_err() {
+            JoinProblem::Other(AccountProblem::AddressUnfit)
+        } else {
+            JoinProblem::of_name(&newcomer.username, address)?
+        };
+        Some(InviteProblem::Account(problem))
+    }
+
+    /// The field that it concerns, and what it says.
+    pub fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
+        match self {
+            InviteProblem::Account(problem) => problem.told(texts),
+            InviteProblem::RoleGone => (Some("role-0"), texts.role_gone.to_owned()),
+        }
+    }
+}
+
+/// The page that invites somebody to the tenant that was chosen. Its form posts `form_token`,
+/// `username`, `name`, `address`, `tenant`, and any number of `role` and `offered`.
+pub fn invite_page(
+    around: AdminChrome<'_>,
+    form: PageForm<'_>,
+    invitation: Invitation<'_>,
+    typed: &Newcomer,
+    chosen: &str,
+    problem: Option<InviteProblem>,
+) -> Markup {
+    let texts = around.chrome.texts;
+    let told = problem.map(|problem| problem.told(texts));
+    let wrong = told.as_ref().and_then(|(field, _)| *field);
+    let is_wrong = |field: &str| (wrong == Some(field)).then_some("true");
+    let described = |field: &str| is_wrong(field).map(|_| "problem");
+    let PersonDetails {
+        name,
+        address,
+        roles,
+    } = &typed.details;
+    let card = html! {
+        p .lead { (invite_hint(texts, invitation.by_letter)) }
+        @if let Some((field, sentence)) = &told {
+            (field_problem(texts, field.or(Some("username")), sentence))
+        }
+        (form.of(&html! {
+            div .field {
+                label for="username" { (texts.username) }
+                input #username type="text" name="username" value=(typed.username) required
+                    maxlength="256" autocomplete="off" autocapitalize="none" spellcheck="false"
+                    dir="auto" aria-invalid=[is_wrong("username")]
+                    aria-describedby=[described("username")];
+            }
+            (name_field(texts, name))
+            div .field {
+                label for="new-address" { (texts.email_address) }
+                input #new-address type="email" name="address" value=(address) maxlength="254"
+                    required[invitation.by_letter] autocomplete="off" dir="auto"
+                    aria-invalid=[is_wrong("new-address")]
+                    aria-describedby=[described("new-address")];
+            }
+            (tenant_field(texts, invitation, chosen))
+            (role_choices(around, invitation.catalogue, invitation.given_roles, roles, &[]))
+            (submit(texts.invite))
+        }))
+    };
+    let several = html! {
+        a .button href=(around.address("invite-several")) { (texts.invite_several) }
+    };
+    around.document_beside(problem.is_some(), texts.invite, &several, &card)
+}
+
+/// How somebody gets their first link.
+pub(super) fn invite_hint(texts: &Texts, by_letter: bool) -> &'static str {
+    if by_letter {
+        texts.invite_by_letter
+    } else {
+        texts.invite_by_link
+    }
+}
+
+fn tenant_field(texts: &Texts, invitation: Invitation<'_>, chosen: &str) -> Markup {
+    let catalogue = invitation.catalogue;
+    let tenants = invitation.tenants.iter().map(|tenant| match *tenant {
+        "" => ("", texts.none),
+        name => (name, catalogue.tenant_name(name)),
+    });
+    html! {
+        @if invitation.tenants.len() > 1 {
+            (choice("tenant", texts.organisation, chosen, tenants))
+        }
+    }
+}
+
+/// A pasted line: who is in it, and what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PastedLine {
+    /// From one on.
+    pub number: usize,
+    pub newcomer: Newcomer,
+    pub mistakes: Vec<String>,
+}
+
+/// What was pasted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pasted<'a> {
+    pub text: &'a str,
+    pub tenant: &'a str,
+    /// Says that a form which is sent again is the same one.
+    pub batch: &'a str,
+    /// Why nobody was invited, in general; and the lines with their mistakes.
+    pub complaint: Option<&'a str>,
+    pub lines: &'a [PastedLine],
+}
+
+/// The page that takes lines. Its form posts `form_token`, `batch`, `lines` and `tenant`.
+pub fn invite_several_page(
+    around: AdminChrome<'_>,
+    form: PageForm<'_>,
+    invitation: Invitation<'_>,
+    pasted: Pasted<'_>,
+) -> Markup {
+    let texts = around.chrome.texts;
+    let some_roles = Vec::from_iter(invitation.given_roles.iter().take(2).map(String::as_str));
+    let card = html! {
+        p .lead { (invite_hint(texts, invitation.by_letter)) }
+        @if let Some(sentence) = pasted.complaint {
+            (problem_notice(texts, &html! {
+                p { a href="#lines" { (sentence) } }
+                (mistakes(texts, pasted.lines))
+            }))
+        }
+        (form.of(&html! {
+            (hidden("batch", pasted.batch))
+            (tenant_field(texts, invitation, pasted.tenant))
+            div .field {
+                label for="lines" { (texts.pasted_lines) }
+                // A line break behind the tag would not count.
+                textarea #lines name="lines" rows="10" required spellcheck="false" dir="auto"
+                    aria-describedby="lines-hint" { "\n" (pasted.text) }
+                div #lines-hint .hint {
+                    p { (texts.pasted_lines_hint) }
+                    p { code { "Nora Novak,nora@example.com,nora," (some_roles.join("|")) } }
+                    @if !invitation.given_roles.is_empty() {
+                        p { (texts.roles) }
+                        ul {
+                            @for role in invitation.given_roles {
+                                li { bdi { (role_name(around, invitation.catalogue, role)) } }
+                            }
+                        }
+                    }
+                }
+            }
+            (submit(texts.invite_several))
+        }))
+    };
+    around.document(pasted.complaint.is_some(), texts.invite_several, &card)
+}
+
+fn mistakes(texts: &Texts, lines: &[PastedLine]) -> Markup {
+    html! {
+        @if lines.iter().any(|line| !line.mistakes.is_empty()) {
+            ul {
+                @for line in lines {
+                    @for mistake in &line.mistakes {
+                        li { (texts.line.fill(&line.number.to_string())) " " bdi { (mistake) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Somebody who was invited.
+#[derive(Clone, Debug)]
+pub struct InvitedPerson<'a> {
+    pub person: &'a Person,
+    /// To pass on, where there is no e-mail.
+    pub link: Option<String>,
+    /// Whether too many letters were sent or wait.
+    pub lacks_letter: bool,
+}
+
+/// The page that says who was invited, with their links where there is no e-mail.
+pub fn invited_page(
+    around: AdminChrome<'_>,
+    by_letter: bool,
+    invited: &[InvitedPerson<'_>],
+) -> Markup {
+    let texts = around.chrome.texts;
+    let card = html! {
+        (done(html! {
+            (texts.were_invited.fill(&invited.len().to_string())) " "
+            @if by_letter { (texts.letters_under_way) } @else { (texts.links_shown_once) }
+        }))
+        table .people { tbody { @for one in invited { (row(around, one)) } } }
+        (button_to(&around.address("invite"), texts.invite_another))
+    };
+    around.document(false, texts.invite_several, &card)
+}
+
+fn row(around: AdminChrome<'_>, invited: &InvitedPerson<'_>) -> Markup {
+    let user = &invited.person.found.user;
+    let page = page_of("people", user.sub.as_str());
+    html! {
+        tr {
+            th scope="row" { a href=(around.address(&page)) { bdi { (user.called()) } } }
+            td { bdi { (user.designation()) } }
+            td { @if let Some(address) = stored_address(&user.claims) { bdi { (address) } } }
+            td {
+                @if let Some(link) = &invited.link { code .link-shown { (link) } }
+                @if invited.lacks_letter {
+                    span .badge .warning { (around.chrome.texts.no_letter) }
+                }
+            }
+        }
+    }
+}
