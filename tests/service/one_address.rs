@@ -5,8 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use gatepost::keys::random;
-use gatepost::manage::scim::resource::ScimProfile;
-use gatepost::manage::statements::scim_users::{self, NewUser};
+use gatepost::manage::statements::scim_users;
 use gatepost::protocol::login::password::SignInWith;
 use gatepost::protocol::words::epochs::SessionEpochs;
 use gatepost::protocol::words::identifiers::{Sid, Subject};
@@ -157,26 +156,20 @@ impl House {
                 Ok(())
             }
             "new in SCIM" => {
-                let profile = ScimProfile {
+                let new = UserRow {
                     username: Some(address.to_owned()),
-                    tenant: None,
-                    enabled: true,
-                    claims: Map::new(),
-                };
-                let new = NewUser {
-                    sub: &user.sub,
-                    profile: &profile,
-                    external_id: None,
                     password_hash: None,
+                    claims: Map::new(),
+                    ..user.clone()
                 };
-                match scim_users::insert(store, &new, &[event()]) {
+                match scim_users::insert(store, &new, None, &[event()]) {
                     Err(StoreError::Taken(_)) => Ok(()),
                     answer => answer.map(drop),
                 }
             }
             _ => {
                 let mut renamed = scim_users::find(store, &[""], &user.sub)?.unwrap();
-                renamed.profile.username = Some(address.to_owned());
+                renamed.row.username = Some(address.to_owned());
                 match scim_users::update(store, &[""], &renamed, None, &[event()]) {
                     Err(StoreError::Taken(_)) => Ok(()),
                     answer => answer.map(drop),

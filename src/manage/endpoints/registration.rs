@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::endpoints::client_token::{self, ClientToken};
+use crate::endpoints::not_found;
 use gatepost_protocol::registration::names;
 use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind};
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
@@ -202,7 +203,7 @@ fn answer(
     act: impl FnOnce(&ClientToken) -> Result<Value, Failure>,
 ) -> Result<Response, Failure> {
     if !app.config.admin_api {
-        return Err(refused(404, Reason::NotFound));
+        return Err(not_found());
     }
     let token = client_token::admitted(app, request, RESOURCE, scopes)?;
     let client_id = &token.client.client.client_id;

@@ -9,10 +9,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::client_token::{self, ClientToken};
+use crate::endpoints::not_found;
 use crate::scim::error::{ScimError, ScimType};
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::words::identifiers::ClientId;
-use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
+use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
@@ -243,10 +244,6 @@ impl<'a> ScimRequest<'a> {
 
 fn id_of(document: &Map<String, Value>) -> Option<&str> {
     document.get("id").and_then(Value::as_str)
-}
-
-fn not_found() -> Failure {
-    Failure::refused(404, TokenErrorCode::InvalidRequest, Reason::NotFound)
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {

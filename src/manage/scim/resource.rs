@@ -7,11 +7,13 @@ use super::attribute::{
 };
 use super::error::{ScimError, ScimType};
 use super::projection::Projection;
-pub use crate::statements::scim_users::{ScimProfile, ScimUser};
+use crate::statements::scim_users::ScimUser;
 use gatepost_protocol::registration::user::{check_claim, check_username};
 use gatepost_protocol::registration::{timestamp, verified_address};
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
-use gatepost_protocol::words::identifiers::TenantName;
+use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::strength::Strength;
+use gatepost_store::users::UserRow;
 
 const PHONE_VERIFIED: &str = "phone_number_verified";
 
@@ -76,10 +78,10 @@ pub fn entity_tag(user: &ScimUser) -> String {
 
 /// What the user has of what is kept.
 pub fn attributes(user: &ScimUser) -> UserAttributes {
-    let profile = &user.profile;
+    let row = &user.row;
     let mut attributes = UserAttributes::new();
     for (attribute, claim) in CLAIMS {
-        if let Some(value) = claim_shown(attribute, profile.claims.get(claim)) {
+        if let Some(value) = claim_shown(attribute, row.claims.get(claim)) {
             attributes.insert(attribute, value);
         }
     }
@@ -88,21 +90,20 @@ pub fn attributes(user: &ScimUser) -> UserAttributes {
         (UserAttribute::ExternalId, user.external_id.as_deref()),
         (
             UserAttribute::Tenant,
-            profile.tenant.as_ref().map(TenantName::as_str),
+            row.tenant.as_ref().map(TenantName::as_str),
         ),
     ];
     for (attribute, text) in texts {
         attributes.extend(text.map(|text| (attribute, Value::from(text))));
     }
-    attributes.insert(UserAttribute::Active, Value::from(profile.enabled));
+    attributes.insert(UserAttribute::Active, Value::from(row.enabled));
     attributes
 }
 
 /// The subject stands for a user name where there is none: whoever has none signs in with an
 /// identity provider.
 fn shown_username(user: &ScimUser) -> &str {
-    let username = user.profile.username.as_deref();
-    username.unwrap_or(user.subject.as_str())
+    user.row.designation()
 }
 
 /// The resource (RFC 7643 §3), which lies at `location`, as far as it is asked for.
@@ -126,7 +127,7 @@ pub fn show(user: &ScimUser, location: &str, projection: &Projection) -> Map<Str
         }
     }
     resource.insert(String::from("schemas"), json!(schemas));
-    resource.insert(String::from("id"), json!(user.subject.as_str()));
+    resource.insert(String::from("id"), json!(user.row.sub));
     if projection.shows_meta() {
         resource.insert(String::from("meta"), meta(user, location));
     }
@@ -137,8 +138,8 @@ pub fn show(user: &ScimUser, location: &str, projection: &Projection) -> Map<Str
 fn meta(user: &ScimUser, location: &str) -> Value {
     json!({
         "resourceType": "User",
-        "created": timestamp::format(user.created),
-        "lastModified": timestamp::format(user.last_modified),
+        "created": timestamp::format(user.created_at),
+        "lastModified": timestamp::format(user.updated_at),
         "location": location,
         "version": entity_tag(user),
     })
@@ -166,7 +167,7 @@ pub fn replaced_by(user: &ScimUser, sent: &UserAttributes, body: &Value) -> User
 
 /// The user with these attributes instead. What is not kept as an attribute stays.
 pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, ScimError> {
-    let before = &user.profile;
+    let before = &user.row;
     let tenant = text(wanted, UserAttribute::Tenant);
     if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
         let rule = "tenant cannot change";
@@ -179,22 +180,17 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, 
     if username != before.username && preferred == before.username.as_deref() {
         claims.remove(PREFERRED_USERNAME);
     }
-    let enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
-    Ok(ScimUser {
-        external_id: text(wanted, UserAttribute::ExternalId).map(str::to_owned),
-        profile: ScimProfile {
-            username,
-            tenant: before.tenant.clone(),
-            enabled,
-            claims,
-        },
-        ..user.clone()
-    })
+    let mut changed = user.clone();
+    changed.external_id = text(wanted, UserAttribute::ExternalId).map(str::to_owned);
+    changed.row.username = username;
+    changed.row.enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
+    changed.row.claims = claims;
+    Ok(changed)
 }
 
 fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>, ScimError> {
     match text(wanted, UserAttribute::UserName) {
-        Some(name) if name == shown_username(user) => Ok(user.profile.username.clone()),
+        Some(name) if name == shown_username(user) => Ok(user.row.username.clone()),
         Some(name) => checked_username(name).map(Some),
         None => Err(UserAttribute::UserName.invalid("is required")),
     }
@@ -234,25 +230,30 @@ fn put(object: &mut Map<String, Value>, attribute: UserAttribute, value: Value) 
 }
 
 /// Whether it has an address that is verified, which another one did not have.
-pub fn verifies_more_than(after: &ScimProfile, before: &ScimProfile) -> bool {
+pub fn verifies_more_than(after: &UserRow, before: &UserRow) -> bool {
     is_verified(after)
         && !(is_verified(before) && after.claims.get("email") == before.claims.get("email"))
 }
 
-fn is_verified(profile: &ScimProfile) -> bool {
-    profile.claims.get("email_verified") == Some(&Value::Bool(true))
+fn is_verified(user: &UserRow) -> bool {
+    user.claims.get("email_verified") == Some(&Value::Bool(true))
 }
 
 /// A new user with these attributes.
-pub fn new_profile(wanted: &UserAttributes) -> Result<ScimProfile, ScimError> {
+pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow, ScimError> {
     let Some(username) = text(wanted, UserAttribute::UserName) else {
         return Err(UserAttribute::UserName.invalid("is required"));
     };
-    Ok(ScimProfile {
+    Ok(UserRow {
+        sub,
         username: Some(checked_username(username)?),
         tenant: text(wanted, UserAttribute::Tenant).map(TenantName::new),
+        password_hash: None,
         enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
         claims: claims(&UserAttributes::new(), &Map::new(), wanted)?,
+        epoch: 0,
+        factors: 0,
+        strongest_acr: Strength::SignedIn,
     })
 }
 

@@ -4,37 +4,25 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use gatepost_protocol::login::letters::verified_address;
-use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretText;
-use gatepost_protocol::words::strength::Strength;
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::users::{self, CurrentUser};
-use gatepost_store::{Store, StoreError, bind, column, tenant, tenant_text};
+use gatepost_store::users::{self, CurrentUser, UserRow};
+use gatepost_store::{Store, StoreError, bind, column, read, tenant_text};
 
-/// A user as stored.
+/// A user as stored, and what SCIM alone asks of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScimUser {
-    pub subject: Subject,
+    pub row: UserRow,
     pub external_id: Option<String>,
-    pub profile: ScimProfile,
-    pub has_second_factor: bool,
-    pub created: Instant,
-    pub last_modified: Instant,
+    pub created_at: Instant,
+    pub updated_at: Instant,
     /// Another one after each change.
     pub version: String,
-}
-
-/// What a resource says of a user that is stored.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScimProfile {
-    pub username: Option<String>,
-    pub tenant: Option<TenantName>,
-    pub enabled: bool,
-    pub claims: Map<String, Value>,
 }
 
 /// Who is asked for: all that is there must hold.
@@ -178,31 +166,27 @@ WITH keys AS (
 ), {audited added}, added.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM added CROSS JOIN installation i";
 
-/// A user who is to be added.
-pub struct NewUser<'a> {
-    pub sub: &'a Subject,
-    pub profile: &'a ScimProfile,
-    pub external_id: Option<&'a str>,
-    pub password_hash: Option<&'a SecretText>,
-}
-
 /// Adds a user. Answers them as stored, and what a link for them stands on: a read that followed
 /// could fail when they are there already. `Taken` when the user name is somebody's, or the address
 /// of somebody that counts.
 pub fn insert(
     store: &Store,
-    new: &NewUser<'_>,
+    new: &UserRow,
+    external_id: Option<&str>,
     events: &[AuditEvent<'_>],
 ) -> Result<(ScimUser, CurrentUser), StoreError> {
-    let profile = new.profile;
     let bound = bind!(
         INSERT_SCIM,
-        ..profile { username, enabled },
-        ..new { sub, external_id },
-        tenant = tenant_text(profile.tenant.as_ref()),
-        password_hash = new.password_hash.map(SecretText::expose),
-        claims = Json(&profile.claims),
-        address = verified_address(&profile.claims),
+        ..new {
+            sub,
+            username,
+            enabled
+        },
+        external_id,
+        tenant = tenant_text(new.tenant.as_ref()),
+        password_hash = new.password_hash.as_ref().map(SecretText::expose),
+        claims = Json(&new.claims),
+        address = verified_address(&new.claims),
     );
     let added = store.write_all_audited(bound, events)?;
     let Some(row) = added.first() else {
@@ -224,15 +208,13 @@ WHERE h.tenant = :tenant::text AND h.sub <> :sub::text AND h.claims ? 'email'
 /// refused; where it tries again, this looks again.
 pub fn with_sharing<'a>(
     store: &Store,
-    profile: &ScimProfile,
+    user: &UserRow,
     event: AuditEvent<'a>,
 ) -> Result<Vec<AuditEvent<'a>>, StoreError> {
-    let Some(address) = verified_address(&profile.claims) else {
+    let Some(address) = verified_address(&user.claims) else {
         return Ok(vec![event]);
     };
-    let tenant = tenant_text(profile.tenant.as_ref());
-    let bound = bind!(SHARING, sub = event.sub, tenant, address);
-    let other: Option<Subject> = store.find(bound, |row| column(row, "sub"))?;
+    let other = find_sharing(store, user, address)?;
     let told = other.map(|other| AuditEvent {
         detail: json!({"by": "scim", "with": other}),
         ..event.as_event("address_shared")
@@ -240,16 +222,15 @@ pub fn with_sharing<'a>(
     Ok([event].into_iter().chain(told).collect())
 }
 
-/// Whether an address that counts of somebody else in the tenant reads like this name.
-pub fn is_address_of_another(
+/// Somebody else of the tenant whose address counts, and reads like this.
+pub fn find_sharing(
     store: &Store,
-    user: &ScimUser,
-    name: &str,
-) -> Result<bool, StoreError> {
-    let tenant = tenant_text(user.profile.tenant.as_ref());
-    let bound = bind!(SHARING, sub = user.subject, tenant, address = name);
-    let other: Option<Subject> = store.find(bound, |row| column(row, "sub"))?;
-    Ok(other.is_some())
+    user: &UserRow,
+    address: &str,
+) -> Result<Option<Subject>, StoreError> {
+    let tenant = tenant_text(user.tenant.as_ref());
+    let bound = bind!(SHARING, ..user { sub }, tenant, address);
+    store.find(bound, |row| column(row, "sub"))
 }
 
 const UPDATE_SCIM: &str = "
@@ -296,17 +277,22 @@ pub fn update(
     password_hash: Option<&SecretText>,
     events: &[AuditEvent<'_>],
 ) -> Result<Option<ScimUser>, StoreError> {
-    let profile = &user.profile;
+    let row = &user.row;
     let bound = bind!(
         UPDATE_SCIM,
-        ..profile { username, enabled },
+        ..row {
+            sub,
+            username,
+            enabled
+        },
+        ..user {
+            version,
+            external_id
+        },
         reach,
-        sub = user.subject,
-        version = user.version,
-        external_id = user.external_id,
         password_hash = password_hash.map(SecretText::expose),
-        claims = Json(&profile.claims),
-        address = verified_address(&profile.claims),
+        claims = Json(&row.claims),
+        address = verified_address(&row.claims),
     );
     let changed = store.write_all_audited(bound, events)?;
     let Some(row) = changed.first() else {
@@ -314,7 +300,7 @@ pub fn update(
     };
     Ok(Some(ScimUser {
         version: column(row, "version")?,
-        last_modified: column(row, "updated_at")?,
+        updated_at: column(row, "updated_at")?,
         ..user.clone()
     }))
 }
@@ -345,18 +331,5 @@ pub fn remove(
 }
 
 fn scim_user(row: &Row) -> Result<ScimUser, StoreError> {
-    Ok(ScimUser {
-        subject: column(row, "sub")?,
-        external_id: column(row, "external_id")?,
-        profile: ScimProfile {
-            username: column(row, "username")?,
-            tenant: tenant(row, "tenant")?,
-            enabled: column(row, "enabled")?,
-            claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,
-        },
-        has_second_factor: column::<Strength>(row, "strongest_acr")? != Strength::SignedIn,
-        created: column(row, "created_at")?,
-        last_modified: column(row, "updated_at")?,
-        version: column(row, "version")?,
-    })
+    read!(row, ScimUser { external_id, created_at, updated_at, version; row: users::user(row)? })
 }

@@ -152,7 +152,7 @@ impl<'a> ListRequest<'a> {
                 break;
             }
             last = Some(self.cursor_after(&user));
-            if active.is_none_or(|active| active == user.profile.enabled) {
+            if active.is_none_or(|active| active == user.row.enabled) {
                 page.push(user);
             }
         }
@@ -165,10 +165,10 @@ impl<'a> ListRequest<'a> {
     }
 
     fn cursor_after(&self, user: &ScimUser) -> Cursor {
-        let tenant = user.profile.tenant.as_ref();
+        let tenant = user.row.tenant.as_ref();
         Cursor {
             tenant: tenant.map(ToString::to_string).unwrap_or_default(),
-            sub: user.subject.to_string(),
+            sub: user.row.sub.to_string(),
             active: self.filter.active,
             client_id: self.asked.client_id.clone(),
         }
@@ -186,7 +186,7 @@ impl<'a> ListRequest<'a> {
         let resources: Vec<Map<String, Value>> = page
             .iter()
             .map(|user| {
-                let location = self.asked.location(&user.subject);
+                let location = self.asked.location(&user.row.sub);
                 resource::show(user, &location, &self.projection)
             })
             .collect();

@@ -1,16 +1,17 @@
 //! `/scim/v2/Users`: finding, adding, changing and removing users (RFC 7644 §3).
 
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use super::list::ListRequest;
 use super::{ScimRefusal, ScimRequest};
+use crate::endpoints::decoded;
 use crate::scim::attribute::{GATEPOST_SCHEMA, UserAttribute, UserAttributes};
 use crate::scim::error::ScimError;
 use crate::scim::patch::patched;
 use crate::scim::projection::Projection;
 use crate::scim::resource::{self, text};
-use crate::statements::scim_users::{self, NewUser, ScimProfile, ScimUser};
+use crate::statements::scim_users::{self, ScimUser};
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::mail_link::INVITATION_LIFETIME;
 use gatepost_protocol::login::password::PasswordFlaw;
@@ -20,6 +21,7 @@ use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::strength::Strength;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::app::letters::{AccountChange, AskedBy, Errand};
 use gatepost_server::endpoints::letters;
@@ -30,6 +32,7 @@ use gatepost_server::keys::random;
 use gatepost_server::pages::language::Language;
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::AuditEvent;
+use gatepost_store::users::UserRow;
 
 const SET_PASSWORD: &str = "scim.password";
 /// How often a change is tried again that another one came before.
@@ -47,7 +50,7 @@ impl ScimRequest<'_> {
 
     /// `/Users/{id}`, where `id` is the subject.
     pub(super) fn handle_one(&self, id: &str) -> Result<Response, ScimRefusal> {
-        let subject = decoded(id).ok_or_else(unknown)?;
+        let subject = Subject::new(decoded(id).map_err(|_| unknown())?);
         // Before anything is written: a query that is wrong.
         self.projection()?;
         match self.request.method {
@@ -72,35 +75,30 @@ impl ScimRequest<'_> {
 
     fn create(&self) -> Result<Response, ScimRefusal> {
         let wanted = resource::read(&self.body()?)?;
-        let mut profile = resource::new_profile(&wanted)?;
-        profile.tenant = self.tenant_of_new(profile.tenant)?;
-        self.drop_admin_roles(&mut profile.claims);
+        let mut new = resource::new_user(Subject::of_random(random::bytes()), &wanted)?;
+        new.tenant = self.tenant_of_new(new.tenant)?;
+        self.drop_admin_roles(&mut new.claims);
         let wish = text(&wanted, UserAttribute::Invite);
-        let to = self.invited_at(&profile, wish)?;
-        let hash = self.new_password(&wanted)?;
+        let to = self.invited_at(&new, wish)?;
+        new.password_hash = self.new_password(&wanted)?;
         let projection = self.projection()?;
-        let subject = Subject::of_random(random::bytes());
+        let subject = &new.sub;
         // The statement that adds the user writes all events, and after it the database is not
         // asked again. A request that failed then would leave somebody without an invitation, and
         // whoever repeats it is told that the name is taken.
         let detail = json!({"by": "scim"});
-        let added = self.event("user_added", &subject, detail);
-        let mut events = scim_users::with_sharing(&self.app.store, &profile, added)?;
+        let added = self.event("user_added", subject, detail);
+        let mut events = scim_users::with_sharing(&self.app.store, &new, added)?;
         let expires_at = self.app.now().plus(INVITATION_LIFETIME);
         let gets_link = wish.is_some() && to.is_none();
         if gets_link {
             let detail = json!({"by": "scim", "expires_at": timestamp::format(expires_at)});
-            events.push(self.event("link_made", &subject, detail));
+            events.push(self.event("link_made", subject, detail));
         }
-        let new = NewUser {
-            sub: &subject,
-            profile: &profile,
-            external_id: text(&wanted, UserAttribute::ExternalId),
-            password_hash: hash.as_ref(),
-        };
-        let added = scim_users::insert(&self.app.store, &new, &events);
+        let external_id = text(&wanted, UserAttribute::ExternalId);
+        let added = scim_users::insert(&self.app.store, &new, external_id, &events);
         let (user, found) = added.map_err(|error| self.taken(error))?;
-        let mut resource = resource::show(&user, &self.location(&subject), &projection);
+        let mut resource = resource::show(&user, &self.location(subject), &projection);
         if let Some(to) = &to {
             let letter = letters::of_link(
                 self.app,
@@ -111,7 +109,7 @@ impl ScimRequest<'_> {
                 None,
             );
             let errand = Errand::Written(letter);
-            notices::hand_over(self.app, &self.asked_by(), Some(&subject), errand);
+            notices::hand_over(self.app, &self.asked_by(), Some(subject), errand);
         }
         if gets_link {
             let link = to_pass_on(self.app, &found, LinkOrigin::ByProgram, expires_at);
@@ -125,14 +123,14 @@ impl ScimRequest<'_> {
     /// Where the letter goes that invites somebody new; `None` without a letter.
     fn invited_at(
         &self,
-        profile: &ScimProfile,
+        new: &UserRow,
         wish: Option<&str>,
     ) -> Result<Option<MailAddress>, ScimError> {
         match wish {
             None | Some("link") => Ok(None),
             Some("mail") => {
-                let address = stored_address(&profile.claims).map(MailAddress::parse);
-                match (address, self.app.letters.from(), &profile.username) {
+                let address = stored_address(&new.claims).map(MailAddress::parse);
+                match (address, self.app.letters.from(), &new.username) {
                     (Some(Ok(to)), Some(_), Some(_)) => Ok(Some(to)),
                     _ => Err(ScimError::invalid_value(
                         "invite by mail needs GATEPOST_SMTP_URL, a user name and an address in \
@@ -181,9 +179,9 @@ impl ScimRequest<'_> {
             self.require_version(&before)?;
             let attributes = wanted(&before)?;
             let after = self.after_change(&before, &attributes)?;
-            let takes_password = !before.has_second_factor
-                && after.profile.username.is_some()
-                && !self.app.is_administrator(&before.profile.claims);
+            let takes_password = before.row.strongest_acr == Strength::SignedIn
+                && after.row.username.is_some()
+                && !self.app.is_administrator(&before.row.claims);
             hash = match hash {
                 Some(hash) if takes_password => Some(hash),
                 None if takes_password => self.new_password(&attributes)?,
@@ -201,9 +199,9 @@ impl ScimRequest<'_> {
                 self.app.store.confirm()?;
                 return self.shown(&before);
             }
-            let username = after.profile.username.as_deref();
-            if let Some(name) = username.filter(|_| username != before.profile.username.as_deref())
-                && scim_users::is_address_of_another(&self.app.store, &after, name)?
+            let username = after.row.username.as_deref();
+            if let Some(name) = username.filter(|_| username != before.row.username.as_deref())
+                && scim_users::find_sharing(&self.app.store, &after.row, name)?.is_some()
             {
                 return Err(self.taken(StoreError::Taken(String::from("email"))));
             }
@@ -216,8 +214,8 @@ impl ScimRequest<'_> {
             }
             let detail = json!({"by": "scim", "changed": changed});
             let event = self.event("user_changed", subject, detail);
-            let events = if resource::verifies_more_than(&after.profile, &before.profile) {
-                scim_users::with_sharing(&self.app.store, &after.profile, event)?
+            let events = if resource::verifies_more_than(&after.row, &before.row) {
+                scim_users::with_sharing(&self.app.store, &after.row, event)?
             } else {
                 vec![event]
             };
@@ -240,12 +238,12 @@ impl ScimRequest<'_> {
     ) -> Result<ScimUser, ScimError> {
         let mut after = resource::changed_to(before, attributes)?;
         let sets_passwords = self.scope.contains(SET_PASSWORD);
-        if self.app.is_administrator(&before.profile.claims) {
+        if self.app.is_administrator(&before.row.claims) {
             let mut only_enabled = before.clone();
-            only_enabled.profile.enabled = after.profile.enabled;
+            only_enabled.row.enabled = after.row.enabled;
             // Whoever leaves is out, whatever else the request says: Okta's PUT names much else.
             // Repeated, it is answered the same.
-            let is_disabled_now = before.profile.enabled && says_inactive(attributes);
+            let is_disabled_now = before.row.enabled && says_inactive(attributes);
             if is_disabled_now || self.disables_by_put(attributes) {
                 return Ok(only_enabled);
             }
@@ -255,9 +253,9 @@ impl ScimRequest<'_> {
                 return Err(of_admin());
             }
         } else {
-            self.drop_admin_roles(&mut after.profile.claims);
+            self.drop_admin_roles(&mut after.row.claims);
         }
-        if resource::verifies_more_than(&after.profile, &before.profile) && !sets_passwords {
+        if resource::verifies_more_than(&after.row, &before.row) && !sets_passwords {
             // A letter to it would set their password.
             let rule = "Only a token with scim.password makes an address of somebody verified.";
             return Err(ScimError::plain(403, rule));
@@ -272,14 +270,13 @@ impl ScimRequest<'_> {
 
     /// Tells the address that the user had that it is theirs no longer.
     fn tell_old_address(&self, before: &ScimUser, after: &ScimUser) {
-        if after.profile.claims.get("email") == before.profile.claims.get("email") {
+        if after.row.claims.get("email") == before.row.claims.get("email") {
             return;
         }
-        let username = before.profile.username.as_deref();
         let noticed = Noticed {
-            sub: &before.subject,
-            name: username.unwrap_or(before.subject.as_str()),
-            claims: &before.profile.claims,
+            sub: &before.row.sub,
+            name: before.row.designation(),
+            claims: &before.row.claims,
         };
         notices::notify(self.app, &self.asked_by(), &noticed, AccountChange::Address);
     }
@@ -296,7 +293,7 @@ impl ScimRequest<'_> {
                 }
             };
             self.require_version(&user)?;
-            if self.app.is_administrator(&user.profile.claims) {
+            if self.app.is_administrator(&user.row.claims) {
                 return Err(of_admin().into());
             }
             let event = self.event("user_removed", subject, json!({"by": "scim"}));
@@ -371,7 +368,7 @@ impl ScimRequest<'_> {
     }
 
     fn shown(&self, user: &ScimUser) -> Result<Response, ScimRefusal> {
-        let resource = resource::show(user, &self.location(&user.subject), &self.projection()?);
+        let resource = resource::show(user, &self.location(&user.row.sub), &self.projection()?);
         Ok(self.with_address(super::json_answer(200, &resource), user))
     }
 
@@ -391,7 +388,7 @@ impl ScimRequest<'_> {
     fn with_address(&self, response: Response, user: &ScimUser) -> Response {
         response
             .header("ETag", resource::entity_tag(user))
-            .header("Location", self.location(&user.subject))
+            .header("Location", self.location(&user.row.sub))
     }
 
     /// An imported subject may hold a slash.
@@ -399,12 +396,6 @@ impl ScimRequest<'_> {
         let id = utf8_percent_encode(subject.as_str(), NON_ALPHANUMERIC);
         self.address(&format!("Users/{id}"))
     }
-}
-
-/// `None` for what nobody's subject is.
-fn decoded(id: &str) -> Option<Subject> {
-    let id = percent_decode_str(id).decode_utf8().ok()?;
-    (!id.contains('\0')).then(|| Subject::new(id))
 }
 
 fn says_inactive(attributes: &UserAttributes) -> bool {

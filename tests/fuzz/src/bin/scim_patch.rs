@@ -6,10 +6,12 @@ use gatepost::manage::scim::attribute::{Shape, UserAttribute, UserAttributes};
 use gatepost::manage::scim::patch::patched;
 use gatepost::manage::scim::projection::Projection;
 use gatepost::manage::scim::resource::{
-    attributes, changed_to, new_profile, read, replaced_by, show,
+    attributes, changed_to, new_user, read, replaced_by, show,
 };
 use gatepost::protocol::words::identifiers::Subject;
-use gatepost::manage::statements::scim_users::{ScimProfile, ScimUser};
+use gatepost::manage::statements::scim_users::ScimUser;
+use gatepost::protocol::words::strength::Strength;
+use gatepost::store::users::UserRow;
 use gatepost_fuzz::NOW;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
@@ -20,17 +22,20 @@ fn alice() -> ScimUser {
         "phone_number": "+49 30 1",
     });
     ScimUser {
-        subject: Subject::new("alice-subject"),
-        external_id: Some(String::from("4711")),
-        profile: ScimProfile {
+        row: UserRow {
+            sub: Subject::new("alice-subject"),
             username: Some(String::from("alice")),
             tenant: None,
+            password_hash: None,
             enabled: true,
             claims: claims.as_object().cloned().unwrap_or_default(),
+            epoch: 0,
+            factors: 0,
+            strongest_acr: Strength::SignedIn,
         },
-        has_second_factor: false,
-        created: NOW,
-        last_modified: NOW,
+        external_id: Some(String::from("4711")),
+        created_at: NOW,
+        updated_at: NOW,
         version: String::from("1"),
     }
 }
@@ -60,7 +65,7 @@ fuzz_target!(|data: &[u8]| {
     let alice = alice();
     if let Ok(sent) = read(&body) {
         check_shapes(&sent);
-        let _ = new_profile(&sent);
+        let _ = new_user(Subject::new("new"), &sent);
         let _ = changed_to(&alice, &replaced_by(&alice, &sent, &body));
     }
     let Ok(wanted) = patched(&attributes(&alice), &body) else {
