@@ -25,8 +25,8 @@ pub(super) enum LinkWay {
 impl Administrator<'_> {
     /// Whoever was only just invited gets letters at the address that the invitation named.
     /// Everybody else gets them where the address is verified: an administrator could write another
-    /// one, and what they write has `email_verified` beside it. `None` where a letter would go to an
-    /// address that may be somebody else's, and for who cannot sign in with a password.
+    /// one, and what they write has `email_verified` beside it. `None` where a letter would go to
+    /// an address that may be somebody else's, and for who cannot sign in with a password.
     pub(super) fn link_way(&self, person: &Person) -> Option<LinkWay> {
         let claims = &person.found.user.claims;
         if !person.takes_link() {

@@ -347,7 +347,7 @@ impl Deed<'_> {
         user: &mut UserRow,
         before: &str,
     ) -> Result<Option<&'static str>, Failure> {
-        let texts = self.self.texts;
+        let texts = self.texts;
         let address = self.typed.address.as_str();
         if !address.is_empty() && MailAddress::parse(address).is_err() {
             return Ok(Some(texts.address_unfit));

@@ -230,8 +230,8 @@ fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
     }
 }
 
-/// The roles that can be given with what they open, those ticked that somebody has. The choices post `role`, and with
-/// it as `offered` what there was to choose from.
+/// The roles that can be given with what they open, those ticked that somebody has. The choices post
+/// `role`, and with it as `offered` what there was to choose from.
 pub(super) fn role_choices(
     around: AdminChrome<'_>,
     catalogue: &Catalogue,

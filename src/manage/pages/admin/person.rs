@@ -298,7 +298,9 @@ fn deed(form: PageForm<'_>, person: &Person, decision: &str, words: [&str; 2]) -
         person,
         &html! {
             div .actions {
-                button type="submit" name="decision" value=(decision) aria-describedby=(id) { (label) }
+                button type="submit" name="decision" value=(decision) aria-describedby=(id) {
+                    (label)
+                }
             }
             p id=(id) .hint { (hint) }
         },
