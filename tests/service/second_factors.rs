@@ -875,7 +875,7 @@ fn who_cancels_a_new_factor_where_no_client_waits_comes_back() {
     let page = password_at(&mut alice, "/account");
     page.assert_says("A second factor is needed here");
     let back = alice.submit(&page, &[("decision", "cancel")]);
-    assert_eq!((back.status, back.location()), (303, "/"));
+    assert_eq!((back.status, back.location()), (303, "/logout"));
     // In the language that they came with.
     let german = alice.visit("/account?ui_locales=de");
     let again = alice.submit(&german, &[("decision", "add_app"), ("code", "000000")]);

@@ -260,7 +260,7 @@ fn expired() -> Taken {
     Taken::NotSignedIn(LoginProblem::PageExpired, Reason::PageExpired)
 }
 
-fn decline<S>(context: RequestContext<'_, S>) -> Result<Taken, Failure> {
+fn decline(context: RequestContext<'_>) -> Result<Taken, Failure> {
     context.give_up(
         AuthorizeErrorCode::UnmetAuthenticationRequirements,
         Reason::FactorDeclined,
@@ -274,7 +274,7 @@ fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken, F
         Ok(Taken::Answer(page))
     };
     let wanted = match form.single("decision")? {
-        Some("cancel") => return decline(context),
+        Some("cancel") => return decline(context.within(Some(context.current_session))),
         Some("continue") => return Ok(Taken::Step(Step::AfterSignIn)),
         Some("add_app") => Strength::TwoFactors,
         Some("add_passkey") if form.single("attestation_object")?.is_none() => {
