@@ -192,18 +192,23 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     account.assert_says("Recovery codes left: 9");
     let page = own.submit(&account, &[("decision", "make_recovery_codes")]);
     let fresh = recovery_codes(&page);
+    can_be_saved(&mut own, &page);
+    let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
+    own.submit(&account, &forged).assert_status(400);
+    is_wrong(&enter(&codes[4]).0);
+    assert_eq!(enter(&fresh[4]).0.status, 303);
+}
+
+/// The recovery codes of the page come as a file.
+fn can_be_saved(browser: &mut Browser, page: &Answer) {
     let sealed = page.attribute("name=\"codes\"", "value").unwrap();
-    let file = own.submit(&page, &[("decision", "save_codes"), ("codes", &sealed)]);
-    assert_eq!(file.text(), fresh.join("\r\n"));
+    let file = browser.submit(page, &[("decision", "save_codes"), ("codes", &sealed)]);
+    assert_eq!(file.text(), recovery_codes(page).join("\r\n"));
     file.assert_header("cache-control", "no-store");
     file.assert_header(
         "content-disposition",
         "attachment; filename=recovery-codes.txt",
     );
-    let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
-    own.submit(&account, &forged).assert_status(400);
-    is_wrong(&enter(&codes[4]).0);
-    assert_eq!(enter(&fresh[4]).0.status, 303);
 }
 
 #[test]
@@ -711,6 +716,10 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let page = browser.visit(link.trim());
     let new_phone = Phone::from_page(&page, 0);
     let new = "yet another password";
+    can_be_saved(&mut browser, &done);
+    let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
+    browser.submit(&done, &forged).assert_status(400);
+    is_link_over(&gatepost.browser().submit(&done, &forged));
     let passwords = [("new_password", new), ("new_password_again", new)];
     let done = browser.submit(
         &page,

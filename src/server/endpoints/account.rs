@@ -16,7 +16,7 @@ use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
-use crate::endpoints::login::new_factor::{has_any, needs_passkey};
+use crate::endpoints::login::new_factor::{RecoveryCodes, has_any, needs_passkey};
 use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt, password_in};
 use crate::endpoints::login::webauthn;
 use crate::endpoints::transaction::{InSession, own_page, unknown_action};
@@ -106,7 +106,7 @@ fn take(context: InSession<'_>) -> Result<Response, Failure> {
         Some("withdraw") => withdraw(change),
         Some("add_app") => factors::add_app_here(change),
         Some("add_passkey") => factors::add_passkey_here(change),
-        Some("save_codes") => factors::save_codes(change),
+        Some("save_codes") => RecoveryCodes::save(context.app, &form),
         Some("remove_factor") => factors::remove(change),
         Some("continue") => Ok(answers::see_other(address(context, "/account"))),
         Some("change_password") => change_password(change),

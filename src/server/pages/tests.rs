@@ -492,7 +492,7 @@ fn factor_pages(
     );
     add(
         "recovery codes",
-        second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")], "SEALED"),
+        second_factor::recovery_page(chrome, FORM, &[String::from("abcde-fghjk")], "SEALED", None),
     );
 }
 
