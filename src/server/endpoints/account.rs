@@ -59,8 +59,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             Method::Post => take(signed_in),
             _ => {
                 let query = request.query_parameters()?;
-                let outcome = linked::signed_in_anew(signed_in, query);
-                draw(signed_in, 200, outcome)
+                match linked::signed_in_anew(signed_in, query) {
+                    Some(outcome) => factors::go_on(signed_in, query.single("for")?, outcome),
+                    None => draw(signed_in, 200, None),
+                }
             }
         },
     )
@@ -138,7 +140,7 @@ fn with_form<T>(context: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) ->
 
 impl<'a> Change<'a> {
     /// Sends them to sign in first, within the tenant of the session. A user with a password signs
-    /// in by it.
+    /// in by it. Whoever asked for a page that adds a factor gets it after that.
     fn sign_in_anew(&self) -> Result<Response, Failure> {
         let InSession {
             app,
@@ -152,7 +154,14 @@ impl<'a> Change<'a> {
             anew: true,
             by_password: current_session.user.password_hash.is_some(),
         };
-        own_page::to_sign_in(app, SealedPurpose::Account(visit))
+        let purpose = match self.form.single("decision")? {
+            Some(decision @ ("add_app" | "add_passkey")) => SealedPurpose::AddFactor {
+                visit,
+                decision: decision.to_owned(),
+            },
+            _ => SealedPurpose::Account(visit),
+        };
+        own_page::to_sign_in(app, purpose)
     }
 
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {

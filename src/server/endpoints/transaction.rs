@@ -177,6 +177,13 @@ impl AuthorizationTransaction {
                 received_at,
                 sealed,
             ),
+            SealedPurpose::AddFactor { visit, decision } => AuthorizationTransaction::of_page(
+                app,
+                LandingPage::AddFactor(decision),
+                visit,
+                received_at,
+                sealed,
+            ),
             SealedPurpose::Admin {
                 page,
                 tenant,
@@ -573,13 +580,6 @@ impl<'a> RequestContext<'a> {
             .map(|current_session| self.within(current_session))
     }
 
-    /// Asks the core what comes next, with what is stored now. Refuses where the user must sign in
-    /// and has no way to.
-    pub fn judge(self, step: Step) -> Result<Judged, Failure> {
-        let RequestContext {
-            app,
-            transaction,
-            current_session,
     /// Ends the request without what was asked for. A client is told why; everybody else goes back
     /// to where they came from. Where that would only ask them to sign in once more, they come to
     /// the page that signs out: it says that they are signed out.
@@ -605,6 +605,13 @@ impl<'a> RequestContext<'a> {
         self.give_up(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied)
     }
 
+    /// Asks the core what comes next, with what is stored now. Refuses where the user must sign in
+    /// and has no way to.
+    pub fn judge(self, step: Step) -> Result<Judged, Failure> {
+        let RequestContext {
+            app,
+            transaction,
+            current_session,
             ..
         } = self;
         let consent = match (&transaction.request.ending, current_session) {

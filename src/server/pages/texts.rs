@@ -226,6 +226,7 @@ texts! {
 
     // The account
     to_see_your_account
+    sign_in_again
     account_title
     sessions_heading
     sessions_hint

@@ -18,7 +18,7 @@ use crate::http::Response;
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::pages::second_factor::{FactorProblem, factor_name};
 use gatepost_protocol::login::second_factor::{FactorKind, tie};
-use gatepost_protocol::words::parameters;
+use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::audit_events::AuditEvent;
@@ -42,6 +42,23 @@ fn recovery_page(context: InSession<'_>, codes: &[String]) -> Response {
     with_form(context, |form| {
         RecoveryCodes::page(context.app, context.chrome(), form, codes, None)
     })
+}
+
+/// Goes on with the page that they asked for before they signed in anew, if it may be shown now.
+pub(super) fn go_on(
+    context: InSession<'_>,
+    asked_for: Option<&str>,
+    outcome: Outcome<'_>,
+) -> Result<Response, Failure> {
+    let change = Change {
+        context,
+        form: &Parameters::default(),
+    };
+    match asked_for.filter(|_| may_change(context)) {
+        Some("add_app") => add_app_here(change),
+        Some("add_passkey") => add_passkey_here(change),
+        Some(_) | None => change.answer(outcome),
+    }
 }
 
 /// Shows what an app needs, or takes its code.
