@@ -5,6 +5,7 @@
 pub mod address;
 pub mod factors;
 pub mod linked;
+mod name;
 
 use serde_json::json;
 
@@ -113,6 +114,7 @@ fn take(context: InSession<'_>) -> Result<Response, Failure> {
         Some("continue") => Ok(answers::see_other(address(context, "/account"))),
         Some("change_password") => change_password(change),
         Some("change_address") => address::ask_for(change),
+        Some("change_name") if context.app.config.people_change_name => name::change(change),
         Some(_) | None => Err(unknown_action()),
     }
 }
@@ -247,6 +249,7 @@ fn draw(
         has_password: current_session.user.password_hash.is_some(),
         has_own_way_in: current_session.user.has_own_way_in(),
         claims: app.letters.from().map(|_| &current_session.user.claims),
+        may_change_name: app.config.people_change_name,
         factors: &factors,
         has_passkeys: webauthn::party(app).is_some(),
         recovery_codes_token: &factors::recovery_codes_token(app, current_session),

@@ -434,6 +434,7 @@ fn account_page(
             username: name,
         },
         claims: Some(&address),
+        may_change_name: true,
         has_password: true,
         has_own_way_in: true,
         factors: &factors,

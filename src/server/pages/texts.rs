@@ -451,6 +451,8 @@ texts! {
     confirm_address_now
     sign_in_to_confirm
     address_changed
+    change_name
+    name_changed
 
     // Making an account by a sign-up link
     join_title
