@@ -437,8 +437,9 @@ fn name(
         is_wrong,
         &html! {
             label for="new-name" { (texts.your_name) }
-            input #new-name type="text" name="new_name" value=(account.name) required maxlength="200"
-                autocomplete="name" dir="auto" aria-invalid=[is_wrong.then_some("true")]
+            input #new-name type="text" name="new_name" value=(account.name) required
+                maxlength="200" autocomplete="name" dir="auto"
+                aria-invalid=[is_wrong.then_some("true")]
                 aria-describedby=[is_wrong.then_some("problem")];
         },
     )
