@@ -243,10 +243,3 @@ pub fn decoded(sent: &str) -> Result<Cow<'_, str>, Failure> {
     let name = decoded.filter(|name| !name.contains('\0'));
     name.ok_or_else(not_found)
 }
-
-/// What was typed, without control characters and what is too long.
-pub fn tidy(typed: Option<&str>, most: usize) -> String {
-    let typed = typed.unwrap_or_default().trim();
-    let kept = typed.chars().filter(|one| !one.is_control());
-    kept.take(most).collect()
-}

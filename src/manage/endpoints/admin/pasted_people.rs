@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::tidy;
 use crate::pages::admin::invite_several::LineProblem;
 use gatepost_protocol::words::mail_address::MailAddress;
+use gatepost_server::endpoints::forms::tidy;
 use gatepost_server::pages::join::JoinProblem;
 use gatepost_server::pages::texts::Texts;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Administrator, tidy};
+use super::Administrator;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::people::{
     Invitation, InviteProblem, Invited, LOCKED, MOST_COUNTED, PeopleCount, PeoplePage, SearchedFor,
@@ -247,9 +247,9 @@ impl Administrator<'_> {
     fn take_invitation(&self) -> Result<Response, Failure> {
         let InSession { app, request, .. } = self.context;
         let form = forms::read_post(app, request)?;
-        let username = tidy(form.single("username")?, 256);
-        let name = tidy(form.single("name")?, 200);
-        let address = tidy(form.single("address")?, 254);
+        let username = forms::tidy(form.single("username")?, 256);
+        let name = forms::tidy(form.single("name")?, 200);
+        let address = forms::tidy(form.single("address")?, 254);
         let roles = self.posted_roles(&form)?;
         let typed = Invited {
             username: &username,

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::links::LinkWay;
-use super::{Administrator, decoded, not_found, tidy};
+use super::{Administrator, decoded, not_found};
 use crate::pages;
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::person::{
@@ -343,7 +343,7 @@ impl Deed<'_> {
         let address = self.form.single("address")?.unwrap_or_default();
         let roles = self.administrator.posted_roles(self.form)?;
         Ok(PersonDetails {
-            name: tidy(self.form.single("name")?, 200),
+            name: forms::tidy(self.form.single("name")?, 200),
             address: address.trim().to_owned(),
             roles: roles.into_iter().map(str::to_owned).collect(),
         })

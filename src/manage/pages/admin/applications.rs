@@ -7,11 +7,11 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::people::{PeoplePage, listing};
 use gatepost_protocol::registration::problem::{Finding, Verdict};
-use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::MOST_GRANTS;
+use gatepost_server::pages::moment::on_day;
 use gatepost_server::pages::texts::Texts;
 
 /// The page of an application, below `/admin/`.
@@ -120,7 +120,7 @@ fn facts(
         p .hint { bdi { (client.client_id) } }
         p .hint {
             @match application.used_on {
-                Some(day) => (texts.last_used_on.fill(&timestamp::format_day(day))),
+                Some(day) => (on_day(texts, texts.last_used_on, day)),
                 None => (texts.no_known_use),
             }
         }

@@ -119,7 +119,7 @@ pub(super) fn listing(around: AdminChrome<'_>, page: PeoplePage<'_>) -> Markup {
             p role="status" { (texts.nobody_found) }
         } @else {
             (table(around, page))
-            p .hint { (texts.counted_hourly) }
+            @if !page.is_dated { p .hint { (texts.counted_hourly) } }
         }
         (pages(around, page))
     }
@@ -236,7 +236,7 @@ fn row(around: AdminChrome<'_>, page: PeoplePage<'_>, person: &ListedPerson) -> 
                         None => (texts.since_before),
                     }
                 } @else if let Some(day) = person.used_on {
-                    (on_day(texts, day))
+                    (on_day(texts, Template("{}"), day))
                 }
             }
             td {
