@@ -137,9 +137,10 @@ fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Opti
     bytes.map(SecretBytes::new)
 }
 
-fn secret_text(text: &str) -> Result<(), &'static str> {
-    let fits = (1..=256).contains(&text.chars().count()) && !text.contains('\0');
-    require(fits, "must be 1 to 256 characters")
+/// The rule for our own secret at another provider. Apple's are JWTs.
+pub fn secret_text(text: &str) -> Result<(), &'static str> {
+    let fits = (1..=2_048).contains(&text.chars().count()) && !text.contains('\0');
+    require(fits, "must be 1 to 2048 characters")
 }
 
 /// The fewest characters of a secret by which a client or resource proves itself to us.

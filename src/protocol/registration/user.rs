@@ -90,8 +90,9 @@ key_table! {
     ///
     /// `password_hash` | an Argon2 or PBKDF2 hash in PHC form (`$argon2id$v=19$...`,
     /// `$pbkdf2-sha256$i=600000,l=32$...`) or one of bcrypt (`$2b$12$...`), or as Django, passlib
-    /// and LDAP servers write these, for [moving in](../move/from-anywhere.md). A different one replaces the password; one at another cost
-    /// than yours only until the user has one at yours, by a sign-in or a new password | none
+    /// and LDAP servers write these, for [moving in](../move/from-anywhere.md). A different one
+    /// replaces the password; one at another cost than yours only until the user has one at yours,
+    /// by a sign-in or a new password | none
     credential => credential(walker);
     /// `identities` | the linked identities at [identity providers](../providers/README.md):
     /// `[{"issuer", "subject"}]`. If you give it, the user has exactly these. An identity of
