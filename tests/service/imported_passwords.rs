@@ -63,7 +63,7 @@ const REWRITTEN: [(&str, &str); 12] = [
         "$pbkdf2-sha256$i=1000,l=32$++++++++++++++++++++AQ$GWXOQxx3bS1xxZcMvjBQbWPLLqllOf/X7+AESedoQFY",
     ),
     (
-        "{PBKDF2}1000$....................AQ$6MXK75zDuFcL.wjg8ULnmHyOxck",
+        "{PBKDF2-SHA1}1000$....................AQ$6MXK75zDuFcL.wjg8ULnmHyOxck",
         "$pbkdf2$i=1000,l=20$++++++++++++++++++++AQ$6MXK75zDuFcL+wjg8ULnmHyOxck",
     ),
     (
@@ -71,7 +71,7 @@ const REWRITTEN: [(&str, &str); 12] = [
         "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$vRruD9xoyQbEwP24TLa4dkRE4hpHZx+cUQIrYeziEuk",
     ),
     (
-        "{CRYPT}$2b$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
+        "{crypt}$2b$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
         "$2b$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
     ),
 ];

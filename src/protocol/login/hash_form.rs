@@ -72,7 +72,9 @@ const LABELS: [&str; 7] = [
 /// A hash as it is stored here. A text that is none, or that needs no change, stays as it is.
 pub fn stored(text: &str) -> String {
     for label in LABELS {
-        if let Some(hash) = text.strip_prefix(label) {
+        if let Some((beginning, hash)) = text.split_at_checked(label.len())
+            && beginning.eq_ignore_ascii_case(label)
+        {
             return format!("${hash}");
         }
     }
@@ -88,10 +90,10 @@ fn phc_of_pbkdf2(text: &str) -> Option<String> {
     let fields: [&str; 4] = fields.collect::<Vec<_>>().try_into().ok()?;
     let [name, rounds, salt, key] = fields;
     let rounds: u32 = rounds.parse().ok()?;
-    let name = match name {
-        "pbkdf2_sha1" | "pbkdf2" | "PBKDF2" => "pbkdf2",
-        "pbkdf2_sha256" | "pbkdf2-sha256" | "PBKDF2-SHA256" => "pbkdf2-sha256",
-        "pbkdf2_sha512" | "pbkdf2-sha512" | "PBKDF2-SHA512" => "pbkdf2-sha512",
+    let name = match name.to_ascii_lowercase().replace('_', "-").as_str() {
+        "pbkdf2" | "pbkdf2-sha1" => "pbkdf2",
+        "pbkdf2-sha256" => "pbkdf2-sha256",
+        "pbkdf2-sha512" => "pbkdf2-sha512",
         _ => return None,
     };
     // Django's salt is the text itself. passlib writes a dot for the plus of base64.
