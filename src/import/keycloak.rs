@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use self::roles::{ClientRoles, Roles};
 use super::known::{is_known, note_unread};
 use super::{DEVICE, Import, ImportedObject, Moving, Read, Row, is_among, is_clear, table};
+use gatepost_protocol::login::hash_form;
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
 use gatepost_protocol::words::identifiers::in_text;
@@ -446,6 +447,7 @@ fn secrets(row: &Row<'_>) -> Read<Option<Value>> {
         && matches!(authenticator.as_deref(), None | Some("client-secret"))
         && is_clear(&secret)
         && check_own(&secret).is_ok()
+        && hash_form::name(&secret).is_none()
     {
         return Ok(Some(json!([{ "value": secret }])));
     }

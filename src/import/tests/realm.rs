@@ -34,6 +34,11 @@ fn credentials_of_keycloak_are_taken_or_refused() {
             "$pbkdf2-sha512$i=27500,l=63$",
         ),
         (pbkdf2("bcrypt"), secret(32), ""),
+        (
+            pbkdf2("bcrypt"),
+            format!(r#"{{"value":"$2y$10${}","salt":""}}"#, ".".repeat(53)),
+            "$2y$10$",
+        ),
         (pbkdf2("pbkdf2-sha256"), secret(8), ""),
         (String::from("{}"), secret(32), ""),
         (pbkdf2("pbkdf2"), String::from("no JSON"), ""),
