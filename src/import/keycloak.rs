@@ -198,7 +198,7 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
     client.note_unasked(&grants, has_default)?;
     if is_for_people {
         if has_default {
-            let without_asking = Vec::from_iter(scopes.without_asking);
+            let without_asking = Vec::from_iter(scopes.without_asking.iter().map(String::as_str));
             client.set("default_scope", without_asking.join(" "));
         }
         client.set("always_include_user_claims_in_id_token", true);
@@ -206,7 +206,7 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
         client.lifetimes(realm, &scopes.all)?;
     }
     client.tokens(&scopes.all)?;
-    client.set("scope", json!(scopes.all));
+    client.set("scope", scopes.in_order(realm)?);
     let public = row.flag("publicClient", false)?;
     client.set("token_endpoint_auth_method", public.then_some("none"));
     client.pkce()?;

@@ -140,13 +140,13 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         json!([
             {"client_id": "web", "secrets": [{"value": "a-secret-of-thirty-two-characters"}], "redirect_uris": ["https://rp.example/cb"],
              "post_logout_redirect_uris": ["https://rp.example/out"], "allowed_cors_origins": ["https://rp.example"], "require_pkce": true,
-             "scope": "basic offline_access openid orders profile", "default_scope": "orders profile", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+             "scope": "orders basic profile offline_access openid", "default_scope": "orders profile", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
              "access_token_lifetime": 60, "id_token_lifetime": 60, "refresh_token_lifetime": 315_360_000, "refresh_token_idle_lifetime": 2_592_000,
              "dpop_bound_access_tokens": true, "require_pushed_authorization_requests": true},
             {"client_id": "spa", "token_endpoint_auth_method": "none", "redirect_uris": ["https://a.example/cb"],
              "post_logout_redirect_uris": ["https://a.example/cb"], "scope": "openid", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "implicit"],
              "response_types": implicit, "allow_access_tokens_via_browser": true, "access_token_lifetime": 300, "id_token_lifetime": 300, "access_token_typ": "JWT"},
-            {"client_id": "job", "confidential": true, "scope": "openid orders", "grant_types": ["client_credentials"], "response_types": [],
+            {"client_id": "job", "confidential": true, "scope": "orders openid", "grant_types": ["client_credentials"], "response_types": [],
              "access_token_lifetime": 300, "access_token_typ": "JWT"},
         ])
     );
@@ -331,6 +331,16 @@ fn refresh_tokens_live_as_long_as_offline_sessions() {
     let (web, lines) = client_in(json!({}), json!({}));
     assert_eq!(web.get("refresh_token_lifetime"), None);
     assert!(!lines.contains("refresh_token_lifetime"), "{lines}");
+}
+
+#[test]
+fn a_client_has_its_own_scopes_first_and_then_those_of_the_realm_in_its_order() {
+    let unit = json!({"name": "unit", "protocolMapper": "oidc-usermodel-attribute-mapper", "config": {
+        "user.attribute": "unit", "claim.name": "preferred_username", "id.token.claim": "true"}});
+    let realm = json!({"clientScopes": [{"name": "zoo"}, {"name": "profile"}, {"name": "ape"}, {"name": "mid"}]});
+    let members = json!({"defaultClientScopes": ["ape", "mid", "profile"], "optionalClientScopes": ["zoo"], "protocolMappers": [unit]});
+    let (web, _) = client_in(realm, members);
+    assert_eq!(web["scope"], "web-claims zoo profile ape mid openid");
 }
 
 #[test]
