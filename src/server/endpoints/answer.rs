@@ -509,6 +509,7 @@ impl Granted<'_> {
                 user: sign_in.clone(),
                 scope: self.scope.clone(),
                 epochs: self.epochs,
+                session_ends_at: Some(self.context.current_session.row.expires_at),
             },
             self.now,
             lifetime,
