@@ -464,26 +464,27 @@ fn a_sign_in_by_address_costs_no_more_and_a_sign_up_page_nothing() {
 
 #[test]
 fn a_refresh_is_one_statement_and_one_more_where_it_asks_for_less_than_the_grant() {
-    let mut scene = Scene::serving(&offline::document(), &[]);
+    let mut document = offline::document();
+    offline::client(&mut document, "conf1")["refresh_token_without_offline_access"] = json!(true);
+    let mut scene = Scene::serving(&document, &[]);
     let (gatepost, meter) = (&scene.gatepost, &mut scene.meter);
-    let mut tokens = CONF1.tokens(
-        gatepost,
-        &mut signed_in(gatepost),
-        "openid profile offline_access",
-    );
-    let mut refreshed = |further: &[(&str, &str)]| {
-        let answer = CONF1.refresh_with(gatepost, refresh(&tokens), further);
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        tokens = answer.json();
-    };
-    meter.await_quiet();
-    for (further, statements) in [
-        (&[][..], REFRESH),
-        (&[("scope", "openid")], REFRESH_NARROWED),
-    ] {
-        refreshed(further);
-        let cost = meter.of(|| refreshed(further));
-        cost.assert_is(1, statements);
+    let mut browser = signed_in(gatepost);
+    for scope in ["openid profile offline_access", "openid profile"] {
+        let mut tokens = CONF1.tokens(gatepost, &mut browser, scope);
+        let mut refreshed = |further: &[(&str, &str)]| {
+            let answer = CONF1.refresh_with(gatepost, refresh(&tokens), further);
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            tokens = answer.json();
+        };
+        meter.await_quiet();
+        for (further, statements) in [
+            (&[][..], REFRESH),
+            (&[("scope", "openid")], REFRESH_NARROWED),
+        ] {
+            refreshed(further);
+            let cost = meter.of(|| refreshed(further));
+            cost.assert_is(1, statements);
+        }
     }
 }
 

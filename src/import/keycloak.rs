@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 
 use self::roles::{ClientRoles, Roles};
 use super::known::{is_known, note_unread};
-use super::{DEVICE, Import, ImportedObject, Moving, Read, Row, is_among, is_clear, table};
+use super::{
+    DEVICE, IN_SESSION, Import, ImportedObject, Moving, Read, Row, is_among, is_clear, table,
+};
+use gatepost_protocol::login::hash_form;
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
 use gatepost_protocol::words::identifiers::in_text;
@@ -34,6 +37,9 @@ const GROUPS: &str = "groups";
 const KEYCLOAK_ACCESS_TOKEN: u64 = 300;
 const KEYCLOAK_OFFLINE_LIFESPAN: u64 = 5_184_000;
 const KEYCLOAK_OFFLINE_IDLE: u64 = 2_592_000;
+/// Ten hours, and half an hour.
+const KEYCLOAK_SESSION_LIFESPAN: u64 = 36_000;
+const KEYCLOAK_SESSION_IDLE: u64 = 1_800;
 
 fn is_openid(row: &Row<'_>) -> Read<bool> {
     let protocol = row.text("protocol")?;
@@ -198,15 +204,16 @@ fn client(realm: &Row<'_>, row: &Row<'_>, held: ClientRoles, to: &mut Import) ->
     client.note_unasked(&grants, has_default)?;
     if is_for_people {
         if has_default {
-            let without_asking = Vec::from_iter(scopes.without_asking);
+            let without_asking = Vec::from_iter(scopes.without_asking.iter().map(String::as_str));
             client.set("default_scope", without_asking.join(" "));
         }
         client.set("always_include_user_claims_in_id_token", true);
         client.note_roles(&scopes.all);
         client.lifetimes(realm, &scopes.all)?;
+        client.refreshes_in_session(realm, &grants, &scopes.all)?;
     }
     client.tokens(&scopes.all)?;
-    client.set("scope", json!(scopes.all));
+    client.set("scope", scopes.in_order(realm)?);
     let public = row.flag("publicClient", false)?;
     client.set("token_endpoint_auth_method", public.then_some("none"));
     client.pkce()?;
@@ -340,14 +347,68 @@ impl Moving<'_> {
             );
         }
         let whole = whole.unwrap_or(LONGEST_LIFETIME);
-        let idle = self
-            .row
-            .seconds("client.offline.session.idle.timeout")?
-            .or(realm.seconds("clientOfflineSessionIdleTimeout")?)
-            .or(realm.seconds("offlineSessionIdleTimeout")?)
-            .unwrap_or(KEYCLOAK_OFFLINE_IDLE);
+        let own = "client.offline.session.idle.timeout";
+        let of_realm = [
+            "clientOfflineSessionIdleTimeout",
+            "offlineSessionIdleTimeout",
+        ];
+        let idle = self.first_seconds(own, realm, of_realm)?;
+        self.set_refresh_lifetimes(whole, idle.unwrap_or(KEYCLOAK_OFFLINE_IDLE));
+        Ok(())
+    }
+
+    /// What the client says of itself, or else the realm of its clients, or of all sessions.
+    fn first_seconds(&self, own: &str, realm: &Row<'_>, of_realm: [&str; 2]) -> Read<Option<u64>> {
+        let mut found = self.row.seconds(own)?;
+        for key in of_realm {
+            found = found.or(realm.seconds(key)?);
+        }
+        Ok(found)
+    }
+
+    fn set_refresh_lifetimes(&mut self, whole: u64, idle: u64) {
         self.set("refresh_token_lifetime", whole);
         self.set("refresh_token_idle_lifetime", idle.min(whole));
+    }
+
+    /// There each sign-in brings a refresh token, which lives as the session does. A client that
+    /// has `offline_access`, too, has the lifetimes of that.
+    fn refreshes_in_session(
+        &mut self,
+        realm: &Row<'_>,
+        grants: &[&str],
+        scope: &BTreeSet<String>,
+    ) -> Read {
+        let has_scripts =
+            self.row.flag("publicClient", false)? && !self.row.texts("webOrigins", "")?.is_empty();
+        if !grants.contains(&"authorization_code") || !self.row.flag("use.refresh.tokens", true)? {
+            return Ok(());
+        }
+        if has_scripts {
+            self.note(
+                "refresh tokens without offline_access are left out: keycloak-js reads them as \
+                 JWTs, and throws at others. Does it use another library, set \
+                 refresh_token_without_offline_access",
+            );
+            return Ok(());
+        }
+        self.set(IN_SESSION, true);
+        if scope.contains(OFFLINE_ACCESS) {
+            return Ok(());
+        }
+        let of_session = "ssoSessionMaxLifespan";
+        let most = realm
+            .seconds(of_session)?
+            .unwrap_or(KEYCLOAK_SESSION_LIFESPAN);
+        let own = "client.session.max.lifespan";
+        let whole = self.first_seconds(own, realm, ["clientSessionMaxLifespan", of_session])?;
+        let own = "client.session.idle.timeout";
+        let of_realm = ["clientSessionIdleTimeout", "ssoSessionIdleTimeout"];
+        let idle = self.first_seconds(own, realm, of_realm)?;
+        self.set_refresh_lifetimes(
+            whole.unwrap_or(most).min(most),
+            idle.unwrap_or(KEYCLOAK_SESSION_IDLE),
+        );
         Ok(())
     }
 
@@ -374,7 +435,7 @@ impl Moving<'_> {
                 "its own tokens have its client_id as sub, and not the id of its service account",
             ),
             (
-                scope.contains(OFFLINE_ACCESS),
+                scope.contains(OFFLINE_ACCESS) && !self.ours.has(IN_SESSION),
                 "refresh tokens are for requests whose scope has offline_access",
             ),
         ];
@@ -446,6 +507,7 @@ fn secrets(row: &Row<'_>) -> Read<Option<Value>> {
         && matches!(authenticator.as_deref(), None | Some("client-secret"))
         && is_clear(&secret)
         && check_own(&secret).is_ok()
+        && hash_form::name(&secret).is_none()
     {
         return Ok(Some(json!([{ "value": secret }])));
     }

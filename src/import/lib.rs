@@ -243,7 +243,11 @@ impl<'a> Moving<'a> {
         let mut grants: BTreeSet<&str> =
             flows.iter().flat_map(|flow| flow.grants).copied().collect();
         let is_offline = scope.iter().any(|name| name == OFFLINE_ACCESS);
-        grants.extend(is_offline.then_some("refresh_token"));
+        let in_session = grants.contains("authorization_code") && self.ours.has(IN_SESSION);
+        if !in_session {
+            self.ours.0.remove(IN_SESSION);
+        }
+        grants.extend((is_offline || in_session).then_some("refresh_token"));
         let has_secret = self.ours.has("secrets");
         let has_key = self.ours.has("jwks") || self.ours.has("jwks_uri");
         settle_credentials(&mut self.ours, public);
@@ -252,6 +256,11 @@ impl<'a> Moving<'a> {
         let must_pkce = uses_code && !without_pkce && !public;
         self.set("require_pkce", must_pkce.then_some(true));
         let notes = [
+            (
+                in_session,
+                "set, as there: refresh_token_without_offline_access. Each refresh gives the next \
+                 token, which a client must keep",
+            ),
             (
                 public && (has_secret || has_key),
                 "is a public client, so its secrets are left out: let it send none, or register a \
@@ -495,6 +504,7 @@ impl ImportedObject {
     }
 }
 
+const IN_SESSION: &str = "refresh_token_without_offline_access";
 const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 struct Flow {

@@ -79,6 +79,12 @@ pub enum SealedPurpose {
         anew: bool,
     },
     Start(Visit),
+    /// The account page, where somebody signs in again to add a factor. `decision` is what they
+    /// asked for there, as its form posts it.
+    AddFactor {
+        visit: Visit,
+        decision: String,
+    },
 }
 
 /// Of a page of ours.

@@ -17,7 +17,7 @@ use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_registration::client_secret::{
-    RegisteredSecret, SecretMaterial, SecretSource, check_own,
+    RegisteredSecret, SecretMaterial, SecretSource, check_own, secret_text,
 };
 use gatepost_registration::document::{
     Document, DocumentEntry, JudgedDocument, name_problems, refused_over_http,
@@ -351,11 +351,9 @@ fn fetch(
         SecretSource::Environment(name) => from_environment(name, place)?,
         SecretSource::File(path) => from_file(path, place)?,
     };
-    let fits = (1..=256).contains(&text.expose().chars().count()) && !text.expose().contains('\0');
-    if fits {
-        Ok(text)
-    } else {
-        Err(DocumentProblem::new(place, "must be 1 to 256 characters"))
+    match secret_text(text.expose()) {
+        Ok(()) => Ok(text),
+        Err(rule) => Err(DocumentProblem::new(place, rule)),
     }
 }
 

@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
+use gatepost_protocol::login::hash_form;
 use gatepost_protocol::registration::names::{display_text, require};
 use gatepost_protocol::registration::problem::DocumentProblem;
 use gatepost_protocol::registration::timestamp;
@@ -62,6 +63,12 @@ pub(super) fn read(walker: &mut Walker<'_, '_>) -> Option<RegisteredSecret> {
             "must have exactly one of value, env, file, sha256 and sha512",
         );
         return None;
+    }
+    let value = walker.members().get("value").and_then(Value::as_str);
+    if let Some(form) = value.and_then(hash_form::name) {
+        let rule = "here it would be the secret itself. Give the plain secret, or its sha256. If \
+                    this is the plain secret, name a file with it";
+        walker.problem("value", format!("looks like a hash ({form}): {rule}"));
     }
     let sha256 = digest(walker, "sha256", 32).map(SecretMaterial::Sha256);
     let sha512 = digest(walker, "sha512", 64).map(SecretMaterial::Sha512);
@@ -130,9 +137,10 @@ fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Opti
     bytes.map(SecretBytes::new)
 }
 
-fn secret_text(text: &str) -> Result<(), &'static str> {
-    let fits = (1..=256).contains(&text.chars().count()) && !text.contains('\0');
-    require(fits, "must be 1 to 256 characters")
+/// The rule for our own secret at another provider. Apple's are JWTs.
+pub fn secret_text(text: &str) -> Result<(), &'static str> {
+    let fits = (1..=2_048).contains(&text.chars().count()) && !text.contains('\0');
+    require(fits, "must be 1 to 2048 characters")
 }
 
 /// The fewest characters of a secret by which a client or resource proves itself to us.

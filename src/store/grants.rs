@@ -388,34 +388,20 @@ pub enum Refreshed {
 
 /// The token of the row's own generation, with everything that it stands on. No row means only that
 /// it was not that: another token, a grant that is not `Within`, something that no longer stands,
-/// or our own move, whose answer was lost. The table of the update cannot be named in the joins, so
-/// `{grounds}` is written out beside it. `{stands}` needs user and client, so both are joined.
+/// or our own move, whose answer was lost.
 const MOVE_ON: &str = "
 WITH moved AS (
-    UPDATE grants g
-    SET generation = CASE WHEN :reuse::bool THEN g.generation ELSE g.generation + 1 END,
-        moved_at = CASE WHEN NOT :reuse::bool THEN clock_timestamp() END,
-        used_at = CASE WHEN :reuse::bool THEN clock_timestamp() END,
-        attempt = :attempt::bytea,
-        confirmation = coalesce(g.confirmation, :bind_to::bytea)
-    FROM installation i, clients c CROSS JOIN users u
-    LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = c.client_id
-    WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text
-      AND c.client_id = g.client_id AND u.sub = g.sub AND {stands}
-      AND g.generation = :presented::int4 AND g.attempt <> :attempt::bytea AND g.revoked_at IS NULL
-      AND g.offline AND g.scopes <@ :scopes::text[]
-      AND g.tenant = ANY (:tenants::text[]) AND g.expires_at > :expires_after::timestamptz
-      AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > :used_after::timestamptz
-      AND (:acrs::text[] IS NULL OR g.acr = ANY (:acrs::text[]))
-      AND (g.confirmation IS NULL OR g.confirmation = :confirmation::bytea)
+    {move on} AND g.offline
     RETURNING g.sub AS of_sub, g.sid AS of_sid, {grant}, {user}
-), audited AS (
-    INSERT INTO audit_events
-    SELECT {event of its user}
-    FROM moved, unnest(:events::audit_events[]) AS a
-    RETURNING hash
-)
-SELECT array(SELECT hash FROM audited) AS audited, moved.* FROM moved";
+), {tell of moved}";
+
+/// The same of a client with `refresh_token_without_offline_access`. A statement of its own: others
+/// need not open the partitions of sessions.
+const MOVE_ON_IN_SESSION: &str = "
+WITH moved AS (
+    {move on} AND {session goes on}
+    RETURNING g.sub AS of_sub, g.sid AS of_sid, {grant}, {user}
+), {tell of moved}";
 
 /// Moves a grant on that was not read before, where it is as `within` says and everything stands.
 /// Answers the grant with the generation that was presented. `None` where it is anything else: then
@@ -428,7 +414,7 @@ pub fn move_on(
 ) -> Result<Option<(Grant, Refreshed)>, StoreError> {
     let id = new.handle.grant;
     let presented = new.handle.generation;
-    let bound = bind!(
+    let mut bound = bind!(
         MOVE_ON,
         ..within {
             scopes,
@@ -446,6 +432,9 @@ pub fn move_on(
         confirmation = key_bytes(&within.confirmation),
         bind_to = key_bytes(&new.bind_to),
     );
+    if within.in_session {
+        bound.sql = MOVE_ON_IN_SESSION;
+    }
     let events = new.events(audit, ["refreshed"]);
     let rows = store.write_once_more(bound, &events, Together::AlternativesOfUser)?;
     let Some(row) = rows.first() else {
@@ -481,7 +470,7 @@ pub fn move_on(
 /// ends the time in which the predecessor of the present token may be repeated.
 const REFRESH: &str = "
 WITH standing AS (
-    SELECT {stands} AS stands,
+    SELECT {stands} AND {session goes on} AS stands,
            g.attempt = :attempt::bytea AS told, {user}
     FROM grants g {grounds}
     WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text

@@ -185,18 +185,19 @@ WITH added AS (
     RETURNING sub, epoch
 ), linked AS (
     INSERT INTO linked_identities (issuer, upstream_subject, sub, provider, claims)
-    SELECT :issuer::text, :upstream_subject::text, added.sub, :provider::text, :claims::jsonb
+    SELECT :issuer::text, :upstream_subject::text, added.sub, :provider::text, :said::jsonb
     FROM added
 ), {audited added}, added.epoch, i.epoch AS installation_epoch
 FROM added CROSS JOIN installation i";
 
 /// Adds a user without user name and password, whom only an identity provider knows, and the link
-/// to who they are there; answers the epochs for their session. `Taken`, and nothing added, when
-/// that identity is somebody's already.
+/// to who they are there, with what the provider `said`; answers the epochs for their session.
+/// `Taken`, and nothing added, when that identity is somebody's already.
 pub fn provision(
     store: &Store,
     link: &Link<'_>,
     tenant: Option<&TenantName>,
+    said: &Map<String, Value>,
     claims: &Map<String, Value>,
     audit: &AuditEvent<'_>,
 ) -> Result<SessionEpochs, StoreError> {
@@ -209,6 +210,7 @@ pub fn provision(
             provider
         },
         tenant = tenant_text(tenant),
+        said = Json(said),
         claims = Json(claims)
     );
     let added = store.write_audited(bound, audit)?;

@@ -54,7 +54,45 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 23] = [
+const PIECES: [Piece; 26] = [
+    // Moves a grant on to its next generation where the presented token is the current one, and
+    // everything stands but the session. The table of the update cannot be named in the joins, so
+    // `{grounds}` is written out. `{stands}` needs user and client, so both are joined.
+    Piece {
+        name: "{move on}",
+        sql: "UPDATE grants g \
+         SET generation = CASE WHEN :reuse::bool THEN g.generation ELSE g.generation + 1 END, \
+             moved_at = CASE WHEN NOT :reuse::bool THEN clock_timestamp() END, \
+             used_at = CASE WHEN :reuse::bool THEN clock_timestamp() END, \
+             attempt = :attempt::bytea, \
+             confirmation = coalesce(g.confirmation, :bind_to::bytea) \
+         FROM installation i, clients c CROSS JOIN users u \
+         LEFT JOIN consents k ON k.sub = u.sub AND k.client_id = c.client_id \
+         WHERE g.day = :day::int4 AND g.id = :id::bytea AND g.client_id = :client_id::text \
+           AND c.client_id = g.client_id AND u.sub = g.sub AND {stands} \
+           AND g.generation = :presented::int4 AND g.attempt <> :attempt::bytea \
+           AND g.revoked_at IS NULL AND g.scopes <@ :scopes::text[] \
+           AND g.tenant = ANY (:tenants::text[]) AND g.expires_at > :expires_after::timestamptz \
+           AND coalesce(g.used_at, g.moved_at, g.redeemed_at) > :used_after::timestamptz \
+           AND (:acrs::text[] IS NULL OR g.acr = ANY (:acrs::text[])) \
+           AND (g.confirmation IS NULL OR g.confirmation = :confirmation::bytea)",
+    },
+    // Tells of the grant that was `moved`, and answers it.
+    Piece {
+        name: "{tell of moved}",
+        sql: "audited AS (INSERT INTO audit_events \
+             SELECT {event of its user} \
+             FROM moved, unnest(:events::audit_events[]) AS a RETURNING hash) \
+         SELECT array(SELECT hash FROM audited) AS audited, moved.* FROM moved",
+    },
+    // Whether the grant `g` may be refreshed as far as its session goes: it has `offline_access`,
+    // or its session goes on.
+    Piece {
+        name: "{session goes on}",
+        sql: "(g.offline OR EXISTS (SELECT FROM sessions s \
+             WHERE s.day = g.session_day AND s.sid = g.sid AND (s.sub = g.sub) IS TRUE \
+               AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()))",
+    },
     // Whether what the row `g` was given still stands, as the database alone can tell:
     // `grounds_stand` and `consent_has_lapsed` of `liveness` say the same of what was read. A grant
     // has these columns, and so has a device; a code brings them as values.

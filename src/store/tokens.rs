@@ -40,7 +40,7 @@ SELECT r.jti IS NOT NULL AS revoked, coalesce(c.enabled, false) AS client_enable
        g.offline, g.revoked_at, g.expires_at, g.installation_epoch AS of_installation,
        g.client_epoch AS of_client, g.user_epoch AS of_user, g.consent_epoch AS of_consent,
        k.expires_at AS consent_expires_at,
-       s.sid, s.ended_at,
+       s.sid, s.ended_at, s.expires_at AS session_expires_at,
        {user}
 FROM installation i
 LEFT JOIN revoked_tokens r ON r.day = :expires_on::int4 AND r.jti = :jti::bytea
@@ -104,6 +104,7 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
         session: if sid.is_some() {
             Some(SessionFacts {
                 ended: has_time(row, "ended_at")?,
+                expires_at: column(row, "session_expires_at")?,
             })
         } else {
             None

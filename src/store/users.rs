@@ -404,6 +404,35 @@ pub fn change_address(
     store.change(bound, audit)
 }
 
+const CHANGE_NAME: &str = "
+WITH {own session}, changed AS (
+    UPDATE users
+    SET claims = claims || jsonb_build_object('name', :new::text), updated_at = clock_timestamp()
+    FROM own
+    WHERE users.sub = :sub::text AND enabled AND epoch = :epoch::int8
+    RETURNING users.sub
+), {audited changed} FROM changed";
+
+/// Gives a user the name that they wrote, in a session that lives. `false` when session or user are
+/// no longer as they were.
+pub fn change_name(
+    store: &Store,
+    user: &UserRow,
+    session: &Session,
+    new: &str,
+    audit: &AuditEvent<'_>,
+) -> Result<bool, StoreError> {
+    store.change(
+        bind!(
+            CHANGE_NAME,
+            ..user { sub, epoch },
+            ..session { day, sid },
+            new
+        ),
+        audit,
+    )
+}
+
 const REVOKE: &str = "
 WITH revoked AS (
     UPDATE users SET epoch = new_epoch() WHERE sub = :sub::text RETURNING sub

@@ -156,6 +156,7 @@ fn ask(outbound: &Outbound, provider: &IdentityProvider) -> ProviderAnswers {
                 ),
                 Err(_) => None,
             };
+            let metadata = metadata.map(Box::new);
             ProviderAnswers::OpenId { metadata, keys }
         }
         ProviderKind::OAuth {

@@ -5,13 +5,28 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { appCode } from "./app_code.mjs";
 import { enterPassword, looked, screenshot, visitor } from "./browser.mjs";
-import { browser, dev, setScene, shownCode } from "./scene.mjs";
+import { startForeignProvider } from "./foreign_provider.mjs";
+import { registerAndSettle, runSql } from "./gatepost.mjs";
+import { browser, dev, directory, setScene, shownCode } from "./scene.mjs";
 
 const olivia = { username: "olivia", password: "white-rabbit" };
 const clara = { username: "clara", password: "dormouse-in-the-pot" };
 const dinah = { username: "dinah", password: "flamingo-and-hedgehog" };
 const emil = { username: "emil", password: "mock-turtle-soup" };
 const own = "a password of their own";
+
+// What an hour of the log comes to once it is folded, of the day before; and a night of sign-ins and failures.
+const uses = `
+  INSERT INTO user_uses SELECT sub, extract(epoch FROM clock_timestamp())::int / 86400 - 1 FROM users WHERE username = 'emil';
+  INSERT INTO client_user_uses SELECT sub, 'roster', day FROM user_uses`;
+const night = `
+  INSERT INTO folds SELECT extract(epoch FROM clock_timestamp())::int / 3600 - n FROM generate_series(4, 10) n ON CONFLICT DO NOTHING;
+  INSERT INTO hourly_counts SELECT extract(epoch FROM clock_timestamp())::int / 3600 - n, '', kind, count
+  FROM generate_series(4, 10) n, (VALUES ('signed_in', 20), ('failed', 3)) counts (kind, count);
+  INSERT INTO audit_events
+  SELECT a.day, clock_timestamp() - interval '5 hours', 'night', n, '', '', event, NULL, sub, NULL, '192.0.2.7', 'ab12cd3400000001', '{}'
+  FROM (SELECT day FROM audit_events LIMIT 1) a, (VALUES (1, 'signed_in', 'clara'), (2, 'sign_in_failed', 'hugo')) e (n, event, username)
+  JOIN users USING (username)`;
 
 // Who is at a browser of their own: the office manager for all tasks, everybody else for one.
 const opened = [];
@@ -36,8 +51,19 @@ async function listed(page, { words = "", state = "" } = {}) {
   await page.getByLabel("State").selectOption(state);
   await page.getByRole("button", { name: "Search" }).click();
   await page.getByRole("heading", { name: "People" }).waitFor();
-  const rows = page.locator("table.people tbody th");
-  return (await rows.allInnerTexts()).map((name) => name.trim());
+  return rows(page);
+}
+
+// The names in the list that the page shows.
+async function rows(page) {
+  const names = await page.locator("table.people tbody th").allInnerTexts();
+  return names.map((name) => name.trim());
+}
+
+async function happened(page, what) {
+  await page.getByLabel("What happened").selectOption(what);
+  await page.getByRole("button", { name: "Search" }).click();
+  await page.waitForURL(/event=/);
 }
 
 async function open(page, name) {
@@ -101,6 +127,16 @@ async function triesPassword(page, who) {
 async function signIn(page, who) {
   await page.goto(`${dev.provider}/account`);
   await triesPassword(page, who);
+}
+
+async function guessTenTimes(page, who) {
+  await page.goto(`${dev.provider}/account`);
+  for (let guesses = 0; guesses < 10; guesses++) {
+    await triesPassword(page, { ...who, password: `guess ${guesses}` });
+    await page.getByText("is not correct").waitFor();
+  }
+  await triesPassword(page, who);
+  await page.getByText("too many failed attempts").waitFor();
 }
 
 async function isIn(page) {
@@ -178,8 +214,7 @@ describe("an office manager", { timeout: 600_000 }, () => {
     await page.getByLabel("One person a line").fill(typed.replace("rosa.example.com", "rosa@example.com"));
     await page.getByRole("button", { name: "Invite several" }).click();
     await says(page, "People invited: 5.");
-    const names = await page.locator("table.people tbody th").allInnerTexts();
-    assert.deepEqual(names.map((name) => name.trim()), ["Pia Pohl", "Quentin Quist", "Rosa Ruiz", "Sam \"Sunny\" Sato", "Tove Tamm"]);
+    assert.deepEqual(await rows(page), ["Pia Pohl", "Quentin Quist", "Rosa Ruiz", "Sam \"Sunny\" Sato", "Tove Tamm"]);
     await screenshot(page, "office-several");
   });
 
@@ -259,15 +294,52 @@ describe("an office manager", { timeout: 600_000 }, () => {
     await isIn(person);
   });
 
+  task(11, "sees who may open the bookkeeping", async (page) => {
+    await page.getByRole("link", { name: "Applications" }).click();
+    await page.getByRole("link", { name: "Bookkeeping" }).click();
+    await page.getByRole("heading", { name: "Who may open it" }).waitFor();
+    assert.deepEqual(await rows(page), ["Clara Winter", "Inês Carvalho", "Rosa Ruiz"]);
+    await screenshot(page, "office-who-may-open-it");
+  });
+
+  task(12, "gives it to one more, with what the role opens", async (page) => {
+    await page.getByRole("link", { name: "Roles" }).click();
+    await page.getByRole("link", { name: "bookkeeper" }).click();
+    await page.locator(".opened").getByRole("link", { name: "Bookkeeping" }).waitFor();
+    await page.getByText("open their page among the people").waitFor();
+    await open(page, "Emil Sørensen");
+    await page.getByLabel("bookkeeper").check();
+    await page.getByRole("button", { name: "Save" }).click();
+    await says(page, "The change is made.");
+    await page.locator(".opened").getByRole("link", { name: "Bookkeeping" }).waitFor();
+    await screenshot(page, "office-role-given");
+    const person = await somebody();
+    await opens(person, "bookkeeping", emil);
+    await person.getByRole("heading", { name: "Signed in as Emil Sørensen" }).waitFor();
+  });
+
+  task(13, "takes a role from three", async (page) => {
+    await page.getByRole("link", { name: "Roles" }).click();
+    await page.getByRole("link", { name: "storekeeper" }).click();
+    for (const name of ["Farid Haddad", "Greta Lindqvist", "Hugo Marchetti"]) await page.getByLabel(name).check();
+    await page.getByRole("button", { name: "Take it from those ticked" }).click();
+    await says(page, "The role was taken from");
+    assert.deepEqual(await rows(page), ["Dinah Berg", "Nora Novak", "Quentin Quist"]);
+    await screenshot(page, "office-role-taken");
+  });
+
+  task(14, "sees what somebody may open, and when they last did", async (page) => {
+    await runSql(directory, uses);
+    await open(page, "Emil Sørensen");
+    const opened = await page.locator(".opened li").allInnerTexts();
+    assert.match(opened.join(), /^Bookkeeping,Duty roster Last used on \d{1,2} [A-Z][a-z]{2} \d{4},Stock$/);
+    await page.locator("dt", { hasText: "Last sign-in" }).locator("+ dd time").waitFor();
+    await screenshot(page, "office-what-they-open");
+  });
+
   task(15, "unlocks somebody who guessed ten times", async (page) => {
     const person = await somebody();
-    await person.goto(`${dev.provider}/account`);
-    for (let guesses = 0; guesses < 10; guesses++) {
-      await triesPassword(person, { ...clara, password: `guess ${guesses}` });
-      await person.getByText("is not correct").waitFor();
-    }
-    await triesPassword(person, clara);
-    await person.getByText("too many failed attempts").waitFor();
+    await guessTenTimes(person, clara);
     assert.deepEqual(await listed(page, { state: "locked" }), ["Clara Winter"]);
     await page.getByRole("link", { name: "Clara Winter" }).click();
     await page.locator(".notice.warning", { hasText: "Cannot sign in until" }).waitFor();
@@ -288,6 +360,55 @@ describe("an office manager", { timeout: 600_000 }, () => {
     await guest.getByText("This application is not open to your account").waitFor();
   });
 
+  task(17, "reads last night's sign-ins and failures in the picture and in the list", async (page) => {
+    await runSql(directory, night);
+    const day = new Date(Date.now() - 5 * 3_600_000).toISOString().slice(0, 10);
+    await page.getByRole("link", { name: "Audit log" }).click();
+    await page.getByRole("img", { name: "Sign-ins and failed attempts of the last seven days" }).waitFor();
+    await page.getByText("As a table").click();
+    await page.getByRole("row", { name: /20 3 0 0$/ }).first().waitFor();
+    await screenshot(page, "office-night");
+    await page.getByRole("link", { name: day }).click();
+    assert.match(await page.locator("main").innerText(), /Clara Winter signed in/);
+    await happened(page, "Failed attempts");
+    await page.getByText("A sign-in failed: Hugo Marchetti").waitFor();
+  });
+
+  task(18, "sees who removed whose factors, and when", async (page) => {
+    await page.getByRole("link", { name: "Audit log" }).click();
+    await happened(page, "Passwords and second factors");
+    const removed = page.locator(".log > li", { hasText: "Olivia Oduya removed all second factors of Dinah Berg" });
+    await removed.locator("time").waitFor();
+    await removed.getByRole("link", { name: "Dinah Berg" }).click();
+    await page.getByRole("heading", { name: "Dinah Berg" }).waitFor();
+  });
+
+  task(19, "finds what somebody reads out from an error page", async (page) => {
+    const elsewhere = await startForeignProvider(dev.provider, ["partner"]);
+    await registerAndSettle(directory, { identity_providers: [elsewhere.registration("partner", { provision: false })] });
+    // From elsewhere: those who guess wrong here use up what the log tells one by one of one network.
+    const person = await somebody({ extraHTTPHeaders: { "X-Forwarded-For": "198.51.100.19" } });
+    await person.goto(`${dev.provider}/account`);
+    await person.getByRole("button", { name: "Foreign" }).click();
+    await person.getByLabel("Name there").fill("carol");
+    await person.getByRole("button", { name: "Sign in there" }).click();
+    const reference = await person.locator("dt", { hasText: "Reference" }).locator("+ dd").innerText();
+    await elsewhere.close();
+    await page.getByRole("link", { name: "Audit log" }).click();
+    await page.getByLabel("Reference from an error page").fill(reference.toUpperCase());
+    const found = page.locator(".log > li", { hasText: "A sign-in with another service failed" });
+    // A failure is told by the log a moment after the page.
+    for (let tries = 0; (await found.count()) === 0 && tries < 20; tries++) {
+      await page.getByRole("button", { name: "Search" }).click();
+      await page.waitForTimeout(500);
+    }
+    assert.equal(await found.count(), 1);
+    await found.getByText("Details").click();
+    await found.getByRole("link", { name: /^GP\d+$/ }).click();
+    await page.getByRole("heading", { name: "Why does an application refuse?" }).waitFor();
+    await screenshot(page, "office-read-out");
+  });
+
   task(20, "signs somebody out everywhere after a laptop was stolen", async (page) => {
     const [here, stolen] = [await somebody(), await somebody()];
     for (const one of [here, stolen]) {
@@ -299,6 +420,8 @@ describe("an office manager", { timeout: 600_000 }, () => {
     await isOut(here);
     await isOut(stolen);
   });
+
+  test("somebody guesses ten times more", async () => guessTenTimes(await somebody(), emil));
 
   for (const [name, options] of [
     ["small", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
@@ -318,6 +441,39 @@ describe("an office manager", { timeout: 600_000 }, () => {
       for (const locale of ["de", "fr", "es", "it", "nl", "pl", "pt", "ja", "zh-Hans"]) {
         await page.goto(`${dev.provider}/admin/invite-several?ui_locales=${locale}`);
         await looked(page, `office-several-${name}-${locale}`);
+      }
+      await context.close();
+      assert.deepEqual(complaints, []);
+    });
+
+    test(`what is seldom seen can be read, too (${name})`, async () => {
+      const { context, page, complaints } = await visitor(browser, options);
+      await context.addCookies(await manager.context.cookies());
+      const another = await context.newPage();
+      await page.goto(`${dev.provider}/admin/people?q=emil`);
+      await page.locator("table.people tbody a").click();
+      await page.getByRole("heading", { name: /^Emil/ }).waitFor();
+      const person = page.url();
+      for (const locale of ["en", "de", "pl", "ja"]) {
+        const at = async (address, what) => {
+          await page.goto(`${address}?ui_locales=${locale}`);
+          await looked(page, `office-${what}-${name}-${locale}`);
+        };
+        await at(person, "lock-notice");
+        await at(`${dev.provider}/admin/roles`, "roles");
+        await at(`${dev.provider}/admin/roles/planner`, "role");
+        await at(`${dev.provider}/admin/invite-several`, "several");
+        await page.locator("textarea").fill(`Una von Uhlenhorst-Ulm zu ${locale},${locale}.${name}@example.com,,planner|storekeeper`);
+        await page.locator("main form button").click();
+        await page.locator(".notice.done").waitFor();
+        await looked(page, `office-several-done-${name}-${locale}`);
+        for (const [one, text] of [[page, "typed"], [another, `stored ${name} ${locale}`]]) {
+          await one.goto(`${person}?ui_locales=${locale}`);
+          await one.locator("input[name=name]").fill(`Emil Sørensen, ${text}`);
+        }
+        for (const one of [another, page]) await one.locator("button[value=save]").click();
+        await page.getByRole("alert").waitFor();
+        await looked(page, `office-stored-now-${name}-${locale}`);
       }
       await context.close();
       assert.deepEqual(complaints, []);

@@ -163,6 +163,12 @@ describe("every page", { timeout: 400_000 }, () => {
       await decide(page, "change_password");
       await page.getByRole("alert").waitFor();
     });
+    await step(`account-name${suffix}`, async () => {
+      await page.locator("summary:has(+ form [name=new_name])").click();
+      await page.locator("input[name=new_name]").fill(" ");
+      await decide(page, "change_name");
+      await page.getByRole("alert").waitFor();
+    });
     await step(`chooser${suffix}`, () => page.goto(authorization(dev, { prompt: "select_account" }).url));
     await step(`closed${suffix}`, async () => {
       await page.goto(authorization(dev, { client_id: "demo-audit" }).url);

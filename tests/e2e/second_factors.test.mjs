@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { beforeEach, describe, test } from "node:test";
 import { appCode } from "./app_code.mjs";
 import { alice, beginSignIn, decide, decodedToken, enterPassword, looked, screenshot, visitor } from "./browser.mjs";
-import { operate } from "./gatepost.mjs";
+import { operate, runSql } from "./gatepost.mjs";
 import { browser, dev, directory, letSomebodyIn, setScene, someone } from "./scene.mjs";
 
 // The app on a phone: it reads the picture, and shows codes.
@@ -263,6 +263,27 @@ describe("second factors", { timeout: 300_000 }, () => {
     assert.equal((await signedIn(page)).acr, "phr");
   });
 
+  test("an old sign-in is asked for anew, which says why, and goes on with the passkey", async () => {
+    const { page, context } = someone;
+    await authenticator(context, page);
+    await page.goto(`${dev.provider}/account`);
+    await enterPassword(page, alice);
+    await page.getByRole("heading", { name: "Your account" }).waitFor();
+    await runSql(directory, "UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
+    await page.getByRole("button", { name: "Add a passkey" }).click();
+    await page.getByText("So that nobody else can do this in your name, please sign in again first.").waitFor();
+    await looked(page, "sign-in-again");
+    await enterPassword(page, alice);
+    await page.getByRole("heading", { name: "Add a passkey" }).waitFor();
+    await looked(page, "passkey-after-signing-in-again");
+    await page.getByRole("button", { name: "Add a passkey" }).click();
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save as a text file" }).click();
+    assert.equal((await saved).suggestedFilename(), "recovery-codes.txt");
+    await keepCodes(page);
+    await page.getByText("Passkey", { exact: true }).waitFor();
+  });
+
   test("the browser offers a passkey where the user name is typed", async () => {
     const { page, context } = someone;
     await authenticator(context, page, {}, true);
@@ -455,6 +476,10 @@ describe("second factors", { timeout: 300_000 }, () => {
     await other.page.getByLabel("Code that the app shows now").fill(code());
     await other.page.getByRole("button", { name: "Set password" }).click();
     assert.equal((await other.page.locator("ul.codes code").allInnerTexts()).length, 10);
+    await looked(other.page, "recovery-codes-by-link");
+    const saved = other.page.waitForEvent("download");
+    await other.page.getByRole("button", { name: "Save as a text file" }).click();
+    assert.equal((await saved).suggestedFilename(), "recovery-codes.txt");
     await other.page.getByRole("link", { name: "I have kept them" }).click();
     await other.page.getByText("Your password is set. Sign in with it.").waitFor();
     // The text stands above the form, which may still be on its way.

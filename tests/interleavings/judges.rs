@@ -315,7 +315,10 @@ impl Given {
                 expires_at: sample::grant_end(),
                 epochs: facts_of(self.at),
             }),
-            session: ended.map(|ended| SessionFacts { ended }),
+            session: ended.map(|ended| SessionFacts {
+                ended,
+                expires_at: sample::grant_end(),
+            }),
             client_enabled: true,
             epochs: facts_of(self.now),
             consent_expires_at: None,

@@ -59,6 +59,13 @@
 #define is_compared(place, kind) true
 #endif
 
+/* -DWITHOUT_SESSION=.. : the statement at that place does not look at the session. */
+#ifdef WITHOUT_SESSION
+#define looks_at_session(place) ((place) != WITHOUT_SESSION)
+#else
+#define looks_at_session(place) true
+#endif
+
 /* --- The promises. Each is 0 for ever; its name is what spin prints when one is broken. ------- */
 hidden byte promise_1_a_code_gives_tokens_once = 0;
 hidden byte promise_2_a_replay_ends_the_line = 0;
@@ -161,6 +168,10 @@ byte replay_below[LINES];  /* whoever sends a refresh token below this one repla
         is_as_it_was(rows, line, place, CONSENT) && is_as_it_was(rows, line, place, INSTALLATION))
 
 #define session_stands_in(rows, of) (rows.session_is_there[of] && !rows.session_ended[of])
+
+/* The piece {session goes on} of store/statement.rs. */
+#define session_goes_on_in(rows, line, place) \
+    (OFFLINE || !looks_at_session(place) || session_stands_in(rows, codes[line].session))
 
 /* store/tokens.rs FIND and `liveness::stands`, of an access token that names its grant. */
 #define lives_in(rows, line) \
@@ -550,11 +561,11 @@ refresh:
         :: else
         fi
     }
-/* `standing` of store/grants.rs MOVE_ON, its joined rows */
+/* `standing` of store/grants.rs MOVE_ON or MOVE_ON_IN_SESSION, their joined rows */
 move_on_begins:
     atomic {
         connection[me] = RUNNING;
-        stands = stands_in(primary, line, IN_MOVE_ON);
+        stands = stands_in(primary, line, IN_MOVE_ON) && session_goes_on_in(primary, line, IN_MOVE_ON);
 #ifdef SPLIT_REFRESH
         own = primary.grants[line].generation == generation;
 #endif
@@ -620,7 +631,7 @@ find_grant:
 refresh_begins:
     atomic {
         connection[me] = RUNNING;
-        stands = stands_in(primary, line, IN_REFRESH)
+        stands = stands_in(primary, line, IN_REFRESH) && session_goes_on_in(primary, line, IN_REFRESH)
 #if SNAPSHOTS
     }
 /* `refreshed` */

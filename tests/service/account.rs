@@ -61,14 +61,12 @@ fn who_is_not_signed_in_signs_in_first_and_comes_back() {
     let page = browser.follow(answer);
     page.assert_says("to see your account");
     page.assert_says("name=\"password\"");
-    // A wrong password shows the page again, a cancellation leads home.
+    // A wrong password shows the page again. A cancellation does not.
     let wrong = sign_in(&mut browser, &page, "alice", "wrong");
     assert!(wrong.status == 200, "{}", wrong.text());
     wrong.assert_says("not correct");
-    assert_eq!(
-        browser.submit(&page, &[("decision", "cancel")]).location(),
-        "/"
-    );
+    let cancelled = browser.submit(&page, &[("decision", "cancel")]);
+    browser.follow(cancelled).assert_says("You are signed out");
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert_eq!((answer.status, answer.location()), (303, "/account"));
     assert!(is_account(&browser.follow(answer)));
@@ -547,6 +545,45 @@ fn who_is_disabled_or_signed_out_sees_and_changes_nothing() {
         &[&form[..], &[("new_password_again", NEW_PASSWORD)]].concat(),
     );
     answer.assert_says("The present password is not correct.");
+}
+
+#[test]
+fn people_change_their_own_name_where_the_operator_lets_them() {
+    let closed = Gatepost::lent();
+    let mut browser = signed_in(&closed);
+    let page = browser.get("/account");
+    page.assert_says_not("Change your name");
+    browser
+        .submit(&page, &[("decision", "change_name"), ("new_name", "Queen")])
+        .assert_error_page(400, "GP1505", "closed");
+
+    let setting = ("GATEPOST_PEOPLE_MAY_CHANGE", "name");
+    let gatepost = Gatepost::lent_with(&document(), &[setting]);
+    let mut browser = signed_in(&gatepost);
+    let (long, kept) = ("x".repeat(201), "x".repeat(200));
+    for (typed, told, named) in [
+        (" \u{7} ", "The name is missing.", "Alice Smith"),
+        ("Alice Smith", "Your name was changed.", "Alice Smith"),
+        (
+            " A\nlice\u{7} <b> ",
+            "Your name was changed.",
+            "Alice &lt;b&gt;",
+        ),
+        (&long, "Your name was changed.", &kept),
+    ] {
+        let page = browser.get("/account");
+        let form = [("decision", "change_name"), ("new_name", typed)];
+        let answer = browser.submit(&page, &form);
+        answer.assert_says_for(typed, told);
+        answer.assert_says_for(typed, &format!("value=\"{named}\""));
+    }
+    assert_eq!(events(&gatepost, "user_changed"), 2);
+    let tokens = redeem(
+        &gatepost,
+        &code(&mut browser, &authorize_path("conf1", RP1, &[])),
+    );
+    let told = userinfo(&gatepost, access(&tokens.json()));
+    assert!(told.text().contains(&kept), "{}", told.text());
 }
 
 #[test]

@@ -274,7 +274,8 @@ fn the_last_use_is_noted_once_a_day_and_shown() {
     let today: String = database.query_one(today, &[]).unwrap().get(0);
     let mut browser = admin(&gatepost, "anna", "acme");
     let used = page(&mut browser, "/admin/applications/acmes");
-    assert!(used.contains(&format!("Last used on {today}")), "{used}");
+    let said = format!("Last used on <time datetime=\"{today}\">");
+    assert!(used.contains(&said), "{used}");
     // An older use does not come before a newer one, and who is removed takes theirs along.
     database
         .execute(

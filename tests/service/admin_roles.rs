@@ -252,7 +252,7 @@ fn who_may_open_an_application_is_told_there_and_by_the_person() {
     for said in [
         "Bookkeeping",
         "The ledger",
-        "Last used on 2024-10-04",
+        "Last used on <time datetime=\"2024-10-04\">4 Oct 2024</time>",
         "open to everybody: 1",
         "Help them sign in",
         "End access",

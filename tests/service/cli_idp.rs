@@ -283,7 +283,10 @@ fn the_examples_of_the_documentation_are_taken_as_they_stand() {
         .iter()
         .map(|row| row["name"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(names, ["corp", "entra", "github", "google", "keycloak"]);
+    assert_eq!(
+        names,
+        ["apple", "corp", "entra", "github", "google", "keycloak"]
+    );
     let common = json!({"issuer": "https://login.microsoftonline.com/{tenantid}/v2.0"});
     assert!(
         installation

@@ -263,7 +263,13 @@ fn secrets_come_from_variables_and_files_and_a_missing_one_is_named() {
         command.env("SHOP_SECRET", CANARIES[4]);
         crate::cli_support::answer(command, &document.to_string())
     };
-    for secret in [json!({"env": "SHOP_SECRET"}), json!({"file": file})] {
+    // What looks like a hash is the secret itself where a file has it.
+    let hash = installation.write_private("hash", "$2b$12$abcdefghijklmnopqrstuu");
+    for secret in [
+        json!({"env": "SHOP_SECRET"}),
+        json!({"file": file}),
+        json!({"file": hash}),
+    ] {
         let answer = apply(&client(secret.clone()));
         assert_eq!(answer.code, 0, "{answer:?}");
         assert!(apply(&client(secret)).stdout.contains("1 unchanged"));

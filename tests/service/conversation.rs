@@ -174,7 +174,7 @@ device | Nobody | device type-user-code sign-in-as-fay type-code   | page: devic
 # The account page.
 account | Nobody | account                                 | to /login
 account | Nobody | account follow sign-in                  | to /account
-account | Nobody | account follow press:cancel             | to /
+account | Nobody | account follow press:cancel             | to /logout
 account | Nobody | account follow sign-in-as-fay type-code | to /account
 account | Alice  | account                                 | page: account
 ";

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::documentation::{fill_in_secrets, registrations};
 use crate::support::blocks::{self, Block};
-use crate::support::flow::{access_token, signed_in};
-use crate::support::gatepost::{Gatepost, document};
+use crate::support::flow::{access_token, authorize_path, sign_in, signed_in};
+use crate::support::gatepost::{Gatepost, RP1, document};
 use crate::support::mailbox::Mailbox;
 
 /// What the script of docs/move/identityserver.md makes of a database with one client.
@@ -83,6 +83,13 @@ impl Machine {
         self.file("dump.json", DUMP);
         let realm = include_str!("../fixtures/keycloak-realm.json");
         self.file("realm.json", realm);
+        for (name, text) in samples() {
+            self.file(&name, &text);
+        }
+        let curve = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
+        let key = Command::new("openssl").arg("genpkey").args(curve).output();
+        let key = String::from_utf8(key.unwrap().stdout).unwrap();
+        self.file("AuthKey_ABC123DEFG.p8", &key);
         self.file("scim.json", "{}");
         self.file("pipeline.json", "{}");
         self.file("people.json", r#"{"users": [{"username": "carol"}]}"#);
@@ -154,6 +161,21 @@ impl Drop for Machine {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The files that docs/move/from-anywhere.md shows. The name of each stands last before it.
+fn samples() -> Vec<(String, String)> {
+    let page = fs::read_to_string("docs/move/from-anywhere.md").unwrap();
+    let parts: Vec<&str> = page.split("```text\n").collect();
+    let shown = parts.iter().zip(parts.iter().skip(1));
+    let named = shown.map(|(before, after)| {
+        let name = before.rsplit('`').nth(1).unwrap();
+        (
+            name.to_owned(),
+            after.split("```").next().unwrap().to_owned(),
+        )
+    });
+    named.collect()
 }
 
 /// What the pages take for given: alice, carol without a password, and the client web.
@@ -254,6 +276,51 @@ fn what_is_handed_out_of_a_person_is_what_is_stored_of_her() {
         "\"signed_in\"",
     ] {
         assert!(printed.contains(stored), "{stored}: {printed}");
+    }
+}
+
+#[test]
+fn people_from_anywhere_sign_in_by_their_passwords_as_who_they_were() {
+    let mut blocks = blocks::all();
+    blocks.retain(|block| block.name.starts_with("docs/move/from-anywhere.md "));
+    let machine = Machine::start(&blocks[0]);
+    let gatepost = &machine.gatepost;
+    for block in &blocks {
+        let output = machine.type_in(block);
+        assert!(complaints(&output).is_empty(), "{}: {output:?}", block.name);
+        let users = machine.folder.join("users.json");
+        gatepost.run_well(&["apply", users.to_str().unwrap()], "");
+        fs::remove_file(users).unwrap();
+    }
+    let one = |column: &str, username: &str| -> Option<String> {
+        let sql = format!("SELECT {column} FROM users WHERE username = $1::text");
+        gatepost.database.value(&sql, &[&username])
+    };
+    for (username, sub) in [
+        ("mia", "7"),
+        ("dora", "1f0c2e6a-7d0b-4b43-9d1e-2f6b0a3c4d5e"),
+        ("lea@example.com", "auth0|5dea9f9c82dd7c0e76e4ec93"),
+        (
+            "ida",
+            "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b",
+        ),
+        ("john", "7f0c2e6a-7d0b-4b43-9d1e-2f6b0a3c4d5e"),
+        // As Dex makes it of that user and the connector.
+        (
+            "admin@example.com",
+            "CiQwOGE4Njg0Yi1kYjg4LTRiNzMtOTBhOS0zY2QxNjYxZjU0NjYSBWxvY2Fs",
+        ),
+        ("zoe", "177073608051458051"),
+        ("kim@example.com", "9f425a8d-7efc-4768-8f23-7647a74fdf13"),
+    ] {
+        assert_eq!(one("sub", username).as_deref(), Some(sub));
+        let mut browser = gatepost.browser();
+        let page = browser.visit(&authorize_path("conf1", RP1, &[]));
+        let answer = sign_in(&mut browser, &page, username, "my password");
+        assert_eq!(answer.status, 303, "{username}: {}", answer.text());
+    }
+    for username in ["noa", "emil", "eu@example.com", "kai"] {
+        assert_eq!(one("password_hash", username), None, "{username}");
     }
 }
 

@@ -19,7 +19,7 @@ use crate::support::upstream::{Place, Upstream};
 use crate::support::waiting::SOON;
 
 /// A Gatepost and its providers, all of them one server: `up` brings new people, `closed` does not,
-/// `of-acme` is a tenant's, `leaving` signs out there.
+/// `of-acme` is a tenant's, `leaving` signs out there, `posting` posts its answer, as Apple does.
 struct House {
     upstream: Upstream,
     gatepost: Gatepost,
@@ -41,6 +41,7 @@ impl House {
             ("closed", json!({"provision": false})),
             ("of-acme", json!({"tenant": "acme"})),
             ("leaving", json!({"sign_out": true})),
+            ("posting", json!({"response_mode": "form_post"})),
         ];
         let (upstream, gatepost) = start_with_one_server_under(document, &providers, settings);
         House { upstream, gatepost }
@@ -565,4 +566,107 @@ fn an_essential_acr_is_asked_for_under_the_providers_own_name() {
         .json()["acr_values_supported"]
         .clone();
     assert_eq!(supported, json!(["1", "2", "phr"]));
+}
+
+/// Posts the answer of a callback's address from the provider's page, which takes no `Lax` cookie along, with more
+/// parameters.
+fn posted(house: &House, callback: &str, more: &[(&str, &str)]) -> Answer {
+    let path = callback.strip_prefix(house.gatepost.origin()).unwrap();
+    let (path, query) = path.split_once('?').unwrap();
+    let mut form = form_urlencoded::Serializer::new(query.to_owned());
+    let body = form.extend_pairs(more).finish();
+    let from = [
+        ("Origin", "https://appleid.apple.com"),
+        ("Sec-Fetch-Site", "cross-site"),
+    ];
+    house
+        .gatepost
+        .connect()
+        .post_raw(path, &from, body.as_bytes())
+}
+
+#[test]
+fn what_a_provider_posts_comes_back_by_a_get_with_two_names_that_are_the_persons_own_word() {
+    let house = House::start();
+    let come_in = |user: Option<&str>| {
+        let mut person = Traveller::new();
+        let callback = house.at_the_gate(&mut person, "idp:posting", &[]);
+        assert_eq!(house.upstream.asked()["response_mode"], "form_post");
+        let user = user.map(|user| ("user", user));
+        let more = [("id_token", "not.looked.at"), ("session_state", "x")];
+        let more: Vec<_> = more.into_iter().chain(user).collect();
+        let answer = posted(&house, &callback, &more);
+        answer.assert_status(303);
+        answer.assert_header("referrer-policy", "no-referrer");
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert_eq!(answer.headers_named("set-cookie").len(), 0);
+        let (address, _) = callback.split_once('?').unwrap();
+        let location = answer.location().to_owned();
+        assert!(location.starts_with(&format!("{address}?")), "{location}");
+        // What the browser that left has not got is nobody's.
+        house.assert_refused(&Traveller::new().get(&location), 400, "GP1711");
+        let told = house.told(&person.get(&location));
+        house.assert_refused(&person.get(&location), 400, "GP1711");
+        let names: Vec<String> = answer.query().into_keys().collect();
+        (names, text(&told, "sub").to_owned())
+    };
+    let all = ["code", "family_name", "given_name", "iss", "state"];
+    let nora = r#"{"name":{"firstName":"Nora <b>","lastName":"New"},"email":"alice@example.com"}"#;
+    let (names, sub) = come_in(Some(nora));
+    assert_eq!(names, all);
+    let own_word = json!({"given_name": "Nora <b>", "family_name": "New"});
+    assert_eq!(house.claims_of(&sub), own_word);
+    // It counts for a new account alone, and stays when it is not said again.
+    let another = r#"{"name":{"firstName":"Eve","lastName":"Else"}}"#;
+    for user in [None, Some(another), Some("{"), Some("")] {
+        assert_eq!(come_in(user).1, sub);
+        assert_eq!(house.claims_of(&sub), own_word, "{user:?}");
+    }
+    // What the provider itself says counts before.
+    house.upstream.plan(|plan| {
+        plan.subject = String::from("another");
+        plan.id_token = json!({"given_name": "Signed"});
+    });
+    let (_, signed) = come_in(Some(another));
+    let both = json!({"given_name": "Signed", "family_name": "Else"});
+    assert_eq!(house.claims_of(&signed), both);
+    // Names in the address of a provider that does not post them are nobody's word.
+    house.upstream.plan(|plan| {
+        plan.subject = String::from("a third");
+        plan.id_token = json!({});
+    });
+    let mut person = Traveller::new();
+    let callback = house.at_the_gate(&mut person, "idp:up", &[]);
+    let told = house.told(&person.get(&format!("{callback}&given_name=Eve")));
+    assert_eq!(house.claims_of(text(&told, "sub")), json!({}));
+}
+
+#[test]
+fn only_a_provider_that_posts_may_and_only_a_short_form() {
+    let house = House::start();
+    let mut person = Traveller::new();
+    let callback = house.at_the_gate(&mut person, "idp:posting", &[]);
+    for other in ["up", "nobody"] {
+        let address = callback.replace("/posting/", &format!("/{other}/"));
+        let answer = posted(&house, &address, &[]);
+        answer.assert_error_page(405, "GP1006", other);
+        answer.assert_header("allow", "GET, HEAD");
+    }
+    let long = "x".repeat(4_096);
+    house.assert_refused(
+        &posted(&house, &callback, &[("user", &long)]),
+        400,
+        "GP1711",
+    );
+    let path = callback.strip_prefix(house.gatepost.origin()).unwrap();
+    let json = [("Content-Type", "application/json")];
+    let answer = house.gatepost.connect().send("POST", path, &json, b"{}");
+    answer.assert_status(415);
+    // The answer of a way to another provider leads nowhere here.
+    let elsewhere = house.at_the_gate(&mut person, "idp:up", &[]);
+    let posted = posted(&house, &elsewhere.replace("/up/", "/posting/"), &[]);
+    posted.assert_status(303);
+    house.assert_refused(&person.get(posted.location()), 400, "GP1711");
+    assert_eq!(house.upstream.received(Place::Token).len(), 0);
+    house.told(&person.get(&callback));
 }

@@ -544,6 +544,9 @@ fn variations() -> Vec<Variation> {
         variation("no UserInfo", es256(), nothing(), |plan| {
             plan.discovery = json!({"userinfo_endpoint": null})
         }),
+        variation("UserInfo as a JWT", es256(), nothing(), |plan| {
+            plan.signed_userinfo = Some(json!({"aud": [CLIENT_ID]}));
+        }),
         variation("a lower-case bearer", es256(), nothing(), |plan| {
             plan.token = json!({"token_type": "bearer"})
         }),

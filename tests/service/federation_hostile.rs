@@ -14,7 +14,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, ask_alone, free_address, free_port};
 use crate::support::signer::{Signer, now};
 use crate::support::traveller::Traveller;
-use crate::support::upstream::{Fault, Place, Signature, Upstream};
+use crate::support::upstream::{CLIENT_ID, Fault, Place, SUBJECT, Signature, Upstream};
 use crate::support::waiting::{OverAtLast, await_that};
 
 const ALLOWED: (&str, &str) = ("GATEPOST_OUTBOUND_ALLOW", "127.0.0.0/8,::1/128");
@@ -124,6 +124,13 @@ fn error_case(name: &'static str, end: End, error: &str) -> Case {
     let words = format!("<script>alert(1)</script> {UPSTREAMS_WORDS} \" ' & \u{202e}\r\nX: y");
     let said = json!({"code": null, "error": error, "error_description": words, "error_uri": "https://evil.example/"});
     callback_case(name, end, said)
+}
+
+fn signed_userinfo_case(changes: Value, cause: &'static str) -> Case {
+    case("UserInfo as a JWT", Disbelief, |upstream| {
+        upstream.plan(|plan| plan.signed_userinfo = Some(changes))
+    })
+    .because(cause)
 }
 
 /// ID tokens that are not believed.
@@ -273,6 +280,30 @@ fn answer_cases() -> Vec<Case> {
         case("UserInfo of somebody else", Disbelief, |upstream| {
             upstream.plan(|plan| plan.userinfo = json!({"sub": "somebody-else"}))
         }),
+        signed_userinfo_case(json!({"sub": "somebody-else"}), "another sub"),
+        signed_userinfo_case(json!({"iss": "https://evil.example"}), "iss"),
+        signed_userinfo_case(json!({"iss": null}), "iss"),
+        signed_userinfo_case(json!({"aud": "somebody-else"}), "aud"),
+        signed_userinfo_case(json!({"aud": null}), "aud"),
+        signed_userinfo_case(json!({"azp": "somebody-else"}), "azp"),
+        fault_case(
+            "UserInfo by a stranger's key",
+            Disbelief,
+            Place::UserInfo,
+            {
+                let stranger = Signer::es256("first");
+                let header = json!({"alg": "ES256", "kid": "first"});
+                let claims = json!({"sub": SUBJECT, "aud": CLIENT_ID});
+                Fault::Body("application/jwt", stranger.sign_under(&header, &claims))
+            },
+        )
+        .because("signature"),
+        fault_case(
+            "UserInfo without a signature",
+            Disbelief,
+            Place::UserInfo,
+            Fault::Body("application/jwt; charset=x", String::from("e30.e30.")),
+        ),
         case("UserInfo of nobody", Disbelief, |upstream| {
             upstream.plan(|plan| plan.userinfo = json!({"sub": null}))
         }),

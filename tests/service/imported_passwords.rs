@@ -24,6 +24,58 @@ const HASHES: [&str; 8] = [
     "$2y$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
 ];
 
+/// Of "my password" as well, each with what is stored of it: by Django 5.2.6, and by passlib 1.7.4 and for LDAP.
+const REWRITTEN: [(&str, &str); 12] = [
+    (
+        "pbkdf2_sha256$1000$Zx9Kq2vLw8Tn4RbY7Hs1Md$bEOuH4Kg53hhIClKxRPYHfl1IKZmFCEZBv0LHAMhPOY=",
+        "$pbkdf2-sha256$i=1000,l=32$Wng5S3Eydkx3OFRuNFJiWTdIczFNZA$bEOuH4Kg53hhIClKxRPYHfl1IKZmFCEZBv0LHAMhPOY",
+    ),
+    (
+        "pbkdf2_sha256$1000$abcdEFGH1234$i9pb8lGa5DyqWKox6GnOBFa8xKlvNqpa7UV16SFqgV0=",
+        "$pbkdf2-sha256$i=1000,l=32$YWJjZEVGR0gxMjM0$i9pb8lGa5DyqWKox6GnOBFa8xKlvNqpa7UV16SFqgV0",
+    ),
+    (
+        "pbkdf2_sha1$1000$Zx9Kq2vLw8Tn4RbY7Hs1Md$vZfCVBKnXlFskvzabfWfnFJ3vVk=",
+        "$pbkdf2$i=1000,l=20$Wng5S3Eydkx3OFRuNFJiWTdIczFNZA$vZfCVBKnXlFskvzabfWfnFJ3vVk",
+    ),
+    (
+        "argon2$argon2id$v=19$m=64,t=1,p=1$Wng5S3Eydkx3OFRuNFJiWTdIczFNZA$ntHMVhx4cRNgH6LrbNLcLlg31gmNLixsGB3oxhpBjRw",
+        "$argon2id$v=19$m=64,t=1,p=1$Wng5S3Eydkx3OFRuNFJiWTdIczFNZA$ntHMVhx4cRNgH6LrbNLcLlg31gmNLixsGB3oxhpBjRw",
+    ),
+    (
+        "bcrypt$$2b$04$npA9f4X0rhXiwcD9wHKHVemkIOR7551uaoEFi636.yG6Rz94Xe3My",
+        "$2b$04$npA9f4X0rhXiwcD9wHKHVemkIOR7551uaoEFi636.yG6Rz94Xe3My",
+    ),
+    (
+        "$pbkdf2$1000$..........8$goemTbvhcxzoOv/FfH.w766dASM",
+        "$pbkdf2$i=1000,l=20$++++++++++8$goemTbvhcxzoOv/FfH+w766dASM",
+    ),
+    (
+        "$pbkdf2-sha256$1000$....................AQ$GWXOQxx3bS1xxZcMvjBQbWPLLqllOf/X7.AESedoQFY",
+        "$pbkdf2-sha256$i=1000,l=32$++++++++++++++++++++AQ$GWXOQxx3bS1xxZcMvjBQbWPLLqllOf/X7+AESedoQFY",
+    ),
+    (
+        "$pbkdf2-sha512$1000$....................AQ$iNUCO896wApL4gHs2Lk84rDZe6xHKkKWhT3Vo3lZ6ucS.XdnWbMzh0aNYZ7tJh2VPKawEv0WDSsXaEObcukX0Q",
+        "$pbkdf2-sha512$i=1000,l=64$++++++++++++++++++++AQ$iNUCO896wApL4gHs2Lk84rDZe6xHKkKWhT3Vo3lZ6ucS+XdnWbMzh0aNYZ7tJh2VPKawEv0WDSsXaEObcukX0Q",
+    ),
+    (
+        "{PBKDF2-SHA256}1000$....................AQ$GWXOQxx3bS1xxZcMvjBQbWPLLqllOf/X7.AESedoQFY",
+        "$pbkdf2-sha256$i=1000,l=32$++++++++++++++++++++AQ$GWXOQxx3bS1xxZcMvjBQbWPLLqllOf/X7+AESedoQFY",
+    ),
+    (
+        "{PBKDF2-SHA1}1000$....................AQ$6MXK75zDuFcL.wjg8ULnmHyOxck",
+        "$pbkdf2$i=1000,l=20$++++++++++++++++++++AQ$6MXK75zDuFcL+wjg8ULnmHyOxck",
+    ),
+    (
+        "{ARGON2}$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$vRruD9xoyQbEwP24TLa4dkRE4hpHZx+cUQIrYeziEuk",
+        "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$vRruD9xoyQbEwP24TLa4dkRE4hpHZx+cUQIrYeziEuk",
+    ),
+    (
+        "{crypt}$2b$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
+        "$2b$04$abcdefghijklmnopqrstuuR/sMB5BEXmOMYfypgggoVc1NiqGSQrS",
+    ),
+];
+
 fn stored(gatepost: &Gatepost, username: &str) -> String {
     let asked = "SELECT password_hash FROM users WHERE username = $1::text";
     gatepost.database.value(asked, &[&username])
@@ -31,13 +83,15 @@ fn stored(gatepost: &Gatepost, username: &str) -> String {
 
 #[test]
 fn an_imported_password_signs_in_and_is_argon2id_from_then_on() {
+    let as_it_is = HASHES.map(|hash| (hash, hash));
+    let hashes = [&as_it_is[..], &REWRITTEN].concat();
     let mut registered = document();
-    for (index, hash) in HASHES.iter().enumerate() {
+    for (index, (hash, _)) in hashes.iter().enumerate() {
         let user = json!({"sub": format!("old-{index}"), "username": format!("old-{index}"), "password_hash": hash});
         registered["users"].as_array_mut().unwrap().push(user);
     }
     let gatepost = Gatepost::start_with(&registered, &[]);
-    for (index, hash) in HASHES.iter().enumerate() {
+    for (index, (hash, kept)) in hashes.iter().enumerate() {
         let name = format!("old-{index}");
         let try_it = |password: &str| {
             let mut browser = gatepost.browser();
@@ -45,7 +99,7 @@ fn an_imported_password_signs_in_and_is_argon2id_from_then_on() {
             sign_in(&mut browser, &page, &name, password).status
         };
         assert_eq!(try_it("My password"), 200);
-        assert_eq!(stored(&gatepost, &name), hash.to_string());
+        assert_eq!(stored(&gatepost, &name), *kept);
         assert_eq!(try_it("my password"), 303, "{hash}");
         assert!(stored(&gatepost, &name).starts_with("$argon2id$v=19$m=7168,t=1,p=1$"));
         assert_eq!(try_it("my password"), 303, "{hash}");

@@ -202,6 +202,12 @@ fn of_a_person(gatepost: &Gatepost) {
     ];
     let header = ("Authorization", &*basic("portal", SECRET));
     let tokens = issued(&gatepost.post("/connect/token", &[header], &form));
+    // As there, without offline_access.
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", tokens["refresh_token"].as_str().unwrap()),
+    ];
+    issued(&gatepost.post("/connect/token", &[header], &form));
     let claims = decode_jwt(tokens["id_token"].as_str().unwrap()).1;
     assert_eq!(claims["roles"], json!(["clerk", "boss"]));
     assert_eq!(claims["https://shop.example/unit"], "sales");

@@ -192,18 +192,23 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
     account.assert_says("Recovery codes left: 9");
     let page = own.submit(&account, &[("decision", "make_recovery_codes")]);
     let fresh = recovery_codes(&page);
+    can_be_saved(&mut own, &page);
+    let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
+    own.submit(&account, &forged).assert_status(400);
+    is_wrong(&enter(&codes[4]).0);
+    assert_eq!(enter(&fresh[4]).0.status, 303);
+}
+
+/// The recovery codes of the page come as a file.
+fn can_be_saved(browser: &mut Browser, page: &Answer) {
     let sealed = page.attribute("name=\"codes\"", "value").unwrap();
-    let file = own.submit(&page, &[("decision", "save_codes"), ("codes", &sealed)]);
-    assert_eq!(file.text(), fresh.join("\r\n"));
+    let file = browser.submit(page, &[("decision", "save_codes"), ("codes", &sealed)]);
+    assert_eq!(file.text(), recovery_codes(page).join("\r\n"));
     file.assert_header("cache-control", "no-store");
     file.assert_header(
         "content-disposition",
         "attachment; filename=recovery-codes.txt",
     );
-    let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
-    own.submit(&account, &forged).assert_status(400);
-    is_wrong(&enter(&codes[4]).0);
-    assert_eq!(enter(&fresh[4]).0.status, 303);
 }
 
 #[test]
@@ -639,16 +644,16 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
     let mut weak = signed_in(&gatepost);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
-    for decision in ["add_app", "make_recovery_codes"] {
+    for decision in ["add_app", "add_passkey", "make_recovery_codes"] {
         let account = weak.visit("/account");
         let anew = weak.submit(&account, &[("decision", decision)]);
-        assert!(
-            anew.location().contains("/login?r="),
-            "{decision}: {} {}",
-            anew.status,
-            anew.text()
-        );
+        anew.assert_leads_to("/login?r=");
+        weak.follow(anew)
+            .assert_says("So that nobody else can do this in your name");
     }
+    // Its address alone shows no such page.
+    weak.visit("/account?signed_in=anew&for=add_app")
+        .assert_says("<h1>Your account</h1>");
     let account = weak.visit("/account");
     let anew = weak.submit(
         &account,
@@ -665,6 +670,27 @@ fn adding_and_removing_need_a_sign_in_a_moment_ago_with_every_factor() {
         &[("decision", "remove_factor"), ("factor", "totp.")],
     );
     removed.assert_says("The second factor is removed");
+}
+
+#[test]
+fn whoever_signs_in_again_to_add_a_factor_goes_on_with_that() {
+    let gatepost = start(&[]);
+    let mut own = signed_in(&gatepost);
+    gatepost
+        .database
+        .run("UPDATE sessions SET auth_time = auth_time - interval '301 seconds'");
+    let account = own.visit("/account?ui_locales=de");
+    let anew = own.submit(&account, &[("decision", "add_app")]);
+    let page = own.follow(anew);
+    let back = sign_in(&mut own, &page, "alice", ALICE_PASSWORD);
+    assert_eq!(
+        back.location(),
+        "/account?signed_in=anew&for=add_app&ui_locales=de"
+    );
+    let page = own.follow(back);
+    let phone = Phone::from_page(&page, 0);
+    let added = own.submit(&page, &[("decision", "add_app"), ("code", &phone.code(0))]);
+    assert_eq!(added.text().matches("<li><code>").count(), 10);
 }
 
 #[test]
@@ -690,6 +716,10 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
         &[&passwords[..], &[("code", &phone.code(-1))]].concat(),
     );
     let codes = recovery_codes(&done);
+    can_be_saved(&mut browser, &done);
+    let forged = [("decision", "save_codes"), ("codes", "gpb_AAAA")];
+    browser.submit(&done, &forged).assert_status(400);
+    is_link_over(&gatepost.browser().submit(&done, &forged));
     let on = done.attribute("class=\"button primary\"", "href").unwrap();
     browser
         .visit(&on)
@@ -875,7 +905,7 @@ fn who_cancels_a_new_factor_where_no_client_waits_comes_back() {
     let page = password_at(&mut alice, "/account");
     page.assert_says("A second factor is needed here");
     let back = alice.submit(&page, &[("decision", "cancel")]);
-    assert_eq!((back.status, back.location()), (303, "/"));
+    assert_eq!((back.status, back.location()), (303, "/logout"));
     // In the language that they came with.
     let german = alice.visit("/account?ui_locales=de");
     let again = alice.submit(&german, &[("decision", "add_app"), ("code", "000000")]);

@@ -230,6 +230,7 @@ type Narrowing = fn(&mut Within<'_>, Instant);
 /// What the grant is within.
 fn everything(grant: &Grant) -> Within<'static> {
     Within {
+        in_session: false,
         scopes: vec!["openid", "offline_access", "profile"],
         tenants: vec!["acme", ""],
         expires_after: grant.issued_at,

@@ -384,6 +384,7 @@ fn the_same_attempt_twice_is_one_refresh() {
         Instant::from_seconds(0),
     );
     let within = Within {
+        in_session: false,
         scopes,
         tenants,
         expires_after: now,

@@ -43,6 +43,8 @@ struct Left {
     session: bool,
     code: bool,
     grant: bool,
+    /// The refresh token of the grant, which has no `offline_access`.
+    in_session: bool,
     offline: bool,
     through_browser: bool,
     of_other_client: bool,
@@ -53,6 +55,7 @@ const ALL: Left = Left {
     session: true,
     code: true,
     grant: true,
+    in_session: true,
     offline: true,
     through_browser: true,
     of_other_client: true,
@@ -64,6 +67,7 @@ const SIGNED_OUT: Left = Left {
     session: false,
     code: false,
     grant: false,
+    in_session: false,
     through_browser: false,
     ..ALL
 };
@@ -89,7 +93,7 @@ const PAIR_GONE: Left = Left {
     ..CLIENT_GONE
 };
 
-/// `conf1` also gets tokens through the browser.
+/// `conf1` also gets tokens through the browser, and a refresh token by each sign-in.
 fn document() -> Value {
     let mut document = offline::document();
     let conf1 = client(&mut document, "conf1");
@@ -99,6 +103,7 @@ fn document() -> Value {
         .unwrap()
         .push(json!("implicit"));
     conf1["allow_access_tokens_via_browser"] = json!(true);
+    conf1["refresh_token_without_offline_access"] = json!(true);
     document
 }
 
@@ -152,6 +157,7 @@ impl Scene {
             session,
             code: CONF1.redeem(&self.gatepost, &self.code).status == 200,
             grant: userinfo(&self.gatepost, access(&self.online)).status == 200,
+            in_session: CONF1.refresh(&self.gatepost, refresh(&self.online)).status == 200,
             offline: self.lives(CONF1, &self.offline),
             through_browser: userinfo(&self.gatepost, &self.through_browser).status == 200,
             of_other_client: self.lives(CONF2, &self.of_other_client),
@@ -227,6 +233,7 @@ fn a_session_that_runs_out_leaves_what_it_gave() {
         scene.left(),
         Left {
             session: false,
+            in_session: false,
             ..ALL
         }
     );
@@ -597,6 +604,68 @@ fn what_is_undone_comes_back_and_every_rule_says_the_same() {
     change("DELETE FROM users WHERE username = 'alice'");
     assert!(!can_refresh(&gatepost, refresh(&tokens)));
     assert_eq!(userinfo(&gatepost, access(&tokens)).status, 401);
+}
+
+#[test]
+fn a_refresh_token_without_offline_access_ends_with_its_session_as_every_rule_says() {
+    let gatepost = Gatepost::start_with(&document(), &[]);
+    let change = |sql: &str| {
+        let bump = "UPDATE installation SET registry_version = registry_version + 1";
+        gatepost.database.run(&format!("{sql}; {bump}"));
+        gatepost.settle();
+    };
+    let mut browser = signed_in(&gatepost);
+    let tokens = CONF1.tokens(&gatepost, &mut browser, ONLINE);
+    let mut token = refresh(&tokens).to_owned();
+    let session = || {
+        let row = "SELECT row_to_json(s)::text FROM sessions s";
+        let row: Value =
+            serde_json::from_str(&gatepost.database.value::<String>(row, &[])).unwrap();
+        let end = "SELECT floor(extract(epoch FROM expires_at))::int8 FROM sessions";
+        (row, gatepost.database.value::<i64>(end, &[]))
+    };
+    let before = session();
+    // By the one statement, and where the grant is read first.
+    for further in [&[][..], &[("scope", "openid")]] {
+        assert_eq!(CONF1.introspect(&gatepost, &token)["exp"], before.1);
+        let answer = CONF1.refresh_with(&gatepost, &token, further);
+        token = refresh(&answer.json()).to_owned();
+    }
+    assert_eq!(session(), before, "a refresh does not lengthen the session");
+    let rules = |token: &str| {
+        [
+            CONF1.introspect(&gatepost, token)["active"] == true,
+            CONF1.refresh(&gatepost, token).status == 200,
+            CONF1
+                .refresh_with(&gatepost, token, &[("scope", "openid")])
+                .status
+                == 200,
+        ]
+    };
+    #[rustfmt::skip]
+    let changes = [
+        ("UPDATE sessions SET ended_at = clock_timestamp()", "UPDATE sessions SET ended_at = NULL"),
+        ("UPDATE sessions SET expires_at = expires_at - interval '1 day'",
+         "UPDATE sessions SET expires_at = expires_at + interval '1 day'"),
+        ("UPDATE sessions SET sub = 'other' || sub", "UPDATE sessions SET sub = substr(sub, 6)"),
+        ("UPDATE users SET epoch = epoch + 1", "UPDATE users SET epoch = epoch - 1"),
+        ("UPDATE clients SET metadata = metadata - 'refresh_token_without_offline_access' WHERE client_id = 'conf1'",
+         "UPDATE clients SET metadata = metadata || '{\"refresh_token_without_offline_access\": true}' WHERE client_id = 'conf1'"),
+    ];
+    for (done, undone) in changes {
+        change(done);
+        assert_eq!(rules(&token), [false; 3], "{done}");
+        change(undone);
+        assert_eq!(rules(&token), [true; 3], "{undone}");
+        token = refresh(&CONF1.refresh(&gatepost, &token).json()).to_owned();
+    }
+    // Nearer than it was.
+    change("UPDATE sessions SET expires_at = expires_at - interval '1 hour'");
+    assert_eq!(CONF1.introspect(&gatepost, &token)["exp"], before.1 - 3_600);
+    change("UPDATE sessions SET expires_at = clock_timestamp() - interval '1 second'");
+    let told = gatepost.explain(&token);
+    let told = String::from_utf8_lossy(&told.stdout);
+    assert!(told.contains("its session has run out"), "{told}");
 }
 
 #[test]

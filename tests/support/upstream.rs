@@ -113,6 +113,8 @@ pub struct Plan {
     pub token: Value,
     /// Members of UserInfo besides `sub`.
     pub userinfo: Value,
+    /// Where UserInfo is a JWT: changes to its claims.
+    pub signed_userinfo: Option<Value>,
     /// The addresses, as GitHub lists them.
     pub emails: Value,
     /// Parameters that the browser takes back.
@@ -137,6 +139,7 @@ impl Default for Plan {
             signature: Signature::Right,
             token: json!({}),
             userinfo: json!({}),
+            signed_userinfo: None,
             emails: json!([]),
             callback: json!({}),
             authentication: &["client_secret_basic", "client_secret_post"],
@@ -732,7 +735,16 @@ impl Shared {
             json!({"sub": state.plan.subject})
         };
         change(&mut claims, &state.plan.userinfo);
-        Reply::json(&claims)
+        let Some(changes) = &state.plan.signed_userinfo else {
+            return Reply::json(&claims);
+        };
+        change(&mut claims, &json!({"iss": self.issuer, "aud": CLIENT_ID}));
+        change(&mut claims, changes);
+        Reply {
+            content_type: "application/jwt",
+            body: self.sign(&state, &json!({}), &claims),
+            ..Reply::json(&claims)
+        }
     }
 
     fn number(&self, kind: &str) -> String {

@@ -73,6 +73,7 @@ impl Provider {
             ("GATEPOST_ERROR_DETAILS", "on"),
             ("GATEPOST_ADMIN_ROLE", "office"),
             ("GATEPOST_ADMIN_ROLES", "bookkeeper,storekeeper,planner"),
+            ("GATEPOST_PEOPLE_MAY_CHANGE", "name"),
         ] {
             if provided.given(name).is_none() {
                 settings.push((name, OsString::from(value)));

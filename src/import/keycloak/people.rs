@@ -229,13 +229,17 @@ pub(crate) fn phc(credential: &Row<'_>) -> Option<String> {
     let secret = part(credential, "secretData")?;
     let how = part(credential, "credentialData")?;
     let encoded = |name: &str| Some(secret.get(name)?.as_str()?.trim_end_matches('=').to_owned());
-    let salt = encoded("salt")?;
     let key = encoded("value")?;
-    let rounds = how.get("hashIterations")?.as_u64()?;
     let algorithm = how.get("algorithm")?.as_str()?;
+    // Extensions for bcrypt keep its whole hash as the key.
+    if algorithm.eq_ignore_ascii_case("bcrypt") {
+        return password_hash(&key).ok();
+    }
+    let salt = encoded("salt")?;
+    let rounds = how.get("hashIterations")?.as_u64()?;
     if algorithm == "argon2" {
         let text = format!("{}${salt}${key}", argon2_beginning(&how, rounds)?);
-        return password_hash(&text).is_ok().then_some(text);
+        return password_hash(&text).ok();
     }
     // Four characters are three bytes.
     let text = format!(

@@ -123,7 +123,8 @@ impl Moving<'_> {
         all.extend(self.row.texts("optionalClientScopes", "")?);
         note_its_own(&all, self.to);
         without_asking.retain(|name| !WITHOUT_CLAIMS.iter().any(|(other, _)| other == name));
-        without_asking.extend(add_own(client_id, mapped, self.to));
+        let own = add_own(client_id, mapped, self.to);
+        without_asking.extend(own.iter().cloned());
         all.extend(without_asking.iter().cloned());
         // A scope whose name cannot be one has a line with the client, too.
         let scopes = &self.to.scopes;
@@ -132,6 +133,7 @@ impl Moving<'_> {
         without_asking
             .retain(|name| scopes.contains(name) && name != OPENID && name != OFFLINE_ACCESS);
         Ok(ClientScopes {
+            own,
             all,
             without_asking,
         })
@@ -221,11 +223,23 @@ fn hidden(name: &str, client_id: &str) -> ImportedObject {
 }
 
 pub(super) struct ClientScopes {
+    /// What its own mappers give.
+    own: Vec<String>,
     pub(super) all: BTreeSet<String>,
     pub(super) without_asking: BTreeSet<String>,
 }
 
 impl ClientScopes {
+    /// Its own first, then the others in the realm's order. Where two of them give one claim, the
+    /// first counts.
+    pub(super) fn in_order(&self, realm: &Row<'_>) -> Read<Vec<String>> {
+        let of_realm = realm.texts("clientScopes", "name")?;
+        let place = |name: &String| of_realm.iter().position(|other| other == name);
+        let mut names = Vec::from_iter(self.all.iter().cloned());
+        names.sort_by_key(|name| (!self.own.contains(name), place(name).unwrap_or(usize::MAX)));
+        Ok(names)
+    }
+
     /// Whether it was there.
     pub(super) fn remove(&mut self, name: &str) -> bool {
         self.without_asking.remove(name);

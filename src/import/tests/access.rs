@@ -47,7 +47,7 @@ fn a_scope_for_people_with_a_role_is_given_to_no_client_that_everybody_may_use()
     let clients = &document["clients"];
     assert_eq!(
         clients[0]["scope"],
-        "offline_access openid profile shop-api"
+        "shop-api offline_access openid profile"
     );
     assert_eq!(clients[0]["default_scope"], "profile shop-api");
     // Its own account has the role, and the other's has not.
@@ -73,7 +73,7 @@ fn a_default_role_that_somebody_lacks_keeps_its_scope_from_all() {
     alone["users"] = json!([]);
     let (document, _) = imported(&alone);
     let scope = &document["clients"][0]["scope"];
-    assert_eq!(scope, "offline_access openid profile shop-api");
+    assert_eq!(scope, "shop-api offline_access openid profile");
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn a_client_whose_tokens_named_some_roles_does_not_get_all() {
     }));
     let clients = &document["clients"];
     // No user gets a token by it.
-    assert_eq!(clients[0]["scope"], "openid roles stock");
+    assert_eq!(clients[0]["scope"], "stock openid roles");
     assert_eq!(
         clients[0]["claims"],
         json!({"role": ["a", "b", "some/own"]})
     );
-    assert_eq!(clients[1]["scope"], "openid roles stock");
+    assert_eq!(clients[1]["scope"], "stock openid roles");
     let all = json!({"role": ["a", "b", "c", "some/own"]});
     assert_eq!(clients[1]["claims"], all);
     assert_eq!(clients[2]["scope"], "openid");

@@ -160,7 +160,7 @@ fn scopes_of_the_import_take_no_name_of_the_realm() {
                      "protocolMappers": [attribute("unit", "unit", "String"), audience]}],
     }));
     let web = &document["clients"][0];
-    assert_eq!(web["scope"], "openid web-api-own web-claims-own");
+    assert_eq!(web["scope"], "web-api-own web-claims-own openid");
     assert_eq!(web["default_scope"], "web-api-own web-claims-own");
 }
 

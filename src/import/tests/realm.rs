@@ -34,6 +34,11 @@ fn credentials_of_keycloak_are_taken_or_refused() {
             "$pbkdf2-sha512$i=27500,l=63$",
         ),
         (pbkdf2("bcrypt"), secret(32), ""),
+        (
+            pbkdf2("bcrypt"),
+            format!(r#"{{"value":"$2y$10${}","salt":""}}"#, ".".repeat(53)),
+            "$2y$10$",
+        ),
         (pbkdf2("pbkdf2-sha256"), secret(8), ""),
         (String::from("{}"), secret(32), ""),
         (pbkdf2("pbkdf2"), String::from("no JSON"), ""),
@@ -140,13 +145,14 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
         json!([
             {"client_id": "web", "secrets": [{"value": "a-secret-of-thirty-two-characters"}], "redirect_uris": ["https://rp.example/cb"],
              "post_logout_redirect_uris": ["https://rp.example/out"], "allowed_cors_origins": ["https://rp.example"], "require_pkce": true,
-             "scope": "basic offline_access openid orders profile", "default_scope": "orders profile", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+             "scope": "orders basic profile offline_access openid", "default_scope": "orders profile", "refresh_token_without_offline_access": true, "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
              "access_token_lifetime": 60, "id_token_lifetime": 60, "refresh_token_lifetime": 315_360_000, "refresh_token_idle_lifetime": 2_592_000,
              "dpop_bound_access_tokens": true, "require_pushed_authorization_requests": true},
             {"client_id": "spa", "token_endpoint_auth_method": "none", "redirect_uris": ["https://a.example/cb"],
-             "post_logout_redirect_uris": ["https://a.example/cb"], "scope": "openid", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "implicit"],
+             "post_logout_redirect_uris": ["https://a.example/cb"], "scope": "openid", "always_include_user_claims_in_id_token": true, "grant_types": ["authorization_code", "implicit", "refresh_token"],
+             "refresh_token_without_offline_access": true, "refresh_token_lifetime": 36_000, "refresh_token_idle_lifetime": 1_800,
              "response_types": implicit, "allow_access_tokens_via_browser": true, "access_token_lifetime": 300, "id_token_lifetime": 300, "access_token_typ": "JWT"},
-            {"client_id": "job", "confidential": true, "scope": "openid orders", "grant_types": ["client_credentials"], "response_types": [],
+            {"client_id": "job", "confidential": true, "scope": "orders openid", "grant_types": ["client_credentials"], "response_types": [],
              "access_token_lifetime": 300, "access_token_typ": "JWT"},
         ])
     );
@@ -328,9 +334,80 @@ fn refresh_tokens_live_as_long_as_offline_sessions() {
         assert_eq!(lines.contains(line), whole == longest, "{lines}");
         assert!(!lines.to_lowercase().contains("offlinesession"), "{lines}");
     }
-    let (web, lines) = client_in(json!({}), json!({}));
-    assert_eq!(web.get("refresh_token_lifetime"), None);
-    assert!(!lines.contains("refresh_token_lifetime"), "{lines}");
+}
+
+#[test]
+fn refresh_tokens_without_offline_access_live_as_long_as_sessions() {
+    let key = "refresh_token_without_offline_access";
+    for (realm, attributes, whole, idle) in [
+        (json!({}), json!({}), 36_000, 1_800),
+        (
+            json!({"ssoSessionMaxLifespan": 9_000, "ssoSessionIdleTimeout": 600, "clientSessionIdleTimeout": 0}),
+            json!({}),
+            9_000,
+            600,
+        ),
+        (
+            json!({"clientSessionMaxLifespan": 8_000, "clientSessionIdleTimeout": 500}),
+            json!({}),
+            8_000,
+            500,
+        ),
+        (
+            json!({"clientSessionMaxLifespan": 8_000, "clientSessionIdleTimeout": 500}),
+            json!({"client.session.max.lifespan": "99999", "client.session.idle.timeout": "99999"}),
+            36_000,
+            36_000,
+        ),
+    ] {
+        let (web, lines) = client_in(realm.clone(), json!({"attributes": attributes}));
+        let grants = json!(["authorization_code", "refresh_token"]);
+        assert_eq!((&web[key], &web["grant_types"]), (&json!(true), &grants));
+        assert_eq!(web["refresh_token_lifetime"], whole, "{realm} {attributes}");
+        assert_eq!(
+            web["refresh_token_idle_lifetime"], idle,
+            "{realm} {attributes}"
+        );
+        assert!(
+            lines.contains(&format!("client web: set, as there: {key}")),
+            "{lines}"
+        );
+        assert!(!lines.to_lowercase().contains("clientsession"), "{lines}");
+    }
+    let left_out = "client web: refresh tokens without offline_access are left out: keycloak-js";
+    for (members, is_set, is_told) in [
+        (json!({"publicClient": true}), true, false),
+        (
+            json!({"publicClient": true, "webOrigins": ["+"]}),
+            false,
+            true,
+        ),
+        (json!({"webOrigins": ["+"]}), true, false),
+        (
+            json!({"attributes": {"use.refresh.tokens": "false"}}),
+            false,
+            false,
+        ),
+        (
+            json!({"redirectUris": [], "directAccessGrantsEnabled": true}),
+            false,
+            false,
+        ),
+    ] {
+        let (web, lines) = client_in(json!({}), members.clone());
+        assert_eq!(web[key] == true, is_set, "{members}");
+        assert_eq!(lines.contains(left_out), is_told, "{lines}");
+    }
+}
+
+#[test]
+fn a_client_has_its_own_scopes_first_and_then_those_of_the_realm_in_its_order() {
+    let unit = json!({"name": "unit", "protocolMapper": "oidc-usermodel-attribute-mapper", "config": {
+        "user.attribute": "unit", "claim.name": "preferred_username", "id.token.claim": "true"}});
+    let realm = json!({"clientScopes": [{"name": "zoo"}, {"name": "profile"}, {"name": "ape"}, {"name": "mid"}]});
+    let members = json!({"defaultClientScopes": ["ape", "mid", "profile"], "optionalClientScopes": ["zoo"], "protocolMappers": [unit]});
+    let (web, _) = client_in(realm, members);
+    assert_eq!(web["scope"], "web-claims zoo profile ape mid openid");
 }
 
 #[test]

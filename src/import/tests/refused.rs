@@ -206,8 +206,8 @@ fn one_realm_for_each_rule_says_the_rule_and_leaves_out_no_more() {
         ),
         (
             "identityProviders",
-            config("clientSecret", &"s".repeat(257)),
-            "identity provider hub: client_secret is left out: it must be 1 to 256",
+            config("clientSecret", &"s".repeat(2_049)),
+            "identity provider hub: client_secret is left out: it must be 1 to 2048",
             "/identity_providers/0/client_secret",
             Value::Null,
         ),

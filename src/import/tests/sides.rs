@@ -686,7 +686,7 @@ fn a_name_that_cannot_be_a_scope_or_a_resource_is_told_and_takes_no_other_along(
         "clients": [{"clientId": "my app", "publicClient": true, "redirectUris": ["https://a.example/cb"], "defaultClientScopes": ["my scope", "fine"],
                      "protocolMappers": [audience, attribute("unit", &["id"])]}],
     }));
-    assert_eq!(document["clients"][0]["scope"], "fine my-app-claims openid");
+    assert_eq!(document["clients"][0]["scope"], "my-app-claims fine openid");
     let wanted = [
         "scope my scope: left out: a name of a scope must be",
         "client \"my app\": the audience of mapper api is left out: a name of a resource must be",

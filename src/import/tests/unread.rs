@@ -177,7 +177,7 @@ fn default_scopes_roles_and_mappers_of_a_client_become_scopes() {
     let web = &document["clients"][0];
     assert_eq!(
         web["scope"],
-        "acr basic email microprofile-jwt offline_access openid profile roles web-api web-claims"
+        "web-api web-claims acr basic email microprofile-jwt offline_access openid profile roles"
     );
     assert_eq!(web["default_scope"], "profile roles web-api web-claims");
     assert_eq!(web["claims"], json!({"tier": 7}));

@@ -217,7 +217,7 @@ impl<'a> Administrator<'a> {
         }
         let address = form.single("address")?.unwrap_or_default();
         Ok(PersonDetails {
-            name: tidy(form.single("name")?),
+            name: forms::tidy(form.single("name")?, 200),
             address: address.trim().to_owned(),
             roles,
         })
@@ -228,11 +228,4 @@ impl<'a> Administrator<'a> {
         let lost = roles.iter().find(|role| !self.given_roles.contains(role));
         lost.map(String::as_str)
     }
-}
-
-/// A name as it was typed, without control characters and what is too long.
-pub fn tidy(typed: Option<&str>) -> String {
-    let typed = typed.unwrap_or_default().trim();
-    let kept = typed.chars().filter(|one| !one.is_control());
-    kept.take(200).collect()
 }

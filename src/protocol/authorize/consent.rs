@@ -66,7 +66,7 @@ impl Allowance {
     pub fn of_grant(grant: &Grant, client: &Client, now: Instant) -> Option<Allowance> {
         let stands = grant.is_offline()
             && grant.revoked_at.is_none()
-            && now < refresh_token::ends_at(grant, client);
+            && now < refresh_token::ends_at(grant, client, None);
         stands.then(|| Allowance {
             client_id: client.client_id.clone(),
             scope: grant.scope.clone(),

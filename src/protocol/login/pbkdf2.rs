@@ -47,9 +47,8 @@ impl Pbkdf2Hash {
         let (rounds, length) = read_cost(cost)?;
         let salt = BASE64_STANDARD_NO_PAD.decode(salt).ok()?;
         let key = BASE64_STANDARD_NO_PAD.decode(key).ok()?;
-        let fits = (16..=48).contains(&salt.len())
-            && (16..=64).contains(&key.len())
-            && key.len() == length;
+        let fits =
+            (8..=48).contains(&salt.len()) && (16..=64).contains(&key.len()) && key.len() == length;
         let hash = Pbkdf2Hash {
             name,
             rounds,

@@ -205,7 +205,8 @@ key_table! {
     /// `false`
     allow_access_tokens_via_browser: is_set;
     /// `scope` | the scopes that it may ask for, separated by spaces. `offline_access` and the
-    /// grant type `refresh_token` go together: one without the other is refused | none
+    /// grant type `refresh_token` go together: one without the other is refused, but with
+    /// `refresh_token_without_offline_access` | none
     scope: scopes or ScopeSet::default();
     /// `default_scope` | [the part of `scope` that it gets without
     /// asking](../connect/tokens-and-claims.md#scopes-without-asking) | none
@@ -320,6 +321,10 @@ key_table! {
     /// `refresh_token_usage` | `rotate` gives a new refresh token each time. `reuse` keeps the
     /// first; for confidential clients only | `rotate`
     refresh_token_usage: one_of or RefreshTokenUsage::Rotate;
+    /// `refresh_token_without_offline_access` | `true` gives a refresh token by each sign-in in a
+    /// browser, [until the session ends](../connect/refresh-and-revocation.md#until-signing-out) |
+    /// `false`
+    refresh_token_without_offline_access: is_set;
     /// `device_code_lifetime`, `device_interval` | how long a device code is valid, and the seconds
     /// between two polls | 600, 5
     device_interval: seconds(1..=300) or defaults.device_interval;

@@ -97,7 +97,7 @@ fn of_default_scope(client: &Client) -> [Contradiction; 2] {
 
 /// Between grant types and what each of them needs.
 #[rustfmt::skip]
-fn of_grants(client: &Client) -> [Contradiction; 11] {
+fn of_grants(client: &Client) -> [Contradiction; 13] {
     let client_credentials = client.allows_grant(&GrantType::ClientCredentials);
     let token_exchange = client.allows_grant(&GrantType::TokenExchange);
     let refresh_grant = client.allows_grant(&GrantType::RefreshToken);
@@ -105,6 +105,8 @@ fn of_grants(client: &Client) -> [Contradiction; 11] {
     let has_own_tokens =
         client_credentials && client.access_token_type == AccessTokenType::Reference;
     let asks_for_refresh = client.scope.contains(OFFLINE_ACCESS);
+    let in_session = client.refresh_token_without_offline_access;
+    let reuses = client.refresh_token_usage == RefreshTokenUsage::Reuse;
     let gives_id_jags = !client.id_jag.is_empty();
     let audiences: BTreeSet<&str> =
         client.id_jag.iter().map(|entry| entry.audience.as_str()).collect();
@@ -132,14 +134,20 @@ fn of_grants(client: &Client) -> [Contradiction; 11] {
             "grant_types",
             "must contain refresh_token: scope has offline_access, which asks for a refresh token \
              that nobody could use"),
-        (refresh_grant && !asks_for_refresh,
+        (refresh_grant && !asks_for_refresh && !in_session,
             "scope",
             "must contain offline_access: grant_types has refresh_token, and no refresh token is \
              issued without it"),
+        (in_session && !(refresh_grant && client.allows_grant(&GrantType::AuthorizationCode)),
+            "refresh_token_without_offline_access",
+            "needs the grant types authorization_code and refresh_token"),
+        (in_session && reuses && client.profile.is_none(),
+            "refresh_token_without_offline_access",
+            "needs the refresh_token_usage rotate"),
         (refresh_grant && !client.grant_types.iter().any(brings_a_refresh_token),
             "grant_types",
             "has refresh_token beside grants that never give one: there is nothing to refresh"),
-        (client.refresh_token_usage == RefreshTokenUsage::Reuse && !confidential,
+        (reuses && !confidential,
             "refresh_token_usage",
             "must be rotate: a public client's stolen refresh token is only noticed by rotation"),
     ]

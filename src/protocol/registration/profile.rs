@@ -139,6 +139,8 @@ fn forbidden_by_fapi2(client: &Client) -> Vec<Contradiction> {
             "refresh_token_usage",
             "must be reuse: profile is fapi2, whose refresh tokens are bound to the client and do \
              not rotate"),
+        (client.refresh_token_without_offline_access,
+            "refresh_token_without_offline_access", "must be false: profile is fapi2"),
         (client.id_token_signed_response_alg == SigningAlgorithm::Rs256,
             "id_token_signed_response_alg", "must be ES256 or EdDSA: profile is fapi2"),
         (client.access_token_signed_response_alg == SigningAlgorithm::Rs256,

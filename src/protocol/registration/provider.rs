@@ -75,6 +75,12 @@ key_table! {
     /// `scope` | the scopes to ask for. With an `issuer` it has `openid` | `openid profile email`;
     /// none
     scope => scope(walker, is_openid(&kind));
+    /// `response_mode` | `form_post` has the provider post its answer, as
+    /// [Apple](../providers/apple.md) does where a name or an address is asked for; or `query` |
+    /// `query`
+    posts_answer => walker
+        .choice("response_mode", &[("form_post", true), ("query", false)])
+        .unwrap_or(false);
     /// `claims` | an object from the claim there to the claim here, at most 64 | the standard
     /// claims
     claims => claims(walker);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::login::hash_form;
 use crate::login::imported_hash::ImportedHash;
 use crate::login::password::{self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD};
 use crate::login::second_factor::from_base32;
@@ -88,9 +89,10 @@ key_table! {
     /// `password` | the first password. It is ignored for a user who is already there | none
     ///
     /// `password_hash` | an Argon2 or PBKDF2 hash in PHC form (`$argon2id$v=19$...`,
-    /// `$pbkdf2-sha256$i=600000,l=32$...`) or one of bcrypt (`$2b$12$...`), for [moving
-    /// in](../move/identityserver.md). A different one replaces the password; one at another cost
-    /// than yours only until the user has one at yours, by a sign-in or a new password | none
+    /// `$pbkdf2-sha256$i=600000,l=32$...`) or one of bcrypt (`$2b$12$...`), or as Django, passlib
+    /// and LDAP servers write these, for [moving in](../move/from-anywhere.md). A different one
+    /// replaces the password; one at another cost than yours only until the user has one at yours,
+    /// by a sign-in or a new password | none
     credential => credential(walker);
     /// `identities` | the linked identities at [identity providers](../providers/README.md):
     /// `[{"issuer", "subject"}]`. If you give it, the user has exactly these. An identity of
@@ -120,10 +122,14 @@ fn credential(walker: &mut Walker<'_, '_>) -> Option<Credential> {
         walker.problem("password", "must not stand beside password_hash");
     }
     let password = walker.checked("password", new_password);
-    let hash = walker.checked("password_hash", password_hash);
+    let hash = walker.string("password_hash").map(password_hash);
     match (password, hash) {
         (Some(password), _) => Some(Credential::Password(SecretText::new(password))),
-        (None, Some(hash)) => Some(Credential::Hash(SecretText::new(hash))),
+        (None, Some(Ok(hash))) => Some(Credential::Hash(SecretText::new(hash))),
+        (None, Some(Err(rule))) => {
+            walker.problem("password_hash", rule);
+            None
+        }
         (None, None) => None,
     }
 }
@@ -210,14 +216,22 @@ pub fn check_username(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A hash of a password. The parts of an Argon2 hash are parsed again where it is used.
-pub fn password_hash(text: &str) -> Result<(), &'static str> {
+/// Reads a hash of a password, and gives it the form in which it is stored. The parts of an Argon2
+/// hash are parsed again where it is used.
+pub fn password_hash(text: &str) -> Result<String, String> {
+    let stored = hash_form::stored(text);
+    if is_argon2(&stored) || ImportedHash::parse(&stored).is_some() {
+        return Ok(stored);
+    }
     let rule = "must be an Argon2 hash in PHC form, as $argon2id$v=19$m=19456,t=2,p=1$...$... \
                 with m up to 1048576 and t up to 20, or a PBKDF2 hash, as \
                 $pbkdf2-sha256$i=10000,l=32$...$... with at most 2000000 rounds (6000000 over all \
-                blocks of the key), a salt of 16 to 48 bytes, a key of 16 to 64, or a bcrypt \
+                blocks of the key), a salt of 8 to 48 bytes, a key of 16 to 64, or a bcrypt \
                 hash, as $2b$12$... with a cost from 04 to 14";
-    require(is_argon2(text) || ImportedHash::parse(text).is_some(), rule)
+    Err(match hash_form::name(text) {
+        Some(form) => format!("{rule}; this is {form}"),
+        None => rule.to_owned(),
+    })
 }
 
 fn is_argon2(text: &str) -> bool {

@@ -56,12 +56,15 @@ pub struct Given {
     pub scope: ScopeSet,
     /// The epochs at which it is given.
     pub epochs: Epochs,
+    /// The end of the browser session that it is given in.
+    pub session_ends_at: Option<Instant>,
 }
 
 impl Grant {
     /// A grant that is given now, and can be redeemed for `redeemable`. With `offline_access` it
     /// expires when its refresh tokens do. Without, it expires with the last access token that it
-    /// can give: one that is issued at the end of `redeemable`.
+    /// can give: one that is issued at the end of `redeemable`; or, where it can be refreshed, with
+    /// the session.
     pub fn given(
         random: [u8; 16],
         client: &Client,
@@ -73,11 +76,16 @@ impl Grant {
             user,
             scope,
             epochs,
+            session_ends_at,
         } = given;
-        let expires_at = if scope.contains(OFFLINE_ACCESS) {
-            now.plus(client.lifetimes.refresh_token)
-        } else {
-            now.plus(redeemable).plus(client.lifetimes.access_token)
+        let of_refresh_tokens = now.plus(client.lifetimes.refresh_token);
+        let of_access_tokens = now.plus(redeemable).plus(client.lifetimes.access_token);
+        let expires_at = match session_ends_at {
+            _ if scope.contains(OFFLINE_ACCESS) => of_refresh_tokens,
+            Some(end) if client.refresh_token_without_offline_access => {
+                end.max(of_access_tokens).min(of_refresh_tokens)
+            }
+            Some(_) | None => of_access_tokens,
         };
         Grant {
             id: GrantId {
@@ -103,6 +111,12 @@ impl Grant {
     /// Whether the grant lives on after its session ends.
     pub fn is_offline(&self) -> bool {
         self.scope.contains(OFFLINE_ACCESS)
+    }
+
+    /// Whether it brings refresh tokens, where the client may refresh.
+    pub fn brings_refresh_tokens(&self, client: &Client) -> bool {
+        let in_session = client.refresh_token_without_offline_access && self.user.sid.is_some();
+        self.is_offline() || in_session
     }
 
     /// The scope and audience of a token for these resources, or for all that were granted.

@@ -286,7 +286,10 @@ mod tests {
             facts: LivenessFacts {
                 token_revoked: false,
                 grant: None,
-                session: Some(SessionFacts { ended: false }),
+                session: Some(SessionFacts {
+                    ended: false,
+                    expires_at: NOW,
+                }),
                 client_enabled: true,
                 epochs: EPOCHS,
                 consent_expires_at: None,

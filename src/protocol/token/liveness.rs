@@ -86,6 +86,7 @@ impl GrantFacts {
 pub struct SessionFacts {
     /// Signed out, or ended by an operator.
     pub ended: bool,
+    pub expires_at: Instant,
 }
 
 /// Whether the token and all it stands on are alive. `client` is the registration of its client,
@@ -188,7 +189,10 @@ mod tests {
                 expires_at: grant_end,
                 epochs: EPOCHS,
             }),
-            session: Some(SessionFacts { ended: false }),
+            session: Some(SessionFacts {
+                ended: false,
+                expires_at: grant_end,
+            }),
             client_enabled: true,
             epochs: EPOCHS,
             consent_expires_at: None,
@@ -253,7 +257,7 @@ mod tests {
             ("expired grant", |facts| grant(facts).expires_at = LATER),
             ("absent session", |facts| facts.session = None),
             ("ended session", |facts| {
-                facts.session = Some(SessionFacts { ended: true })
+                facts.session.as_mut().unwrap().ended = true
             }),
             ("absent or disabled client", |facts| {
                 facts.client_enabled = false

@@ -10,6 +10,9 @@
 //! a `scope` or a `resource`; where [`within`] would have too many names to write down; and where
 //! `MOVE_ON` found no row that fits. Both ways must agree on which grants stand.
 //!
+//! A client with `refresh_token_without_offline_access` has `MOVE_ON_IN_SESSION` in the place of
+//! `MOVE_ON`, which looks at the session as well. What is said of the one holds for the other.
+//!
 //! The usual way costs one round trip and one commit. The statement and [`judge`] may disagree in
 //! two ways, and neither gives tokens that [`judge`] would refuse:
 //!
@@ -35,8 +38,9 @@
 //! restored grant was refreshed often enough to reach its generation. Everything else has ended for
 //! good.
 //!
-//! A refresh token does not end with its session, nor when the person signs out, nor when their
-//! account elsewhere is unlinked: `offline_access` means just that.
+//! A refresh token with `offline_access` does not end with its session, nor when the person signs
+//! out, nor when their account elsewhere is unlinked: `offline_access` means just that. One without
+//! it, of a client with `refresh_token_without_offline_access`, ends with all three.
 //!
 //! Read: [`judge`], by the generation; `REFRESH` tells a repeated use by `moved_at`. Compared:
 //! `generation`.
@@ -61,6 +65,13 @@
 //! Read: [`ends_at`]. Compared: [`Within`].
 //! - The grant expired, `refresh_token_lifetime` after it was given, as that was then.
 //! - It was not used for `refresh_token_idle_lifetime`, as that is today.
+//!
+//! Without `offline_access`. Read: [`ends_at`] and [`liveness::stands`], at introspection.
+//! Compared: `{session goes on}`, in both statements.
+//! - Its session ended: the person signed out, or anything else ended it, or it ran out.
+//!
+//! Without `offline_access`. Read: `check_token`. Compared: [`Within`].
+//! - The client lost `refresh_token_without_offline_access`.
 //!
 //! Read: [`stands`] at introspection. The token endpoint looks at the grant type once it knows the
 //! client, and answers `unauthorized_client`.
@@ -99,7 +110,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::audience::{Narrowed, narrow_granted};
-use super::liveness::{self, LivenessFacts, check_registration, consent_has_lapsed};
+use super::liveness::{self, LivenessFacts, SessionFacts, check_registration, consent_has_lapsed};
 use super::token_request::RefreshTokenRequest;
 use crate::token::grant::Grant;
 use crate::words::acr_values::tenant_stands;
@@ -108,7 +119,6 @@ use crate::words::client::{Client, GrantType};
 use crate::words::identifiers::{GrantId, KeyThumbprint, TenantName};
 use crate::words::instant::Instant;
 use crate::words::reason::{Reason, TokenError, TokenErrorCode};
-use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::words::secret::SecretText;
 use crate::words::session::User;
 use crate::words::strength::Strength;
@@ -155,17 +165,19 @@ impl RefreshHandle {
     }
 }
 
-/// Whether a grant of this scope comes with a refresh token.
-pub fn is_issued(scope: &ScopeSet, client: &Client) -> bool {
-    scope.contains(OFFLINE_ACCESS) && client.allows_grant(&GrantType::RefreshToken)
+/// Whether the grant comes with a refresh token.
+pub fn is_issued(grant: &Grant, client: &Client) -> bool {
+    grant.brings_refresh_tokens(client) && client.allows_grant(&GrantType::RefreshToken)
 }
 
-/// When the grant can no longer be refreshed: when it expires, or when it was not used for the idle
-/// lifetime.
-pub fn ends_at(grant: &Grant, client: &Client) -> Instant {
-    grant
-        .expires_at
-        .min(grant.last_used_at.plus(client.lifetimes.refresh_token_idle))
+/// When the grant can no longer be refreshed: when it expires, when it was not used for the idle
+/// lifetime, or when the session ends that it stands on.
+pub fn ends_at(grant: &Grant, client: &Client, session: Option<SessionFacts>) -> Instant {
+    let unused = grant.last_used_at.plus(client.lifetimes.refresh_token_idle);
+    let of_session = session.filter(|_| !grant.is_offline());
+    let ends = of_session.map(|session| session.expires_at);
+    ends.into_iter()
+        .fold(unused.min(grant.expires_at), Instant::min)
 }
 
 #[must_use]
@@ -226,6 +238,8 @@ pub struct Within<'a> {
     pub scopes: Vec<&'a str>,
     /// The tenants that the grant may be of. The empty name stands for no tenant.
     pub tenants: Vec<&'a str>,
+    /// Whether it may be a grant without `offline_access`, which then needs its session.
+    pub in_session: bool,
     pub expires_after: Instant,
     pub used_after: Instant,
     /// The `acr` that the grant must have; `None` for any.
@@ -261,6 +275,7 @@ pub fn within<'a>(
             .filter(|name| catalogue.kind(name).is_some())
             .collect(),
         tenants: standing_tenants(client, catalogue),
+        in_session: client.refresh_token_without_offline_access,
         expires_after: now,
         used_after: now.minus(client.lifetimes.refresh_token_idle),
         acrs: taken_acrs(client),
@@ -299,6 +314,7 @@ pub fn stands(
     client.allows_grant(&GrantType::RefreshToken)
         && handle.generation == grant.generation
         && check_token(grant, handle, client).is_ok()
+        && now < ends_at(grant, client, facts.session)
         && check_standing(grant, client, catalogue, now).is_ok()
         && !consent_has_lapsed(grant.issued_at, client, facts, now)
         && liveness::stands(&grant.as_access_token(), Some(client), user, facts, now)
@@ -307,7 +323,7 @@ pub fn stands(
 fn check_token(grant: &Grant, handle: RefreshHandle, client: &Client) -> Result<(), Reason> {
     // A generation ahead of the row comes from before the database was restored.
     if grant.client_id != client.client_id
-        || !grant.is_offline()
+        || !grant.brings_refresh_tokens(client)
         || handle.generation > grant.generation
     {
         return Err(Reason::UnknownRefreshToken);
@@ -335,7 +351,7 @@ fn check_standing(
     catalogue: &Catalogue,
     now: Instant,
 ) -> Result<(), Reason> {
-    if now >= ends_at(grant, client) {
+    if now >= ends_at(grant, client, None) {
         return Err(Reason::RefreshTokenExpired);
     }
     check_registration(&grant.user, &grant.scope, client, catalogue)
@@ -533,8 +549,8 @@ mod tests {
         assert_eq!(refused(&used, 3, end), Reason::RefreshTokenExpired);
         assert_eq!(
             (
-                ends_at(&grant(), &samples::client()),
-                ends_at(&used, &samples::client())
+                ends_at(&grant(), &samples::client(), None),
+                ends_at(&used, &samples::client(), None)
             ),
             (idle_end, end)
         );
@@ -618,16 +634,72 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_refresh_token_is_issued_for_offline_access_to_a_client_that_may_refresh() {
-        let refreshing = Client {
+    /// A client whose sign-ins bring refresh tokens without `offline_access`.
+    fn in_session() -> Client {
+        Client {
             grant_types: [GrantType::RefreshToken].into(),
+            refresh_token_without_offline_access: true,
             ..samples::client()
+        }
+    }
+
+    #[test]
+    fn a_refresh_token_is_issued_to_a_client_that_may_refresh_offline_or_in_a_session() {
+        let refreshing = Client {
+            refresh_token_without_offline_access: false,
+            ..in_session()
         };
-        let offline = scope("openid offline_access");
-        assert!(is_issued(&offline, &refreshing));
-        assert!(!is_issued(&offline, &samples::client()));
-        assert!(!is_issued(&scope("openid"), &refreshing));
+        let online = samples::given("openid");
+        let mut without_session = online.clone();
+        without_session.user.sid = None;
+        assert!(is_issued(&grant(), &refreshing));
+        assert!(is_issued(&grant(), &in_session()));
+        assert!(!is_issued(&grant(), &samples::client()));
+        assert!(!is_issued(&online, &refreshing));
+        assert!(is_issued(&online, &in_session()));
+        assert!(!is_issued(&without_session, &in_session()));
+    }
+
+    #[test]
+    fn a_refresh_token_of_a_session_ends_with_it_and_one_with_offline_access_does_not() {
+        let client = in_session();
+        let hours = |hours: u32| NOW.plus(HOUR * hours);
+        let given = |names: &str, session_ends_at: Instant| {
+            let given = crate::token::grant::Given {
+                user: samples::sign_in(),
+                scope: scope(names),
+                epochs: samples::EPOCHS,
+                session_ends_at: Some(session_ends_at),
+            };
+            Grant::given([9; 16], &client, given, NOW, Duration::ZERO)
+        };
+        let [of_access_tokens, of_refresh_tokens] = [
+            client.lifetimes.access_token,
+            client.lifetimes.refresh_token,
+        ]
+        .map(|l| NOW.plus(l));
+        for (names, session_ends_at, expires_at) in [
+            ("openid", hours(10), hours(10)),
+            // The access token of the code lives as long as any.
+            ("openid", NOW, of_access_tokens),
+            ("openid", hours(9_999), of_refresh_tokens),
+            ("offline_access", hours(10), of_refresh_tokens),
+        ] {
+            let grant = given(names, session_ends_at);
+            assert_eq!(grant.expires_at, expires_at, "{names} {session_ends_at:?}");
+        }
+        let session = |expires_at| {
+            Some(SessionFacts {
+                ended: false,
+                expires_at,
+            })
+        };
+        let online = given("openid", hours(10));
+        assert_eq!(ends_at(&online, &client, session(hours(2))), hours(2));
+        assert_eq!(ends_at(&online, &client, session(hours(20))), hours(10));
+        let offline = given("offline_access", hours(10));
+        let unbound = ends_at(&offline, &client, None);
+        assert_eq!(ends_at(&offline, &client, session(hours(2))), unbound);
     }
 
     /// The statement's comparison, as `REFRESH` of `store/grants.rs` makes it.

@@ -1,6 +1,7 @@
 //! What a provider answers: a code, with the browser it sends back (RFC 6749 §4.1.2, OpenID Connect
 //! Core §3.1.2.6, RFC 9207); then its endpoints: tokens for the code (RFC 6749 §4.1.3, §5),
-//! UserInfo, and e-mail addresses. An answer that is not exactly what it should be is refused in
+//! UserInfo, and e-mail addresses. A provider may also post the code (OAuth 2.0 Form Post Response
+//! Mode). An answer that is not exactly what it should be is refused in
 //! words that operators understand; nothing of it is repeated but error codes.
 
 use base64::Engine as _;
@@ -9,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{UpstreamProblem, shown};
+use crate::registration::names::display_text;
 use crate::words::identity_provider::IdentityProvider;
 use crate::words::parameters::{self, Parameters};
 use crate::words::secret::SecretText;
@@ -87,6 +89,51 @@ fn not_believed<T>(cause: &str) -> Result<T, UpstreamProblem> {
     Err(UpstreamProblem::not_believed(cause))
 }
 
+/// The most bytes that a provider may post.
+const MOST_POSTED: usize = 4_096;
+/// The names in `user`, which Apple posts beside the code, with the claims that they become.
+const NAMES: [(&str, &str); 2] = [("firstName", "given_name"), ("lastName", "family_name")];
+
+/// Which parameters of a posted answer go on. Of `user`, only the names do. `None` where the body
+/// is too long, or no form.
+pub fn passed_on(body: &[u8]) -> Option<Vec<(&'static str, String)>> {
+    if body.len() > MOST_POSTED {
+        return None;
+    }
+    let posted = Parameters::parse(body).ok()?;
+    let mut passed = Vec::new();
+    for name in ["code", "error", "iss", "state"] {
+        passed.extend(posted.all(name).map(|value| (name, value.to_owned())));
+    }
+    let user = posted.single("user").ok().flatten();
+    let user: Value = serde_json::from_str(user.unwrap_or_default()).unwrap_or_default();
+    for (theirs, ours) in NAMES {
+        let name = user.get("name").and_then(|name| name.get(theirs)?.as_str());
+        passed.extend(
+            name.filter(|name| is_name(name))
+                .map(|name| (ours, name.to_owned())),
+        );
+    }
+    Some(passed)
+}
+
+/// The names that were passed on. They came by the browser, so they are what the person says.
+pub fn own_word(parameters: &Parameters) -> Map<String, Value> {
+    let mut said = Map::new();
+    for (_, claim) in NAMES {
+        if let Ok(Some(name)) = parameters.single(claim)
+            && is_name(name)
+        {
+            said.insert(claim.to_owned(), Value::from(name));
+        }
+    }
+    said
+}
+
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && display_text(text).is_ok()
+}
+
 /// `Authorization` with our client_secret: both halves are form-encoded before they are joined (RFC
 /// 6749 §2.3.1).
 pub fn basic(client_id: &str, secret: &SecretText) -> SecretText {
@@ -108,7 +155,8 @@ pub fn tokens(
     content_type: Option<&str>,
     body: &[u8],
 ) -> Result<UpstreamTokens, UpstreamProblem> {
-    let members: Option<Map<String, Value>> = if content_type.is_some_and(is_form) {
+    let is_form = content_type.is_some_and(|said| is_media_type(said, FORM));
+    let members: Option<Map<String, Value>> = if is_form {
         form(body)
     } else {
         serde_json::from_slice(body).ok()
@@ -224,11 +272,12 @@ fn refused(status: u16, error: &str) -> UpstreamProblem {
     }
 }
 
-fn is_form(content_type: &str) -> bool {
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Whether `Content-Type` names this media type, with or without parameters.
+pub fn is_media_type(content_type: &str, wanted: &str) -> bool {
     let media_type = content_type.split(';').next().unwrap_or_default();
-    media_type
-        .trim()
-        .eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    media_type.trim().eq_ignore_ascii_case(wanted)
 }
 
 /// `None` also where a member is there twice: it could be read in two ways.
@@ -305,6 +354,76 @@ mod tests {
             Err(UpstreamProblem::NotBelieved(cause)) => cause,
             other => panic!("{query}: {other:?}"),
         }
+    }
+
+    #[test]
+    fn of_what_is_posted_the_answer_goes_on_and_of_the_person_two_names() {
+        let user = |user: &str| {
+            let user: String = form_urlencoded::byte_serialize(user.as_bytes()).collect();
+            format!("code=c&state=s&user={user}&id_token=t&session_state=x")
+        };
+        let name = |name: &str| user(&json!({"name": {"firstName": name}}).to_string());
+        let only = |names: &[(&'static str, &'static str)]| {
+            let answer = [("code", "c"), ("state", "s")];
+            Some([&answer[..], names].concat())
+        };
+        let long = "x".repeat(201);
+        for (body, expected) in [
+            (
+                user(r#"{"name":{"firstName":"<b>","lastName":"N"},"email":"e@x.example"}"#),
+                only(&[("given_name", "<b>"), ("family_name", "N")]),
+            ),
+            (
+                user(r#"{"name": {"lastName": "N", "firstName": 7}}"#),
+                only(&[("family_name", "N")]),
+            ),
+            (name(" "), only(&[])),
+            (name("a\u{202e}b"), only(&[])),
+            (name("a\nb"), only(&[])),
+            (name(&long), only(&[])),
+            (name("Zo\u{eb}"), only(&[("given_name", "Zo\u{eb}")])),
+            (user("no JSON"), only(&[])),
+            (user(&"[".repeat(500)), only(&[])),
+            (user("[]"), only(&[])),
+            (user("{\"name\": \"N\"}"), only(&[])),
+            (user(""), only(&[])),
+            (String::from("code=c&state=s"), only(&[])),
+            (
+                String::from("code=c&state=s&user={}&user={}&given_name=G"),
+                only(&[]),
+            ),
+            (
+                String::from("state=s&error=e&error_description=d&iss=i&code=a&code=b"),
+                Some(vec![
+                    ("code", "a"),
+                    ("code", "b"),
+                    ("error", "e"),
+                    ("iss", "i"),
+                    ("state", "s"),
+                ]),
+            ),
+            (String::new(), Some(Vec::new())),
+            (String::from("code=%ff"), None),
+            (format!("code={}", "c".repeat(4_092)), None),
+        ] {
+            let passed = passed_on(body.as_bytes());
+            let read = passed.as_ref().map(|passed| {
+                let pairs = passed.iter().map(|(name, value)| (*name, value.as_str()));
+                pairs.collect::<Vec<_>>()
+            });
+            assert_eq!(read, expected, "{body}");
+            let names = expected.into_iter().flatten();
+            let names = names.filter(|(name, _)| name.ends_with("_name"));
+            let said: Map<_, _> = names
+                .map(|(name, said)| (name.to_owned(), json!(said)))
+                .collect();
+            let pairs = read.into_iter().flatten();
+            assert_eq!(own_word(&Parameters::from_pairs(pairs)), said, "{body}");
+        }
+        let whole = format!("code={}", "c".repeat(4_091));
+        assert!(passed_on(whole.as_bytes()).is_some());
+        let twice = Parameters::from_pairs([("given_name", "A"), ("given_name", "B")]);
+        assert_eq!(own_word(&twice), Map::new());
     }
 
     #[test]

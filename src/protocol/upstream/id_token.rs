@@ -104,7 +104,7 @@ pub fn judge(
 
 /// `iss`, `aud` and `azp`: who issued the token, and that it is for us. With several audiences,
 /// `azp` must name us.
-fn check_parties(
+pub fn check_parties(
     claims: &Map<String, Value>,
     issuer: &str,
     client_id: &str,

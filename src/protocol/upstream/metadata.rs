@@ -35,6 +35,10 @@ pub struct UpstreamMetadata {
     /// `prompt_values_supported` (Initiating User Registration via OpenID Connect 1.0). `None`
     /// where it is absent.
     pub prompt_values: Option<BTreeSet<String>>,
+    /// `response_modes_supported`
+    pub response_modes: Option<BTreeSet<String>>,
+    /// `scopes_supported`
+    pub scopes: Option<BTreeSet<String>>,
 }
 
 const AUTH_METHODS: &str = "token_endpoint_auth_methods_supported";
@@ -65,7 +69,6 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
         "authorization_response_iss_parameter_supported",
         Value::as_bool,
     )?;
-    let prompt_values = list(members, "prompt_values_supported")?;
     Ok(UpstreamMetadata {
         authorization_endpoint: required(members, "authorization_endpoint")?,
         token_endpoint: required(members, "token_endpoint")?,
@@ -76,7 +79,9 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
         serves_public_clients: methods.contains(&"none"),
         algorithms,
         announces_iss: announces_iss.unwrap_or_default(),
-        prompt_values: prompt_values.map(|values| values.into_iter().map(str::to_owned).collect()),
+        prompt_values: set(members, "prompt_values_supported")?,
+        response_modes: set(members, "response_modes_supported")?,
+        scopes: set(members, "scopes_supported")?,
     })
 }
 
@@ -164,6 +169,11 @@ fn list<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'
     })
 }
 
+fn set(members: &Map<String, Value>, name: &str) -> Result<Option<BTreeSet<String>>, String> {
+    let listed = list(members, name)?;
+    Ok(listed.map(|values| values.into_iter().map(str::to_owned).collect()))
+}
+
 /// A member of the wanted type. `null` counts as absent.
 fn present<'a, T>(
     members: &'a Map<String, Value>,
@@ -188,7 +198,7 @@ pub enum SecretStanding {
 #[derive(Clone, Debug)]
 pub enum ProviderAnswers {
     OpenId {
-        metadata: Result<UpstreamMetadata, String>,
+        metadata: Result<Box<UpstreamMetadata>, String>,
         /// The keys at its `jwks_uri`. `None` where no document names one.
         keys: Option<Result<KeySet, String>>,
     },
@@ -296,12 +306,51 @@ fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<
         findings.push(Finding::weak(text));
     }
     findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
+    findings.extend(of_response_mode(provider, metadata));
+    if let Some(known) = &metadata.scopes {
+        let unknown = provider
+            .scope
+            .iter()
+            .filter(|scope| !known.contains(*scope));
+        let unknown: Vec<&str> = unknown.collect();
+        if !unknown.is_empty() {
+            findings.push(Finding::weak(format!(
+                "it is asked for a scope that its metadata does not name, which it may refuse: {}",
+                unknown.join(", ")
+            )));
+        }
+    }
     findings
+}
+
+/// What speaks against the way in which its answer comes back.
+fn of_response_mode(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Option<Finding> {
+    let modes = metadata.response_modes.as_ref()?;
+    let mode = if provider.posts_answer {
+        "form_post"
+    } else {
+        "query"
+    };
+    // The standard has no scope `name`.
+    let is_like_apple = metadata.scopes.as_ref()?.contains("name") && modes.contains("form_post");
+    let asks_for_person = provider.scope.contains("name") || provider.scope.contains("email");
+    if !modes.contains(mode) {
+        Some(Finding::weak(format!(
+            "its metadata does not name the response_mode {mode}, by which its answer is to come"
+        )))
+    } else if is_like_apple && asks_for_person && !provider.posts_answer {
+        Some(Finding::weak(
+            "its metadata is like Apple's: asked for name or email, such a provider answers by \
+             form_post alone, so register \"response_mode\": \"form_post\"",
+        ))
+    } else {
+        None
+    }
 }
 
 fn secret_at(secret: SecretStanding, asked: &ProviderAnswers) -> Finding {
     let metadata = match asked {
-        ProviderAnswers::OpenId { metadata, .. } => metadata.as_ref().ok(),
+        ProviderAnswers::OpenId { metadata, .. } => metadata.as_deref().ok(),
         ProviderAnswers::OAuth { .. } => None,
     };
     let takes_none = metadata.is_some_and(|metadata| metadata.authentication.is_none());
@@ -622,7 +671,7 @@ mod tests {
             ..metadata
         };
         ProviderAnswers::OpenId {
-            metadata: Ok(es256),
+            metadata: Ok(Box::new(es256)),
             keys: Some(Ok(KeySet::parse(&json!({"keys": [one]})).unwrap())),
         }
     }
@@ -662,7 +711,36 @@ mod tests {
             end_session_endpoint: None,
             ..whole.clone()
         };
+        let named = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+        let apple = UpstreamMetadata {
+            response_modes: named(&["query", "fragment", "form_post"]),
+            scopes: named(&["openid", "email", "name"]),
+            ..whole.clone()
+        };
+        let no_query = UpstreamMetadata {
+            response_modes: named(&["form_post"]),
+            scopes: named(&["openid", "profile", "email"]),
+            ..whole.clone()
+        };
+        let apples = json!({"scope": "openid name", "response_mode": "form_post"});
         for (changes, secret, metadata, fault) in [
+            (json!({}), Opens, &apple, "it may refuse: profile"),
+            (apples.clone(), Opens, &apple, ""),
+            (json!({"scope": "openid"}), Opens, &apple, ""),
+            (
+                json!({"scope": "openid name"}),
+                Opens,
+                &apple,
+                "like Apple's",
+            ),
+            (
+                json!({"scope": "openid email"}),
+                Opens,
+                &apple,
+                "like Apple's",
+            ),
+            (json!({}), Opens, &no_query, "the response_mode query"),
+            (json!({"response_mode": "form_post"}), Opens, &no_query, ""),
             (json!({}), Opens, &whole, ""),
             (json!({"enabled": false}), Opens, &whole, "it is disabled"),
             (

@@ -32,6 +32,8 @@ pub struct UpstreamIdentity {
     /// fits.
     pub label: Option<String>,
     pub id_token: Option<SecretText>,
+    /// Names that came by the person's browser. The provider does not vouch for them.
+    pub own_word: Map<String, Value>,
 }
 
 const SKEW: Duration = Duration::from_secs(60);

@@ -168,6 +168,10 @@ impl Ask {
         let some = |text: String| Some(text).filter(|text| !text.is_empty());
         let parameters = [
             ("response_type", some(String::from("code"))),
+            (
+                "response_mode",
+                provider.posts_answer.then(|| String::from("form_post")),
+            ),
             ("client_id", some(provider.client_id.clone())),
             ("redirect_uri", some(redirect_uri.to_owned())),
             ("scope", some(provider.scope.to_string())),

@@ -83,6 +83,9 @@ pub struct Client {
     pub claims: BTreeMap<String, Value>,
     pub lifetimes: Lifetimes,
     pub refresh_token_usage: RefreshTokenUsage,
+    /// Whether a sign-in without `offline_access` brings a refresh token, which ends with its
+    /// session.
+    pub refresh_token_without_offline_access: bool,
     pub device_interval: Duration,
     pub token_exchange: Option<Value>,
     pub id_jag: Vec<IdJagEntry>,

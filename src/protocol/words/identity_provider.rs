@@ -15,6 +15,8 @@ pub struct IdentityProvider {
     pub kind: ProviderKind,
     pub client_id: String,
     pub scope: ScopeSet,
+    /// `response_mode`: whether it posts its answer (`form_post`).
+    pub posts_answer: bool,
     /// `claims`: from the name there to the name here.
     pub claims: BTreeMap<String, String>,
     /// `role_map`: from a value there to roles here.

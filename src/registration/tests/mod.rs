@@ -346,6 +346,8 @@ fn what_looks_like_a_contradiction_and_is_none_is_taken() {
         json!({"client_id": "hyb", "response_types": ["code id_token", "token code"], "redirect_uris": ["https://a.example"],
                "allow_access_tokens_via_browser": true, "default_response_mode": "fragment"}),
         json!({"client_id": "ropc", "grant_types": ["password"]}),
+        json!({"client_id": "day", "grant_types": ["authorization_code", "refresh_token"], "redirect_uris": ["https://a.example"],
+               "refresh_token_without_offline_access": true}),
         json!({"client_id": "ropc", "grant_types": ["password"], "identity_providers": ["local", "corp"]}),
         json!({"client_id": "conf", "redirect_uris": ["https://a.example"], "secrets": [{"env": "S"}], "require_pkce": false,
                "refresh_token_usage": "reuse"}),

@@ -133,6 +133,11 @@ fn config(reader: &mut Reader<'_>, cores: u32) -> Config {
         admin_api: reader.choice(&ADMIN_API, &switch, false),
         administration: administration(reader),
         enrols: reader.choice(&ENROLMENT, &[("sign-in", true), ("link", false)], true),
+        people_change_name: reader.choice(
+            &PEOPLE_MAY_CHANGE,
+            &[("nothing", false), ("name", true)],
+            false,
+        ),
     }
 }
 

@@ -87,6 +87,8 @@ pub struct Config {
     /// `GATEPOST_ENROLMENT`: whether people who have no second factor may add their first by
     /// themselves.
     pub enrols: bool,
+    /// `GATEPOST_PEOPLE_MAY_CHANGE`: whether people may change their own names.
+    pub people_change_name: bool,
     /// `GATEPOST_*_LIFETIME` and kin: what clients that register none get.
     pub client_defaults: ClientDefaults,
 }

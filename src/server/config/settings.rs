@@ -149,6 +149,9 @@ settings! {
     ENROLMENT: Text, Is("sign-in"),
         "where people add their first second factor: `sign-in` (at the sign-in, and on the account \
          page) or `link` (only with a link from you)";
+    PEOPLE_MAY_CHANGE: Text, Is("nothing"),
+        "what people may change about themselves on the account page, besides how they sign in: \
+         `nothing` or `name`";
     AUTHORIZATION_CODE_LIFETIME: Number(1, 600), Is("60"),
         "seconds that a code is valid, unless its client registers another lifetime";
     ID_TOKEN_LIFETIME: LIFETIME, Is("300"), "the same for ID tokens";

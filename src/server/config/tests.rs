@@ -266,6 +266,11 @@ fn every_other_setting_takes_these_and_refuses_those() {
             &["sign-in", "link"],
             &["on", "off", "links"],
         ),
+        (
+            "GATEPOST_PEOPLE_MAY_CHANGE",
+            &["nothing", "name"],
+            &["email", "name,email", "NAME"],
+        ),
         ("GATEPOST_ID_JAG", &["on", "off"], &["true", "1", "ON"]),
         (
             "GATEPOST_CLIENT_ASSERTION_AUDIENCE",

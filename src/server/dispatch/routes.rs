@@ -187,7 +187,8 @@ pub const ROUTES: &[Route] = &[
     Route::page(
         Between("/external/", "/callback"),
         "external_callback",
-        READ,
+        // POST only where the provider has `response_mode: form_post`.
+        FORM,
         Named(conversation::come_back),
     ),
     Route::program(

@@ -5,6 +5,7 @@
 pub mod address;
 pub mod factors;
 pub mod linked;
+mod name;
 
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::known_browser;
-use crate::endpoints::login::new_factor::{has_any, needs_passkey};
+use crate::endpoints::login::new_factor::{RecoveryCodes, has_any, needs_passkey};
 use crate::endpoints::login::password::{Attempt, PasswordOutcome as Tried, attempt, password_in};
 use crate::endpoints::login::webauthn;
 use crate::endpoints::transaction::{InSession, own_page, unknown_action};
@@ -59,8 +60,10 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
             Method::Post => take(signed_in),
             _ => {
                 let query = request.query_parameters()?;
-                let outcome = linked::signed_in_anew(signed_in, query);
-                draw(signed_in, 200, outcome)
+                match linked::signed_in_anew(signed_in, query) {
+                    Some(outcome) => factors::go_on(signed_in, query.single("for")?, outcome),
+                    None => draw(signed_in, 200, None),
+                }
             }
         },
     )
@@ -106,11 +109,12 @@ fn take(context: InSession<'_>) -> Result<Response, Failure> {
         Some("withdraw") => withdraw(change),
         Some("add_app") => factors::add_app_here(change),
         Some("add_passkey") => factors::add_passkey_here(change),
-        Some("save_codes") => factors::save_codes(change),
+        Some("save_codes") => RecoveryCodes::save(context.app, &form),
         Some("remove_factor") => factors::remove(change),
         Some("continue") => Ok(answers::see_other(address(context, "/account"))),
         Some("change_password") => change_password(change),
         Some("change_address") => address::ask_for(change),
+        Some("change_name") if context.app.config.people_change_name => name::change(change),
         Some(_) | None => Err(unknown_action()),
     }
 }
@@ -138,7 +142,7 @@ fn with_form<T>(context: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) ->
 
 impl<'a> Change<'a> {
     /// Sends them to sign in first, within the tenant of the session. A user with a password signs
-    /// in by it.
+    /// in by it. Whoever asked for a page that adds a factor gets it after that.
     fn sign_in_anew(&self) -> Result<Response, Failure> {
         let InSession {
             app,
@@ -152,7 +156,14 @@ impl<'a> Change<'a> {
             anew: true,
             by_password: current_session.user.password_hash.is_some(),
         };
-        own_page::to_sign_in(app, SealedPurpose::Account(visit))
+        let purpose = match self.form.single("decision")? {
+            Some(decision @ ("add_app" | "add_passkey")) => SealedPurpose::AddFactor {
+                visit,
+                decision: decision.to_owned(),
+            },
+            _ => SealedPurpose::Account(visit),
+        };
+        own_page::to_sign_in(app, purpose)
     }
 
     fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
@@ -238,6 +249,7 @@ fn draw(
         has_password: current_session.user.password_hash.is_some(),
         has_own_way_in: current_session.user.has_own_way_in(),
         claims: app.letters.from().map(|_| &current_session.user.claims),
+        may_change_name: app.config.people_change_name,
         factors: &factors,
         has_passkeys: webauthn::party(app).is_some(),
         recovery_codes_token: &factors::recovery_codes_token(app, current_session),

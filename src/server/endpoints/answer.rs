@@ -256,6 +256,7 @@ fn to_own_page(context: InSession<'_>, page: &LandingPage, anew: bool) -> Respon
         (LandingPage::Admin(page), _) => page,
         (LandingPage::Start, _) => "/start",
         // How the account page is told that they were sent to sign in anew, and did.
+        (LandingPage::AddFactor(decision), _) => &format!("/account?signed_in=anew&for={decision}"),
         (LandingPage::Account, true) => "/account?signed_in=anew",
         (LandingPage::Account, false) => "/account",
     };
@@ -508,6 +509,7 @@ impl Granted<'_> {
                 user: sign_in.clone(),
                 scope: self.scope.clone(),
                 epochs: self.epochs,
+                session_ends_at: Some(self.context.current_session.row.expires_at),
             },
             self.now,
             lifetime,

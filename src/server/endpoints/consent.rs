@@ -30,7 +30,7 @@ pub fn take(context: RequestContext<'_>) -> Result<Taken, Failure> {
     match form.single("decision")? {
         Some("allow") => allow(context, &form),
         Some("deny") if context.transaction.is_of_device() => Ok(Taken::DeviceDenied),
-        Some("deny") => context.cancel(),
+        Some("deny") => context.within(Some(context.current_session)).cancel(),
         Some("another") => Ok(Taken::OtherWay {
             someone_else: true,
             provider: None,

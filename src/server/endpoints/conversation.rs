@@ -142,6 +142,9 @@ fn meet(
 
 /// Goes on with somebody who is back from an identity provider.
 pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+    if request.method == Method::Post {
+        return callback::take_post(app, request, provider);
+    }
     let back = match Back::of(app, request, provider) {
         Ok(back) => back,
         Err(answer) => return Ok(*answer),

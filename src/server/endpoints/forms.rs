@@ -122,6 +122,13 @@ pub fn matches(
     })
 }
 
+/// What was typed, without control characters and what is too long.
+pub fn tidy(typed: Option<&str>, most: usize) -> String {
+    let typed = typed.unwrap_or_default().trim();
+    let kept = typed.chars().filter(|one| !one.is_control());
+    kept.take(most).collect()
+}
+
 /// Reads the post of one of our forms. It must come from one of our pages (403 otherwise) and be
 /// form-encoded.
 pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {

@@ -106,7 +106,10 @@ fn open(app: &App, text: &str, browser: &Browser) -> Option<SealedPurpose> {
 
 fn go_on(asked: &LinkRequest<'_>, purpose: SealedPurpose) -> Result<Response, Failure> {
     match purpose {
-        SealedPurpose::SetPassword { link, browser } => asked.meet(Some(&browser), &link),
+        SealedPurpose::SetPassword { link, browser } => match password::saved_codes(&asked.page)? {
+            Some(file) => Ok(file),
+            None => asked.meet(Some(&browser), &link),
+        },
         SealedPurpose::SetPasskey { link, browser } => asked.meet(Some(&browser), &link),
         SealedPurpose::MailLink {
             link,

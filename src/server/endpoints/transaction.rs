@@ -177,6 +177,13 @@ impl AuthorizationTransaction {
                 received_at,
                 sealed,
             ),
+            SealedPurpose::AddFactor { visit, decision } => AuthorizationTransaction::of_page(
+                app,
+                LandingPage::AddFactor(decision),
+                visit,
+                received_at,
+                sealed,
+            ),
             SealedPurpose::Admin {
                 page,
                 tenant,
@@ -547,24 +554,6 @@ impl<'a, S> RequestContext<'a, S> {
         answers::see_other(self.transaction.page(self.app, page))
     }
 
-    /// Ends the request without what was asked for. A client is told why; everybody else goes back
-    /// to where they came from.
-    pub fn give_up(&self, code: AuthorizeErrorCode, reason: Reason) -> Result<Taken, Failure> {
-        let back = match self.transaction.request.ending {
-            Ending::Client(_) => {
-                return Err(self.transaction.refuse_with(code, reason));
-            }
-            Ending::Device(_) => "/device",
-            Ending::Account { .. } => "/",
-        };
-        let path = self.app.config.base_url.path();
-        Ok(Taken::Answer(answers::see_other(format!("{path}{back}"))))
-    }
-
-    pub fn cancel(&self) -> Result<Taken, Failure> {
-        self.give_up(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied)
-    }
-
     /// What the sign-in pages say about the request.
     pub fn purpose(&self) -> SignInFor<'a> {
         SignInFor {
@@ -589,6 +578,31 @@ impl<'a> RequestContext<'a> {
     pub fn in_session(self) -> Option<InSession<'a>> {
         self.current_session
             .map(|current_session| self.within(current_session))
+    }
+
+    /// Ends the request without what was asked for. A client is told why; everybody else goes back
+    /// to where they came from. Where that would only ask them to sign in once more, they come to
+    /// the page that signs out: it says that they are signed out.
+    pub fn give_up(&self, code: AuthorizeErrorCode, reason: Reason) -> Result<Taken, Failure> {
+        let least = self.app.config.client_defaults.minimum_acr;
+        let strength = self
+            .current_session
+            .map(|session| Strength::of(&session.row.acr));
+        let back = match self.transaction.request.ending {
+            Ending::Client(_) => {
+                return Err(self.transaction.refuse_with(code, reason));
+            }
+            Ending::Device(_) => "/device",
+            Ending::Account { .. } if strength >= Some(least) => "/",
+            Ending::Account { .. } => "/logout",
+        };
+        let address = format!("{}{back}", self.app.config.base_url.path());
+        let address = answers::speaking(address, self.transaction.ui_locales());
+        Ok(Taken::Answer(answers::see_other(address)))
+    }
+
+    pub fn cancel(&self) -> Result<Taken, Failure> {
+        self.give_up(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied)
     }
 
     /// Asks the core what comes next, with what is stored now. Refuses where the user must sign in

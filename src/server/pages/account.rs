@@ -43,6 +43,7 @@ pub struct Holdings<'a> {
     pub has_own_way_in: bool,
     /// With their address, where letters are sent.
     pub claims: Option<&'a Map<String, Value>>,
+    pub may_change_name: bool,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
     /// Whether the base URL can have passkeys.
@@ -77,6 +78,7 @@ pub enum Outcome<'a> {
     /// A letter to this address is on its way.
     AddressLetterSent(&'a str),
     AddressChanged,
+    NameChanged,
     Problem(AccountProblem),
 }
 
@@ -111,6 +113,7 @@ pub enum AccountProblem {
     FactorsChanged,
     PasskeyNeeded,
     AddressUnfit,
+    NameMissing,
 }
 
 impl AccountProblem {
@@ -150,6 +153,7 @@ impl AccountProblem {
             AccountProblem::FactorsChanged => (None, texts.factors_changed),
             AccountProblem::PasskeyNeeded => (None, texts.passkey_needed),
             AccountProblem::AddressUnfit => (Some("new-address"), texts.address_unfit),
+            AccountProblem::NameMissing => (Some("new-name"), texts.name_missing),
         };
         (field, sentence.to_owned())
     }
@@ -167,8 +171,8 @@ fn unfit(texts: &Texts, flaw: PasswordFlaw) -> String {
 /// The account page. Each of its forms posts `form_token` and `decision`: `end_session` with
 /// `session`, `end_others`, `withdraw` with `client_id`, `unlink` with `identity`, `link` with
 /// `provider`, `change_password` with `present_password`, `new_password` and
-/// `new_password_again`, or `change_address` with `new_address`. `own` gives the
-/// address of another page of ours.
+/// `new_password_again`, `change_address` with `new_address`, or `change_name` with `new_name`.
+/// `own` gives the address of another page of ours.
 pub fn page(
     chrome: Chrome<'_>,
     form: PageForm<'_>,
@@ -210,6 +214,9 @@ pub fn page(
                 div {
                     @if has_own_way_in { (factors(texts, form, holdings)) }
                     @if has_password { (password(chrome, form, account.username, problem)) }
+                    @if holdings.may_change_name {
+                        section { (name(texts, form, account, problem)) }
+                    }
                     @if let Some(claims) = holdings.claims.filter(|_| has_password) {
                         (address(texts, form, claims, problem))
                     }
@@ -243,6 +250,7 @@ pub(super) fn said(texts: &Texts, outcome: Outcome<'_>) -> Markup {
         Outcome::FactorRemoved => done(texts.factor_removed),
         Outcome::AddressLetterSent(address) => done(about(texts.address_letter_sent, address)),
         Outcome::AddressChanged => done(texts.address_changed),
+        Outcome::NameChanged => done(texts.name_changed),
         Outcome::Problem(problem) => {
             let (field, sentence) = problem.told(texts);
             field_problem(texts, field, &sentence)
@@ -400,22 +408,58 @@ fn address(
     problem: Option<AccountProblem>,
 ) -> Markup {
     let is_wrong = problem == Some(AccountProblem::AddressUnfit);
+    let field = html! {
+        label for="new-address" { (texts.new_address) }
+        input #new-address type="email" name="new_address" required maxlength="254"
+            autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
+            aria-describedby=[is_wrong.then_some("problem")];
+    };
     html! {
         section aria-labelledby="address" {
             h2 #address { (texts.standard_claim("email").unwrap_or(texts.new_address)) }
             (present_address(texts, claims))
-            details open[is_wrong] {
-                summary { (texts.change_address) }
-                (form.of(&html! {
-                    div .field {
-                        label for="new-address" { (texts.new_address) }
-                        input #new-address type="email" name="new_address" required maxlength="254"
-                            autocomplete="email" aria-invalid=[is_wrong.then_some("true")]
-                            aria-describedby=[is_wrong.then_some("problem")];
-                    }
-                    div .actions { (button("change_address", texts.change_address)) }
-                }))
-            }
+            (changing(form, "change_address", texts.change_address, is_wrong, &field))
+        }
+    }
+}
+
+fn name(
+    texts: &Texts,
+    form: PageForm<'_>,
+    account: Account<'_>,
+    problem: Option<AccountProblem>,
+) -> Markup {
+    let is_wrong = problem == Some(AccountProblem::NameMissing);
+    changing(
+        form,
+        "change_name",
+        texts.change_name,
+        is_wrong,
+        &html! {
+            label for="new-name" { (texts.your_name) }
+            input #new-name type="text" name="new_name" value=(account.name) required
+                maxlength="200" autocomplete="name" dir="auto"
+                aria-invalid=[is_wrong.then_some("true")]
+                aria-describedby=[is_wrong.then_some("problem")];
+        },
+    )
+}
+
+/// A form of one field, behind what it does.
+fn changing(
+    form: PageForm<'_>,
+    decision: &str,
+    label: &str,
+    is_wrong: bool,
+    field: &Markup,
+) -> Markup {
+    html! {
+        details open[is_wrong] {
+            summary { (label) }
+            (form.of(&html! {
+                div .field { (field) }
+                div .actions { (button(decision, label)) }
+            }))
         }
     }
 }

@@ -218,13 +218,14 @@ fn lead(chrome: Chrome<'_>, purpose: SignInFor<'_>, heading: &str) -> Markup {
     let texts = chrome.texts;
     let to_own_page = match &purpose.request.ending {
         Ending::Account {
-            page: LandingPage::Admin(_),
-            ..
-        } => texts.to_administer,
-        Ending::Account {
             page: LandingPage::Start,
             ..
         } => texts.to_your_applications,
+        Ending::Account { anew: true, .. } => texts.sign_in_again,
+        Ending::Account {
+            page: LandingPage::Admin(_),
+            ..
+        } => texts.to_administer,
         _ => texts.to_see_your_account,
     };
     html! {

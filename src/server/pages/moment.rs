@@ -16,12 +16,13 @@ pub fn at(texts: &Texts, template: Template, instant: Instant) -> Markup {
     html! { (before) time datetime=(whole) { bdi { (shown) " UTC" } } (after) }
 }
 
-/// A day.
-pub fn on_day(texts: &Texts, day: Day) -> Markup {
+/// A sentence about a day.
+pub fn on_day(texts: &Texts, template: Template, day: Day) -> Markup {
+    let (before, after) = template.parts();
     let whole = timestamp::format_day(day);
-    let template = texts.moment.split("{time}").next().unwrap_or_default();
-    let shown = in_words(texts, template.trim_end_matches([' ', ',']), &whole);
-    html! { time datetime=(whole) { (shown.as_deref().unwrap_or(&whole)) } }
+    let words = texts.moment.split("{time}").next().unwrap_or_default();
+    let shown = in_words(texts, words.trim_end_matches([' ', ',']), &whole);
+    html! { (before) time datetime=(whole) { (shown.as_deref().unwrap_or(&whole)) } (after) }
 }
 
 /// A moment in UTC, as plain text.

@@ -297,31 +297,29 @@ pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProble
     }
 }
 
-/// Shows recovery codes, once. The form, where there is one, posts `form_token`, `codes` and
-/// `decision` as `continue`, or as `save_codes` where `sealed`, the codes under seal, is not empty;
-/// else a link leads on.
+/// Shows recovery codes, once. The form posts `form_token`, `codes` (`sealed`: the codes under
+/// seal), and `decision` as `save_codes`, or as `continue` where no address leads on.
 pub fn recovery_page(
     chrome: Chrome<'_>,
-    on: Result<PageForm<'_>, &str>,
+    form: PageForm<'_>,
     codes: &[String],
     sealed: &str,
+    way_on: Option<&str>,
 ) -> Markup {
     let texts = chrome.texts;
     let card = html! {
         p { (texts.recovery_hint) }
         ul .codes { @for one in codes { li { code { (one) } } } }
-        @match on {
-            Ok(form) => (form.of(&html! {
-                (hidden("codes", sealed))
-                div .actions {
-                    (primary_button("continue", texts.recovery_kept))
-                    @if !sealed.is_empty() { (button("save_codes", texts.save_codes)) }
+        (form.of(&html! {
+            (hidden("codes", sealed))
+            div .actions {
+                @match way_on {
+                    Some(address) => a .button .primary href=(address) { (texts.recovery_kept) },
+                    None => (primary_button("continue", texts.recovery_kept)),
                 }
-            })),
-            Err(address) => div .actions {
-                a .button .primary href=(address) { (texts.recovery_kept) }
-            },
-        }
+                (button("save_codes", texts.save_codes))
+            }
+        }))
     };
     headed(chrome, false, texts.recovery_title, &card)
 }

@@ -434,6 +434,7 @@ fn account_page(
             username: name,
         },
         claims: Some(&address),
+        may_change_name: true,
         has_password: true,
         has_own_way_in: true,
         factors: &factors,
@@ -492,7 +493,7 @@ fn factor_pages(
     );
     add(
         "recovery codes",
-        second_factor::recovery_page(chrome, Ok(FORM), &[String::from("abcde-fghjk")], "SEALED"),
+        second_factor::recovery_page(chrome, FORM, &[String::from("abcde-fghjk")], "SEALED", None),
     );
 }
 

@@ -226,6 +226,7 @@ texts! {
 
     // The account
     to_see_your_account
+    sign_in_again
     account_title
     sessions_heading
     sessions_hint
@@ -450,6 +451,8 @@ texts! {
     confirm_address_now
     sign_in_to_confirm
     address_changed
+    change_name
+    name_changed
 
     // Making an account by a sign-up link
     join_title

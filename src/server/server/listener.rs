@@ -13,11 +13,12 @@ use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 /// successor, for example.
 pub const BACKLOG: i32 = 4_096;
 const READ_PATIENCE: Duration = Duration::from_secs(10);
-/// How long writing an answer may take: it holds a worker. One answer always fits into the kernel's
-/// buffer, so only a client that leaves several answers unread makes us wait.
-pub const WRITE_PATIENCE: Duration = Duration::from_millis(250);
 /// How long one write may block. A look at a connection whose client does not read takes this long.
 const WRITE_STEP: Duration = Duration::from_millis(10);
+/// How often writing an answer may block, a `WRITE_STEP` each time: it holds a worker. One answer
+/// always fits into the kernel's buffer, so only a client that leaves several answers unread makes
+/// us wait.
+pub const WRITE_STEPS: u32 = 25;
 /// How long the first connection to our own socket may wait in a full queue.
 const DOOR_PATIENCE: Duration = Duration::from_millis(100);
 /// In bytes. The kernel reserves twice as much.

@@ -15,7 +15,7 @@ use super::lane::{
     Arrival, BODY_LIMIT, BODY_PATIENCE, LEAST_BODY_PATIENCE, LONG_BODY_LIMIT, Lane, Waiting,
     read_body,
 };
-use super::listener::WRITE_PATIENCE;
+use super::listener::WRITE_STEPS;
 use super::probe::is_own_probe;
 use super::turns::{Ended, Turn, Turns};
 use super::{Handler, ServerStats, State, start_thread};
@@ -491,31 +491,93 @@ fn take<T>(unanswered: &Mutex<Option<T>>) -> Option<T> {
     unanswered.lock().take()
 }
 
-/// A client that does not read, or reads byte by byte, must not hold a worker for long.
+/// A client that does not read, or reads byte by byte, must not hold a worker for long. Only what
+/// blocks counts: while this process waits for a processor, the client is at no fault, and an
+/// answer given up is lost to it.
 fn write_in_time(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    let begun = Instant::now();
     let mut rest = bytes;
-    loop {
-        let written = if rest.is_empty() {
-            writer.flush().map(|()| 0)
-        } else {
-            writer.write(rest)
-        };
-        match written {
-            Ok(_) if rest.is_empty() => return Ok(()),
-            Ok(0) => return Err(io::Error::from(ErrorKind::WriteZero)),
-            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+    for _ in 0..WRITE_STEPS {
+        match write_until_it_blocks(writer, &mut rest) {
+            Ok(()) => return Ok(()),
             Err(error)
                 if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Err(error) => return Err(error),
         }
-        if begun.elapsed() >= WRITE_PATIENCE {
-            return Err(io::Error::from(ErrorKind::TimedOut));
+    }
+    Err(io::Error::from(ErrorKind::TimedOut))
+}
+
+/// The kernel takes less than all only when the client left its buffer full for a step.
+fn write_until_it_blocks(writer: &mut impl Write, rest: &mut &[u8]) -> io::Result<()> {
+    if !rest.is_empty() {
+        let count = writer.write(rest)?;
+        if count == 0 {
+            return Err(io::Error::from(ErrorKind::WriteZero));
         }
+        *rest = rest.get(count..).unwrap_or_default();
+    }
+    if rest.is_empty() {
+        writer.flush()
+    } else {
+        Err(io::Error::from(ErrorKind::WouldBlock))
     }
 }
 
 /// Keeps the worker alive after a panic. The panic hook has logged the place.
 pub(super) fn contained<T>(serve: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(serve)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+
+    /// Takes all it is given, as long as it is told to; then it is full.
+    struct Kernel {
+        pause: Duration,
+        room: usize,
+        taken: Vec<u8>,
+    }
+
+    impl Write for Kernel {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            sleep(self.pause);
+            let free = self.room - self.taken.len();
+            let count = free.min(bytes.len());
+            if count == 0 {
+                return Err(io::Error::from(ErrorKind::WouldBlock));
+            }
+            self.taken.extend(bytes.iter().take(count));
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            sleep(self.pause);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_answer_is_written_however_long_this_process_waits_for_a_processor() {
+        let mut busy = Kernel {
+            pause: Duration::from_millis(300),
+            room: 100,
+            taken: Vec::new(),
+        };
+        write_in_time(&mut busy, b"HTTP/1.1 303").unwrap();
+        assert_eq!(busy.taken, b"HTTP/1.1 303");
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_holds_no_worker() {
+        let mut full = Kernel {
+            pause: Duration::ZERO,
+            room: 4,
+            taken: Vec::new(),
+        };
+        let refused = write_in_time(&mut full, b"HTTP/1.1 303").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TimedOut);
+        assert_eq!(full.taken, b"HTTP");
+    }
 }

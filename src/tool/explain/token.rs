@@ -18,7 +18,7 @@ use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::token::access_token::AccessToken;
 use gatepost_protocol::token::audience::with_registered_names;
 use gatepost_protocol::token::client_authentication::PresentedClient;
-use gatepost_protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, judge};
+use gatepost_protocol::token::refresh_token::{PresentedRefresh, RefreshVerdict, ends_at, judge};
 use gatepost_protocol::token::token_request::{
     AuthorizationCodeRequest, RefreshTokenRequest, SINGLE_PARAMETERS, TokenRequest,
 };
@@ -38,7 +38,7 @@ use gatepost_server::endpoints::token::grants::id_jag::is_given_to;
 use gatepost_server::endpoints::token::grants::refresh_token::refresh_handle;
 use gatepost_server::endpoints::token::introspection::{PresentedToken, open};
 use gatepost_server::http::Headers;
-use gatepost_store::{StoreError, grants, users};
+use gatepost_store::{StoreError, grants, tokens, users};
 
 /// A request as it is sent: headers, if any, and the form as the last line.
 pub(super) fn request(app: &App, text: &str) -> Judged {
@@ -325,6 +325,9 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender
         // A token that is shown alone is judged as if its key were proved.
         key: sender.map_or(grant.confirmation, |sender| sender.key),
     };
+    let session = tokens::find(&app.store, &grant.as_access_token())?
+        .facts
+        .session;
     let catalogue = &app.registry.snapshot().catalogue;
     let judged = match judge(
         &grant,
@@ -334,6 +337,9 @@ fn refresh(app: &App, request: &RefreshTokenRequest, sender: Option<ProvenSender
         app.issuer(),
         app.now(),
     ) {
+        RefreshVerdict::Refresh(_) if app.now() >= ends_at(&grant, client, session) => {
+            broken(Reason::RefreshTokenExpired, Some("its session has run out"))
+        }
         RefreshVerdict::Refresh(narrowed) => gets(&narrowed.scope),
         RefreshVerdict::Refuse(error) => broken(error.reason, error.detail.as_deref()),
         RefreshVerdict::OldToken(_) => Finding::broken(format!(

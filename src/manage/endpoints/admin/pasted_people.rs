@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::tidy;
 use crate::pages::admin::invitations::{Invitation, InviteProblem, Newcomer, PastedLine};
 use crate::pages::admin::person::PersonDetails;
+use gatepost_server::endpoints::forms::tidy;
 use gatepost_server::pages::texts::Texts;
 
 /// The words of a header, beside those of the page's language.
@@ -85,7 +85,7 @@ fn read_line(
     line.newcomer = Newcomer {
         username: username.unwrap_or(field(1)).to_owned(),
         details: PersonDetails {
-            name: tidy(fields.get(0)),
+            name: tidy(fields.get(0), 200),
             address: field(1).to_owned(),
             roles: Vec::new(),
         },

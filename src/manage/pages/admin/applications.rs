@@ -6,11 +6,11 @@ use maud::{Markup, html};
 use crate::pages::admin::people::{PeoplePage, listing};
 use crate::pages::admin::{AdminChrome, page_of};
 use gatepost_protocol::registration::problem::{Finding, Verdict};
-use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::MOST_GRANTS;
+use gatepost_server::pages::moment::on_day;
 use gatepost_server::pages::texts::Texts;
 
 /// All of them, in the order of their names; with `next`, there are more behind that name. Of
@@ -111,7 +111,7 @@ fn facts(
         p .hint { bdi { (client.client_id) } }
         p .hint {
             @match application.used_on {
-                Some(day) => (texts.last_used_on.fill(&timestamp::format_day(day))),
+                Some(day) => (on_day(texts, texts.last_used_on, day)),
                 None => (texts.no_known_use),
             }
         }

@@ -77,7 +77,7 @@ pub(super) fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup 
             p role="status" { (texts.nobody_found) }
         } @else {
             (table(around, page))
-            p .hint { (texts.counted_hourly) }
+            @if page.is_search { p .hint { (texts.counted_hourly) } }
         }
         (pages(around, page))
     }
@@ -176,7 +176,7 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
             }
             td {
                 @if page.is_search {
-                    @if let Some(day) = person.used_on { (on_day(texts, day)) }
+                    @if let Some(day) = person.used_on { (on_day(texts, Template("{}"), day)) }
                 } @else {
                     @match person.since {
                         Some(moment) => (at(texts, Template("{}"), moment)),
@@ -230,8 +230,8 @@ fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
     }
 }
 
-/// The roles that can be given with what they open, those ticked that somebody has. The choices post
-/// `role`, and with it as `offered` what there was to choose from.
+/// The roles that can be given with what they open, those ticked that somebody has. The choices
+/// post `role`, and with it as `offered` what there was to choose from.
 pub(super) fn role_choices(
     around: AdminChrome<'_>,
     catalogue: &Catalogue,

@@ -214,7 +214,7 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                 dt { (texts.last_sign_in) }
                 dd {
                     @match person.used_on {
-                        Some(day) => (on_day(texts, day)),
+                        Some(day) => (on_day(texts, Template("{}"), day)),
                         None => (texts.none),
                     }
                     p .hint { (texts.counted_hourly) }

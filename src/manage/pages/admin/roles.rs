@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use crate::pages::admin::people::{PeoplePage, counted, listing, role_description, role_name};
 use crate::pages::admin::{AdminChrome, Told, notice, page_of};
 use crate::statements::roles::{ListedRole, Opened, PAGE};
-use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_server::pages::frame::{PageForm, about, button};
+use gatepost_server::pages::moment::on_day;
 
 /// The page that lists roles.
 pub fn list_page(
@@ -54,7 +54,7 @@ pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) 
                         bdi { @if let Some(name) = &one.name { (name) } }
                     }
                     @if let Some(day) = one.used_on {
-                        " " (texts.last_used_on.fill(&format_day(day)))
+                        " " (on_day(texts, texts.last_used_on, day))
                     }
                 }
             }

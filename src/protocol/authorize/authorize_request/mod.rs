@@ -76,6 +76,8 @@ pub enum Ending {
 pub enum LandingPage {
     Account,
     Start,
+    /// The account page, where it adds a factor by this decision.
+    AddFactor(String),
     /// Below `/admin`.
     Admin(String),
 }

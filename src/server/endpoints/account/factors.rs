@@ -13,20 +13,16 @@ use crate::endpoints::login::new_factor::{
     self, Added, RecoveryCodes, event, has_any, has_shown_one, needs_passkey,
 };
 use crate::endpoints::notices;
-use crate::endpoints::transaction::{InSession, unknown_action};
-use crate::http::{Body, Response};
-use crate::pages;
+use crate::endpoints::transaction::InSession;
+use crate::http::Response;
 use crate::pages::account::{AccountProblem, Outcome};
 use crate::pages::second_factor::{FactorProblem, factor_name};
 use gatepost_protocol::login::second_factor::{FactorKind, tie};
-use gatepost_protocol::words::parameters;
+use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::authenticators::{self, KeptSession, NewFactors, RemovedFactors};
-
-/// Recovery codes under seal.
-const CODES: &str = "gpb_";
 
 /// Whether they may change their factors: soon after a sign-in with a factor, if they have one.
 pub(super) fn may_change(context: InSession<'_>) -> bool {
@@ -43,26 +39,26 @@ pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response, Fai
 }
 
 fn recovery_page(context: InSession<'_>, codes: &[String]) -> Response {
-    let sealed = context.app.vault.second_factors.seal_text(CODES, &codes);
-    let page = with_form(context, |form| {
-        pages::second_factor::recovery_page(context.chrome(), Ok(form), codes, &sealed)
-    });
-    answers::form_page(200, page)
+    with_form(context, |form| {
+        RecoveryCodes::page(context.app, context.chrome(), form, codes, None)
+    })
 }
 
-/// The recovery codes that were just shown, as a file. The form brings them back under seal: they
-/// are stored nowhere.
-pub(super) fn save_codes(change: Change<'_>) -> Result<Response, Failure> {
-    let sealed = change.parameter("codes", parameters::HANDLE)?;
-    let sealer = &change.context.app.vault.second_factors;
-    let codes: Vec<String> = sealer.open_text(CODES, sealed).ok_or_else(unknown_action)?;
-    let lines = Body::Owned(codes.join("\r\n").into_bytes());
-    Ok(Response::with_body(200, "text/plain; charset=utf-8", lines)
-        .header("Cache-Control", "no-store")
-        .header(
-            "Content-Disposition",
-            "attachment; filename=recovery-codes.txt",
-        ))
+/// Goes on with the page that they asked for before they signed in anew, if it may be shown now.
+pub(super) fn go_on(
+    context: InSession<'_>,
+    asked_for: Option<&str>,
+    outcome: Outcome<'_>,
+) -> Result<Response, Failure> {
+    let change = Change {
+        context,
+        form: &Parameters::default(),
+    };
+    match asked_for.filter(|_| may_change(context)) {
+        Some("add_app") => add_app_here(change),
+        Some("add_passkey") => add_passkey_here(change),
+        Some(_) | None => change.answer(outcome),
+    }
 }
 
 /// Shows what an app needs, or takes its code.

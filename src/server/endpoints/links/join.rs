@@ -27,9 +27,6 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::StoreError;
 use gatepost_store::sign_up_links::{self, NewMember, SignUpLink};
 
-/// How many characters of a name are kept.
-const NAME: usize = 200;
-
 impl Link for JoinLink {
     type Target = SignUpLink;
     const PAGE: &'static str = PAGE;
@@ -80,10 +77,10 @@ impl Joining<'_> {
         let app = self.page.app;
         let request = self.page.presentation.request;
         let form = forms::read_post(app, request)?;
-        let name = shown(form.single("name")?.unwrap_or_default().trim());
+        let name = forms::tidy(form.single("name")?, 200);
         let username = form.single("username")?.unwrap_or_default().trim();
         let typed = Typed {
-            username: &shown(username),
+            username: &forms::tidy(Some(username), 200),
             name: &name,
         };
         let again = |problem| Ok(self.draw(typed, Some(problem)));
@@ -167,10 +164,4 @@ impl Joining<'_> {
             log::warn!("request {id}: a sign-up link gives the role of administrators: dropped");
         }
     }
-}
-
-/// What was typed, without control characters and not too long.
-fn shown(typed: &str) -> String {
-    let printed = typed.chars().filter(|one| !one.is_control());
-    printed.take(NAME).collect()
 }

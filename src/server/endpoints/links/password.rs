@@ -73,6 +73,19 @@ pub(super) fn user_of<Wish>(
     Ok((!is_over).then_some(found))
 }
 
+/// The recovery codes that a link has just shown, as a file, if the form asks for that. The link is
+/// over by then.
+pub(super) fn saved_codes(page: &TiedPage<'_>) -> Result<Option<Response>, Failure> {
+    if !page.is_post() {
+        return Ok(None);
+    }
+    let form = forms::read_post(page.app, page.presentation.request)?;
+    if !page.matches(Form::RecoveryCodes, &form) {
+        return Ok(None);
+    }
+    RecoveryCodes::save(page.app, &form).map(Some)
+}
+
 /// The form that sets a password.
 pub(super) struct PasswordForm<'a> {
     pub(super) page: &'a TiedPage<'a>,
@@ -197,9 +210,9 @@ impl PasswordForm<'_> {
         }
         notices::send_of_replacement(app, &page.presentation, user);
         let sign_in = self.on_to_sign_in();
-        let markup =
-            pages::second_factor::recovery_page(page.chrome(), Err(&sign_in), &codes.texts, "");
-        Ok(answers::form_page(200, markup))
+        Ok(page.with_form(Form::RecoveryCodes, |form| {
+            RecoveryCodes::page(app, page.chrome(), form, &codes.texts, Some(&sign_in))
+        }))
     }
 
     /// Tells them that the password is set. Answers where they sign in: for the request that they

@@ -18,11 +18,11 @@ use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::notices;
-use crate::endpoints::transaction::InSession;
-use crate::http::{Request, Response};
+use crate::endpoints::transaction::{InSession, unknown_action};
+use crate::http::{Body, Request, Response};
 use crate::keys::random;
 use crate::pages;
-use crate::pages::frame::PageForm;
+use crate::pages::frame::{Chrome, PageForm};
 use crate::pages::second_factor::{FactorProblem, NewApp, NewPasskeyPage, otpauth};
 use gatepost_protocol::login::passkey::{self, ALGORITHMS, NewPasskey, RelyingParty, methods};
 use gatepost_protocol::login::second_factor::{
@@ -265,6 +265,9 @@ pub fn event<'a>(event: &'a str, context: InSession<'a>) -> AuditEvent<'a> {
     }
 }
 
+/// Recovery codes under seal.
+const CODES: &str = "gpb_";
+
 /// New recovery codes: what the person keeps, and what the database stores.
 #[derive(Default)]
 pub struct RecoveryCodes {
@@ -287,6 +290,33 @@ impl RecoveryCodes {
             }
         }
         RecoveryCodes { texts, rows }
+    }
+
+    /// The page that shows them, once. Its form brings them back under seal to be saved.
+    pub fn page(
+        app: &App,
+        chrome: Chrome<'_>,
+        form: PageForm<'_>,
+        codes: &[String],
+        way_on: Option<&str>,
+    ) -> Response {
+        let sealed = app.vault.second_factors.seal_text(CODES, &codes);
+        let page = pages::second_factor::recovery_page(chrome, form, codes, &sealed, way_on);
+        answers::form_page(200, page)
+    }
+
+    /// The codes that were just shown, as a file. They are stored nowhere.
+    pub fn save(app: &App, form: &Parameters) -> Result<Response, Failure> {
+        let sealed = form.bounded("codes", parameters::HANDLE)?;
+        let open = |text| app.vault.second_factors.open_text(CODES, text);
+        let codes: Vec<String> = sealed.and_then(open).ok_or_else(unknown_action)?;
+        let lines = Body::Owned(codes.join("\r\n").into_bytes());
+        Ok(Response::with_body(200, "text/plain; charset=utf-8", lines)
+            .header("Cache-Control", "no-store")
+            .header(
+                "Content-Disposition",
+                "attachment; filename=recovery-codes.txt",
+            ))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::endpoints::answers;
 use crate::endpoints::cookies;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
-use crate::endpoints::login::new_factor::{self, Added};
+use crate::endpoints::login::new_factor::{self, Added, RecoveryCodes};
 use crate::endpoints::login::wrong_passwords::counted_wrong;
 use crate::endpoints::login::{passkey, webauthn};
 use crate::endpoints::transaction::{InSession, Proof, RequestContext, Taken, unknown_action};
@@ -260,7 +260,7 @@ fn expired() -> Taken {
     Taken::NotSignedIn(LoginProblem::PageExpired, Reason::PageExpired)
 }
 
-fn decline<S>(context: RequestContext<'_, S>) -> Result<Taken, Failure> {
+fn decline(context: RequestContext<'_>) -> Result<Taken, Failure> {
     context.give_up(
         AuthorizeErrorCode::UnmetAuthenticationRequirements,
         Reason::FactorDeclined,
@@ -274,8 +274,9 @@ fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken, F
         Ok(Taken::Answer(page))
     };
     let wanted = match form.single("decision")? {
-        Some("cancel") => return decline(context),
+        Some("cancel") => return decline(context.within(Some(context.current_session))),
         Some("continue") => return Ok(Taken::Step(Step::AfterSignIn)),
+        Some("save_codes") => return RecoveryCodes::save(context.app, form).map(Taken::Answer),
         Some("add_app") => Strength::TwoFactors,
         Some("add_passkey") if form.single("attestation_object")?.is_none() => {
             return again(Strength::PhishingResistant, None);
@@ -301,13 +302,12 @@ fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken, F
                 handle,
                 ..context.current_session.clone()
             };
-            let chrome = context.chrome();
             let page = context
                 .within(&kept)
                 .with_form(PAGE, Form::NewFactor, |form| {
-                    pages::second_factor::recovery_page(chrome, Ok(form), &recovery_codes, "")
+                    let chrome = context.chrome();
+                    RecoveryCodes::page(context.app, chrome, form, &recovery_codes, None)
                 });
-            let page = answers::form_page(200, page);
             Ok(Taken::Answer(kept.carried_by(context.app, page)))
         }
     }

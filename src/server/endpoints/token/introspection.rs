@@ -113,7 +113,8 @@ fn of_refresh_token(
         &standing.facts,
         app.now(),
     );
-    Ok(usable.then(|| refresh_token_response(&grant, ends_at(&grant, client))))
+    let end = ends_at(&grant, client, standing.facts.session);
+    Ok(usable.then(|| refresh_token_response(&grant, end)))
 }
 
 /// Revokes a token of the client that asks.

@@ -51,7 +51,7 @@ pub(super) fn without_request(app: &App, request: &Request) -> Failure {
 /// a link, a letter or a device began is the person's to begin again.
 fn lead_on(app: &App, presentation: Presentation<'_>, expired: &SealedRequest) -> Response {
     let (problem, client_id) = match &expired.purpose {
-        SealedPurpose::Account(visit) => {
+        SealedPurpose::Account(visit) | SealedPurpose::AddFactor { visit, .. } => {
             return to_own_page(presentation, "/account", &visit.tenant);
         }
         SealedPurpose::Start(visit) => {

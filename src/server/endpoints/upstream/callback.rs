@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::app::audit_keeping::Concerned;
 use crate::app::failure::Failure;
 use crate::endpoints::answers::{self, Presentation};
+use crate::endpoints::forms::require_form;
 use crate::endpoints::login::{EXTERNAL_SIGN_IN_FAILED as FAILED, as_someone_else};
 use crate::endpoints::transaction::AuthorizationTransaction;
 use crate::endpoints::transaction::{Proof, RequestContext, Taken};
@@ -23,15 +24,17 @@ use crate::http::{Method, Request, Response};
 use crate::keys::random;
 use crate::pages::error::Problem;
 use crate::registry::Snapshot;
+use gatepost_protocol::authorize::authorize_response::with_query;
 use gatepost_protocol::upstream::account::{
     AccountDecision, AccountRefusal, ClaimsChange, decide, possible_claims,
 };
+use gatepost_protocol::upstream::answers::passed_on;
 use gatepost_protocol::upstream::round_trip::{self, Ask, RoundTrip};
-use gatepost_protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims};
+use gatepost_protocol::upstream::{UpstreamIdentity, UpstreamProblem, claims, external_url};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::identity_provider::IdentityProvider;
 use gatepost_protocol::words::parameters::{self, Parameters};
-use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::StoreError;
@@ -147,6 +150,28 @@ impl<'a> Back<'a> {
         };
         entry.enter(&self.trip)
     }
+}
+
+/// Takes the answer that a provider posts, and sends the browser to the same address with it. A
+/// post from another site has no `Lax` cookie; the GET that follows has.
+pub fn take_post(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+    let snapshot = app.registry.snapshot();
+    if !provider::registered(&snapshot, provider).is_some_and(|found| found.posts_answer) {
+        let code = TokenErrorCode::InvalidRequest;
+        return Err(Failure::WithHeader {
+            name: "Allow",
+            value: String::from("GET, HEAD"),
+            failure: Box::new(Failure::refused(405, code, Reason::MethodNotAllowed)),
+        });
+    }
+    require_form(request, 415)?;
+    Ok(match passed_on(&request.body) {
+        Some(parameters) => {
+            let callback = external_url(app.issuer(), provider, "callback");
+            answers::see_other(with_query(&callback, &parameters))
+        }
+        None => over(app, request, Reason::RoundTripOver),
+    })
 }
 
 /// The round trip that `state` tells of, if it leads back from this provider.
@@ -341,14 +366,18 @@ impl Entry<'_> {
     fn provision(&self, said: &Map<String, Value>) -> Result<CurrentUser, StoreError> {
         let store = &self.app.store;
         let tenant = self.transaction.request.acr_values.tenant.as_ref();
-        let user = new_user(tenant, self.without_admin_roles(said, &Map::new()));
+        let said = self.without_admin_roles(said, &Map::new());
+        let mut claims = self.identity.own_word.clone();
+        claims.extend(said.clone());
+        let user = new_user(tenant, claims);
         let link = self.link(&user.sub);
         let detail = json!({
             "identity_provider": self.provider.name, "issuer": link.issuer,
             "upstream_subject": link.upstream_subject,
         });
         let event = self.event("user_provisioned", &user.sub, detail);
-        let epochs = linked_identities::provision(store, &link, tenant, &user.claims, &event)?;
+        let epochs =
+            linked_identities::provision(store, &link, tenant, &said, &user.claims, &event)?;
         self.note_shared_address(&event)?;
         let user = UserRow {
             epoch: epochs.user,

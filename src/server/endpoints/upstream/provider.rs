@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::app::App;
@@ -27,6 +26,8 @@ use gatepost_protocol::words::secret::SecretText;
 
 const ID_TOKEN: &str = "the ID token";
 const TOKEN_ENDPOINT: &str = "the token endpoint";
+const USERINFO: &str = "the userinfo endpoint";
+const SIGNED_USERINFO: &str = "the userinfo endpoint's JWT";
 
 pub(crate) struct Connection<'a> {
     app: &'a App,
@@ -102,6 +103,10 @@ pub(crate) fn identity(
         left_out,
         label: label(&verified.claims),
         id_token: verified.id_token,
+        own_word: match provider.posts_answer {
+            true => answers::own_word(callback),
+            false => Map::new(),
+        },
     })
 }
 
@@ -261,10 +266,7 @@ impl Exchange<'_> {
             let cause = "the token endpoint's answer has no id_token";
             return Err(UpstreamProblem::not_believed(cause));
         };
-        let refused = |problem| not_believed(ID_TOKEN, problem);
-        let jws =
-            UnverifiedJws::parse(token.expose()).ok_or_else(|| refused(TokenProblem::Malformed))?;
-        id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP).map_err(refused)?;
+        let jws = unverified_jws(ID_TOKEN, token.expose())?;
         let asker = Asker::Seated(self.place);
         let claims = connection.verified_claims(asker, ID_TOKEN, &jws, Provenance::Answered)?;
         let expected = ExpectedIdToken {
@@ -278,7 +280,7 @@ impl Exchange<'_> {
         let facts = match id_token::judge(&claims, &expected, connection.app.now()) {
             Ok(facts) => facts,
             Err(TokenProblem::NoAuthTime) => return Err(UpstreamProblem::LoginRequired),
-            Err(problem) => return Err(refused(problem)),
+            Err(problem) => return Err(not_believed(ID_TOKEN, problem)),
         };
         let further = self.further_claims(&claims, &facts.subject)?;
         Ok(VerifiedUser {
@@ -327,8 +329,10 @@ impl Exchange<'_> {
             emails_endpoint.filter(|_| answers::wants_emails(self.connection.provider, &user_info));
         let claims = match wanted {
             Some(endpoint) => {
+                let what = "the emails endpoint";
+                let answer = self.ask(what, endpoint)?;
                 let addresses: Vec<_> =
-                    self.ask("the emails endpoint", "array of objects", endpoint)?;
+                    answers::json(what, "array of objects", answer.status, &answer.body)?;
                 answers::with_primary_email(user_info, &addresses)
             }
             None => user_info,
@@ -344,23 +348,50 @@ impl Exchange<'_> {
     }
 
     fn user_info(&self, endpoint: &str) -> Result<Map<String, Value>, UpstreamProblem> {
-        let claims = self.ask("the userinfo endpoint", "object", endpoint)?;
+        let answer = self.ask(USERINFO, endpoint)?;
+        let content_type = answer.content_type.as_deref().unwrap_or_default();
+        let is_jwt = answer.status == 200
+            && answers::is_media_type(content_type, "application/jwt")
+            && !self.connection.metadata.jwks_uri.is_empty();
+        let claims = if is_jwt {
+            self.signed_user_info(&answer.body)?
+        } else {
+            answers::json(USERINFO, "object", answer.status, &answer.body)?
+        };
         Ok(with_booleans(claims))
     }
 
+    /// The claims of an answer that is a JWT (OpenID Connect Core §5.3.2): signed like an ID token,
+    /// by the provider and for us.
+    fn signed_user_info(&self, body: &[u8]) -> Result<Map<String, Value>, UpstreamProblem> {
+        let connection = self.connection;
+        let jws = unverified_jws(SIGNED_USERINFO, &String::from_utf8_lossy(body))?;
+        let asker = Asker::Seated(self.place);
+        let claims =
+            connection.verified_claims(asker, SIGNED_USERINFO, &jws, Provenance::Answered)?;
+        let provider = connection.provider;
+        id_token::check_parties(&claims, provider.authority(), &provider.client_id)
+            .map_err(|problem| not_believed(SIGNED_USERINFO, problem))?;
+        Ok(claims)
+    }
+
     /// The answer of an endpoint to the access token. `what` names the endpoint in the cause of a
-    /// failure, `kind` the answer that was expected.
-    fn ask<T: DeserializeOwned>(
-        &self,
-        what: &str,
-        kind: &str,
-        endpoint: &str,
-    ) -> Result<T, UpstreamProblem> {
+    /// failure.
+    fn ask(&self, what: &str, endpoint: &str) -> Result<OutboundAnswer, UpstreamProblem> {
         let bearer = SecretText::new(format!("Bearer {}", self.tokens.access_token.expose()));
         let request = OutboundRequest::get(endpoint).header("Authorization", bearer.expose());
-        let answer = self.connection.send(self.place, what, request)?;
-        answers::json(what, kind, answer.status, &answer.body)
+        self.connection.send(self.place, what, request)
     }
+}
+
+/// A JWT of a provider, before its signature is verified. `what` names it in the cause of a
+/// failure.
+fn unverified_jws(what: &str, text: &str) -> Result<UnverifiedJws, UpstreamProblem> {
+    let jws =
+        UnverifiedJws::parse(text).ok_or_else(|| not_believed(what, TokenProblem::Malformed))?;
+    id_token::check_typ(jws.typ.as_deref(), ID_TOKEN_TYP)
+        .map_err(|problem| not_believed(what, problem))?;
+    Ok(jws)
 }
 
 /// Fetches and reads the discovery document of an issuer.

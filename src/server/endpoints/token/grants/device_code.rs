@@ -50,6 +50,7 @@ pub fn handle(
         user: granted.user,
         scope: granted.scope,
         epochs: granted.epochs,
+        session_ends_at: None,
     };
     let grant = begun(context, given);
     // The statement chooses the event's name: `device_code_redeemed` or `grant_refused`.

@@ -222,13 +222,14 @@ fn issue_granted(
         user: sign_in,
         scope: granted.scope,
         epochs,
+        session_ends_at: None,
     };
     let grant = Grant {
         resources: resources.clone(),
         token_claims: granted.claims,
         ..begun(context, given)
     };
-    let is_entered = refresh_token::is_issued(&grant.scope, client);
+    let is_entered = refresh_token::is_issued(&grant, client);
     let stands_on = if is_entered {
         enter(context, &grant, request)?;
         StandsOn::Grant(grant.id)

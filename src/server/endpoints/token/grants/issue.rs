@@ -191,7 +191,7 @@ impl<'a> Issue<'a> {
     /// so the same generation always gives the same text.
     fn refresh_token(&self) -> Option<SecretText> {
         let grant = self.grant()?;
-        if !refresh_token::is_issued(&grant.scope, self.client) {
+        if !refresh_token::is_issued(grant, self.client) {
             return None;
         }
         let handle = RefreshHandle {

@@ -68,6 +68,7 @@ pub fn handle(
         ),
         scope,
         epochs: found.epochs(client.epoch),
+        session_ends_at: None,
     };
     let grant = Grant {
         resources: request.resources.clone(),
