@@ -191,7 +191,6 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
                     span .badge .warning { (texts.locked_out) }
                 } @else if person.is_new() {
                     span .badge { (texts.invited) }
-                    @if person.may_be_changed { " " a href=(address) { (texts.invite_again) } }
                 } @else if lacks_factor {
                     span .badge .warning { (texts.no_second_factor) }
                 }
