@@ -1,6 +1,8 @@
 //! Roles at `/admin`: who has them, what they open, taking and deleting them; and the report of who
 //! may open what.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::admin_people::{ON, admin_by, post_to};
@@ -225,6 +227,73 @@ fn a_role_is_deleted_once_nothing_asks_for_it() {
         &[("decision", "delete")],
     );
     says(&refused, "cannot be deleted here");
+}
+
+/// More than are sorted by their names for each page.
+#[test]
+fn every_member_stands_on_a_page_however_many_there_are() {
+    let gatepost = scene();
+    gatepost.database.run(
+        "INSERT INTO users (sub, username, username_key, claims, tenant, enabled)
+         SELECT 'sub|bulk' || n, 'bulk' || n, 'bulk' || n, '{\"role\": \"books\"}', 'acme', n <> 7
+         FROM generate_series(1, 2100) AS n",
+    );
+    let mut anna = admin_by(&gatepost, "anna", "acme", 0);
+    for list in ["/admin/roles/books?", "/admin/people?role=books"] {
+        let mut seen = BTreeSet::new();
+        let mut page = anna.get(list);
+        says(&page, "Found: more than 1000");
+        while let Some(next) = linked_to(&page, "after") {
+            seen.extend(people_on(&page));
+            page = anna.get(&next);
+        }
+        seen.extend(people_on(&page));
+        assert_eq!(seen.len(), 2_101, "{list}");
+        let mut back = BTreeSet::new();
+        while let Some(previous) = linked_to(&page, "before") {
+            back.extend(people_on(&page));
+            page = anna.get(&previous);
+        }
+        back.extend(people_on(&page));
+        assert_eq!(back, seen, "{list}");
+    }
+    let disabled = anna.get("/admin/people?role=books&state=disabled");
+    does_not_say(&disabled, "Found:");
+    let further = linked_to(&disabled, "after").expect("2,000 of 2,101 were looked at");
+    let rest = anna.get(&further);
+    let found = people_on(&disabled).into_iter().chain(people_on(&rest));
+    assert_eq!(Vec::from_iter(found), ["sub%7Cbulk7"]);
+    // Of words that too many have, the page says so.
+    let mut page = anna.get("/admin/people?q=bulk");
+    while let Some(next) = linked_to(&page, "after") {
+        page = anna.get(&next);
+    }
+    says(&page, "Write more of the name to find the others.");
+    does_not_say(
+        &anna.get("/admin/people?q=bulk&state=disabled"),
+        "more than 0",
+    );
+}
+
+/// Where the link leads that has this parameter.
+fn linked_to(page: &Answer, parameter: &str) -> Option<String> {
+    let links = page.text();
+    let mut addresses = links.split("href=\"").skip(1);
+    let address = addresses.find(|rest| {
+        let address = rest.split('"').next().unwrap();
+        address.contains(&format!("{parameter}="))
+    })?;
+    Some(address.split('"').next().unwrap().replace("&amp;", "&"))
+}
+
+/// The subjects of the table, as they stand in addresses.
+fn people_on(page: &Answer) -> Vec<String> {
+    let text = page.text();
+    let rows = text.split("/admin/people/sub%7C").skip(1);
+    let names = rows.map(|row| row.split(['"', '?']).next().unwrap());
+    let mut subs = Vec::from_iter(names.map(|name| format!("sub%7C{name}")));
+    subs.dedup();
+    subs
 }
 
 #[test]

@@ -93,7 +93,8 @@ const DUE: i64 = 50;
 /// Statements that no request runs but those of administrators, which read many rows: commands of
 /// operators, changes of the registry, upkeep, and what a process reads at its start.
 const ELSEWHERE: &str = "
-    people_list::COUNT people_list::EVERYBODY_BEFORE people_list::EVERYBODY_BEHIND people_list::FIND
+    people_list::COUNT people_list::COUNT_MEMBERS people_list::EVERYBODY_BEFORE people_list::EVERYBODY_BEHIND people_list::FIND
+    people_list::MEMBERS_BEFORE people_list::MEMBERS_BEHIND
     catalogue_changes::UPSERT_ROLE role_removal::CLIENTS_THAT_ASK role_removal::MEMBERS role_removal::TAKE_FROM_SOME
     applications::COUNT_GRANTS applications::LIST_APPLICATIONS applications::NOTE_USES audit_log::LIST
     audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_events::LIST

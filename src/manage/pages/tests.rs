@@ -89,6 +89,7 @@ fn pages(language: Language, name: &str) -> Vec<Page> {
         locked_out: BTreeSet::new(),
         people: vec![],
         count: Some(String::from("17")),
+        is_cut: false,
         next: None,
         previous: None,
         catalogue: &catalogue,

@@ -162,6 +162,90 @@ pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<Vec<LookedAt>, Stor
     store.list(bound, looked_at)
 }
 
+// As many as there may be cannot be sorted by their names for each page.
+const MEMBERS_BEHIND: &str = "
+SELECT u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
+FROM (
+    SELECT DISTINCT m.sub FROM unnest(:tenants::text[]) AS t (name)
+    CROSS JOIN unnest(:roles::text[]) AS r (name)
+    CROSS JOIN LATERAL (
+        SELECT m.sub FROM role_members m
+        WHERE m.tenant = t.name AND m.role = r.name AND m.sub > :cursor::text
+        ORDER BY m.sub LIMIT :most::int8
+    ) AS m
+    ORDER BY m.sub LIMIT :most::int8
+) AS f JOIN users u ON u.sub = f.sub
+ORDER BY u.sub";
+
+const MEMBERS_BEFORE: &str = "
+SELECT u.sub, {in state} AS is_asked_for, count(*) OVER () >= :most::int8 AS is_cut
+FROM (
+    SELECT DISTINCT m.sub FROM unnest(:tenants::text[]) AS t (name)
+    CROSS JOIN unnest(:roles::text[]) AS r (name)
+    CROSS JOIN LATERAL (
+        SELECT m.sub FROM role_members m
+        WHERE m.tenant = t.name AND m.role = r.name AND m.sub < :cursor::text
+        ORDER BY m.sub DESC LIMIT :most::int8
+    ) AS m
+    ORDER BY m.sub DESC LIMIT :most::int8
+) AS f JOIN users u ON u.sub = f.sub
+ORDER BY u.sub DESC";
+
+/// Those who have one of the roles, in the order of their subjects, behind that one or before it,
+/// the nearest first. Words count for nothing.
+pub fn members(
+    store: &Store,
+    asked: PeopleAsked<'_>,
+    cursor: PeopleCursor<'_>,
+    most: i64,
+) -> Result<Vec<LookedAt>, StoreError> {
+    match cursor {
+        PeopleCursor::Behind(cursor) => {
+            let bound = bind!(
+                MEMBERS_BEHIND,
+                ..asked {
+                    tenants,
+                    roles,
+                    state
+                },
+                cursor,
+                most
+            );
+            store.list(bound, looked_at)
+        }
+        PeopleCursor::Before(cursor) => {
+            let bound = bind!(
+                MEMBERS_BEFORE,
+                ..asked {
+                    tenants,
+                    roles,
+                    state
+                },
+                cursor,
+                most
+            );
+            store.list(bound, looked_at)
+        }
+    }
+}
+
+const COUNT_MEMBERS: &str = "
+SELECT count(DISTINCT m.sub) AS people FROM unnest(:tenants::text[]) AS t (name)
+CROSS JOIN unnest(:roles::text[]) AS r (name)
+CROSS JOIN LATERAL (
+    SELECT m.sub FROM role_members m
+    WHERE m.tenant = t.name AND m.role = r.name
+    ORDER BY m.sub LIMIT :most::int8
+) AS m";
+
+/// How many people have one of the roles; more than `most` may be told as any number above it.
+pub fn count_members(store: &Store, asked: PeopleAsked<'_>, most: i64) -> Result<i64, StoreError> {
+    column(
+        &store.one(bind!(COUNT_MEMBERS, ..asked { tenants, roles }, most))?,
+        "people",
+    )
+}
+
 const COUNT: &str = "
 SELECT count(*) AS people FROM (
     SELECT FROM unnest(:reach::text[]) AS t (name)

@@ -507,6 +507,7 @@ texts! {
     no_second_factor
     locked_out
     nobody_found
+    not_all_found
     invite
     invite_again
     invite_another

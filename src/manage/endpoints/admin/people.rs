@@ -26,6 +26,8 @@ struct Part {
     further: Option<Subject>,
     /// How many there are in all, in words.
     count: Option<String>,
+    /// Whether there are people with these words who were not looked at, and never are.
+    is_cut: bool,
 }
 
 impl Administrator<'_> {
@@ -69,11 +71,8 @@ impl Administrator<'_> {
             mut subs,
             mut further,
             count,
-        } = if asked.typed.is_empty() && asked.roles.is_none() {
-            self.part_of_everybody(asked.state, cursor)?
-        } else {
-            self.part_of_found(asked, cursor)?
-        };
+            is_cut,
+        } = self.part(asked, cursor)?;
         if subs.len() > PAGE {
             subs.truncate(PAGE);
             further = subs.last().cloned();
@@ -98,6 +97,7 @@ impl Administrator<'_> {
             locked_out: self.locked_out(&people)?,
             people,
             count,
+            is_cut: is_cut && next.is_none(),
             next,
             previous,
             catalogue: &self.context.transaction.snapshot.catalogue,
@@ -114,26 +114,49 @@ impl Administrator<'_> {
         Ok(locked.map(|(found, _)| found.user.sub.clone()).collect())
     }
 
-    /// Of everybody within reach those in that state, read from the cursor on.
-    fn part_of_everybody(&self, state: &str, cursor: PeopleCursor<'_>) -> Result<Part, Failure> {
+    fn part(&self, asked: PeopleAsked<'_>, cursor: PeopleCursor<'_>) -> Result<Part, Failure> {
         let store = self.store();
-        let most = if state.is_empty() {
-            MOST_OF_PAGE
+        let most = MOST_COUNTED + 1;
+        if !asked.typed.is_empty() {
+            return self.part_of_found(asked, cursor);
+        }
+        if asked.roles.is_none() {
+            let count = people_list::count(store, asked.tenants, most)?;
+            return self.part_of_many(asked, cursor, count);
+        }
+        let count = people_list::count_members(store, asked, most)?;
+        if count > MOST_COUNTED {
+            self.part_of_many(asked, cursor, count)
         } else {
+            self.part_of_found(asked, cursor)
+        }
+    }
+
+    /// Of everybody within reach, or of the members of roles, those in that state, read from the
+    /// cursor on.
+    fn part_of_many(
+        &self,
+        asked: PeopleAsked<'_>,
+        cursor: PeopleCursor<'_>,
+        count: i64,
+    ) -> Result<Part, Failure> {
+        let has_state = !asked.state.is_empty();
+        let most = if has_state {
             people_list::MOST_LOOKED_AT
-        };
-        let looked = people_list::everybody(store, self.reach, cursor, state, most)?;
-        let last = looked.last().filter(|one| one.is_cut);
-        let count = if state.is_empty() {
-            let count = people_list::count(store, self.reach, MOST_COUNTED + 1)?;
-            Some(counted(self.texts(), count))
         } else {
-            None
+            MOST_OF_PAGE
         };
+        let looked = if asked.roles.is_some() {
+            people_list::members(self.store(), asked, cursor, most)?
+        } else {
+            people_list::everybody(self.store(), asked.tenants, cursor, asked.state, most)?
+        };
+        let last = looked.last().filter(|one| one.is_cut);
         Ok(Part {
             further: last.map(|one| one.sub.clone()),
-            subs: self.those_asked_for(looked, state)?,
-            count,
+            subs: self.those_asked_for(looked, asked.state)?,
+            count: (!has_state).then(|| counted(self.texts(), count)),
+            is_cut: false,
         })
     }
 
@@ -147,12 +170,7 @@ impl Administrator<'_> {
         let is_cut = looked.iter().any(|one| one.is_cut);
         let mut subs = self.those_asked_for(looked, asked.state)?;
         let count = i64::try_from(subs.len()).unwrap_or(i64::MAX);
-        let count = if is_cut {
-            let known = count.min(MOST_COUNTED).to_string();
-            self.texts().more_than.fill(&known)
-        } else {
-            counted(self.texts(), count)
-        };
+        let is_known = !is_cut || count > MOST_COUNTED;
         let place = |sub: &str| subs.iter().position(|one| one.as_str() == sub);
         match cursor {
             PeopleCursor::Behind(sub) => {
@@ -167,7 +185,8 @@ impl Administrator<'_> {
         Ok(Part {
             subs,
             further: None,
-            count: Some(count),
+            count: is_known.then(|| counted(self.texts(), count)),
+            is_cut,
         })
     }
 

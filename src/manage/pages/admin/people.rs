@@ -35,6 +35,8 @@ pub struct PeoplePage<'a> {
     pub locked_out: BTreeSet<Subject>,
     /// How many people are what was asked for; `None` where it would take a look at everybody.
     pub count: Option<String>,
+    /// Whether there are more people with these words, whom no further page shows.
+    pub is_cut: bool,
     /// The subjects behind which and before which there are more.
     pub next: Option<Subject>,
     pub previous: Option<Subject>,
@@ -79,6 +81,7 @@ pub(super) fn listing(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup 
             (table(around, page))
             @if page.is_search { p .hint { (texts.counted_hourly) } }
         }
+        @if page.is_cut { p .hint { (texts.not_all_found) } }
         (pages(around, page))
     }
 }
