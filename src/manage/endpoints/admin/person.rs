@@ -114,8 +114,7 @@ impl Administrator<'_> {
         let factors = authenticators::list(&app.store, &user.sub, true)?;
         let sessions = sessions::list_of_user(&app.store, &user.sub, MOST_SESSIONS)?;
         let tenants = [tenant_text(user.tenant.as_ref())];
-        let mut roles = roles_of(&user.claims);
-        roles.extend(self.given_roles.iter().map(String::as_str));
+        let roles = roles_of(&user.claims);
         let language = self.texts().language.tag();
         let opened = roles::opened(&app.store, Some(&user.sub), &tenants, &roles, language)?;
         let view = PersonView {

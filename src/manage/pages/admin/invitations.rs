@@ -111,7 +111,7 @@ pub fn invite_page(
                     aria-describedby=[described("new-address")];
             }
             (tenant_field(texts, invitation, chosen))
-            (role_choices(around, invitation.catalogue, invitation.given_roles, roles, &[]))
+            (role_choices(around, invitation.catalogue, invitation.given_roles, roles))
             (submit(texts.invite))
         }))
     };

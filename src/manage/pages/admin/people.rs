@@ -5,11 +5,9 @@ use std::iter;
 
 use maud::{Markup, html};
 
-use crate::pages::admin::roles::opened_by;
 use crate::pages::admin::{AdminChrome, choice, page_of, typed_field};
 use crate::statements::admin_people::Person;
 use crate::statements::people_list::PeopleAsked;
-use crate::statements::roles::Opened;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::catalogue::Catalogue;
@@ -232,14 +230,13 @@ fn pages(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
     }
 }
 
-/// The roles that can be given with what they open, those ticked that somebody has. The choices
-/// post `role`, and with it as `offered` what there was to choose from.
+/// The roles that can be given, those ticked that somebody has. The choices post `role`, and with
+/// it as `offered` what there was to choose from.
 pub(super) fn role_choices(
     around: AdminChrome<'_>,
     catalogue: &Catalogue,
     given: &[String],
     had: &[String],
-    opened: &[Opened],
 ) -> Markup {
     let texts = around.chrome.texts;
     html! {
@@ -257,7 +254,6 @@ pub(super) fn role_choices(
                                 div {
                                     label for=(id) { bdi { (role_name(around, catalogue, role)) } }
                                     (role_description(around, catalogue, role))
-                                    (opened_by(around, opened, role))
                                 }
                             }
                         }

@@ -36,7 +36,7 @@ pub struct PersonView<'a> {
     /// The session of the administrator.
     pub current_session: &'a Session,
     pub wrong_passwords: WrongPasswords,
-    /// What they may open by the roles that they have or can be given.
+    /// What they may open by their roles.
     pub opened: &'a [Opened],
     /// Whether links go by letter.
     pub by_letter: bool,
@@ -398,7 +398,7 @@ fn details(around: AdminChrome<'_>, form: PageForm<'_>, view: PersonView<'_>) ->
                 div { label for="also-username" { (texts.also_username) } }
             }
         }
-        (role_choices(around, view.catalogue, view.given_roles, &typed.roles, view.opened))
+        (role_choices(around, view.catalogue, view.given_roles, &typed.roles))
         div .actions { (primary_button("save", texts.save)) }
     };
     html! {
