@@ -11,6 +11,7 @@ use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, RP2}
 use crate::support::http::{Answer, Browser};
 use crate::support::offline::{CONF1, CONF2, access, document, refresh};
 use crate::support::record::masked;
+use crate::support::tables::rows_of;
 
 const NEW_PASSWORD: &str = "a fresh long passphrase";
 const OFFLINE: &str = "openid profile offline_access";
@@ -504,18 +505,12 @@ fn wrong_present_passwords_are_counted_with_those_of_the_sign_in() {
 #[test]
 fn who_is_disabled_or_signed_out_sees_and_changes_nothing() {
     let gatepost = Gatepost::start();
-    for (end, mend) in [
-        (
-            "UPDATE users SET enabled = false",
-            "UPDATE users SET enabled = true",
-        ),
-        ("UPDATE sessions SET ended_at = now()", ""),
-        (
-            "UPDATE sessions SET expires_at = now() - interval '1 second'",
-            "",
-        ),
-        ("UPDATE users SET epoch = epoch + 1", ""),
-    ] {
+    for [end, mend] in rows_of("
+        UPDATE users SET enabled = false                             | UPDATE users SET enabled = true
+        UPDATE sessions SET ended_at = now()                         |
+        UPDATE sessions SET expires_at = now() - interval '1 second' |
+        UPDATE users SET epoch = epoch + 1                           |
+    ") {
         let mut browser = signed_in(&gatepost);
         let page = browser.get("/account");
         assert!(is_account(&page), "{end}");

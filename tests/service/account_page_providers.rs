@@ -141,11 +141,8 @@ fn what_began_before_a_provider_was_kept_from_the_account_page_ends_there() {
     answer.assert_stays(200);
     assert_eq!(house.links(), 0);
     assert_eq!(house.gatepost.database.count("users"), users);
-    assert_eq!(
-        house.up.received(Place::Token).len(),
-        redeemed,
-        "no code was redeemed"
-    );
+    // No code was redeemed.
+    assert_eq!(house.up.received(Place::Token).len(), redeemed);
 }
 
 #[test]

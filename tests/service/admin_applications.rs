@@ -10,6 +10,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::phone::Phone;
+use crate::support::tables::rows_of;
 
 const KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 const ON: [(&str, &str); 1] = [("GATEPOST_ADMIN_ROLE", "office")];
@@ -173,38 +174,15 @@ fn each_administrator_sees_the_applications_that_are_open_to_their_people() {
     );
     assert!(!hers.to_lowercase().contains("globex"), "{hers}");
 
-    for (id, grade, grants, who) in [
-        (
-            "acmes",
-            "ok",
-            "1",
-            "<dd>Roles<br><bdi>staff</bdi><br>Organisation<br><bdi>acme</bdi></dd>",
-        ),
-        (
-            "both",
-            "ok",
-            "0",
-            "<dd>Organisation<br><bdi>acme</bdi></dd>",
-        ),
-        (
-            "conf1",
-            "ok",
-            "0",
-            "<dd><span class=\"badge warning\">Everybody</span></dd>",
-        ),
-        (
-            "off",
-            "fails",
-            "0",
-            "<dd><span class=\"badge warning\">Everybody</span></dd>",
-        ),
-        (
-            "odd%2Fname%252F",
-            "ok",
-            "0",
-            "<dd><span class=\"badge warning\">Everybody</span></dd>",
-        ),
-    ] {
+    for [id, grade, grants, who] in rows_of(
+        r#"
+        acmes           | ok    | 1 | <dd>Roles<br><bdi>staff</bdi><br>Organisation<br><bdi>acme</bdi></dd>
+        both            | ok    | 0 | <dd>Organisation<br><bdi>acme</bdi></dd>
+        conf1           | ok    | 0 | <dd><span class="badge warning">Everybody</span></dd>
+        off             | fails | 0 | <dd><span class="badge warning">Everybody</span></dd>
+        odd%2Fname%252F | ok    | 0 | <dd><span class="badge warning">Everybody</span></dd>
+    "#,
+    ) {
         let one = page(&mut anna, &format!("/admin/applications/{id}"));
         let badge = if grade == "ok" {
             "badge"

@@ -8,6 +8,7 @@ use gatepost::protocol::words::instant::Instant;
 use gatepost::store::folds;
 
 use crate::admin_applications::{anna, boss, page, start, uses};
+use crate::support::claims::Says;
 use crate::support::gatepost::Gatepost;
 
 const AMY: &str = r#"<a href="/admin/people/sub%7Camy"><bdi>amy</bdi></a>"#;
@@ -65,10 +66,7 @@ fn events_are_sentences_that_are_chosen_by_words_and_found_by_what_is_read_out()
         assert!(usual.contains(sentence), "{sentence}: {usual}");
     }
     let german = page(&mut boss, "/admin/audit?ui_locales=de");
-    assert!(
-        german.contains("</a> entfernte alle zweiten Faktoren von <a "),
-        "{german}"
-    );
+    german.assert_says("</a> entfernte alle zweiten Faktoren von <a ");
     // Each kind, and one event of it and one that is not.
     let letter = "was sent an e-mail";
     assert!(!usual.contains(letter), "{usual}");
@@ -177,8 +175,5 @@ fn the_picture_counts_people_within_reach_and_tells_what_is_not_counted() {
     let mut database = gatepost.database.client();
     let written = "SELECT to_char(date '1970-01-01' + day, 'YYYY-MM-DD') FROM user_uses WHERE sub = 'sub|amy'";
     let day: String = database.query_one(written, &[]).unwrap().get(0);
-    assert!(
-        people.contains(&format!("<time datetime=\"{day}\">")),
-        "{people}"
-    );
+    people.assert_says(&format!("<time datetime=\"{day}\">"));
 }

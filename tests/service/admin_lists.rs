@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::admin_people::{ON, admin_by, post_to};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::tables::rows_of;
 
 const KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 
@@ -150,11 +151,8 @@ fn a_family_name_finds_its_person_within_reach_alone() {
     let mut anna = admin_by(&gatepost, "anna", "acme", 0);
     assert_eq!(found(&mut anna, "q=brandt"), ["Odile O’Brandt"]);
     assert_eq!(found(&mut anna, "q=sub%7Cdinah"), Vec::<String>::new());
-    assert_eq!(
-        found(&mut anna, "after=sub%7Cdinah"),
-        found(&mut anna, ""),
-        "another tenant's is no cursor"
-    );
+    // Another tenant's is no cursor.
+    assert_eq!(found(&mut anna, "after=sub%7Cdinah"), found(&mut anna, ""));
 }
 
 #[test]
@@ -234,11 +232,7 @@ fn administrators_give_the_registered_roles_that_say_so() {
         .database
         .run("UPDATE roles SET document = document - 'given_by_administrators'");
     let answer = post_to(&mut boss, address, &page, &[("decision", "disable")]);
-    assert!(
-        answer.text().contains("nothing was done"),
-        "{}",
-        answer.text()
-    );
+    answer.assert_says("nothing was done");
 }
 
 #[test]
@@ -249,26 +243,11 @@ fn what_does_not_come_back_is_asked_first_and_told_after() {
         &json!({"password": BOB_PASSWORD, "totp": KEY}),
     )]);
     let address = "/admin/people/sub%7Cann";
-    for (label, decision, asks, told) in [
-        (
-            "Remove all second factors",
-            "remove_factors",
-            "The factors do not come back",
-            "All second factors of",
-        ),
-        (
-            "Sign out everywhere",
-            "end_all",
-            "What has ended does not come back",
-            "is signed out everywhere.",
-        ),
-        (
-            "Disable",
-            "disable",
-            "cannot sign in until you enable them",
-            "is disabled, and signed out everywhere.",
-        ),
-    ] {
+    for [label, decision, asks, told] in rows_of("
+        Remove all second factors | remove_factors | The factors do not come back | All second factors of
+        Sign out everywhere | end_all | What has ended does not come back | is signed out everywhere.
+        Disable | disable | cannot sign in until you enable them | is disabled, and signed out everywhere.
+    ") {
         let page = boss.get(address);
         let asking = boss.get(&way(&page, label).unwrap());
         let text = asking.text();
@@ -282,9 +261,5 @@ fn what_does_not_come_back_is_asked_first_and_told_after() {
     }
     // Nobody is asked about what they may not do.
     let own = boss.get("/admin/people/sub%7Cboss?ask=disable");
-    assert!(
-        own.text().contains("You cannot change this person"),
-        "{}",
-        own.text()
-    );
+    own.assert_says("You cannot change this person");
 }

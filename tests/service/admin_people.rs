@@ -8,6 +8,7 @@ use crate::support::gatepost::{BOB_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::Mailbox;
 use crate::support::phone::Phone;
+use crate::support::tables::rows_of;
 
 const KEY: &str = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 pub(crate) const ON: [(&str, &str); 2] = [
@@ -344,11 +345,8 @@ fn an_office_managers_week() {
     boss.get(&person_page("tess"))
         .assert_says_not_for("shown once", "/account/link");
     choose_password(&gatepost, &link, "another password of tess").assert_status(303);
-    assert_eq!(
-        version(),
-        before,
-        "no process has to read the registry anew"
-    );
+    // No process has to read the registry anew.
+    assert_eq!(version(), before);
     let told = |sub: &str| -> Vec<String> {
         let all = events(&gatepost, sub);
         assert!(
@@ -487,11 +485,8 @@ fn with_mail_a_link_goes_to_the_confirmed_address_and_to_no_other() {
     let refused = act(&mut boss, "tess", &[("decision", "reset")]);
     tells(&refused, "the e-mail address is not confirmed");
     assert!(!refused.text().contains("/account/link"));
-    assert_eq!(
-        events(&gatepost, "sub|tess").len(),
-        3,
-        "link, address, factors"
-    );
+    // Link, address, factors.
+    assert_eq!(events(&gatepost, "sub|tess").len(), 3);
 
     // Somebody new gets theirs at the address of the invitation, and another one there.
     let page = boss.get("/admin/invite");
@@ -619,21 +614,13 @@ fn a_link_of_an_administrator_ends_when_the_roles_change() {
         let link = link_to(1);
         let mut open = gatepost.browser();
         let form = open.visit(&link);
-        gatepost.run_well(
-            &["user", "role", "amy", "--tenant", "acme", "--add", "root"],
-            "",
-        );
+        gatepost.run_line("user role amy --tenant acme --add root");
         let over = gatepost.browser().get(&link);
         over.assert_error_page(400, "GP1810", "a role that they cannot give");
         let new = "a password of the administrator";
         let late = [("new_password", new), ("new_password_again", new)];
         assert_eq!(open.submit(&form, &late).status, 400, "opened before");
-        gatepost.run_well(
-            &[
-                "user", "role", "amy", "--tenant", "acme", "--remove", "root",
-            ],
-            "",
-        );
+        gatepost.run_line("user role amy --tenant acme --remove root");
         let link = link_to(2);
         assert_eq!(choose_password(&gatepost, &link, new).status, 303);
     }
@@ -1037,17 +1024,11 @@ fn a_page_needs_the_role_a_strong_sign_in_and_no_token() {
 #[test]
 fn what_was_looked_for_is_still_there_after_the_sign_in() {
     let gatepost = start();
-    for (path, back) in [
-        (
-            "/admin/people?q=amy%20%26%20b&tenant=acme&ui_locales=de",
-            "/admin/people?q=amy+%26+b&ui_locales=de",
-        ),
-        (
-            "/admin/audit?person=amy&day=2026-01-01&tenant=acme",
-            "/admin/audit?person=amy&day=2026-01-01",
-        ),
-        ("/admin?tenant=acme", "/admin/"),
-    ] {
+    for [path, back] in rows_of("
+        /admin/people?q=amy%20%26%20b&tenant=acme&ui_locales=de | /admin/people?q=amy+%26+b&ui_locales=de
+        /admin/audit?person=amy&day=2026-01-01&tenant=acme      | /admin/audit?person=amy&day=2026-01-01
+        /admin?tenant=acme                                      | /admin/
+    ") {
         let mut browser = gatepost.browser();
         let page = browser.visit(path);
         let asked = sign_in(&mut browser, &page, "anna", BOB_PASSWORD);

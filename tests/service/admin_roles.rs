@@ -76,19 +76,11 @@ fn scene() -> Gatepost {
 }
 
 fn says(page: &Answer, sentence: &str) {
-    assert!(
-        page.text().contains(sentence),
-        "{sentence}: {}",
-        page.text()
-    );
+    page.assert_says_for(sentence, sentence);
 }
 
 fn does_not_say(page: &Answer, sentence: &str) {
-    assert!(
-        !page.text().contains(sentence),
-        "{sentence}: {}",
-        page.text()
-    );
+    page.assert_says_not_for(sentence, sentence);
 }
 
 fn roles_of(gatepost: &Gatepost, name: &str) -> String {
@@ -372,11 +364,8 @@ fn the_report_has_a_row_for_each_person_and_role() {
     ] {
         assert!(lines.contains(&row), "{row}: {:?}", &lines[..9]);
     }
-    assert_eq!(
-        lines.len(),
-        1 + 1 + 1 + 2 + 1 + 1_100,
-        "robot and off are not there"
-    );
+    // Robot and off are not there.
+    assert_eq!(lines.len(), 1 + 1 + 1 + 2 + 1 + 1_100);
     let of_one = gatepost.run_well(&["access", "--user", "GUS", "--client", "ledger"], "");
     assert_eq!(of_one.lines().count(), 3, "{of_one}");
     assert!(of_one.starts_with("CLIENT_ID  APPLICATION"), "{of_one}");

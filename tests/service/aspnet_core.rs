@@ -15,6 +15,7 @@ use crate::support::flow::{issued, sign_in, text, userinfo};
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser, encode};
 use crate::support::jwt::verified;
+use crate::support::tables::rows_of;
 
 const CALLBACK: &str = "https://shop.example.com/signin-oidc";
 const SECRET: &str = "a secret / of the + shop & its %41 handler";
@@ -204,22 +205,14 @@ fn it_hears_that_the_person_cancelled() {
 fn it_is_told_in_json_why_its_request_was_not_taken() {
     let gatepost = start(&[]);
     let handler = Handler::start(&gatepost);
-    for (name, value, error, named) in [
-        (
-            "client_secret",
-            "that of before",
-            "invalid_client",
-            "GP1305",
-        ),
-        (
-            "redirect_uri",
-            "http://shop.example.com/signin-oidc",
-            "invalid_request",
-            "GP1105",
-        ),
-        ("scope", "openid mail", "invalid_scope", "GP1115"),
-        ("response_type", "id_token", "unauthorized_client", "GP1110"),
-    ] {
+    for [name, value, error, named] in rows_of(
+        "
+        client_secret | that of before                      | invalid_client      | GP1305
+        redirect_uri  | http://shop.example.com/signin-oidc | invalid_request     | GP1105
+        scope         | openid mail                         | invalid_scope       | GP1115
+        response_type | id_token                            | unauthorized_client | GP1110
+    ",
+    ) {
         let told = handler.push(&[(name, value)]);
         let answer = told.json();
         let said = (told.status, text(&answer, "error"));

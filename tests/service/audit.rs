@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Lines, Read};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gatepost::protocol::words::instant::Day;
 use gatepost::store::audit_events;
@@ -17,22 +17,19 @@ use crate::support::flow::{
 use crate::support::gatepost::{
     ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET, Gatepost, RP1, RP2, RPS, document,
 };
+use crate::support::http::Answer;
+use crate::support::offline::CONF2;
 use crate::support::postgres::TestDatabase;
-use crate::support::waiting::{SOON, await_that, until_served};
+use crate::support::tables::rows_of;
+use crate::support::waiting::{SOON, all_at_once, await_that, until_served};
 
 /// Exit code and what was printed.
 fn verify(gatepost: &Gatepost, heads: Option<&str>) -> (i32, String) {
-    let arguments: &[&str] = if heads.is_some() {
-        &["audit", "verify", "--heads", "-"]
-    } else {
-        &["audit", "verify"]
-    };
+    let arguments = ["audit", "verify", "--heads", "-"];
+    let arguments = &arguments[..if heads.is_some() { 4 } else { 2 }];
     let output = gatepost.run(arguments, heads.unwrap_or_default());
-    let said = [output.stdout, output.stderr].concat();
-    (
-        output.status.code().unwrap(),
-        String::from_utf8(said).unwrap(),
-    )
+    let said = String::from_utf8([output.stdout, output.stderr].concat());
+    (output.status.code().unwrap(), said.unwrap())
 }
 
 fn assert_whole(gatepost: &Gatepost, heads: Option<&str>) {
@@ -41,20 +38,29 @@ fn assert_whole(gatepost: &Gatepost, heads: Option<&str>) {
 }
 
 fn count(gatepost: &Gatepost, condition: &str) -> i64 {
-    let sql = format!("SELECT count(*) FROM audit_events WHERE {condition}");
-    gatepost.database.value(&sql, &[])
+    gatepost
+        .database
+        .count(&format!("audit_events WHERE {condition}"))
+}
+
+#[track_caller]
+fn assert_count(gatepost: &Gatepost, condition: &str, rows: i64) {
+    assert_eq!(count(gatepost, condition), rows, "{condition}");
 }
 
 fn await_count(gatepost: &Gatepost, condition: &str, least: i64) {
-    let deadline = Instant::now() + SOON;
-    while count(gatepost, condition) < least {
-        assert!(
-            Instant::now() < deadline,
-            "{condition}: {} rows",
-            count(gatepost, condition)
-        );
-        thread::sleep(Duration::from_millis(50));
-    }
+    await_that(condition, SOON, || count(gatepost, condition) >= least);
+}
+
+/// A client that cannot prove itself.
+fn fail(gatepost: &Gatepost, client_id: &str, further: &[(&str, &str)]) -> Answer {
+    let wrong = basic(client_id, "wrong");
+    let headers = [&[("Authorization", &*wrong)], further].concat();
+    gatepost.post(
+        "/connect/token",
+        &headers,
+        &[("grant_type", "client_credentials")],
+    )
 }
 
 /// Failures that were only counted.
@@ -69,10 +75,8 @@ fn list(gatepost: &Gatepost, arguments: &[&str]) -> Vec<Value> {
 }
 
 fn names(events: &[Value]) -> Vec<&str> {
-    events
-        .iter()
-        .map(|event| event["event"].as_str().unwrap())
-        .collect()
+    let names = events.iter().map(|event| &event["event"]);
+    names.map(|name| name.as_str().unwrap()).collect()
 }
 
 /// Signs in, redeems codes, and redeems one by several hands at once.
@@ -91,56 +95,31 @@ fn load(gatepost: &Gatepost) {
 /// Secrets of a whole day; none may be in the log.
 fn day(gatepost: &Gatepost) -> Vec<String> {
     let mut browser = gatepost.browser();
-    let page = browser.visit(&authorize_path(
-        "conf2",
-        RP2,
-        &[("scope", "openid profile")],
-    ));
+    let page = browser.visit(&authorize_path("conf2", RP2, &[]));
     sign_in(&mut browser, &page, "MistypedName", "MistypedPassword");
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let page = browser.follow(answer);
-    browser
-        .decide(&page, "allow", &["profile"], true)
-        .assert_status(303);
+    let decided = browser.decide(&page, "allow", &["profile"], true);
+    decided.assert_status(303);
     let secret = code(&mut browser, &authorize_path("conf2", RP2, &[]));
     let tokens = redeem_as(gatepost, ("conf2", CONF2_SECRET), RP2, &secret).json();
     let token = |name: &str| tokens[name].as_str().unwrap().to_owned();
-    let authorization = [("Authorization", basic("conf2", CONF2_SECRET))];
-    let authorization: Vec<(&str, &str)> = authorization
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
-    let answer = gatepost.post(
-        "/connect/revocation",
-        &authorization,
-        &[("token", &token("access_token"))],
-    );
-    assert_eq!(answer.status, 200);
+    let access_token = token("access_token");
+    let form = [("token", &*access_token)];
+    let revoked = CONF2.post(&mut gatepost.connect(), "/connect/revocation", &form);
+    revoked.assert_status(200);
     let wrong = basic("conf1", "WrongSecret");
     let form = [("grant_type", "client_credentials")];
-    gatepost
-        .post("/connect/token", &[("Authorization", &wrong)], &form)
-        .assert_status(401);
-    let made = gatepost
-        .run_well(&["client", "secret", "conf1"], "")
-        .trim()
-        .to_owned();
+    let refused = gatepost.post("/connect/token", &[("Authorization", &wrong)], &form);
+    refused.assert_status(401);
+    let made = gatepost.run_line("client secret conf1").trim().to_owned();
     gatepost.run_well(&["user", "disable", "bob"], "");
-    let fixed = [
-        "MistypedName",
-        "MistypedPassword",
-        ALICE_PASSWORD,
-        CONF1_SECRET,
-        CONF2_SECRET,
-        "WrongSecret",
-    ];
-    let fixed = fixed
-        .into_iter()
-        .chain(["the-state", "the-nonce", crate::support::flow::VERIFIER])
-        .map(str::to_owned);
-    fixed
-        .chain([secret, token("access_token"), token("id_token"), made])
-        .collect()
+    let typed = ["MistypedName", "MistypedPassword", "WrongSecret"];
+    let known = [ALICE_PASSWORD, CONF1_SECRET, CONF2_SECRET];
+    let sent = ["the-state", "the-nonce", VERIFIER];
+    let fixed = [typed, known, sent].concat().into_iter().map(str::to_owned);
+    let given = [secret, access_token, token("id_token"), made];
+    fixed.chain(given).collect()
 }
 
 #[test]
@@ -154,51 +133,27 @@ fn a_busy_day_of_several_processes_is_told_whole_and_without_secrets() {
             scope.spawn(|| load(gatepost));
         }
     });
-    await_count(
-        &first,
-        "event IN ('sign_in_failed', 'client_authentication_failed')",
-        2,
-    );
+    let failed = "event IN ('sign_in_failed', 'client_authentication_failed')";
+    await_count(&first, failed, 2);
     assert_whole(&first, None);
     // Each code gave one grant, and each further redemption is told as what it was.
     assert_eq!(count(&first, "event = 'code_redeemed'"), 21);
     // The second ended what the first gave; the third had nothing left to end, and counts among the
     // failures.
-    assert_eq!(
-        count(
-            &first,
-            "event = 'code_replayed' AND detail ->> 'reason' IS NULL"
-        ),
-        20
-    );
-    for event in [
-        "signed_in",
-        "consent_given",
-        "access_token_revoked",
-        "client_secret_made",
-        "user_changed",
-    ] {
+    let replayed = "event = 'code_replayed' AND detail ->> 'reason' IS NULL";
+    assert_count(&first, replayed, 20);
+    let told = "signed_in consent_given access_token_revoked client_secret_made user_changed";
+    for event in told.split(' ') {
         assert!(count(&first, &format!("event = '{event}'")) > 0, "{event}");
     }
     let opened = "event = 'chain_opened' AND seq = 0 AND detail ->> 'version' IS NOT NULL";
     assert!(count(&first, opened) >= 5);
-    assert_eq!(
-        count(&first, "event = 'chain_opened'"),
-        count(&first, opened)
-    );
-    let rows = first
-        .database
-        .client()
-        .query("SELECT row_to_json(a)::text FROM audit_events a", &[])
-        .unwrap();
-    let rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_count(&first, "event = 'chain_opened'", count(&first, opened));
+    let rows = "SELECT string_agg(row_to_json(a)::text, ' ') FROM audit_events a";
+    let rows: String = first.database.value(rows, &[]);
     let logs = [first.log(), second.log()].concat();
     for secret in &secrets {
-        assert!(
-            !logs.contains(secret.as_str())
-                && !rows.iter().any(|row| row.contains(secret.as_str())),
-            "{secret}"
-        );
+        assert!(!logs.contains(secret) && !rows.contains(secret), "{secret}");
     }
 
     // Enough rows for one chain to be tampered with at several places, however they were spread
@@ -280,22 +235,17 @@ fn tampering_is_found_and_named(gatepost: &Gatepost, heads: &str) {
     // The server tells of commands, too, which have no log.
     let command = "SELECT chain FROM audit_events WHERE event = 'user_changed'";
     let command: String = gatepost.database.value(command, &[]);
-    let (_, said) = tampered(
-        gatepost,
-        &format!("DELETE FROM audit_events WHERE chain = '{command}'"),
-        Some(heads),
-    );
+    let removal = format!("DELETE FROM audit_events WHERE chain = '{command}'");
+    let (_, said) = tampered(gatepost, &removal, Some(heads));
     said.assert_says(&format!("chain {command}: the whole chain was removed"));
     assert_whole(gatepost, Some(heads));
 }
 
 /// Does that to the log, verifies, and puts all back.
 fn tampered(gatepost: &Gatepost, sql: &str, heads: Option<&str>) -> (i32, String) {
-    gatepost.database.run(sql);
+    gatepost.run_sql(sql);
     let verdict = verify(gatepost, heads);
-    gatepost
-        .database
-        .run("DELETE FROM audit_events; INSERT INTO audit_events SELECT * FROM kept");
+    gatepost.run_sql("DELETE FROM audit_events; INSERT INTO audit_events SELECT * FROM kept");
     verdict
 }
 
@@ -303,56 +253,34 @@ fn tampered(gatepost: &Gatepost, sql: &str, heads: Option<&str>) -> (i32, String
 fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
     let gatepost = Gatepost::start();
     let mut browser = gatepost.browser();
-    let page = browser.visit(&authorize_path(
-        "conf2",
-        RP2,
-        &[("scope", "openid profile")],
-    ));
+    let page = browser.visit(&authorize_path("conf2", RP2, &[]));
     sign_in(&mut browser, &page, "alice", "wrong");
     await_count(&gatepost, "event = 'sign_in_failed'", 1);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let page = browser.follow(answer);
     browser.decide(&page, "allow", &["profile"], true);
-    let second = code(
-        &mut browser,
-        &authorize_path("conf2", RP2, &[("scope", "openid profile")]),
-    );
+    let second = code(&mut browser, &authorize_path("conf2", RP2, &[]));
     let first = code(&mut browser, &authorize_path("conf1", RP1, &[]));
     redeem_as(&gatepost, ("conf2", CONF2_SECRET), RP2, &second).assert_status(200);
-    redeem_with(
-        &gatepost,
-        "conf1",
-        &first,
-        &[("code_verifier", &"x".repeat(43))],
-    )
-    .assert_status(400);
+    let wrong = "x".repeat(43);
+    let wrong = [("code_verifier", &*wrong)];
+    redeem_with(&gatepost, "conf1", &first, &wrong).assert_status(400);
     let page = browser.get("/logout");
     browser.submit(&page, &[("decision", "sign_out")]);
 
     // What opens a chain is told to whoever asks for it.
+    let opens = |event: &Value| event["event"] == "chain_opened";
     let opened = list(&gatepost, &["--event", "chain_opened"]);
+    assert!(opened.len() > 1 && opened.iter().all(opens), "{opened:?}");
+    let mut events = list(&gatepost, &[]);
     assert!(
-        opened.len() > 1 && opened.iter().all(|event| event["event"] == "chain_opened"),
-        "{opened:?}"
-    );
-    let events = list(&gatepost, &[]);
-    assert!(
-        !events.is_empty() && !events.iter().any(|event| event["event"] == "chain_opened"),
+        !events.is_empty() && !events.iter().any(opens),
         "{events:?}"
     );
     // The newest comes last.
-    let events: Vec<Value> = events
-        .into_iter()
-        .filter(|event| !event["request_id"].is_null())
-        .collect();
-    let sub = &events
-        .iter()
-        .find(|event| event["event"] == "signed_in")
-        .unwrap()["sub"];
-    let sid = &events
-        .iter()
-        .find(|event| event["event"] == "signed_in")
-        .unwrap()["sid"];
+    events.retain(|event| !event["request_id"].is_null());
+    let signed_in = events.iter().find(|event| event["event"] == "signed_in");
+    let [sub, sid] = ["sub", "sid"].map(|name| &signed_in.unwrap()[name]);
     assert!(sub.is_string() && sid.is_string());
     let told = |event: &Value| {
         let is = |name: &str, value: &Value| {
@@ -364,34 +292,27 @@ fn each_deed_of_a_visit_is_told_once_with_whose_it_was_and_from_where() {
                 "other"
             }
         };
-        let words = |name: &str| event[name].as_str().unwrap_or("none").to_owned();
-        (
+        let words = |name: &str| event[name].as_str().unwrap_or("none");
+        [
             words("event"),
             words("client_id"),
             is("sub", sub),
             is("sid", sid),
-        )
+        ]
+        .join(" ")
     };
     let expected = [
-        ("sign_in_failed", "conf2", "hers", "nobody"),
-        ("signed_in", "conf2", "hers", "hers"),
-        ("consent_given", "conf2", "hers", "hers"),
-        ("code_redeemed", "conf2", "hers", "hers"),
-        ("code_refused", "conf1", "hers", "hers"),
-        ("signed_out", "none", "hers", "hers"),
+        "sign_in_failed conf2 hers nobody",
+        "signed_in conf2 hers hers",
+        "consent_given conf2 hers hers",
+        "code_redeemed conf2 hers hers",
+        "code_refused conf1 hers hers",
+        "signed_out none hers hers",
     ];
     let seen: Vec<_> = events.iter().map(told).collect();
-    assert_eq!(
-        seen,
-        expected.map(|(event, client, sub, sid)| (event.to_owned(), client.to_owned(), sub, sid)),
-        "{events:?}"
-    );
-    assert!(
-        events
-            .iter()
-            .all(|event| event["source"] == json!("127.0.0.1")),
-        "{events:?}"
-    );
+    assert_eq!(seen, expected, "{events:?}");
+    let mut sources = events.iter().map(|event| &event["source"]);
+    assert!(sources.all(|source| source == "127.0.0.1"), "{events:?}");
     let log = gatepost.log();
     for event in &events {
         let request_id = event["request_id"].as_str().unwrap();
@@ -414,11 +335,9 @@ fn what_a_killed_process_leaves_behind_verifies() {
             })
             .collect();
         await_count(&gatepost, "event = 'code_redeemed'", 3);
-        let killed = Command::new("kill")
-            .args(["-9", &process.to_string()])
-            .status()
-            .unwrap();
-        assert!(killed.success());
+        let mut kill = Command::new("kill");
+        let killed = kill.args(["-9", &process.to_string()]).status();
+        assert!(killed.unwrap().success());
         loads.into_iter().for_each(|load| load.join().unwrap());
     });
     gatepost.await_ready();
@@ -451,32 +370,18 @@ fn connections_lost_in_mid_statement_leave_chains_whole_and_one_event_for_each_d
     });
     gatepost.stop();
     let grants = gatepost.database.count("grants");
-    assert_eq!(
-        count(
-            &gatepost,
-            "event IN ('code_redeemed', 'grant_refused', 'code_refused')"
-        ),
-        grants
-    );
+    let told = "event IN ('code_redeemed', 'grant_refused', 'code_refused')";
+    assert_count(&gatepost, told, grants);
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
 #[test]
 fn failures_are_told_ten_at_a_time_and_counted_beyond() {
-    let mut gatepost = Gatepost::start_with(
-        &document(),
-        &[("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "1000")],
-    );
-    let wrong = basic("conf1", "wrong");
-    let unknown = basic("a-secret-in-the-wrong-field", "wrong");
-    for authorization in [wrong.as_str(); 30]
-        .into_iter()
-        .chain([unknown.as_str(); 3])
-    {
-        let form = [("grant_type", "client_credentials")];
-        gatepost
-            .post("/connect/token", &[("Authorization", authorization)], &form)
-            .assert_status(401);
+    let roomy = [("GATEPOST_LIMIT_CLIENT_FAILURES_PER_MINUTE", "1000")];
+    let mut gatepost = Gatepost::start_with(&document(), &roomy);
+    let unknown = "a-secret-in-the-wrong-field";
+    for client_id in ["conf1"; 30].into_iter().chain([unknown; 3]) {
+        fail(&gatepost, client_id, &[]).assert_status(401);
     }
     gatepost.get(&authorize_path("conf1", RP1, &[]));
     gatepost.stop();
@@ -484,17 +389,10 @@ fn failures_are_told_ten_at_a_time_and_counted_beyond() {
     // Two minutes at most.
     assert!((10..=20).contains(&told), "{told}");
     assert_eq!(told + more_failures(&gatepost), 33);
-    assert_eq!(
-        count(
-            &gatepost,
-            "event = 'client_authentication_failed' AND (source IS NULL OR request_id IS NULL)"
-        ),
-        0
-    );
-    assert_eq!(
-        count(&gatepost, "client_id = 'a-secret-in-the-wrong-field'"),
-        0
-    );
+    let nowhere =
+        "event = 'client_authentication_failed' AND (source IS NULL OR request_id IS NULL)";
+    assert_count(&gatepost, nowhere, 0);
+    assert_count(&gatepost, &format!("client_id = '{unknown}'"), 0);
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
 
@@ -502,74 +400,39 @@ fn failures_are_told_ten_at_a_time_and_counted_beyond() {
 fn failures_from_everywhere_are_few_rows_and_hide_no_account_and_no_client() {
     let mut gatepost = Gatepost::start();
     // All of these shall fall into the same minute.
-    gatepost.database.run(
+    gatepost.run_sql(
         "SELECT pg_sleep(61 - passed) FROM (SELECT extract(second FROM clock_timestamp())::float8 AS passed) AS minute
          WHERE passed > 15",
     );
     let fail = |number: usize, client_id: &str| {
-        let headers = [
-            ("Authorization", basic(client_id, "wrong")),
-            (
-                "X-Forwarded-For",
-                format!("10.1.{}.{}", number / 250, number % 250),
-            ),
-        ];
-        let headers = headers
-            .each_ref()
-            .map(|(name, value)| (*name, value.as_str()));
-        let answer = gatepost.post(
-            "/connect/token",
-            &headers,
-            &[("grant_type", "client_credentials")],
-        );
-        assert_eq!(answer.status, 401);
+        let address = format!("10.1.{}.{}", number / 250, number % 250);
+        let answer = fail(&gatepost, client_id, &[("X-Forwarded-For", &address)]);
+        answer.assert_status(401);
     };
-    thread::scope(|scope| {
-        for part in 0..4 {
-            scope.spawn(move || {
-                (0..200).for_each(|number| fail(part * 200 + number, "a-secret-in-the-wrong-field"))
-            });
-        }
+    all_at_once(4, |part| {
+        (0..200).for_each(|number| fail(part * 200 + number, "a-secret-in-the-wrong-field"));
     });
     (0..3).for_each(|number| fail(1_000 + number, "conf1"));
     for number in 0..3 {
-        let mut browser = gatepost.browser();
-        browser
-            .headers
-            .push((String::from("X-Forwarded-For"), format!("10.2.0.{number}")));
+        let mut browser = gatepost.browser_at(&format!("10.2.0.{number}"));
         let page = browser.visit(&authorize_path("conf1", RP1, &[]));
-        assert_eq!(sign_in(&mut browser, &page, "alice", "wrong").status, 200);
+        sign_in(&mut browser, &page, "alice", "wrong").assert_status(200);
     }
     gatepost.stop();
-    assert_eq!(
-        count(
-            &gatepost,
-            "event = 'client_authentication_failed' AND client_id IS NULL"
-        ),
-        500
-    );
-    assert_eq!(
-        count(
-            &gatepost,
-            "event = 'client_authentication_failed' AND client_id = 'conf1'"
-        ),
-        1
-    );
+    let of_clients = "event = 'client_authentication_failed' AND client_id";
+    assert_count(&gatepost, &format!("{of_clients} IS NULL"), 500);
+    assert_count(&gatepost, &format!("{of_clients} = 'conf1'"), 1);
     let alice =
         "event = 'sign_in_failed' AND sub = (SELECT sub FROM users WHERE username = 'alice')";
-    assert_eq!(count(&gatepost, alice), 1);
-    assert_eq!(count(&gatepost, "event = 'sign_in_failed'"), 1);
-    let not_told = |event: &str, number: i64| {
+    assert_count(&gatepost, alice, 1);
+    assert_count(&gatepost, "event = 'sign_in_failed'", 1);
+    for (event, number) in [("client_authentication_failed", 302), ("sign_in_failed", 2)] {
         let detail =
             format!("detail ->> 'event' = '{event}' AND (detail ->> 'count')::int8 = {number}");
-        count(
-            &gatepost,
-            &format!("event = 'failures_not_told' AND {detail} AND source IS NULL"),
-        )
-    };
-    assert_eq!(not_told("client_authentication_failed", 302), 1);
-    assert_eq!(not_told("sign_in_failed", 2), 1);
-    assert_eq!(count(&gatepost, "event = 'failures_not_told'"), 2);
+        let not_told = format!("event = 'failures_not_told' AND {detail} AND source IS NULL");
+        assert_count(&gatepost, &not_told, 1);
+    }
+    assert_count(&gatepost, "event = 'failures_not_told'", 2);
     assert_eq!(more_failures(&gatepost), 0);
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
@@ -584,43 +447,30 @@ fn a_spent_code_that_comes_again_and_again_fills_no_log() {
             ("grant_type", "authorization_code"),
             ("client_id", "pub1"),
             ("redirect_uri", RPS),
+            ("code", code),
+            ("code_verifier", verifier),
         ];
-        gatepost.post(
-            "/connect/token",
-            &[],
-            &[&form[..], &[("code", code), ("code_verifier", verifier)]].concat(),
-        )
+        gatepost.post("/connect/token", &[], &form)
     };
-    let (used, burnt) = (VERIFIER, "x".repeat(43));
-    let codes = [used, &burnt].map(|verifier| {
+    let burnt = "x".repeat(43);
+    let codes = [(VERIFIER, 200), (&burnt, 400)].map(|(verifier, status)| {
         let code = code(&mut browser, &authorize_path("pub1", RPS, &[]));
-        let first = redeem(&code, verifier);
-        assert_eq!(
-            first.status,
-            if verifier == used { 200 } else { 400 },
-            "{}",
-            first.text()
-        );
+        redeem(&code, verifier).assert_status(status);
         code
     });
     for _ in 0..40 {
-        assert_eq!(redeem(&codes[0], used).json()["error"], "invalid_grant");
-        assert_eq!(redeem(&codes[1], &burnt).json()["error"], "invalid_grant");
+        redeem(&codes[0], VERIFIER).assert_member("error", "invalid_grant");
+        redeem(&codes[1], &burnt).assert_member("error", "invalid_grant");
     }
     gatepost.stop();
     // What ended something is told with the deed; of the rest ten a minute, in two minutes at most.
-    assert_eq!(
-        count(&gatepost, "event = 'code_replayed' AND sub IS NOT NULL"),
-        1
-    );
-    let told = count(
-        &gatepost,
-        "event = 'code_replayed' AND sub IS NULL AND client_id = 'pub1'",
-    );
+    assert_count(&gatepost, "event = 'code_replayed' AND sub IS NOT NULL", 1);
+    let of_nobody = "event = 'code_replayed' AND sub IS NULL AND client_id = 'pub1'";
+    let told = count(&gatepost, of_nobody);
     assert!((10..=20).contains(&told), "{told}");
     let named =
         "event = 'code_replayed' AND detail ->> 'grant' IS NOT NULL AND request_id IS NOT NULL";
-    assert_eq!(count(&gatepost, named), told + 1);
+    assert_count(&gatepost, named, told + 1);
     assert_eq!(told + more_failures(&gatepost), 79);
     assert_whole(&gatepost, Some(&gatepost.log()));
 }
@@ -665,14 +515,12 @@ fn heads_are_told_at_every_level_of_the_log_and_nothing_else_is() {
         assert_whole(&gatepost, Some(&log));
         let signed_in = "SELECT chain FROM audit_events WHERE event = 'signed_in'";
         let chain: String = gatepost.database.value(signed_in, &[]);
-        gatepost.database.run(&format!(
-            "DELETE FROM audit_events WHERE chain = '{chain}' AND event = 'signed_in'"
-        ));
+        let removal =
+            format!("DELETE FROM audit_events WHERE chain = '{chain}' AND event = 'signed_in'");
+        gatepost.run_sql(&removal);
         let (exit_code, said) = verify(&gatepost, Some(&log));
-        assert!(
-            exit_code == 1 && said.contains(&format!("chain {chain}: row ")),
-            "{level} {format}: {said}"
-        );
+        assert_eq!(exit_code, 1, "{level} {format}: {said}");
+        said.assert_says_for(level, &format!("chain {chain}: row "));
     }
 }
 
@@ -687,18 +535,13 @@ fn midnight_ends_chains_and_the_next_ones_name_their_ends() {
                  WHERE event = 'chain_opened' AND detail -> 'after' IS NOT NULL LIMIT 1";
     let row = gatepost.database.client().query_one(after, &[]).unwrap();
     let (old, seq): (String, i64) = (row.get(0), row.get(1));
-    assert_eq!(count(&gatepost, &format!("chain = '{old}'")), seq + 1);
+    assert_count(&gatepost, &format!("chain = '{old}'"), seq + 1);
     // The minute began anew, too, so the heads are told.
-    let deadline = Instant::now() + SOON;
-    while !gatepost.log().contains("audit heads: ") {
-        assert!(Instant::now() < deadline, "no heads are told");
-        thread::sleep(Duration::from_millis(50));
-    }
+    gatepost.await_log("the heads", |log| log.contains("audit heads: "));
     assert_whole(&gatepost, Some(&gatepost.log()));
     // The end of yesterday's chain is held without any heads.
-    gatepost.database.run(&format!(
-        "DELETE FROM audit_events WHERE chain = '{old}' AND seq = {seq}"
-    ));
+    let end = format!("DELETE FROM audit_events WHERE chain = '{old}' AND seq = {seq}");
+    gatepost.run_sql(&end);
     let (exit_code, said) = verify(&gatepost, None);
     assert_eq!(exit_code, 1, "{said}");
     said.assert_says(&format!("chain {old}: row {seq} was removed"));
@@ -731,51 +574,41 @@ fn events_are_listed_by_what_is_asked_and_followed_as_they_come() {
     assert!(names(&of_alice).contains(&"code_replayed"));
     let change = list(&gatepost, &["--limit", "1"]);
     assert_eq!(names(&change), ["user_changed"]);
-    assert_eq!(
-        change[0]["detail"],
-        json!({"old": {"enabled": true}, "new": {"enabled": false}})
-    );
+    let disabled = json!({"old": {"enabled": true}, "new": {"enabled": false}});
+    assert_eq!(change[0]["detail"], disabled);
     let at = change[0]["at"].as_str().unwrap();
     assert!(list(&gatepost, &["--since", "2200-01-01"]).is_empty());
     assert!(list(&gatepost, &["--until", "2020-01-01T00:00:00Z"]).is_empty());
     assert!(list(&gatepost, &["--since", at, "--event", "user_changed"]).len() == 1);
-    assert_eq!(
-        list(&gatepost, &["--user", "ALICE", "--client", "conf1"]),
-        of_alice
-    );
-    for (wrong, told) in [
-        (&["--since", "yesterday"][..], "--since must be a time"),
-        (&["--limit", "0"], "--limit must be a number from 1"),
-        (&["--limit", "many"], "--limit must be a number from 1"),
-        (
-            &["--event", "signed-in"],
-            "is no name of an event; the nearest is \"signed_in\"",
-        ),
-        (&["--event", ""], "--event is empty"),
-        (&["--client", ""], "--client is empty"),
-        (
-            &["--since", "2030-01-01", "--until", "2030-01-01"],
-            "--since must be before --until",
-        ),
-        (&["--user", "alice", "--sub", sub], "--user and --sub"),
-        (&["--limits", "1"], "the nearest is --limit"),
-        (
-            &["--day", "2027-01-31"],
-            "\"--day\" is not a flag; try --help",
-        ),
-    ] {
-        let output = gatepost.run(&[&["audit", "list"], wrong].concat(), "");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2), "{wrong:?}: {said}");
-        assert!(said.contains(told), "{wrong:?}: {said}");
+    let by_name = list(&gatepost, &["--user", "ALICE", "--client", "conf1"]);
+    assert_eq!(by_name, of_alice);
+    for [wrong, told] in rows_of(
+        r#"
+        --since yesterday                     | --since must be a time
+        --limit 0                             | --limit must be a number from 1
+        --limit many                          | --limit must be a number from 1
+        --event signed-in                     | is no name of an event; the nearest is "signed_in"
+        --event=                              | --event is empty
+        --client=                             | --client is empty
+        --since 2030-01-01 --until 2030-01-01 | --since must be before --until
+        --user alice --sub x                  | --user and --sub
+        --limits 1                            | the nearest is --limit
+        --day 2027-01-31                      | "--day" is not a flag; try --help
+        "#,
+    ) {
+        let arguments: Vec<&str> = ["audit", "list"]
+            .into_iter()
+            .chain(wrong.split(' '))
+            .collect();
+        let output = gatepost.run(&arguments, "");
+        assert_eq!(output.status.code(), Some(2), "{wrong}: {output:?}");
+        String::from_utf8_lossy(&output.stderr).assert_says_for(wrong, told);
     }
     let nobody = gatepost.run(&["audit", "list", "--user", "nobody"], "");
     assert_eq!(nobody.status.code(), Some(1));
     let mistyped = gatepost.run(&["audit", "list", "--event", "sign_in"], "");
     assert!(mistyped.status.code() == Some(2));
-    String::from_utf8(mistyped.stderr)
-        .unwrap()
-        .assert_says("signed_in");
+    String::from_utf8_lossy(&mistyped.stderr).assert_says("signed_in");
 
     let mut follower = Follower::start(&gatepost, &["--event", "user_changed"]);
     assert_eq!(follower.next()["detail"]["new"]["enabled"], json!(false));
@@ -855,12 +688,8 @@ impl Follower {
     fn end(mut self) -> String {
         self.process.kill().unwrap();
         let mut said = String::new();
-        self.process
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut said)
-            .unwrap();
+        let mut stderr = self.process.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
         said
     }
 }
@@ -891,17 +720,14 @@ fn events_of_a_long_transaction_are_followed_when_it_is_done_and_each_comes_once
     // What is there and beyond the limit does not come later.
     assert_eq!(follower.next()["detail"]["by"], "before-11");
     let mut transaction = client.transaction().unwrap();
-    transaction
-        .batch_execute(&row("user_changed", "long"))
-        .unwrap();
+    let long = row("user_changed", "long");
+    transaction.batch_execute(&long).unwrap();
     // Beyond what an event may come late without a transaction that shows.
     for number in 0..9 {
         thread::sleep(Duration::from_secs(2));
-        gatepost.run_sql(&row("user_changed", &format!("meanwhile-{number}")));
-        assert_eq!(
-            follower.next()["detail"]["by"],
-            format!("meanwhile-{number}")
-        );
+        let by = format!("meanwhile-{number}");
+        gatepost.run_sql(&row("user_changed", &by));
+        assert_eq!(follower.next()["detail"]["by"], by);
     }
     transaction.commit().unwrap();
     assert_eq!(follower.next()["detail"]["by"], "long");
@@ -944,11 +770,8 @@ fn what_a_request_brings_into_the_log_is_no_head() {
         ] {
             gatepost.get(&authorize_path("conf1", RP1, &[("resource", &forged)]));
             gatepost.get(&format!("/{}", forged.replace(' ', "%20")));
-            gatepost.post(
-                "/connect/token",
-                &[("User-Agent", &forged)],
-                &[("grant_type", &forged)],
-            );
+            let form = [("grant_type", &*forged)];
+            gatepost.post("/connect/token", &[("User-Agent", &forged)], &form);
             let path = "/connect/endsession?post_logout_redirect_uri=";
             gatepost.get(&format!("{path}{}", forged.replace(' ', "%20")));
         }
@@ -956,11 +779,9 @@ fn what_a_request_brings_into_the_log_is_no_head() {
         let log = gatepost.log();
         log.assert_says(&format!("audit heads: {chain}:1:0:{hash}"));
         assert_whole(&gatepost, Some(&log));
-        let journal: Vec<String> = log
-            .lines()
-            .map(|line| format!("Nov 22 00:59:15 host gatepost[12]: {line}\n"))
-            .collect();
-        assert_whole(&gatepost, Some(&journal.concat()));
+        let journal = log.lines();
+        let journal = journal.map(|line| format!("Nov 22 00:59:15 host gatepost[12]: {line}\n"));
+        assert_whole(&gatepost, Some(&journal.collect::<String>()));
         // Two that differ are one too many, whichever came first.
         let line = format!("INFO  audit heads: {chain}:0:0:{hash}\n");
         for log in [format!("{log}{line}"), format!("{line}{log}")] {
@@ -1013,11 +834,8 @@ fn commands_of_long_before_the_first_server_are_told() {
     assert!(chains.len() >= 3, "{}", chains.len());
     for chain in chains.iter().map(|row| row.get::<_, String>(0)) {
         gatepost.run_sql("CREATE TABLE kept AS SELECT * FROM audit_events");
-        let (_, said) = tampered(
-            &gatepost,
-            &format!("DELETE FROM audit_events WHERE chain = '{chain}'"),
-            Some(&heads),
-        );
+        let removal = format!("DELETE FROM audit_events WHERE chain = '{chain}'");
+        let (_, said) = tampered(&gatepost, &removal, Some(&heads));
         said.assert_says(&format!("chain {chain}: the whole chain was removed"));
         gatepost.database.run("DROP TABLE kept");
     }
@@ -1026,14 +844,8 @@ fn commands_of_long_before_the_first_server_are_told() {
 #[test]
 fn attempts_that_the_throttle_turns_away_are_counted() {
     let mut gatepost = Gatepost::start();
-    let wrong = basic("conf1", "wrong");
-    let form = [("grant_type", "client_credentials")];
     let statuses: Vec<u16> = (0..35)
-        .map(|_| {
-            gatepost
-                .post("/connect/token", &[("Authorization", &wrong)], &form)
-                .status
-        })
+        .map(|_| fail(&gatepost, "conf1", &[]).status)
         .collect();
     let turned_away = statuses.iter().filter(|status| **status == 429).count();
     assert!(turned_away > 0, "{statuses:?}");
@@ -1045,12 +857,8 @@ fn attempts_that_the_throttle_turns_away_are_counted() {
         gatepost.database.value(&sum, &[])
     };
     assert_eq!(sum("turned_away"), turned_away as i64);
-    assert_eq!(
-        count(&gatepost, "event = 'client_authentication_failed'")
-            + sum("count")
-            + sum("turned_away"),
-        35
-    );
+    let told = count(&gatepost, "event = 'client_authentication_failed'");
+    assert_eq!(told + sum("count") + sum("turned_away"), 35);
 }
 
 #[test]
@@ -1075,20 +883,16 @@ fn events_go_on_the_day_after_their_last() {
     signed_in(&gatepost);
     gatepost.stop();
     let all = count(&gatepost, "true");
-    let last: i32 = gatepost
-        .database
-        .value("SELECT max(day) FROM audit_events", &[]);
+    let [first, last] = ["min", "max"].map(|end| -> i32 {
+        let day = format!("SELECT {end}(day) FROM audit_events");
+        gatepost.database.value(&day, &[])
+    });
     assert!((399..=400).contains(&(last - gatepost.database.today().0)));
     let store = gatepost.database.store();
-    let first = gatepost
-        .database
-        .value::<i32>("SELECT min(day) FROM audit_events", &[]);
-    assert_eq!(audit_events::remove_expired(&store, Day(first)).unwrap(), 0);
-    assert_eq!(
-        audit_events::remove_expired(&store, Day(last + 1)).unwrap(),
-        u64::try_from(all).unwrap()
-    );
-    assert_eq!(count(&gatepost, "true"), 0);
+    let removed = |before: i32| audit_events::remove_expired(&store, Day(before)).unwrap();
+    assert_eq!(removed(first), 0);
+    assert_eq!(removed(last + 1), u64::try_from(all).unwrap());
+    assert_count(&gatepost, "true", 0);
 }
 
 #[test]
@@ -1153,10 +957,8 @@ fn followers_wait_for_whoever_writes_events_and_not_for_whoever_removes_old_ones
 fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who_somebody_is() {
     let gatepost = Gatepost::start();
     let claims = r#"{"role":["admin"],"email":"carol@example.com","name":"Carol Kay"}"#;
-    gatepost.run_well(
-        &["user", "add", "carol", "--claims", claims, "--no-password"],
-        "",
-    );
+    let add = ["user", "add", "carol", "--claims", claims, "--no-password"];
+    gatepost.run_well(&add, "");
     gatepost.run_well(&["user", "remove", "carol"], "");
     let dave = |role: &str, email: &str| {
         let user = json!({"username": "dave", "claims": {"role": role, "email": email}});
@@ -1170,60 +972,37 @@ fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who
     });
     let of = |event: &str| list(&gatepost, &["--event", event]).pop().unwrap()["detail"].clone();
     let added = list(&gatepost, &["--event", "user_added"]);
-    let carol = added
-        .iter()
-        .find(|event| event["detail"]["username"] == "carol")
-        .unwrap();
-    assert_eq!(carol["detail"], json!({"username": "carol", "new": held}));
+    let mut details = added.iter().map(|event| &event["detail"]);
+    let carol = details.find(|detail| detail["username"] == "carol");
+    assert_eq!(carol, Some(&json!({"username": "carol", "new": held})));
     assert_eq!(
         of("user_removed"),
         json!({"username": "carol", "old": held})
     );
-    assert_eq!(
-        of("user_added")["new"]["claims"],
-        json!({"role": "editor", "email": "(withheld)"})
-    );
+    let claims = json!({"role": "editor", "email": "(withheld)"});
+    assert_eq!(of("user_added")["new"]["claims"], claims);
     let fields = json!([
         {"key": "claims.email", "old": "(withheld)", "new": "(withheld)"},
         {"key": "claims.role", "old": "editor", "new": "auditor"},
     ]);
     assert_eq!(of("user_changed")["fields"], fields);
     for personal in ["carol@", "Carol Kay", "dave@"] {
-        assert_eq!(
-            count(&gatepost, &format!("detail::text LIKE '%{personal}%'")),
-            0
-        );
+        assert_count(&gatepost, &format!("detail::text LIKE '%{personal}%'"), 0);
     }
-    gatepost.run_well(
-        &[
-            "client",
-            "secret",
-            "conf1",
-            "--replace",
-            "--description",
-            "second",
-        ],
-        "",
-    );
+    gatepost.run_line("client secret conf1 --replace --description second");
     let secret = of("client_secret_made");
-    assert_eq!(
-        secret["new"],
-        json!({"description": "second", "expires_at": null})
-    );
+    let second = json!({"description": "second", "expires_at": null});
+    assert_eq!(secret["new"], second);
     assert!(!secret["old"].as_array().unwrap().is_empty());
     gatepost.run_well(&["key", "rotate", "--now"], "");
     let rotated = of("signing_key_rotated");
     assert!(rotated["new"]["activates_at"].is_string(), "{rotated}");
     assert!(rotated["replaced"]["erased"] == json!(true), "{rotated}");
-    assert_ne!(
-        rotated["replaced"]["old"]["retires_at"],
-        rotated["replaced"]["new"]["retires_at"]
-    );
+    let [old, new] = ["old", "new"].map(|when| &rotated["replaced"][when]["retires_at"]);
+    assert_ne!(old, new);
     let kid = rotated["kid"].as_str().unwrap();
     gatepost.run_well(&["key", "retire", kid], "");
     // Another took over before it went.
-    assert_eq!(
-        of("signing_key_retired")["old"],
-        of("signing_key_rotated")["replaced"]["new"]
-    );
+    let before = &of("signing_key_rotated")["replaced"]["new"];
+    assert_eq!(&of("signing_key_retired")["old"], before);
 }

@@ -8,11 +8,13 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{
     asks_to_sign_in, authorize_path, code, decode_jwt, redeem, sign_in, signed_in, userinfo,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::tables::rows_of;
 
 fn path(changes: &[(&str, &str)]) -> String {
     authorize_path("conf1", RP1, changes)
@@ -31,6 +33,16 @@ fn id_token(gatepost: &Gatepost, code: &str) -> Value {
     decode_jwt(redeem(gatepost, code).json()["id_token"].as_str().unwrap()).1
 }
 
+/// Those of an ID token that needs no page.
+fn claims_for(gatepost: &Gatepost, browser: &mut Browser, changes: &[(&str, &str)]) -> Value {
+    id_token(gatepost, &code(browser, &path(changes)))
+}
+
+#[track_caller]
+fn assert_error(browser: &mut Browser, changes: &[(&str, &str)], expected: &str) {
+    assert_eq!(error(browser, changes), expected, "{changes:?}");
+}
+
 fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
     browser.submit(page, &[("decision", decision)])
 }
@@ -38,86 +50,54 @@ fn choose(browser: &mut Browser, page: &Answer, decision: &str) -> Answer {
 #[test]
 fn prompt_none_never_shows_a_page() {
     let gatepost = Gatepost::shared();
-    assert_eq!(
-        error(&mut gatepost.browser(), &[("prompt", "none")]),
-        "login_required"
+    assert_error(
+        &mut gatepost.browser(),
+        &[("prompt", "none")],
+        "login_required",
     );
     let mut browser = signed_in(&gatepost);
-    let first = id_token(&gatepost, &code(&mut browser, &path(&[])));
+    let first = claims_for(&gatepost, &mut browser, &[]);
     sleep(Duration::from_millis(1_100));
-    let silent = id_token(&gatepost, &code(&mut browser, &path(&[("prompt", "none")])));
+    let silent = claims_for(&gatepost, &mut browser, &[("prompt", "none")]);
     for name in ["sub", "auth_time", "sid", "acr", "amr"] {
         assert_eq!(silent[name], first[name], "{name}");
     }
     assert!(silent["iat"].as_i64() > first["iat"].as_i64());
-    for prompt in [
-        "none login",
-        "consent none",
-        "create",
-        "Login",
-        "NONE",
-        "login,consent",
-        "none\u{a0}",
-    ] {
-        assert_eq!(
-            error(&mut browser, &[("prompt", prompt)]),
-            "invalid_request",
-            "{prompt}"
-        );
+    let unfit = "none login|consent none|create|Login|NONE|login,consent|none\u{a0}";
+    for prompt in unfit.split('|') {
+        assert_error(&mut browser, &[("prompt", prompt)], "invalid_request");
     }
 }
 
 #[test]
 fn a_session_that_no_longer_stands_means_login_required() {
     let gatepost = Gatepost::start();
-    for (end, mend) in [
-        ("UPDATE sessions SET ended_at = now()", ""),
-        // A server tells the time to a few milliseconds.
-        (
-            "UPDATE sessions SET expires_at = now() - interval '1 second'",
-            "",
-        ),
-        ("DELETE FROM sessions", ""),
-        (
-            "UPDATE users SET enabled = false",
-            "UPDATE users SET enabled = true",
-        ),
-        ("UPDATE users SET epoch = epoch + 1", ""),
-        (
-            "UPDATE installation SET epoch = epoch + 1",
-            "UPDATE installation SET epoch = epoch - 1",
-        ),
-    ] {
+    // A server tells the time to a few milliseconds.
+    for [end, mend] in rows_of(
+        "
+        UPDATE sessions SET ended_at = now()                         |
+        UPDATE sessions SET expires_at = now() - interval '1 second' |
+        DELETE FROM sessions                                         |
+        UPDATE users SET enabled = false                             | UPDATE users SET enabled = true
+        UPDATE users SET epoch = epoch + 1                           |
+        UPDATE installation SET epoch = epoch + 1                    | UPDATE installation SET epoch = epoch - 1
+        ",
+    ) {
         let mut browser = signed_in(&gatepost);
         code(&mut browser, &path(&[("prompt", "none")]));
         gatepost.database.run(end);
-        assert_eq!(
-            error(&mut browser, &[("prompt", "none")]),
-            "login_required",
-            "{end}"
-        );
+        assert_error(&mut browser, &[("prompt", "none")], "login_required");
         assert!(asks_to_sign_in(&browser.visit(&path(&[]))), "{end}");
         gatepost.database.run(mend);
     }
     // A cookie that somebody made up is none.
     let mut browser = signed_in(&gatepost);
-    for value in [
-        "",
-        "x",
-        "AAAA",
-        &"A".repeat(48),
-        &"A".repeat(5_000),
-        "%00",
-        "\"quoted\"",
-    ] {
+    let [long, longer] = [48, 5_000].map(|length| "A".repeat(length));
+    for value in ["", "x", "AAAA", &long, &longer, "%00", "\"quoted\""] {
         for cookie in browser.cookies.values_mut() {
             value.clone_into(cookie);
         }
-        assert_eq!(
-            error(&mut browser, &[("prompt", "none")]),
-            "login_required",
-            "{value}"
-        );
+        assert_error(&mut browser, &[("prompt", "none")], "login_required");
     }
 }
 
@@ -125,7 +105,7 @@ fn a_session_that_no_longer_stands_means_login_required() {
 fn prompt_login_asks_again_and_moves_auth_time() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let before = id_token(&gatepost, &code(&mut browser, &path(&[])));
+    let before = claims_for(&gatepost, &mut browser, &[]);
     sleep(Duration::from_millis(1_100));
     let page = browser.visit(&path(&[("prompt", "login")]));
     assert!(asks_to_sign_in(&page));
@@ -138,39 +118,27 @@ fn prompt_login_asks_again_and_moves_auth_time() {
     let again = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     assert!(asks_to_sign_in(&again), "{} {}", again.status, again.text());
     // Asked for anew, it asks anew.
-    assert!(asks_to_sign_in(
-        &browser.visit(&path(&[("prompt", "login")]))
-    ));
+    let anew = browser.visit(&path(&[("prompt", "login")]));
+    assert!(asks_to_sign_in(&anew));
 }
 
 #[test]
 fn max_age_is_held_and_never_loops() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    let fresh = id_token(
-        &gatepost,
-        &code(&mut browser, &path(&[("max_age", "2147483648")])),
-    );
-    gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
-    let aged = id_token(
-        &gatepost,
-        &code(&mut browser, &path(&[("max_age", "1000")])),
-    );
-    assert_eq!(
-        aged["auth_time"].as_i64().unwrap() + 120,
-        fresh["auth_time"].as_i64().unwrap()
-    );
+    let fresh = claims_for(&gatepost, &mut browser, &[("max_age", "2147483648")]);
+    gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
+    let aged = claims_for(&gatepost, &mut browser, &[("max_age", "1000")]);
+    let [before, after] = [&fresh, &aged].map(|claims| claims["auth_time"].as_i64().unwrap());
+    assert_eq!(after + 120, before);
     for max_age in ["60", "119", "1", "0"] {
-        assert_eq!(
-            error(&mut browser, &[("max_age", max_age), ("prompt", "none")]),
-            "login_required"
+        assert_error(
+            &mut browser,
+            &[("max_age", max_age), ("prompt", "none")],
+            "login_required",
         );
-        assert!(
-            asks_to_sign_in(&browser.visit(&path(&[("max_age", max_age)]))),
-            "{max_age}"
-        );
+        let page = browser.visit(&path(&[("max_age", max_age)]));
+        assert!(asks_to_sign_in(&page), "{max_age}");
     }
     let page = browser.visit(&path(&[("max_age", "60")]));
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
@@ -184,24 +152,9 @@ fn max_age_is_held_and_never_loops() {
         let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
         assert!(answer.query().contains_key("code"));
     }
-    for max_age in [
-        "-1",
-        "+5",
-        "5.5",
-        " 5",
-        "5 ",
-        "1e3",
-        "99999999999999999999",
-        "1000000000000000000",
-        "\u{665}",
-        "0x10",
-        "five",
-    ] {
-        assert_eq!(
-            error(&mut browser, &[("max_age", max_age)]),
-            "invalid_request",
-            "{max_age}"
-        );
+    let unfit = "-1|+5|5.5| 5|5 |1e3|99999999999999999999|1000000000000000000|\u{665}|0x10|five";
+    for max_age in unfit.split('|') {
+        assert_error(&mut browser, &[("max_age", max_age)], "invalid_request");
     }
 }
 
@@ -212,14 +165,10 @@ fn a_clients_default_max_age_counts_where_the_request_has_none() {
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut browser = signed_in(&gatepost);
     code(&mut browser, &path(&[]));
-    gatepost
-        .database
-        .run("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
-    assert_eq!(error(&mut browser, &[("prompt", "none")]), "login_required");
-    code(
-        &mut browser,
-        &path(&[("prompt", "none"), ("max_age", "600")]),
-    );
+    gatepost.run_sql("UPDATE sessions SET auth_time = auth_time - interval '2 minutes'");
+    assert_error(&mut browser, &[("prompt", "none")], "login_required");
+    let lasting = path(&[("prompt", "none"), ("max_age", "600")]);
+    code(&mut browser, &lasting);
 }
 
 #[test]
@@ -244,10 +193,7 @@ fn select_account_offers_the_present_account_and_another() {
     // The page drawn for alice means nothing in bob's session.
     let stale = choose(&mut browser, &page, "continue");
     assert_eq!((stale.status, stale.header("location")), (200, None));
-    assert_eq!(
-        id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"],
-        bob["sub"]
-    );
+    assert_eq!(claims_for(&gatepost, &mut browser, &[])["sub"], bob["sub"]);
     let page = browser.visit(&asked);
     for decision in ["", "allow", "CONTINUE", "sign_out"] {
         let answer = choose(&mut browser, &page, decision);
@@ -266,54 +212,35 @@ fn prompts_may_be_combined() {
         let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
         let consent = browser.follow(answer);
         consent.assert_says_for(prompt, "asks for access");
-        browser
-            .decide(&consent, "allow", &["profile"], false)
-            .assert_carries("code");
+        let answer = browser.decide(&consent, "allow", &["profile"], false);
+        answer.assert_carries("code");
     }
     let chooser = browser.visit(&path(&[("prompt", "consent select_account")]));
     let consent = choose(&mut browser, &chooser, "continue");
     consent.assert_says("asks for access");
-    browser
-        .decide(&consent, "allow", &["profile"], false)
-        .assert_carries("code");
+    let answer = browser.decide(&consent, "allow", &["profile"], false);
+    answer.assert_carries("code");
 }
 
 #[test]
 fn unknown_identity_providers_and_values_change_nothing_but_the_log() {
     let gatepost = Gatepost::start();
     let mut browser = signed_in(&gatepost);
-    for values in [
-        "idp:unknown",
-        "idp:../x",
-        "idp:https://evil.example",
-        "idp:",
-        "tenant:<script>",
-        "urn:x 1 0",
-    ] {
-        code(
-            &mut browser,
-            &path(&[("acr_values", values), ("prompt", "none")]),
-        );
+    let unknown = "idp:unknown|idp:../x|idp:https://evil.example|idp:|tenant:<script>|urn:x 1 0";
+    for values in unknown.split('|') {
+        let asked = path(&[("acr_values", values), ("prompt", "none")]);
+        code(&mut browser, &asked);
     }
-    assert!(
-        gatepost
-            .log()
-            .contains("identity provider \"https://evil.example\""),
-        "{}",
-        gatepost.log()
-    );
+    let log = gatepost.log();
+    log.assert_says("identity provider \"https://evil.example\"");
     code(&mut browser, &path(&[("acr_values", "idp:local")]));
-    let page = gatepost.browser().visit(&path(&[(
-        "acr_values",
-        "idp:unknown tenant:<script>alert(1)</script>",
-    )]));
+    let values = "idp:unknown tenant:<script>alert(1)</script>";
+    let page = gatepost.browser().visit(&path(&[("acr_values", values)]));
     assert!(asks_to_sign_in(&page) && !page.text().contains("<script>"));
-    assert_eq!(
-        error(
-            &mut browser,
-            &[("acr_values", &"idp:x ".repeat(5_000)[..20_000])]
-        ),
-        "invalid_request"
+    assert_error(
+        &mut browser,
+        &[("acr_values", &"idp:x ".repeat(5_000)[..20_000])],
+        "invalid_request",
     );
 }
 
@@ -366,11 +293,7 @@ fn a_sign_in_stays_within_its_tenant() {
         "tenant:acme tenant:globex",
         "tenant:<script>",
     ] {
-        assert_eq!(
-            error(&mut browser, &[("acr_values", values)]),
-            "invalid_request",
-            "{values}"
-        );
+        assert_error(&mut browser, &[("acr_values", values)], "invalid_request");
     }
     // A session of one tenant is none in another, nor without one.
     for values in ["tenant:globex", ""] {
@@ -411,14 +334,10 @@ fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
         r#"{"userinfo":1}"#,
         r#"{"id_token":{"sub":{"value":5}}}"#,
     ] {
-        assert_eq!(
-            error(&mut browser, &[("claims", claims)]),
-            "invalid_request",
-            "{claims}"
-        );
+        assert_error(&mut browser, &[("claims", claims)], "invalid_request");
     }
     let deep = "[".repeat(2_000);
-    assert_eq!(error(&mut browser, &[("claims", &deep)]), "invalid_request");
+    assert_error(&mut browser, &[("claims", &deep)], "invalid_request");
     for (values, expected) in [
         (r#"["urn:gold"]"#, "unmet_authentication_requirements"),
         (r#"[]"#, "unmet_authentication_requirements"),
@@ -436,7 +355,7 @@ fn the_claims_parameter_reaches_no_further_than_the_clients_scopes() {
 fn a_subject_that_is_named_is_the_only_one_that_will_do() {
     let gatepost = Gatepost::shared();
     let mut browser = signed_in(&gatepost);
-    let alice = id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"]
+    let alice = claims_for(&gatepost, &mut browser, &[])["sub"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -446,9 +365,10 @@ fn a_subject_that_is_named_is_the_only_one_that_will_do() {
         &path(&[("claims", &named(&alice)), ("prompt", "none")]),
     );
     let other = named("somebody-else");
-    assert_eq!(
-        error(&mut browser, &[("claims", &other), ("prompt", "none")]),
-        "login_required"
+    assert_error(
+        &mut browser,
+        &[("claims", &other), ("prompt", "none")],
+        "login_required",
     );
     let page = browser.visit(&path(&[("claims", &other)]));
     assert!(asks_to_sign_in(&page));
@@ -456,7 +376,7 @@ fn a_subject_that_is_named_is_the_only_one_that_will_do() {
     assert_eq!(answer.query()["error"], "login_required");
     // Bob is signed in all the same.
     assert_ne!(
-        id_token(&gatepost, &code(&mut browser, &path(&[])))["sub"],
+        claims_for(&gatepost, &mut browser, &[])["sub"],
         alice.as_str()
     );
 }
@@ -519,15 +439,11 @@ fn an_id_token_hint_names_the_subject_however_old_it_is() {
         String::from("..."),
     ];
     for hint in &forged {
-        assert_eq!(
-            error(&mut browser, &[("id_token_hint", hint)]),
+        assert_error(&mut browser, &[("id_token_hint", hint)], "invalid_request");
+        assert_error(
+            &mut gatepost.browser(),
+            &[("id_token_hint", hint)],
             "invalid_request",
-            "{hint}"
-        );
-        assert_eq!(
-            error(&mut gatepost.browser(), &[("id_token_hint", hint)]),
-            "invalid_request",
-            "{hint}"
         );
     }
 }

@@ -643,9 +643,7 @@ fn everything_ends_at_once_though_calls_are_held_up_and_the_next_run_makes_those
     holding
         .execute("UPDATE session_clients SET first_at = first_at", &[])
         .unwrap();
-    let output = gatepost.run(&["revoke", "--everything"], "");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success(), "{told}");
+    let told = gatepost.refusal(&["revoke", "--everything"], "");
     told.assert_says("run the command again");
     let access_token = text(&gave, "access_token");
     crate::support::flow::userinfo(&gatepost, access_token).assert_status(401);

@@ -183,8 +183,7 @@ fn what_is_wrong_with_a_provider_is_said_in_words() {
         .stdout
         .assert_says("GATEPOST_OUTBOUND_ALLOW does not name it");
     let unknown = installation.run(&["idp", "test", "crop"]);
-    assert!(unknown.code == 1, "{unknown:?}");
-    unknown.stderr.assert_says("the nearest is \"corp\"");
+    unknown.assert_refused(1, "the nearest is \"corp\"");
 }
 
 #[test]

@@ -110,18 +110,13 @@ fn keys_are_announced_take_over_and_are_erased_in_time_by_one_process_alone() {
     }
     await_that("no keys are announced", SOON, || keys(&one).len() == 6);
     for algorithm in ALGORITHMS {
-        assert_eq!(
-            states(&one, algorithm),
-            ["signing", "announced"],
-            "one process alone announced"
-        );
+        // One process alone announced.
+        assert_eq!(states(&one, algorithm), ["signing", "announced"]);
     }
     let listed = keys(&one);
     let pair: Vec<&Value> = listed.iter().filter(|key| key["alg"] == "RS256").collect();
-    assert_eq!(
-        pair[0]["retires_at"], pair[1]["activates_at"],
-        "the one ends when the other begins"
-    );
+    // The one ends when the other begins.
+    assert_eq!(pair[0]["retires_at"], pair[1]["activates_at"]);
     assert_eq!(pair[0]["until"], pair[1]["activates_at"]);
     assert_eq!(pair[1]["until"], pair[1]["activates_at"]);
     one.settle();
@@ -387,10 +382,8 @@ fn a_new_first_line_seals_everything_anew_and_then_the_old_line_can_go() {
 
     gatepost.stop();
     gatepost.serve();
-    assert!(
-        is_active(&gatepost, &token),
-        "signed under the old line, kept under the new one"
-    );
+    // Signed under the old line, kept under the new one.
+    assert!(is_active(&gatepost, &token));
     let alone = gatepost.private_file("alone", &line(7));
     gatepost.set("GATEPOST_SECRET_FILE", alone.to_str().unwrap());
     gatepost.stop();
@@ -501,7 +494,7 @@ fn factors_are_sealed_anew_and_free_again_before_the_command_is_done() {
     });
     assert!(
         gatepost
-            .run_well(&["secret", "rotate"], "")
+            .run_line("secret rotate")
             .starts_with("0 sealed anew")
     );
 }
@@ -514,7 +507,7 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
     let token = jwt(&gatepost);
     gatepost.stop();
     gatepost
-        .run_well(&["key", "reset"], "")
+        .run_line("key reset")
         .assert_says("nothing to reset");
     let new = gatepost.private_file("new", &line(9));
     gatepost.set("GATEPOST_SECRET_FILE", new.to_str().unwrap());
@@ -560,7 +553,7 @@ fn with_a_lost_master_secret_reset_drops_what_is_lost_and_says_so() {
     assert_eq!(old.status, 401);
     verified(&gatepost, &token);
     gatepost
-        .run_well(&["key", "reset"], "")
+        .run_line("key reset")
         .assert_says("nothing to reset");
 }
 
@@ -626,7 +619,7 @@ fn secrets_under_another_master_secret_do_not_count_and_are_named_while_everythi
     said.assert_says("1 of its secrets do not open");
     gatepost.run_well(&["client", "secret", "conf1", "--replace"], "");
     gatepost
-        .run_well(&["client", "test", "conf1"], "")
+        .run_line("client test conf1")
         .assert_says("secrets that are good: 1");
 }
 
@@ -651,7 +644,7 @@ fn a_database_moves_to_another_issuer_with_all_that_is_sealed() {
         "renamed {old} to {new}; every code and token that was out is over"
     ));
     gatepost
-        .run_well(&["migrate", "--rename-issuer"], "")
+        .run_line("migrate --rename-issuer")
         .assert_says("is its issuer already");
     gatepost.base_url = new.clone();
     gatepost.serve();

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cli_support::Installation;
+use crate::cli_support::{Answer, Installation, answer};
 use crate::support::claims::Says;
+use crate::support::tables::rows_of;
 use crate::support::waiting::SOON;
 
 const SECRET: &str = "canary-of-the-plan-17";
@@ -33,11 +34,7 @@ fn document() -> Value {
     })
 }
 
-fn plan(
-    installation: &Installation,
-    document: &Value,
-    arguments: &[&str],
-) -> crate::cli_support::Answer {
+fn plan(installation: &Installation, document: &Value, arguments: &[&str]) -> Answer {
     installation.run_with(&[&["plan", "-"], arguments].concat(), &document.to_string())
 }
 
@@ -59,12 +56,8 @@ fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
     assert_eq!(answer.code, 3, "{answer:?}");
     answer.stdout.assert_says("+ client web\n");
     answer.stdout.assert_says("    secrets: 1 new, 0 removed");
-    assert!(
-        answer
-            .stdout
-            .ends_with("Would add 11, change 0, remove 0; 0 unchanged.\n"),
-        "{answer:?}"
-    );
+    let numbers = "Would add 11, change 0, remove 0; 0 unchanged.\n";
+    assert!(answer.stdout.ends_with(numbers), "{answer:?}");
     assert!(!answer.stdout.contains(SECRET), "{answer:?}");
     assert!(!answer.stdout.contains('\u{1b}'), "{answer:?}");
     assert_eq!(installation.registry_version(), version);
@@ -73,18 +66,12 @@ fn a_plan_changes_nothing_and_apply_does_just_what_it_says() {
     let wanted = planned(&installation, &document(), &[]);
     let done = installation.apply(&document()).stdout;
     for change in wanted["changes"].as_array().unwrap() {
-        let line = format!(
-            "added {} {}\n",
-            change["kind"].as_str().unwrap(),
-            change["name"].as_str().unwrap()
-        );
-        assert!(done.contains(&line), "{line}{done}");
+        let [kind, name] = ["kind", "name"].map(|member| change[member].as_str().unwrap());
+        done.assert_says(&format!("added {kind} {name}\n"));
     }
     let again = plan(&installation, &document(), &[]);
-    assert_eq!(
-        (again.code, again.stdout.as_str()),
-        (0, "Nothing would change; 11 unchanged.\n")
-    );
+    assert_eq!(again.code, 0, "{again:?}");
+    assert_eq!(again.stdout, "Nothing would change; 11 unchanged.\n");
 
     let mut other = document();
     other["clients"][1]["scope"] = json!("openid roles");
@@ -115,28 +102,18 @@ fn an_export_applied_changes_nothing_and_holds_no_secret() {
     exported.assert_says_not("argon2");
     let (version, before) = (installation.registry_version(), installation.dump());
     for arguments in [&["apply", "-"][..], &["apply", "-", "--prune"]] {
-        assert_eq!(
-            installation.run_with(arguments, &exported).stdout,
-            "0 added, 0 changed, 11 unchanged\n"
-        );
+        let applied = installation.done(arguments, &exported);
+        assert_eq!(applied, "0 added, 0 changed, 11 unchanged\n");
     }
-    assert_eq!(
-        installation
-            .run_with(&["plan", "-", "--prune"], &exported)
-            .code,
-        0
-    );
+    installation.done(&["plan", "-", "--prune"], &exported);
     assert_eq!(installation.registry_version(), version);
     assert_eq!(installation.dump(), before);
 
     // In an installation without those secrets the client must not become a public one.
     let elsewhere = Installation::migrated();
     assert_eq!(elsewhere.run_with(&["apply", "-"], &exported).code, 0);
-    let web = elsewhere
-        .list("client")
-        .into_iter()
-        .find(|client| client["client_id"] == "web")
-        .unwrap();
+    let mut clients = elsewhere.list("client").into_iter();
+    let web = clients.find(|client| client["client_id"] == "web").unwrap();
     assert_eq!(web["metadata"]["confidential"], true);
     assert_eq!(web["secrets"], json!([]));
     assert_eq!(elsewhere.done(&["export"], ""), exported);
@@ -156,30 +133,19 @@ fn pruning_is_announced_first_and_removes_what_the_lists_leave_out() {
     let first = "--prune removes 3; what is removed, its tokens and its secrets do not come back:\n\n\
                  - user bob (sub bob-1)\n- client spa\n- resource_scope orders.write\n";
     assert!(answer.stdout.starts_with(first), "{answer:?}");
-    let done = installation.run_with(&["apply", "-", "--prune"], &kept.to_string());
+    let done = installation.done(&["apply", "-", "--prune"], &kept.to_string());
+    let removed = "removed user bob\nremoved client spa\nremoved resource_scope orders.write\n";
     assert_eq!(
-        done.stdout,
-        "removed user bob\nremoved client spa\nremoved resource_scope orders.write\n0 added, 0 changed, 8 unchanged, 3 removed\n"
+        done,
+        format!("{removed}0 added, 0 changed, 8 unchanged, 3 removed\n")
     );
-    assert_eq!(
-        installation
-            .run_with(&["plan", "-", "--prune"], &kept.to_string())
-            .code,
-        0
-    );
+    installation.done(&["plan", "-", "--prune"], &kept.to_string());
     let back = json!({"users": [{"username": "robert", "sub": "bob-1"}]});
-    let answer = installation.apply(&back);
-    assert!(answer.code == 1, "{answer:?}");
-    answer
-        .stderr
-        .assert_says("users[0] (robert).sub: is the sub of a user who was removed");
+    let was_removed = "users[0] (robert).sub: is the sub of a user who was removed";
+    installation.apply(&back).assert_refused(1, was_removed);
     // Lists that the document does not have are not its concern.
-    assert_eq!(
-        installation
-            .run_with(&["apply", "-", "--prune"], "{}")
-            .stdout,
-        "0 added, 0 changed, 0 unchanged\n"
-    );
+    let nothing = installation.done(&["apply", "-", "--prune"], "{}");
+    assert_eq!(nothing, "0 added, 0 changed, 0 unchanged\n");
 }
 
 #[test]
@@ -187,157 +153,101 @@ fn nothing_that_stays_is_left_pointing_at_what_goes() {
     let installation = Installation::migrated();
     assert_eq!(installation.apply(&document()).code, 0);
     let before = installation.dump();
-    for (document, problem) in [
-        (
-            json!({"resources": []}),
-            "resource_scope \"orders.read\": is not in this document and names resource \"orders\"",
-        ),
-        (
-            json!({"identity_scopes": []}),
-            "client \"web\": is not in this document and names scope \"roles\"",
-        ),
-        (
-            json!({"clients": []}),
-            "assertion_issuer \"https://sts.example\": is not in this document and names client \"web\"",
-        ),
-        (
-            json!({"tenants": []}),
-            "tenant \"acme\": would be removed, but users who stay belong to it",
-        ),
-    ] {
+    let names = "is not in this document and names";
+    for [list, problem] in rows_of(
+        r#"
+        resources       | resource_scope "orders.read": NAMES resource "orders"
+        identity_scopes | client "web": NAMES scope "roles"
+        clients         | assertion_issuer "https://sts.example": NAMES client "web"
+        tenants         | tenant "acme": would be removed, but users who stay belong to it
+    "#,
+    ) {
         for command in ["plan", "apply"] {
-            let answer = installation.run_with(&[command, "-", "--prune"], &document.to_string());
-            assert!(answer.code == 1, "{answer:?}");
-            assert!(answer.stderr.contains(problem), "{answer:?}");
+            let without = json!({list: []}).to_string();
+            let answer = installation.run_with(&[command, "-", "--prune"], &without);
+            answer.assert_refused(1, &problem.replace("NAMES", names));
         }
     }
     assert_eq!(installation.dump(), before);
 }
 
+/// Documents and what is said of them; `$` is the end of a line.
+const MISTAKES: &str = r#"
+{"clients": [{"client_id": "a", "redirect_uri": []}]}
+    | clients[0] (a): unknown key "redirect_uri"; the nearest is "redirect_uris"$
+{"clients": [{"client_id": "a", "wombat": 1}]} | clients[0] (a): unknown key "wombat"$
+{"client": []} | the document: unknown key "client"; the nearest is "clients"$
+{"clients": {}} | clients: expected an array, found an object
+{"clients": [7]} | clients[0]: expected an object, found a number
+{"users": [{"username": "u", "enabled": "yes"}]}
+    | users[0] (u).enabled: expected true or false, found a string
+{"users": [{"username": "u"}, {"username": "U"}]}
+    | users[1] (U).username: is the same as that of users[0]
+{"tenants": [{"name": "a"}, {"name": "a"}]} | tenants[1] (a).name: is the same as that of tenants[0]
+{"clients": [{"client_id": "a", "scope": "profil", "redirect_uris": ["https://a.example/cb"]}]}
+    | clients[0] (a).scope: names "profil", which is not a registered scope; the nearest is "profile"$
+{"clients": [{"client_id": "a", "scope": "profil zebra", "redirect_uris": ["https://a.example/cb"]}]}
+    | clients[0] (a).scope: names "zebra", which is not a registered scope$
+{"users": [{"username": "u", "tenant": "t"}], "tenants": [{"nam": "t"}]}
+    | tenants[0]: unknown key "nam"; the nearest is "name"$
+{"users": [{"username": "u", "tenant": "t"}], "tenants": [{"nam": "t"}]} | tenants[0].name: is required
+{"clients": [$  {"client_id": "a",$}]} | standard input is not JSON
+{"clients": [$  {"client_id": "a",$}]} | line 3 column 1
+{"clients": [{"client_id": "a", "client_id": "b"}]}
+    | key "client_id" stands twice in one object at line 1
+ | standard input is empty
+nonsense | standard input is not JSON
+[] | the document: expected an object, found an array
+"#;
+
 #[test]
 fn mistakes_name_their_place_and_the_nearest_name_where_one_is_near() {
     let installation = Installation::migrated();
     let before = installation.dump();
-    for (text, problems) in [
-        (
-            r#"{"clients": [{"client_id": "a", "redirect_uri": []}]}"#,
-            &["clients[0] (a): unknown key \"redirect_uri\"; the nearest is \"redirect_uris\"\n"][..],
-        ),
-        (
-            r#"{"clients": [{"client_id": "a", "wombat": 1}]}"#,
-            &["clients[0] (a): unknown key \"wombat\"\n"],
-        ),
-        (
-            r#"{"client": []}"#,
-            &["the document: unknown key \"client\"; the nearest is \"clients\"\n"],
-        ),
-        (
-            r#"{"clients": {}}"#,
-            &["clients: expected an array, found an object"],
-        ),
-        (
-            r#"{"clients": [7]}"#,
-            &["clients[0]: expected an object, found a number"],
-        ),
-        (
-            r#"{"users": [{"username": "u", "enabled": "yes"}]}"#,
-            &["users[0] (u).enabled: expected true or false, found a string"],
-        ),
-        (
-            r#"{"users": [{"username": "u"}, {"username": "U"}]}"#,
-            &["users[1] (U).username: is the same as that of users[0]"],
-        ),
-        (
-            r#"{"tenants": [{"name": "a"}, {"name": "a"}]}"#,
-            &["tenants[1] (a).name: is the same as that of tenants[0]"],
-        ),
-        (
-            r#"{"clients": [{"client_id": "a", "scope": "profil zebra", "redirect_uris": ["https://a.example/cb"]}]}"#,
-            &[
-                "clients[0] (a).scope: names \"profil\", which is not a registered scope; the nearest is \"profile\"\n",
-                "clients[0] (a).scope: names \"zebra\", which is not a registered scope\n",
-            ],
-        ),
-        (
-            r#"{"users": [{"username": "u", "tenant": "t"}], "tenants": [{"nam": "t"}]}"#,
-            &[
-                "tenants[0]: unknown key \"nam\"; the nearest is \"name\"\n",
-                "tenants[0].name: is required",
-            ],
-        ),
-        (
-            "{\"clients\": [\n  {\"client_id\": \"a\",\n}]}",
-            &["standard input is not JSON", "line 3 column 1"],
-        ),
-        (
-            r#"{"clients": [{"client_id": "a", "client_id": "b"}]}"#,
-            &["key \"client_id\" stands twice in one object at line 1"],
-        ),
-        ("", &["standard input is empty"]),
-        ("nonsense", &["standard input is not JSON"]),
-        ("[]", &["the document: expected an object, found an array"]),
-    ] {
+    for [text, problem] in rows_of(MISTAKES) {
         for command in ["plan", "apply"] {
-            let answer = installation.run_with(&[command, "-"], text);
-            assert_eq!(answer.code, 1, "{text}: {answer:?}");
-            assert_eq!(answer.stdout.as_str(), "", "{text}: {answer:?}");
-            assert!(
-                problems
-                    .iter()
-                    .all(|problem| answer.stderr.contains(problem)),
+            let answer = installation.run_with(&[command, "-"], &text.replace('$', "\n"));
+            assert_eq!(
+                (answer.code, &*answer.stdout),
+                (1, ""),
                 "{text}: {answer:?}"
             );
+            answer
+                .stderr
+                .assert_says_for(text, &problem.replace('$', "\n"));
         }
     }
     let answer = installation.run(&["plan", "/nonexistent/registration.json"]);
-    assert!(answer.code == 1, "{answer:?}");
-    answer
-        .stderr
-        .assert_says("/nonexistent/registration.json cannot be read");
+    answer.assert_refused(1, "/nonexistent/registration.json cannot be read");
     let directory = installation.directory.display().to_string();
-    let file = installation
-        .directory
-        .join("document")
-        .display()
-        .to_string();
-    let long = format!(
-        "{{\"clients\": [{{\"client_id\": \"{}\"}}]}}",
-        "a".repeat(5_000_000)
-    );
-    for (bytes, told) in [
+    let file = format!("{directory}/document");
+    let long = json!({"clients": [{"client_id": "a".repeat(5_000_000)}]}).to_string();
+    let no_object = "line 1 column 1; a document is an object, and begins with {";
+    for (told, bytes) in [
         (
-            &b"{\n\"caf\xe9\": 1}"[..],
             "document is not UTF-8, from line 2 on: save it as UTF-8",
+            &b"{\n\"caf\xe9\": 1}"[..],
         ),
-        (b"\xff\xfe{\0}\0", "document is UTF-16: save it as UTF-8"),
-        (b"\xef\xbb\xbf \n", "document is empty"),
+        ("document is UTF-16: save it as UTF-8", b"\xff\xfe{\0}\0"),
+        ("document is empty", b"\xef\xbb\xbf \n"),
+        (no_object, b"clients:\n  - client_id: a\n"),
         (
-            b"clients:\n  - client_id: a\n",
-            "line 1 column 1; a document is an object, and begins with {",
-        ),
-        (
-            long.as_bytes(),
             ").client_id: must be 1 to 200 printable ASCII characters",
+            long.as_bytes(),
         ),
     ] {
         std::fs::write(&file, bytes).unwrap();
         let answer = installation.run(&["plan", &file]);
-        assert!(answer.code == 1, "{told}: {answer:?}");
-        assert!(answer.stderr.contains(told), "{told}: {answer:?}");
+        answer.assert_refused(1, told);
         assert!(answer.stderr.len() < 1_000, "{told}: {answer:?}");
     }
     let answer = installation.run(&["apply", &directory]);
-    assert_eq!(
-        answer.stderr,
-        format!("gatepost: {directory} cannot be read: it is a directory\n")
-    );
+    let told = format!("gatepost: {directory} cannot be read: it is a directory\n");
+    assert_eq!(answer.stderr, told);
     assert_eq!(installation.run(&["plan", ""]).code, 2);
     std::fs::write(&file, b"\xef\xbb\xbf{}").unwrap();
-    assert_eq!(
-        installation.run(&["plan", &file]).code,
-        0,
-        "a mark of the byte order is no mistake"
-    );
+    // A mark of the byte order is no mistake.
+    assert_eq!(installation.run(&["plan", &file]).code, 0);
     assert_eq!(installation.run(&["plan"]).code, 2);
     assert_eq!(installation.dump(), before);
 }
@@ -347,11 +257,9 @@ fn with_the_database_away_nothing_is_done_and_the_reason_told() {
     let installation = Installation::migrated();
     for arguments in [&["plan", "-"][..], &["apply", "-"], &["export"]] {
         let mut command = installation.command(arguments);
-        command.env(
-            "GATEPOST_DATABASE_URL",
-            "postgres://gatepost:hunter2@127.0.0.1:9/none",
-        );
-        let answer = crate::cli_support::answer(command, "{}");
+        let nowhere = "postgres://gatepost:hunter2@127.0.0.1:9/none";
+        command.env("GATEPOST_DATABASE_URL", nowhere);
+        let answer = answer(command, "{}");
         assert_eq!((answer.code, answer.stdout.as_str()), (1, ""), "{answer:?}");
         answer.stderr.assert_says("database unavailable");
         answer.stderr.assert_says_not("hunter2");
@@ -786,9 +694,6 @@ fn a_client_that_becomes_an_operator_is_warned_of() {
     );
     let mut renamed = writes;
     renamed["clients"][0]["client_name"] = json!("Pipeline");
-    assert_eq!(
-        planned(&installation, &renamed, &[])["warnings"],
-        json!([]),
-        "it was so before"
-    );
+    // It was so before.
+    assert_eq!(planned(&installation, &renamed, &[])["warnings"], json!([]));
 }

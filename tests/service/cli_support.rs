@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::support::claims::Says;
 use crate::support::gatepost::MASTER_SECRET;
 use crate::support::postgres::{ISSUER, TestDatabase};
 use crate::support::record;
@@ -23,9 +24,20 @@ pub struct Installation {
 /// What a command answered.
 #[derive(Debug)]
 pub struct Answer {
+    /// The command line, and the beginning of its input.
+    pub asked: String,
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+}
+
+impl Answer {
+    /// It ended with this code, and says why.
+    #[track_caller]
+    pub fn assert_refused(&self, code: i32, words: &str) {
+        assert_eq!(self.code, code, "{}: {self:?}", self.asked);
+        self.stderr.assert_says_for(&self.asked, words);
+    }
 }
 
 impl Installation {
@@ -98,6 +110,16 @@ impl Installation {
         answer.stdout
     }
 
+    /// The same of a command that is written as a line: its words have no spaces.
+    pub fn line(&self, line: &str) -> String {
+        self.done(&line.split(' ').collect::<Vec<_>>(), "")
+    }
+
+    /// Runs such a command, which may fail.
+    pub fn run_line(&self, line: &str) -> Answer {
+        self.run(&line.split(' ').collect::<Vec<_>>())
+    }
+
     pub fn apply(&self, document: &Value) -> Answer {
         self.run_with(&["apply", "-"], &document.to_string())
     }
@@ -159,6 +181,7 @@ pub fn answer(mut command: Command, input: &str) -> Answer {
         stderr,
     } = child.wait_with_output().unwrap();
     let answer = Answer {
+        asked: format!("{asked} < {input:.200}"),
         code: status.code().expect("ended by itself"),
         stdout: String::from_utf8(stdout).unwrap(),
         stderr: String::from_utf8(stderr).unwrap(),

@@ -97,11 +97,8 @@ fn what_cannot_be_undone_is_asked_about_at_a_terminal_and_nowhere_else() {
             .filter(|line| !line.contains("chain_opened"))
             .count()
     };
-    assert_eq!(
-        without_chains(installation.dump()),
-        without_chains(before),
-        "nothing was changed"
-    );
+    // Nothing was changed.
+    assert_eq!(without_chains(installation.dump()), without_chains(before));
     let agreed = at_a_terminal(
         &installation,
         &["apply", smaller.to_str().unwrap(), "--prune"],
@@ -181,8 +178,7 @@ fn times_have_units_and_are_kept_as_numbers() {
         let mut wrong = document();
         wrong["clients"][0][key] = text;
         let refused = installation.apply(&wrong);
-        assert!(refused.code == 1, "{refused:?}");
-        assert!(refused.stderr.contains(rule), "{refused:?}");
+        refused.assert_refused(1, rule);
     }
     for (text, code) in [
         ("12h", 0),
@@ -298,18 +294,9 @@ fn client_test_tells_the_issuer_pkce_and_addresses_out_of_reach() {
         assert!(tested.contains(&line), "{line}: {tested}");
     }
     assert!(!tested.contains("always_include"), "{tested}");
-    let allowed = installation.done(
-        &[
-            "client",
-            "test",
-            "shop",
-            "--outbound-allow",
-            "10.0.0.0/8,::1",
-        ],
-        "",
-    );
+    let allowed = installation.line("client test shop --outbound-allow 10.0.0.0/8,::1");
     assert!(!allowed.contains("which is private"), "{allowed}");
     installation
-        .done(&["client", "test", "staff"], "")
+        .line("client test staff")
         .assert_says_not("must send PKCE");
 }

@@ -98,11 +98,8 @@ fn a_registered_picture_is_fetched_once_and_served_by_us() {
         Some("/clients/conf1/logo")
     );
     page.assert_says_not_for("nobody else learns who signs in", "127.0.0.1");
-    assert_eq!(
-        pictures.asked(),
-        Vec::<String>::new(),
-        "drawing a page fetches nothing"
-    );
+    // Drawing a page fetches nothing.
+    assert_eq!(pictures.asked(), Vec::<String>::new());
     for _ in 0..2 {
         let logo = browser.get("/clients/conf1/logo");
         logo.assert_status(200);

@@ -423,11 +423,8 @@ fn an_application_that_anybody_can_pose_as_is_agreed_to_every_time() {
         let silent = browser.get(&authorize_path("native", uri, &[("prompt", "none")]));
         assert_eq!(silent.query()["error"], "consent_required");
     }
-    assert_eq!(
-        gatepost.database.count("consents"),
-        0,
-        "none was offered to be remembered"
-    );
+    // None was offered to be remembered.
+    assert_eq!(gatepost.database.count("consents"), 0);
     code(
         &mut browser,
         &authorize_path("trusted", "com.example.trusted:/cb", &[("prompt", "none")]),

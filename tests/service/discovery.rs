@@ -349,10 +349,8 @@ fn a_rotated_key_is_announced_at_once_and_signs_later() {
     });
     assert!(kids(&gatepost).is_superset(&before));
     let (header, _) = verified(&gatepost, tokens(&gatepost)["id_token"].as_str().unwrap());
-    assert!(
-        before.contains(header["kid"].as_str().unwrap()),
-        "announced is not signing"
-    );
+    // Announced is not signing.
+    assert!(before.contains(header["kid"].as_str().unwrap()));
     verified(&gatepost, old["id_token"].as_str().unwrap());
     // A second rotation does not make a third key while one is waiting.
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
@@ -371,10 +369,8 @@ fn a_rotated_key_is_announced_at_once_and_signs_later() {
         !before.contains(header["kid"].as_str().unwrap())
     };
     await_that("the new key signs", SOON, signs_with_new);
-    assert!(
-        kids(&gatepost).is_superset(&before),
-        "the old one stays published"
-    );
+    // The old one stays published.
+    assert!(kids(&gatepost).is_superset(&before));
     verified(&gatepost, old["id_token"].as_str().unwrap());
     userinfo(&gatepost, old["access_token"].as_str().unwrap()).assert_status(200);
 }

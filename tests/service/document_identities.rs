@@ -28,10 +28,8 @@ fn a_document_links_leaves_alone_and_unlinks() {
         json!({"users": [alice, bob]})
     };
     let theirs = |subject: &str| json!([{"issuer": issuer, "subject": subject}]);
-    assert!(
-        house.through(&mut Traveller::new(), "other").is_none(),
-        "nobody is that"
-    );
+    // Nobody is that.
+    assert!(house.through(&mut Traveller::new(), "other").is_none());
 
     let linked = users(theirs(SUBJECT), theirs("b"));
     let (code, text) = plan(&house, &linked);
@@ -94,7 +92,7 @@ fn a_document_links_leaves_alone_and_unlinks() {
     // An export changes nothing, with and without.
     house
         .gatepost
-        .run_well(&["export"], "")
+        .run_line("export")
         .assert_says_not("identities");
     let exported: Value =
         serde_json::from_str(&house.gatepost.run_well(&["export", "--identities"], "")).unwrap();

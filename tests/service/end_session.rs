@@ -65,14 +65,14 @@ use Outcome::{Asked, Back, Done, Refused};
 const DONE_ALONE: Outcome = Done { link: false };
 const DONE_WITH_LINK: Outcome = Done { link: true };
 
+fn done_with_state() -> String {
+    format!("{DONE}&state=the%20state")
+}
+
 fn assert_outcome(browser: &mut Browser, answer: Answer, expected: Outcome, case: &str) {
     match expected {
         Back => {
-            assert_eq!(
-                answer.location(),
-                format!("{DONE}&state=the%20state"),
-                "{case}"
-            );
+            assert_eq!(answer.location(), done_with_state(), "{case}");
         }
         Asked(then) => {
             answer.assert_leads_to_for(case, "/logout?r=");
@@ -90,11 +90,7 @@ fn assert_outcome(browser: &mut Browser, answer: Answer, expected: Outcome, case
             assert_eq!(answer.header("refresh"), None, "{case}");
             answer.assert_says_for(case, "You are signed out");
             let leads = answer.attribute("a class=\"button\"", "href");
-            assert_eq!(
-                leads,
-                link.then(|| format!("{DONE}&state=the%20state")),
-                "{case}"
-            );
+            assert_eq!(leads, link.then(done_with_state), "{case}");
             assert!(!masked(&answer.text()).contains("evil"), "{case}");
             answer.assert_says_not_for(case, "<iframe");
         }
@@ -122,36 +118,29 @@ fn hints(gatepost: &Gatepost, browser: &mut Browser) -> BTreeMap<&'static str, S
     let no_alg = json!({"alg": "none", "kid": kid, "typ": "JWT"});
     let with_secret = json!({"alg": "HS256", "kid": kid, "typ": "JWT"});
     let modulus = text(&published_keys(gatepost)[0], "kid").to_owned();
+    let unsigned = forge(&no_alg, &claims, |_| Vec::new());
+    let of_mallory = with("sub", json!("mallory"));
+    let for_other = with("aud", json!("conf2"));
+    let kept = |_: &[u8]| own_signature.clone();
+    let known = |_: &[u8]| modulus.clone().into_bytes();
     BTreeMap::from([
         ("bob's", id_token(gatepost, &mut bobs)),
         ("not a token", String::from("not-a-token")),
-        ("unsigned", forge(&no_alg, &claims, |_| Vec::new())),
         (
             "unsigned, with a dot less",
-            forge(&no_alg, &claims, |_| Vec::new())
-                .trim_end_matches('.')
-                .to_owned(),
+            unsigned.trim_end_matches('.').to_owned(),
         ),
+        ("unsigned", unsigned),
         (
             "signed with what everybody knows",
-            forge(&with_secret, &claims, |_| modulus.clone().into_bytes()),
+            forge(&with_secret, &claims, known),
         ),
         (
             "damaged signature",
             forge(&header, &claims, |_| damaged.clone()),
         ),
-        (
-            "another's signature",
-            forge(&header, &with("sub", json!("mallory")), |_| {
-                own_signature.clone()
-            }),
-        ),
-        (
-            "another audience",
-            forge(&header, &with("aud", json!("conf2")), |_| {
-                own_signature.clone()
-            }),
-        ),
+        ("another's signature", forge(&header, &of_mallory, kept)),
+        ("another audience", forge(&header, &for_other, kept)),
         ("without signature", signing_input.to_owned()),
         ("an access token", access_token(gatepost, browser, "openid")),
         ("own", own),
@@ -166,6 +155,8 @@ fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
     const AGREE_BACK: Outcome = Asked(&Back);
     const AGREE_DONE: Outcome = Asked(&DONE_ALONE);
     const ADDED: &str = "https://rp1.example/done?a=%20b&c=d";
+    const SHORTER: &str = "https://rp1.example/done";
+    const WITH_FRAGMENT: &str = "https://rp1.example/done?a=%20b#evil";
     // Hint, client_id, post_logout_redirect_uri, what comes of it with alice signed in, and with
     // nobody.
     let mut cases = vec![
@@ -185,23 +176,11 @@ fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
         ("own", "", "", DONE_ALONE, DONE_ALONE),
         ("own", "", ADDED, DONE_ALONE, DONE_ALONE),
         ("own", "", OTHERS_DONE, DONE_ALONE, DONE_ALONE),
-        (
-            "own",
-            "",
-            "https://rp1.example/done",
-            DONE_ALONE,
-            DONE_ALONE,
-        ),
+        ("own", "", SHORTER, DONE_ALONE, DONE_ALONE),
         ("own", "", RP1, DONE_ALONE, DONE_ALONE),
         ("own", "", "//evil.example/", DONE_ALONE, DONE_ALONE),
         ("own", "", "javascript:alert(1)", DONE_ALONE, DONE_ALONE),
-        (
-            "own",
-            "",
-            "https://rp1.example/done?a=%20b#evil",
-            DONE_ALONE,
-            DONE_ALONE,
-        ),
+        ("own", "", WITH_FRAGMENT, DONE_ALONE, DONE_ALONE),
         ("bob's", "", DONE, AGREE_BACK, Back),
         ("bob's", "conf1", ADDED, AGREE_DONE, DONE_ALONE),
     ];
@@ -222,11 +201,8 @@ fn every_pairing_of_hint_client_address_and_session_leads_where_it_should() {
         let mut alice = signed_in(&gatepost);
         let answer = alice.get(&sent);
         assert_outcome(&mut alice, answer, signed_in_outcome, &case);
-        assert_eq!(
-            is_signed_in(&mut alice),
-            matches!(signed_in_outcome, Refused(_)),
-            "{case}"
-        );
+        let stays = matches!(signed_in_outcome, Refused(_));
+        assert_eq!(is_signed_in(&mut alice), stays, "{case}");
     }
     // Where nobody was signed in, the session of the hint ended; with somebody, theirs alone.
     assert!(!is_signed_in(&mut browser));
@@ -250,17 +226,13 @@ fn the_hint_of_another_session_of_the_same_person_ends_the_one_that_is_there() {
 /// How many sessions have ended, with who asked for it and the session, of each event that tells
 /// so.
 fn ended(gatepost: &Gatepost) -> (i64, Vec<Value>) {
-    let told = gatepost.run_well(&["audit", "list", "--event", "signed_out", "--json"], "");
-    let events: Vec<Value> = serde_json::from_str(&told).unwrap();
-    let told = events
-        .iter()
-        .map(|event| json!([event["client_id"], event["sid"], event["detail"]]));
-    (
-        gatepost
-            .database
-            .count("sessions WHERE ended_at IS NOT NULL"),
-        told.collect(),
-    )
+    let events = gatepost.events("signed_out");
+    let mut told = Vec::new();
+    for event in events {
+        told.push(json!([event["client_id"], event["sid"], event["detail"]]));
+    }
+    let ended = "sessions WHERE ended_at IS NOT NULL";
+    (gatepost.database.count(ended), told)
 }
 
 #[test]
@@ -276,33 +248,29 @@ fn a_client_that_sends_no_browser_ends_the_session_of_its_id_token_and_no_other(
     // tell.
     let posted = gatepost.post("/connect/endsession", &[], &[("id_token_hint", &hint)]);
     let onward = posted.location();
-    gatepost
-        .connect()
-        .send("HEAD", onward, &[], b"")
-        .assert_status(204);
-    assert_eq!(gatepost.connect().send("HEAD", &sent, &[], b"").status, 405);
+    for (path, status) in [(onward, 204), (&sent, 405)] {
+        let looked = gatepost.connect().send("HEAD", path, &[], b"");
+        looked.assert_status(status);
+    }
     assert_eq!(ended(&gatepost), (0, vec![]), "a look ahead, and a post");
     assert!(is_signed_in(&mut browser));
 
     for _ in 0..2 {
         let answer = gatepost.get(&sent);
+        let mut nobody = gatepost.browser();
         assert_outcome(
-            &mut gatepost.browser(),
+            &mut nobody,
             answer,
             DONE_ALONE,
             "the page without any frame",
         );
     }
-    assert!(
-        !is_signed_in(&mut browser) && is_signed_in(&mut elsewhere),
-        "hers, and not what she has elsewhere"
-    );
+    // Hers, and not what she has elsewhere.
+    assert!(!is_signed_in(&mut browser) && is_signed_in(&mut elsewhere));
     assert_eq!(userinfo(&gatepost, &used).status, 401);
     let sid = decode_jwt(&hint).1["sid"].clone();
-    assert_eq!(
-        ended(&gatepost),
-        (1, vec![json!(["conf1", sid, {"by": "id_token_hint"}])])
-    );
+    let told = json!(["conf1", sid, {"by": "id_token_hint"}]);
+    assert_eq!(ended(&gatepost), (1, vec![told]));
 
     // Whoever follows the redirect of a post, and whoever wants to go back, gets there.
     let hint = id_token(&gatepost, &mut elsewhere);
@@ -312,10 +280,8 @@ fn a_client_that_sends_no_browser_ends_the_session_of_its_id_token_and_no_other(
         ("state", "s"),
     ];
     let posted = gatepost.post("/connect/endsession", &[], &form);
-    assert_eq!(
-        gatepost.get(posted.location()).location(),
-        format!("{DONE}&state=s")
-    );
+    let answer = gatepost.get(posted.location());
+    assert_eq!(answer.location(), format!("{DONE}&state=s"));
     assert!(!is_signed_in(&mut elsewhere));
     assert_eq!(ended(&gatepost).0, 2);
 }
@@ -496,11 +462,8 @@ fn a_post_from_elsewhere_is_taken_in_and_answered_where_the_cookie_is() {
     assert!(is_signed_in(&mut browser));
     assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"));
     assert!(!is_signed_in(&mut browser));
-    assert_eq!(
-        browser.get(&address).location(),
-        format!("{DONE}&state=s"),
-        "nobody there, and the hint is genuine"
-    );
+    // Nobody there, and the hint is genuine.
+    assert_eq!(browser.get(&address).location(), format!("{DONE}&state=s"));
     let head = gatepost.connect().send("HEAD", &address, &[], b"");
     assert_eq!((head.status, head.header("location")), (204, None));
 

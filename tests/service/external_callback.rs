@@ -227,11 +227,8 @@ fn people_whom_only_a_provider_knows_have_neither_user_name_nor_password() {
         .map(|answer| house.told(answer)["sub"].clone())
         .collect();
     assert!(subs.iter().all(|sub| *sub == subs[0]), "{subs:?}");
-    assert_eq!(
-        house.gatepost.database.count("users") - before,
-        1,
-        "and not alice, whose address it is"
-    );
+    // And not alice, whose address it is.
+    assert_eq!(house.gatepost.database.count("users") - before, 1);
     house
         .gatepost
         .database
@@ -285,11 +282,8 @@ fn a_provider_neither_makes_nor_unmakes_an_administrator() {
     let sub = text(&house.known_as("mole", both.clone()), "sub").to_owned();
     assert_eq!(house.claims_of(&sub)["role"], json!(["staff"]), "new here");
     house.known_as("mole", both.clone());
-    assert_eq!(
-        house.claims_of(&sub)["role"],
-        json!(["staff"]),
-        "known here"
-    );
+    // Known here.
+    assert_eq!(house.claims_of(&sub)["role"], json!(["staff"]));
     let log = house.gatepost.log();
     assert_eq!(
         log.matches("gives the role of administrators: dropped")
@@ -298,7 +292,7 @@ fn a_provider_neither_makes_nor_unmakes_an_administrator() {
     );
     house
         .gatepost
-        .run_well(&["user", "role", &sub, "--add", "office"], "");
+        .run_line(&format!("user role {sub} --add office"));
     for (said, roles) in [
         (both.clone(), json!(["staff", "office"])),
         (json!({"groups": ["staff"]}), json!(["staff", "office"])),
@@ -311,13 +305,10 @@ fn a_provider_neither_makes_nor_unmakes_an_administrator() {
     }
     house
         .gatepost
-        .run_well(&["user", "role", &sub, "--remove", "office"], "");
+        .run_line(&format!("user role {sub} --remove office"));
     house.known_as("mole", both);
-    assert_eq!(
-        house.claims_of(&sub)["role"],
-        json!(["staff"]),
-        "taken by an operator"
-    );
+    // Taken by an operator.
+    assert_eq!(house.claims_of(&sub)["role"], json!(["staff"]));
 }
 
 #[test]
@@ -339,11 +330,8 @@ fn what_upstream_says_of_somebody_is_taken_over_anew_and_nothing_else_is_lost() 
     let touched = || house.one::<String>("SELECT xmin::text FROM users WHERE sub = $1", &sub);
     let untouched = touched();
     house.known_as("nora", first);
-    assert_eq!(
-        (changes(), touched()),
-        (0, untouched),
-        "nothing is written where nothing changed"
-    );
+    // Nothing is written where nothing changed.
+    assert_eq!((changes(), touched()), (0, untouched));
 
     // The operator adds a claim, and writes over one.
     let sql =
@@ -356,11 +344,8 @@ fn what_upstream_says_of_somebody_is_taken_over_anew_and_nothing_else_is_lost() 
         json!({"name": "Nora N.", "email": "new@up.example"}),
     );
     let kept = json!({"name": "Nora N.", "email": "new@up.example", "email_verified": false, "department": "sales", "nickname": "No"});
-    assert_eq!(
-        (house.claims_of(&sub), changes()),
-        (kept, 1),
-        "unsaid: role; never verified: the new address"
-    );
+    // Unsaid: role; never verified: the new address.
+    assert_eq!((house.claims_of(&sub), changes()), (kept, 1));
     house.gatepost.database.run(&format!(
         "UPDATE users SET claims = claims || '{{\"name\": \"Ours\"}}' WHERE sub = '{sub}'"
     ));
@@ -405,10 +390,8 @@ fn accounts_of_other_tenants_and_of_nobody_here_are_turned_away() {
     );
     assert_eq!(house.gatepost.database.count("sessions"), 1);
     let again = house.told(&house.come_in(&mut Traveller::new(), "idp:up tenant:acme", &[]));
-    assert_eq!(
-        again["sub"], of_acme["sub"],
-        "one issuer, one subject, one person"
-    );
+    // One issuer, one subject, one person.
+    assert_eq!(again["sub"], of_acme["sub"]);
     house
         .upstream
         .plan(|plan| plan.subject = String::from("somebody-new"));

@@ -802,11 +802,8 @@ fn a_crowd_before_a_hanging_provider_is_no_bodys_trouble_but_its_own() {
         drop(at_last);
         hanging.let_go();
     });
-    assert_eq!(
-        gatepost.server_processes(),
-        process,
-        "it was held to be dead"
-    );
+    // It was held to be dead.
+    assert_eq!(gatepost.server_processes(), process);
 }
 
 #[test]

@@ -269,11 +269,8 @@ fn the_request_is_held_against_the_registration() {
         (origin("https://tv.example"), origin("https://evil.example")),
         (Some("https://tv.example".into()), None)
     );
-    assert_eq!(
-        gatepost.database.count("device_authorizations"),
-        1,
-        "only what was answered was entered"
-    );
+    // Only what was answered was entered.
+    assert_eq!(gatepost.database.count("device_authorizations"), 1);
 }
 
 #[test]
@@ -449,11 +446,8 @@ fn what_was_withdrawn_before_the_redemption_gives_nothing() {
     gatepost.run_sql("UPDATE sessions SET ended_at = clock_timestamp()");
     let tokens = issued(&poll(&gatepost, TV, &device));
     userinfo(&gatepost, text(&tokens, "access_token")).assert_status(200);
-    assert_eq!(
-        gatepost.database.events("grant_refused"),
-        3,
-        "spent for nothing"
-    );
+    // Spent for nothing.
+    assert_eq!(gatepost.database.events("grant_refused"), 3);
 }
 
 #[test]

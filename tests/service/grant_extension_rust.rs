@@ -28,6 +28,7 @@ use gatepost::store::Store;
 use gatepost::tool;
 use serde_json::{Value, json};
 
+use crate::support::claims::Says;
 use crate::support::flow::{basic, decode_jwt, text, with_clients};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, MASTER_SECRET, document};
 use crate::support::http::encode;
@@ -220,8 +221,5 @@ fn explain_knows_the_grants_of_its_own_binary() {
     assert!(told.contains("the request is well-formed"), "{told}");
     let other_binary = gatepost.run(&["explain", "-"], &request);
     let told = String::from_utf8(other_binary.stdout).unwrap();
-    assert!(
-        told.contains("GP1202"),
-        "a binary without the grant: {told}"
-    );
+    told.assert_says_for("a binary without the grant", "GP1202");
 }

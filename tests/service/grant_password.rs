@@ -349,16 +349,10 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
     );
     let wrong = refused("192.0.2.2", "alice", "wrong");
     assert_eq!(refused("192.0.2.2", "nobody", "wrong"), wrong);
-    assert_eq!(
-        refused("192.0.2.2", "dave", DAVE_PASSWORD),
-        wrong,
-        "disabled"
-    );
-    assert_eq!(
-        refused("192.0.2.2", "carol", CAROL_PASSWORD),
-        wrong,
-        "of a tenant that was not named"
-    );
+    // Disabled.
+    assert_eq!(refused("192.0.2.2", "dave", DAVE_PASSWORD), wrong);
+    // Of a tenant that was not named.
+    assert_eq!(refused("192.0.2.2", "carol", CAROL_PASSWORD), wrong);
     assert_eq!(
         refused("192.0.2.2", "alice", &format!("{ALICE_PASSWORD} ")),
         wrong
@@ -372,17 +366,11 @@ fn unknown_wrong_disabled_and_throttled_are_told_alike() {
         gatepost.database.value::<i32>(tried, &[])
     };
     let before = tried();
-    assert_eq!(
-        refused("192.0.2.2", "ALICE", ALICE_PASSWORD),
-        wrong,
-        "throttled"
-    );
+    // Throttled.
+    assert_eq!(refused("192.0.2.2", "ALICE", ALICE_PASSWORD), wrong);
     assert_eq!(tried(), before, "what was not looked at is no failure");
-    assert_eq!(
-        failures_told(&gatepost, 10),
-        10,
-        "more are told as a number once the minute is over"
-    );
+    // More are told as a number once the minute is over.
+    assert_eq!(failures_told(&gatepost, 10), 10);
     // Neither the other account, nor another source is concerned; no grant was made for a refusal.
     issued(&ask_from(
         &gatepost,

@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use crate::support::claims::Members;
 use crate::support::flow::{
     access_token, authorize_path, code, damaged, issued, redeem_with, signed_in, text, tokens,
-    userinfo, with_clients,
+    userinfo, with_clients, with_members,
 };
 use crate::support::gatepost::{BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
 use crate::support::jwt::verified;
+use crate::support::offline::client;
 use crate::support::shared::Shared;
+use crate::support::tables::rows_of;
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
@@ -22,43 +24,33 @@ const STOCK: &str = "https://stock.example";
 /// `web` gets the users' tokens; `gateway` exchanges those, `chain` any of the two and its own;
 /// `orders` takes what is meant for the orders resource.
 fn registration() -> Value {
-    let service = |scope: &str, exchange: Value| {
-        json!({"grant_types": [GRANT, "client_credentials"], "response_types": [], "redirect_uris": [], "scope": scope,
-               "token_exchange": exchange})
+    let service = |changes: Value| {
+        let service = json!({
+            "grant_types": [GRANT, "client_credentials"], "response_types": [], "redirect_uris": [],
+            "scope": "openid orders.read stock.read",
+            "token_exchange": {"from_clients": ["web"], "to_resources": [STOCK]},
+        });
+        with_members(service, &changes)
     };
-    let mut by_reference = service(
-        "openid stock.read orders.read",
-        json!({"from_clients": ["web"], "to_resources": [STOCK, ORDERS]}),
-    );
-    by_reference["access_token_type"] = json!("reference");
-    let mut of_acme = service(
-        "stock.read",
-        json!({"from_clients": ["web"], "to_resources": [STOCK]}),
-    );
-    of_acme["tenants"] = json!(["acme"]);
-    let both = json!({"from_clients": ["web", "gateway", "chain", "by-reference"], "to_resources": [STOCK, ORDERS]});
+    let web = json!({
+        "grant_types": ["authorization_code", "refresh_token"], "access_token_type": "reference",
+        "scope": "openid profile offline_access orders.read orders.write stock.read",
+    });
+    let all = json!({"from_clients": ["web", "gateway", "chain", "by-reference"], "to_resources": [STOCK, ORDERS]});
+    let to_both = json!({"from_clients": ["web"], "to_resources": [STOCK, ORDERS]});
+    let by_reference = json!({"token_exchange": to_both, "access_token_type": "reference"});
+    let as_orders = json!({"as_resources": [ORDERS], "to_resources": [STOCK]});
+    let orders = json!({"token_exchange": as_orders, "scope": "stock.read orders.read"});
     let clients = [
+        ("web", web),
+        ("gateway", service(json!({}))),
+        ("chain", service(json!({"token_exchange": all}))),
+        ("by-reference", service(by_reference)),
+        ("orders", service(orders)),
         (
-            "web",
-            json!({"grant_types": ["authorization_code", "refresh_token"], "scope": "openid profile offline_access orders.read orders.write stock.read", "access_token_type": "reference"}),
+            "of-acme",
+            service(json!({"scope": "stock.read", "tenants": ["acme"]})),
         ),
-        (
-            "gateway",
-            service(
-                "openid orders.read stock.read",
-                json!({"from_clients": ["web"], "to_resources": [STOCK]}),
-            ),
-        ),
-        ("chain", service("openid orders.read stock.read", both)),
-        ("by-reference", by_reference),
-        (
-            "orders",
-            service(
-                "stock.read orders.read",
-                json!({"as_resources": [ORDERS], "to_resources": [STOCK]}),
-            ),
-        ),
-        ("of-acme", of_acme),
     ];
     let mut document = with_clients(document(), &clients);
     document["tenants"] = json!([{"name": "acme"}]);
@@ -82,26 +74,20 @@ fn exchange_with(gatepost: &Gatepost, client_id: &str, form: &[(&str, &str)]) ->
 }
 
 fn exchange(gatepost: &Gatepost, client_id: &str, token: &str, form: &[(&str, &str)]) -> Answer {
-    exchange_with(
-        gatepost,
-        client_id,
-        &[
-            &[
-                ("subject_token", token),
-                ("subject_token_type", ACCESS_TOKEN),
-            ],
-            form,
-        ]
-        .concat(),
-    )
+    exchange_with(gatepost, client_id, &[&subject(token), form].concat())
+}
+
+/// What says whose token is exchanged.
+fn subject(token: &str) -> [(&str, &str); 2] {
+    [
+        ("subject_token", token),
+        ("subject_token_type", ACCESS_TOKEN),
+    ]
 }
 
 fn exchanged(gatepost: &Gatepost, client_id: &str, token: &str) -> String {
-    text(
-        &issued(&exchange(gatepost, client_id, token, &[])),
-        "access_token",
-    )
-    .to_owned()
+    let response = issued(&exchange(gatepost, client_id, token, &[]));
+    text(&response, "access_token").to_owned()
 }
 
 fn introspected(gatepost: &Gatepost, token: &str) -> Value {
@@ -125,33 +111,22 @@ fn of_web(gatepost: &Gatepost, browser: &mut Browser, scope: &str) -> String {
 fn a_token_becomes_a_narrower_one_that_says_who_acts() {
     let gatepost = start();
     let mut browser = signed_in(&gatepost);
-    let token = of_web(
-        &gatepost,
-        &mut browser,
-        "openid profile offline_access orders.read stock.read",
-    );
-    let response = issued(&exchange(
-        &gatepost,
-        "gateway",
-        &token,
-        &[("requested_token_type", ACCESS_TOKEN)],
-    ));
+    let scope = "openid profile offline_access orders.read stock.read";
+    let token = of_web(&gatepost, &mut browser, scope);
+    let form = [("requested_token_type", ACCESS_TOKEN)];
+    let response = issued(&exchange(&gatepost, "gateway", &token, &form));
     response.assert_members("access_token expires_in issued_token_type scope token_type");
     assert_eq!(response["issued_token_type"], json!(ACCESS_TOKEN));
     assert_eq!(response["token_type"], "Bearer");
-    assert_eq!(
-        response["scope"], "stock.read",
-        "what it may not take to stock stays behind"
-    );
+    // What it may not take to stock stays behind.
+    assert_eq!(response["scope"], "stock.read");
     let jwt = text(&response, "access_token");
     let (header, claims) = verified(&gatepost, jwt);
     assert_eq!(header["typ"], "at+jwt");
     assert_eq!(claims["aud"], json!(STOCK));
     assert_eq!(claims["client_id"], "gateway");
-    assert_eq!(
-        claims["act"],
-        json!({"sub": "gateway", "client_id": "gateway"})
-    );
+    let actor = json!({"sub": "gateway", "client_id": "gateway"});
+    assert_eq!(claims["act"], actor);
     let original = introspected(&gatepost, &token);
     assert_eq!(claims["sub"], original["sub"]);
     assert_eq!(claims["sid"], original["sid"]);
@@ -165,20 +140,15 @@ fn a_token_becomes_a_narrower_one_that_says_who_acts() {
     let reference = exchanged(&gatepost, "by-reference", &token);
     let told = introspected(&gatepost, &reference);
     assert!(reference.starts_with("gpa_"));
-    assert_eq!(
-        told["act"],
-        json!({"sub": "by-reference", "client_id": "by-reference"})
-    );
+    let actor = json!({"sub": "by-reference", "client_id": "by-reference"});
+    assert_eq!(told["act"], actor);
     // A resource server exchanges what was meant for it, whichever client got it.
     let for_orders = access_token(&gatepost, &mut browser, "openid orders.read stock.read");
     let (_, claims) = verified(&gatepost, &exchanged(&gatepost, "orders", &for_orders));
     assert_eq!(claims["scope"], "stock.read");
     assert_eq!(claims["act"]["sub"], "orders");
-    let as_jwt = [
-        ("subject_token", for_orders.as_str()),
-        ("subject_token_type", JWT),
-    ];
-    assert_eq!(exchange_with(&gatepost, "orders", &as_jwt).status, 200);
+    let as_jwt = [("subject_token", &*for_orders), ("subject_token_type", JWT)];
+    exchange_with(&gatepost, "orders", &as_jwt).assert_status(200);
 }
 
 #[test]
@@ -186,6 +156,11 @@ fn scope_and_target_stay_within_token_client_and_registration() {
     let gatepost = start();
     let mut browser = signed_in(&gatepost);
     let token = of_web(&gatepost, &mut browser, "openid orders.read stock.read");
+    let both = [
+        ("resource", ORDERS),
+        ("audience", STOCK),
+        ("audience", ORDERS),
+    ];
     for (form, scope, audience) in [
         (&[("scope", "stock.read")][..], "stock.read", json!(STOCK)),
         (&[("resource", ORDERS)], "orders.read", json!(ORDERS)),
@@ -195,15 +170,7 @@ fn scope_and_target_stay_within_token_client_and_registration() {
             json!(STOCK),
         ),
         (&[("audience", STOCK)], "stock.read", json!(STOCK)),
-        (
-            &[
-                ("resource", ORDERS),
-                ("audience", STOCK),
-                ("audience", ORDERS),
-            ],
-            "orders.read stock.read",
-            json!([ORDERS, STOCK]),
-        ),
+        (&both, "orders.read stock.read", json!([ORDERS, STOCK])),
         (&[], "orders.read stock.read", json!([ORDERS, STOCK])),
     ] {
         let response = issued(&exchange(&gatepost, "chain", &token, form));
@@ -211,46 +178,29 @@ fn scope_and_target_stay_within_token_client_and_registration() {
         assert_eq!(response["scope"], json!(scope), "{form:?}");
         assert_eq!(&claims["aud"], &audience, "{form:?}");
     }
-    let eleven = [("audience", STOCK); 11];
-    for (client_id, form, error) in [
-        ("chain", &[("scope", "openid")][..], "invalid_scope"),
-        ("chain", &[("scope", "stock.read openid")], "invalid_scope"),
-        ("gateway", &[("scope", "offline_access")], "invalid_scope"),
-        ("chain", &[("scope", "orders.write")], "invalid_scope"),
-        ("chain", &[("scope", "nope")], "invalid_scope"),
-        ("gateway", &[("scope", "orders.read")], "invalid_target"),
-        ("gateway", &[("resource", ORDERS)], "invalid_target"),
-        (
-            "chain",
-            &[("resource", "https://elsewhere.example")],
-            "invalid_target",
-        ),
-        ("chain", &[("audience", "elsewhere")], "invalid_target"),
-        (
-            "chain",
-            &[("resource", STOCK), ("resource", "https://stock.example/x")],
-            "invalid_target",
-        ),
-        (
-            "chain",
-            &[("scope", "stock.read"), ("resource", ORDERS)],
-            "invalid_target",
-        ),
-        ("chain", &eleven, "invalid_request"),
-        (
-            "chain",
-            &[("scope", "stock.read"), ("scope", "stock.read")],
-            "invalid_request",
-        ),
-        (
-            "chain",
-            &[("unknown", "a"), ("unknown", "b")],
-            "invalid_request",
-        ),
-    ] {
-        let answer = exchange(&gatepost, client_id, &token, form);
-        answer.assert_refused(400, error, &format!("{client_id} {form:?}"));
+    for [error, client_id, form] in rows_of(
+        "
+        invalid_scope   | chain   | scope=openid
+        invalid_scope   | chain   | scope=stock.read openid
+        invalid_scope   | gateway | scope=offline_access
+        invalid_scope   | chain   | scope=orders.write
+        invalid_scope   | chain   | scope=nope
+        invalid_target  | gateway | scope=orders.read
+        invalid_target  | gateway | resource=https://orders.example
+        invalid_target  | chain   | resource=https://elsewhere.example
+        invalid_target  | chain   | audience=elsewhere
+        invalid_target  | chain   | resource=https://stock.example & resource=https://stock.example/x
+        invalid_target  | chain   | scope=stock.read & resource=https://orders.example
+        invalid_request | chain   | scope=stock.read & scope=stock.read
+        invalid_request | chain   | unknown=a & unknown=b
+        ",
+    ) {
+        let form = form.split(" & ").map(|pair| pair.split_once('=').unwrap());
+        let answer = exchange(&gatepost, client_id, &token, &form.collect::<Vec<_>>());
+        answer.assert_refused(400, error, client_id);
     }
+    let eleven = exchange(&gatepost, "chain", &token, &[("audience", STOCK); 11]);
+    eleven.assert_refused(400, "invalid_request", "eleven audiences");
     let only_openid = of_web(&gatepost, &mut browser, "openid");
     let answer = exchange(&gatepost, "chain", &only_openid, &[]);
     answer.assert_refused(400, "invalid_scope", "nothing is left");
@@ -260,35 +210,23 @@ fn scope_and_target_stay_within_token_client_and_registration() {
 fn other_tokens_and_other_clients_get_nothing() {
     let gatepost = start_own();
     let mut browser = signed_in(&gatepost);
-    let whole = tokens(
-        &gatepost,
-        &mut browser,
-        "web",
-        "openid offline_access stock.read",
-    );
+    let scope = "openid offline_access stock.read";
+    let whole = tokens(&gatepost, &mut browser, "web", scope);
     let token = text(&whole, "access_token");
     let answer = exchange(&gatepost, "conf1", token, &[]);
     answer.assert_refused(400, "unauthorized_client", "without the grant");
-    let public = [
-        ("grant_type", GRANT),
-        ("client_id", "pub1"),
-        ("subject_token", token),
-        ("subject_token_type", ACCESS_TOKEN),
-    ];
-    gatepost
-        .post("/connect/token", &[], &public)
-        .assert_refused(400, "unauthorized_client", "a public client");
+    let public = [("grant_type", GRANT), ("client_id", "pub1")];
+    let public = gatepost.post("/connect/token", &[], &[public, subject(token)].concat());
+    public.assert_refused(400, "unauthorized_client", "a public client");
     for client_id in ["orders", "of-acme"] {
         let answer = exchange(&gatepost, client_id, token, &[]);
         answer.assert_refused(400, "invalid_request", client_id);
     }
-    let service = issued(&gatepost.token(
-        "gateway",
-        &[
-            ("grant_type", "client_credentials"),
-            ("scope", "stock.read"),
-        ],
-    ));
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("scope", "stock.read"),
+    ];
+    let service = issued(&gatepost.token("gateway", &form));
     let foreign = access_token(&gatepost, &mut browser, "openid stock.read");
     let damaged = damaged(token);
     let long = "x".repeat(8_193);
@@ -304,47 +242,35 @@ fn other_tokens_and_other_clients_get_nothing() {
         exchange(&gatepost, "gateway", shown, &[]).assert_refused(400, "invalid_request", case);
     }
     let id_token_type = "urn:ietf:params:oauth:token-type:id_token";
-    for form in [
-        &[][..],
-        &[("subject_token", token)],
-        &[("subject_token_type", ACCESS_TOKEN)],
-        &[("subject_token", ""), ("subject_token_type", ACCESS_TOKEN)],
-        &[("subject_token", token), ("subject_token_type", JWT)],
-        &[
-            ("subject_token", token),
-            ("subject_token_type", id_token_type),
-        ],
-        &[
-            ("subject_token", token),
-            ("subject_token", token),
-            ("subject_token_type", ACCESS_TOKEN),
-        ],
-        &[
-            ("subject_token", token),
-            ("subject_token_type", ACCESS_TOKEN),
-            ("requested_token_type", JWT),
-        ],
-        &[
-            ("subject_token", token),
-            ("subject_token_type", ACCESS_TOKEN),
-            ("actor_token", token),
-        ],
-        &[
-            ("subject_token", token),
-            ("subject_token_type", ACCESS_TOKEN),
-            ("actor_token_type", ACCESS_TOKEN),
-        ],
+    let [of_token, of_type] = subject(token);
+    for (case, form) in [
+        ("nothing", vec![]),
+        ("no type", vec![of_token]),
+        ("no token", vec![of_type]),
+        ("an empty token", vec![("subject_token", ""), of_type]),
+        ("called a JWT", vec![of_token, ("subject_token_type", JWT)]),
+        (
+            "called an ID token",
+            vec![of_token, ("subject_token_type", id_token_type)],
+        ),
+        ("two tokens", vec![of_token, of_token, of_type]),
+        (
+            "a JWT wanted",
+            vec![of_token, of_type, ("requested_token_type", JWT)],
+        ),
+        ("an actor", vec![of_token, of_type, ("actor_token", token)]),
+        (
+            "an actor's type",
+            vec![of_token, of_type, ("actor_token_type", ACCESS_TOKEN)],
+        ),
     ] {
-        let answer = exchange_with(&gatepost, "gateway", form);
-        answer.assert_refused(400, "invalid_request", &format!("{}", form.len()));
+        let answer = exchange_with(&gatepost, "gateway", &form);
+        answer.assert_refused(400, "invalid_request", case);
     }
     // Nothing was a guess, so nobody is made to wait.
     assert_eq!(exchange(&gatepost, "gateway", token, &[]).status, 200);
-    assert_eq!(
-        gatepost.database.count("grants"),
-        2,
-        "exchanges write nothing"
-    );
+    // Exchanges write nothing.
+    assert_eq!(gatepost.database.count("grants"), 2);
 }
 
 #[test]
@@ -378,16 +304,10 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
     revoke(&gatepost, "web", text(&whole, "refresh_token"));
     assert!(!lives(&gatepost, &made));
     // A replayed code, which ends what its first redemption gave.
-    let replayed = code(
-        &mut browser,
-        &authorize_path("web", RP1, &[("scope", scope)]),
-    );
-    let token = text(
-        &issued(&redeem_with(&gatepost, "web", &replayed, &[])),
-        "access_token",
-    )
-    .to_owned();
-    let made = exchanged(&gatepost, "gateway", &token);
+    let path = authorize_path("web", RP1, &[("scope", scope)]);
+    let replayed = code(&mut browser, &path);
+    let redeemed = issued(&redeem_with(&gatepost, "web", &replayed, &[]));
+    let made = exchanged(&gatepost, "gateway", text(&redeemed, "access_token"));
     redeem_with(&gatepost, "web", &replayed, &[]).assert_refused(400, "invalid_grant", "replay");
     assert!(!lives(&gatepost, &made));
     // The client it was issued to, and the one that exchanged it.
@@ -400,16 +320,10 @@ fn the_new_token_ends_with_everything_that_the_old_one_stands_on() {
     }
     // Signing out ends what is not offline; an offline grant outlives it, and so does what came
     // from it.
-    let online = exchanged(
-        &gatepost,
-        "gateway",
-        &of_web(&gatepost, &mut browser, "openid stock.read"),
-    );
-    let offline = exchanged(
-        &gatepost,
-        "gateway",
-        &of_web(&gatepost, &mut browser, scope),
-    );
+    let [online, offline] = ["openid stock.read", scope].map(|scope| {
+        let token = of_web(&gatepost, &mut browser, scope);
+        exchanged(&gatepost, "gateway", &token)
+    });
     gatepost.run_sql("UPDATE sessions SET ended_at = clock_timestamp()");
     assert!(!lives(&gatepost, &online) && lives(&gatepost, &offline));
     // The user.
@@ -422,11 +336,7 @@ fn it_expires_with_the_token_it_was_made_from() {
     let gatepost = start_own();
     let mut browser = signed_in(&gatepost);
     let mut document = registration();
-    let clients = document["clients"].as_array_mut().unwrap();
-    clients
-        .iter_mut()
-        .find(|client| client["client_id"] == "web")
-        .unwrap()["access_token_lifetime"] = json!(50);
+    client(&mut document, "web")["access_token_lifetime"] = json!(50);
     gatepost.apply(&document);
     let token = of_web(&gatepost, &mut browser, "openid stock.read");
     let response = issued(&exchange(&gatepost, "gateway", &token, &[]));
@@ -579,9 +489,7 @@ fn what_contradicts_itself_is_not_registered() {
         client["client_id"] = json!("x");
         client["grant_types"] = json!([GRANT]);
         client["scope"] = json!("stock.read");
-        let output = gatepost.run(&["apply", "-"], &json!({"clients": [client]}).to_string());
-        let heard = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success(), "{client}: {heard}");
+        let heard = gatepost.refusal(&["apply", "-"], &json!({"clients": [client]}).to_string());
         assert!(heard.contains(said), "{client}: {heard}");
     }
 }

@@ -1,26 +1,24 @@
 //! ID-JAGs (draft-ietf-oauth-identity-assertion-authz-grant-04): one sign-in here opens the
 //! resources of another authorization server, and one there opens ours.
 
-use std::thread;
-
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::support::claims::Says;
 use crate::support::flow::{
-    authorize_path, basic, decode_jwt, issued, redeem_with, sign_in, signed_in, text, userinfo,
-    with_clients,
+    self, authorize_path, basic, changed, changed_members, code, decode_jwt, issued, redeem,
+    redeem_with, sign_in, signed_in, text, userinfo, with_clients, with_members,
 };
 use crate::support::gatepost::{
     ALICE_PASSWORD, BOB_PASSWORD, CONF1_SECRET, Gatepost, RP1, document,
 };
-use crate::support::http::{Answer, Browser};
+use crate::support::http::{Answer, Browser, encode};
 use crate::support::jwt::{published_keys, verified};
 use crate::support::offline::client;
 use crate::support::phone::add_app;
 use crate::support::proofs;
-use crate::support::signer::{Signer, key_set, now};
+use crate::support::signer::{Signer, assertion, key_set, now};
+use crate::support::tables::{cases, pairs};
+use crate::support::waiting::all_at_once;
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -43,38 +41,23 @@ const MCP: &str = "https://mcp.chat.example";
 const IDP: &str = "https://idp.example";
 const ORDERS: &str = "https://orders.example";
 
-/// What the log says of the last token request.
-fn last_line(gatepost: &Gatepost) -> String {
-    let log = gatepost.log();
-    let mut lines = log.lines().rev();
-    lines
-        .find(|line| line.contains("path=/connect/token"))
-        .unwrap()
-        .to_owned()
-}
-
 #[track_caller]
 fn assert_says(gatepost: &Gatepost, answer: &Answer, error: &str, code: &str, case: &str) {
     answer.assert_refused(400, error, case);
-    let line = last_line(gatepost);
-    assert!(line.contains(code), "{case}: {line}");
+    gatepost
+        .last_line("path=/connect/token")
+        .assert_says_for(case, code);
 }
 
 mod issuing {
     use super::*;
 
-    /// What it is, how the request differs, and what is answered and logged.
-    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
-
     fn entry(audience: &str, resources: &[&str], further: Value) -> Value {
-        let mut entry = json!({
+        let entry = json!({
             "audience": audience, "client_id": "f53f", "resources": resources,
             "scope": "chat.read chat.write",
         });
-        for (name, value) in further.as_object().unwrap() {
-            entry[name] = value.clone();
-        }
-        entry
+        with_members(entry, &further)
     }
 
     /// `wiki` gets ID-JAGs, `other` too; `plain` does not.
@@ -129,6 +112,16 @@ mod issuing {
         changes: &[(&str, &str)],
         headers: &[(&str, &str)],
     ) -> Answer {
+        let header = basic(client_id, CONF1_SECRET);
+        let headers = [&[("Authorization", &*header)], headers].concat();
+        gatepost.post("/connect/token", &headers, &form(id_token, changes))
+    }
+
+    /// What a right request sends, with changes; one that is empty is left out.
+    pub(super) fn form<'a>(
+        id_token: &'a str,
+        changes: &[(&'a str, &'a str)],
+    ) -> Vec<(&'a str, &'a str)> {
         let usual = [
             ("grant_type", EXCHANGE),
             ("requested_token_type", ID_JAG),
@@ -137,11 +130,9 @@ mod issuing {
             ("audience", CHAT),
             ("resource", MCP),
         ];
-        let mut form = crate::support::flow::changed(&usual, changes);
+        let mut form = changed(&usual, changes);
         form.retain(|(_, value)| !value.is_empty());
-        let header = basic(client_id, CONF1_SECRET);
-        let headers = [&[("Authorization", &*header)], headers].concat();
-        gatepost.post("/connect/token", &headers, &form)
+        form
     }
 
     pub(super) fn ask(gatepost: &Gatepost, id_token: &str, changes: &[(&str, &str)]) -> Answer {
@@ -217,182 +208,77 @@ mod issuing {
         let gatepost = start();
         let mut browser = signed_in(&gatepost);
         let right = id_token(&gatepost, &mut browser);
-        assert_eq!(ask(&gatepost, &right, &[]).status, 200);
-        let rows: [Row<'_>; 14] = [
-            (
-                "no audience",
-                &[("audience", "")],
-                "invalid_target",
-                "GP1218",
-            ),
-            (
-                "a slash more",
-                &[("audience", "https://auth.chat.example/")],
-                "invalid_target",
-                "GP1218",
-            ),
-            (
-                "another server",
-                &[("audience", "https://auth.mail.example")],
-                "invalid_target",
-                "GP1218",
-            ),
-            (
-                "no resource of two",
-                &[("resource", "")],
-                "invalid_target",
-                "GP1218",
-            ),
-            (
-                "another resource",
-                &[("resource", "https://mcp.mail.example")],
-                "invalid_target",
-                "GP1218",
-            ),
-            (
-                "a path with a slash more",
-                &[("resource", "https://files.chat.example/a/")],
-                "invalid_target",
-                "GP1218",
-            ),
-            (
-                "the resource of another entry",
-                &[
-                    ("audience", STAFF),
-                    ("resource", "https://files.chat.example/a"),
-                ],
-                "invalid_target",
-                "GP1218",
-            ),
-            (
-                "no scope left",
-                &[("scope", "mail.read openid")],
-                "invalid_scope",
-                "GP1217",
-            ),
-            (
-                "an actor",
-                &[("actor_token", &right), ("actor_token_type", ID_TOKEN)],
-                "invalid_request",
-                "GP1267",
-            ),
-            (
-                "no token",
-                &[("subject_token", "")],
-                "invalid_request",
-                "GP1264",
-            ),
-            (
-                "no type",
-                &[("subject_token_type", "")],
-                "invalid_request",
-                "GP1264",
-            ),
-            (
-                "another type",
-                &[("subject_token_type", ACCESS_TOKEN)],
-                "invalid_request",
-                "GP1265",
-            ),
-            (
-                "nonsense",
-                &[("subject_token", "no.jwt.at-all")],
-                "invalid_request",
-                "GP1266",
-            ),
-            ("roles", &[("audience", STAFF)], "invalid_grant", "GP"),
-        ];
-        for (case, changes, error, code) in rows {
-            assert_says(
-                &gatepost,
-                &ask(&gatepost, &right, changes),
-                error,
-                code,
-                case,
-            );
+        ask(&gatepost, &right, &[]).assert_status(200);
+        let files = "https://files.chat.example/a";
+        let wrong = json!({"invalid_target GP1218": {
+            "no audience": {"audience": ""},
+            "a slash more": {"audience": "https://auth.chat.example/"},
+            "another server": {"audience": "https://auth.mail.example"},
+            "no resource of two": {"resource": ""},
+            "another resource": {"resource": "https://mcp.mail.example"},
+            "a path with a slash more": {"resource": "https://files.chat.example/a/"},
+            "the resource of another entry": {"audience": STAFF, "resource": files},
+        }, "invalid_scope GP1217": {
+            "no scope left": {"scope": "mail.read openid"},
+        }, "invalid_request GP1267": {
+            "an actor": {"actor_token": right, "actor_token_type": ID_TOKEN},
+        }, "invalid_request GP1264": {
+            "no token": {"subject_token": ""},
+            "no type": {"subject_token_type": ""},
+        }, "invalid_request GP1265": {
+            "another type": {"subject_token_type": ACCESS_TOKEN},
+        }, "invalid_request GP1266": {
+            "nonsense": {"subject_token": "no.jwt.at-all"},
+        }, "invalid_grant GP": {
+            "roles": {"audience": STAFF},
+        }});
+        for (refusal, rows) in cases(&wrong) {
+            let (error, code) = refusal.split_once(' ').unwrap();
+            for (case, changes) in cases(rows) {
+                let answer = ask(&gatepost, &right, &pairs(changes));
+                assert_says(&gatepost, &answer, error, code, case);
+            }
         }
-        let two = [
-            ("resource", "https://files.chat.example/a"),
-            ("resource", MCP),
-        ];
-        assert_says(
-            &gatepost,
-            &ask(&gatepost, &right, &two),
-            "invalid_target",
-            "GP1218",
-            "two resources",
-        );
-        // Others' tokens, and tokens that are no ID tokens.
-        let theirs = crate::support::flow::tokens(
+        let two = ask(&gatepost, &right, &[("resource", files), ("resource", MCP)]);
+        assert_says(&gatepost, &two, "invalid_target", "GP1218", "two resources");
+        // Others' tokens, and tokens that are no ID tokens; through the browser it may have been
+        // seen.
+        let theirs = flow::tokens(
             &gatepost,
             &mut browser,
             "other",
             "openid profile orders.read",
         );
-        let wrong = [
-            ("another client's", text(&theirs, "id_token").to_owned()),
-            ("an access token", text(&theirs, "access_token").to_owned()),
-            (
-                "without a jti",
-                text(
-                    &crate::support::flow::tokens(&gatepost, &mut browser, "conf1", "openid"),
-                    "id_token",
-                )
-                .to_owned(),
-            ),
-            (
-                "of nobody we know",
-                Signer::rs256("k").sign(&decode_jwt(&right).1),
-            ),
-            (
-                "an ID-JAG",
-                text(&issued(&ask(&gatepost, &right, &[])), "access_token").to_owned(),
-            ),
-        ];
-        for (case, token) in wrong {
-            assert_says(
-                &gatepost,
-                &ask(&gatepost, &token, &[]),
-                "invalid_request",
-                "GP1266",
-                case,
-            );
+        let of_conf1 = flow::tokens(&gatepost, &mut browser, "conf1", "openid");
+        let id_jag = issued(&ask(&gatepost, &right, &[]));
+        let path = authorize_path("wiki", RP1, &[("response_type", "id_token")]);
+        let seen = browser.get(&path).fragment()["id_token"].clone();
+        assert_eq!(decode_jwt(&seen).1.get("jti"), None);
+        let of_nobody = Signer::rs256("k").sign(&decode_jwt(&right).1);
+        for (case, token) in [
+            ("another client's", text(&theirs, "id_token")),
+            ("an access token", text(&theirs, "access_token")),
+            ("without a jti", text(&of_conf1, "id_token")),
+            ("of nobody we know", &of_nobody),
+            ("an ID-JAG", text(&id_jag, "access_token")),
+            ("through the browser", &seen),
+        ] {
+            let answer = ask(&gatepost, token, &[]);
+            assert_says(&gatepost, &answer, "invalid_request", "GP1266", case);
         }
+        let of_plain = ask_as(&gatepost, "plain", &right, &[]);
         assert_says(
             &gatepost,
-            &ask_as(&gatepost, "plain", &right, &[]),
+            &of_plain,
             "unauthorized_client",
             "GP1270",
             "not registered",
         );
-        // Through the browser it may have been seen.
-        let path = authorize_path("wiki", RP1, &[("response_type", "id_token")]);
-        let seen = browser.get(&path).fragment()["id_token"].clone();
-        assert_eq!(decode_jwt(&seen).1.get("jti"), None);
+        let origin = [("Origin", "https://rp1.example")];
+        let from_script = ask_with(&gatepost, "wiki", &right, &[], &origin);
         assert_says(
             &gatepost,
-            &ask(&gatepost, &seen, &[]),
-            "invalid_request",
-            "GP1266",
-            "through the browser",
-        );
-        let form = [
-            ("grant_type", EXCHANGE),
-            ("requested_token_type", ID_JAG),
-            ("subject_token", &right),
-            ("subject_token_type", ID_TOKEN),
-            ("audience", CHAT),
-            ("resource", MCP),
-        ];
-        let header = basic("wiki", CONF1_SECRET);
-        let from_script = [
-            ("Authorization", header.as_str()),
-            ("Origin", "https://rp1.example"),
-        ];
-        let answer = gatepost.post("/connect/token", &from_script, &form);
-        assert_says(
-            &gatepost,
-            &answer,
+            &from_script,
             "invalid_request",
             "GP1178",
             "from a script",
@@ -403,54 +289,42 @@ mod issuing {
     fn what_ends_a_refresh_token_ends_it() {
         let gatepost = start();
         let lives = |id_token: &str, changes: &[(&str, &str)]| ask(&gatepost, id_token, changes);
+        let is_over = |id_token: &str, case: &str| {
+            let answer = lives(id_token, &[]);
+            assert_says(&gatepost, &answer, "invalid_request", "GP1266", case);
+        };
         // The grant.
         let mut browser = signed_in(&gatepost);
         let granted = tokens(&gatepost, &mut browser, "openid offline_access");
         let form = [("token", text(&granted, "refresh_token"))];
-        let id_token = text(&granted, "id_token").to_owned();
-        assert_eq!(lives(&id_token, &[]).status, 200);
+        lives(text(&granted, "id_token"), &[]).assert_status(200);
         gatepost.post_as("wiki", "/connect/revocation", &form);
-        assert_says(
-            &gatepost,
-            &lives(&id_token, &[]),
-            "invalid_request",
-            "GP1266",
-            "revoked",
-        );
+        is_over(text(&granted, "id_token"), "revoked");
         // The session, but not what was granted for longer than it.
-        let online = super::issuing::id_token(&gatepost, &mut browser);
+        let online = id_token(&gatepost, &mut browser);
         let offline = tokens(&gatepost, &mut browser, "openid offline_access");
         let page = browser.get("/logout");
         browser.submit_to("/logout", &page, &[("decision", "sign_out")]);
-        assert_says(
-            &gatepost,
-            &lives(&online, &[]),
-            "invalid_request",
-            "GP1266",
-            "signed out",
-        );
-        assert_eq!(lives(text(&offline, "id_token"), &[]).status, 200);
+        is_over(&online, "signed out");
+        lives(text(&offline, "id_token"), &[]).assert_status(200);
         // A refreshed one names the same grant.
-        let refresh = [
-            ("grant_type", "refresh_token"),
-            ("refresh_token", text(&offline, "refresh_token")),
-        ];
+        let refresh_token = ("refresh_token", text(&offline, "refresh_token"));
+        let refresh = [("grant_type", "refresh_token"), refresh_token];
         let refreshed = issued(&gatepost.token("wiki", &refresh));
-        assert_eq!(lives(text(&refreshed, "id_token"), &[]).status, 200);
-        // A role is taken away or given.
         let kept = text(&refreshed, "id_token");
+        lives(kept, &[]).assert_status(200);
+        // A role is taken away or given.
         let staff = [("audience", STAFF)];
-        gatepost.run_well(&["user", "set", "alice", "role=staff"], "");
-        let (_, claims) = decode_jwt(text(&issued(&lives(kept, &staff)), "access_token"));
-        assert_eq!(claims["email"], "alice@example.com");
-        gatepost.run_well(&["user", "set", "alice", "email_verified=false"], "");
-        let (_, claims) = decode_jwt(text(&issued(&lives(kept, &staff)), "access_token"));
-        assert_eq!(
-            claims.get("email"),
-            None,
-            "an address that may be somebody else's"
-        );
-        gatepost.run_well(&["user", "set", "alice", "role=guest"], "");
+        let email = || {
+            let id_jag = issued(&lives(kept, &staff));
+            decode_jwt(text(&id_jag, "access_token")).1["email"].clone()
+        };
+        gatepost.run_line("user set alice role=staff");
+        assert_eq!(email(), "alice@example.com");
+        gatepost.run_line("user set alice email_verified=false");
+        // An address that may be somebody else's.
+        assert_eq!(email(), Value::Null);
+        gatepost.run_line("user set alice role=guest");
         assert_says(
             &gatepost,
             &lives(kept, &staff),
@@ -458,10 +332,13 @@ mod issuing {
             "GP",
             "the entry's role",
         );
-        assert_eq!(lives(kept, &[]).status, 200);
-        let mut closed = registration();
-        client(&mut closed, "wiki")["allowed_roles"] = json!(["staff"]);
-        gatepost.apply(&closed);
+        lives(kept, &[]).assert_status(200);
+        let with_wiki = |name: &str, value: Value| {
+            let mut changed = registration();
+            client(&mut changed, "wiki")[name] = value;
+            gatepost.apply(&changed);
+        };
+        with_wiki("allowed_roles", json!(["staff"]));
         assert_says(
             &gatepost,
             &lives(kept, &[]),
@@ -470,28 +347,13 @@ mod issuing {
             "the client's role",
         );
         gatepost.apply(&registration());
-        let lives_again = lives(kept, &[]);
-        assert_eq!(lives_again.status, 200, "{}", lives_again.text());
+        lives(kept, &[]).assert_status(200);
         // Another tenant; disabled; revoked.
-        let mut of_acme = registration();
-        client(&mut of_acme, "wiki")["tenants"] = json!(["acme"]);
-        gatepost.apply(&of_acme);
-        assert_says(
-            &gatepost,
-            &lives(kept, &[]),
-            "invalid_request",
-            "GP1266",
-            "of no tenant",
-        );
+        with_wiki("tenants", json!(["acme"]));
+        is_over(kept, "of no tenant");
         gatepost.apply(&registration());
-        gatepost.run_well(&["user", "disable", "alice"], "");
-        assert_says(
-            &gatepost,
-            &lives(kept, &[]),
-            "invalid_request",
-            "GP1266",
-            "disabled",
-        );
+        gatepost.run_line("user disable alice");
+        is_over(kept, "disabled");
     }
 
     #[test]
@@ -515,25 +377,19 @@ mod issuing {
 
     #[test]
     fn of_people_in_a_tenant_it_tells_the_tenant() {
-        let gatepost = Gatepost::prepare(&ON);
         let mut with_carol = registration();
         let users = with_carol["users"].as_array_mut().unwrap();
         users.push(json!({"username": "carol", "tenant": "acme", "password": BOB_PASSWORD}));
-        gatepost.apply(&with_carol);
-        let mut gatepost = gatepost;
-        gatepost.serve();
+        let gatepost = Gatepost::start_with(&with_carol, &ON);
         let mut browser = gatepost.browser();
         let path = authorize_path("wiki", RP1, &[("acr_values", "tenant:acme")]);
         let page = browser.visit(&path);
-        let answer = sign_in(&mut browser, &page, "carol", BOB_PASSWORD);
-        let code = browser.get(&path).query().remove("code");
-        let code = code.unwrap_or_else(|| panic!("no code after {}", answer.location()));
+        sign_in(&mut browser, &page, "carol", BOB_PASSWORD).assert_status(303);
+        let code = code(&mut browser, &path);
         let tokens = issued(&redeem_with(&gatepost, "wiki", &code, &[]));
         let id_jag = issued(&ask(&gatepost, text(&tokens, "id_token"), &[]));
-        assert_eq!(
-            decode_jwt(text(&id_jag, "access_token")).1["tenant"],
-            "acme"
-        );
+        let (_, claims) = decode_jwt(text(&id_jag, "access_token"));
+        assert_eq!(claims["tenant"], "acme");
     }
 
     #[test]
@@ -542,78 +398,47 @@ mod issuing {
         let mut browser = signed_in(&gatepost);
         let id_token = id_token(&gatepost, &mut browser);
         assert_eq!(decode_jwt(&id_token).1.get("jti"), None);
-        assert_says(
-            &gatepost,
-            &ask(&gatepost, &id_token, &[("resource", "")]),
-            "unauthorized_client",
-            "GP1270",
-            "off",
-        );
-        let metadata = gatepost.get("/.well-known/openid-configuration").text();
-        assert!(!metadata.contains("id-jag"), "{metadata}");
+        let answer = ask(&gatepost, &id_token, &[("resource", "")]);
+        assert_says(&gatepost, &answer, "unauthorized_client", "GP1270", "off");
+        let metadata = gatepost.get("/.well-known/openid-configuration");
+        metadata.assert_says_not("id-jag");
     }
 
     #[test]
     fn apply_refuses_entries_that_lead_nowhere() {
         let gatepost = Gatepost::prepare(&ON);
-        let here = gatepost.base_url.clone();
-        let good = json!([entry(CHAT, &[MCP], json!({}))]);
-        let rows = [
+        let good = entry(CHAT, &[MCP], json!({}));
+        let with = |entries: &[Value]| json!({"id_jag": entries});
+        let without = |member: &str| with(&[changed_members(good.clone(), &json!({member: null}))]);
+        let resource = "id_jag[0].resources: must name a resource there";
+        let ours = entry(&gatepost.base_url, &[MCP], json!({}));
+        let untyped = json!({"grant_types": ["authorization_code"], "id_jag": [good]});
+        let public = json!({"id_jag": [good], "secrets": [], "token_endpoint_auth_method": "none"});
+        for (rule, changes) in [
+            ("must not name this issuer", with(&[ours])),
             (
-                "our own issuer",
-                json!({"id_jag": [entry(&here, &[MCP], json!({}))]}),
-                "must not name this issuer",
-            ),
-            (
-                "the same twice",
-                json!({"id_jag": [entry(CHAT, &[MCP], json!({})), entry(CHAT, &[MCP], json!({}))]}),
                 "the same audience twice",
+                with(&[good.clone(), good.clone()]),
             ),
+            ("id_jag[0].scope", without("scope")),
+            (resource, with(&[entry(CHAT, &[], json!({}))])),
+            (resource, without("resources")),
             (
-                "no scope",
-                json!({"id_jag": [{"audience": CHAT, "client_id": "f53f", "resources": [MCP]}]}),
-                "id_jag[0].scope",
-            ),
-            (
-                "no resource",
-                json!({"id_jag": [entry(CHAT, &[], json!({}))]}),
-                "id_jag[0].resources: must name a resource there",
-            ),
-            (
-                "resources left out",
-                json!({"id_jag": [{"audience": CHAT, "client_id": "f53f", "scope": "chat.read"}]}),
-                "id_jag[0].resources: must name a resource there",
-            ),
-            (
-                "a wrong key",
-                json!({"id_jag": [entry(CHAT, &[MCP], json!({"scopes": "a"}))]}),
                 "scopes",
+                with(&[entry(CHAT, &[MCP], json!({"scopes": "a"}))]),
             ),
-            (
-                "no grant type",
-                json!({"grant_types": ["authorization_code"], "id_jag": good}),
-                "must contain token exchange",
-            ),
-            (
-                "public",
-                json!({"id_jag": good, "secrets": [], "token_endpoint_auth_method": "none"}),
-                "confidential",
-            ),
-        ];
-        for (case, changes, rule) in rows {
+            ("must contain token exchange", untyped),
+            ("confidential", public),
+        ] {
             let mut document = registration();
             let wiki = client(&mut document, "wiki");
-            for (name, value) in changes.as_object().unwrap() {
-                wiki[name] = value.clone();
-            }
-            let output = gatepost.run(&["apply", "-"], &document.to_string());
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(!output.status.success(), "{case}: {said}");
-            assert!(said.contains(rule), "{case}: {said}");
+            *wiki = with_members(wiki.take(), &changes);
+            let said = gatepost.refusal(&["apply", "-"], &document.to_string());
+            said.assert_says_for(&changes, rule);
         }
         gatepost.apply(&registration());
-        let exported: Value = serde_json::from_str(&gatepost.run_well(&["export"], "")).unwrap();
-        let again = gatepost.run_well(&["apply", "-"], &exported.to_string());
+        let exported = gatepost.run_line("export");
+        let again = gatepost.run_well(&["apply", "-"], &exported);
         assert!(again.starts_with("0 added, 0 changed, "), "{again}");
     }
 }
@@ -629,8 +454,7 @@ fn explained(gatepost: &Gatepost, what: &str) -> (bool, String) {
 
 fn sent(client_id: &str, form: &[(&str, &str)]) -> String {
     let authorization = basic(client_id, CONF1_SECRET);
-    let form = crate::support::http::encode(form);
-    format!("Authorization: {authorization}\n\n{form}\n")
+    format!("Authorization: {authorization}\n\n{}\n", encode(form))
 }
 
 #[test]
@@ -638,17 +462,8 @@ fn explain_tells_what_an_exchange_with_an_audience_would_give() {
     let mut gatepost = Gatepost::start_with(&issuing::registration(), &ON);
     let mut browser = signed_in(&gatepost);
     let tokens = issuing::tokens(&gatepost, &mut browser, "openid profile");
-    let usual = [
-        ("grant_type", EXCHANGE),
-        ("requested_token_type", ID_JAG),
-        ("subject_token", text(&tokens, "id_token")),
-        ("subject_token_type", ID_TOKEN),
-        ("audience", CHAT),
-        ("resource", MCP),
-    ];
     let judged = |gatepost: &Gatepost, changes: &[(&str, &str)]| {
-        let mut form = crate::support::flow::changed(&usual, changes);
-        form.retain(|(_, value)| !value.is_empty());
+        let form = issuing::form(text(&tokens, "id_token"), changes);
         explained(gatepost, &sent("wiki", &form))
     };
     let issued_before = gatepost.database.count("audit_events");
@@ -656,55 +471,46 @@ fn explain_tells_what_an_exchange_with_an_audience_would_give() {
     let gets =
         format!("it gets an ID-JAG for {MCP} at {CHAT}, with the scope chat.read chat.write");
     assert!(is_good && told.contains(&gets), "{told}");
-    for (changes, parts) in [
+    let elsewhere = "https://elsewhere.example";
+    let there = "registered in id_jag: https://auth.chat.example for";
+    let no_id_token = "no ID token that this client got here";
+    for (name, value, code, words) in [
+        ("audience", elsewhere, "GP1218", there),
+        ("resource", elsewhere, "GP1218", "registered in id_jag"),
         (
-            [("audience", "https://elsewhere.example")],
-            [
-                "GP1218",
-                "registered in id_jag: https://auth.chat.example for",
-            ],
+            "scope",
+            "mail.read",
+            "GP1217",
+            "for an ID-JAG it must be in the scope",
         ),
-        (
-            [("resource", "https://elsewhere.example")],
-            ["GP1218", "registered in id_jag"],
-        ),
-        (
-            [("scope", "mail.read")],
-            ["GP1217", "for an ID-JAG it must be in the scope"],
-        ),
-        ([("audience", STAFF)], ["GP1139", "allowed_roles"]),
-        ([("audience", VAULT)], ["GP1802", "minimum_acr"]),
-        (
-            [("subject_token", "x.y.z")],
-            ["GP1266", "no ID token that this client got here"],
-        ),
+        ("audience", STAFF, "GP1139", "allowed_roles"),
+        ("audience", VAULT, "GP1802", "minimum_acr"),
+        ("subject_token", "x.y.z", "GP1266", no_id_token),
     ] {
-        let (is_good, told) = judged(&gatepost, &changes);
-        assert!(!is_good, "{changes:?}: {told}");
-        for part in parts {
-            assert!(told.contains(part), "{changes:?}: {told}");
-        }
+        let (is_good, told) = judged(&gatepost, &[(name, value)]);
+        assert!(!is_good, "{name} {value}: {told}");
+        told.assert_says_for(value, code);
+        told.assert_says_for(value, words);
     }
     let (_, told) = explained(&gatepost, text(&tokens, "id_token"));
-    assert!(told.contains("its client gets ID-JAGs by it"), "{told}");
-    let ordinary = text(&tokens, "access_token");
-    let exchange = [
-        ("grant_type", EXCHANGE),
-        ("subject_token", ordinary),
-        ("subject_token_type", ACCESS_TOKEN),
-        ("audience", ORDERS),
-    ];
-    let (is_good, told) = explained(&gatepost, &sent("plain", &exchange));
+    told.assert_says("its client gets ID-JAGs by it");
+    let exchanged = |token: &str, audience: &str| {
+        let exchange = [
+            ("grant_type", EXCHANGE),
+            ("subject_token", token),
+            ("subject_token_type", ACCESS_TOKEN),
+            ("audience", audience),
+        ];
+        explained(&gatepost, &sent("plain", &exchange))
+    };
+    let (is_good, told) = exchanged(text(&tokens, "access_token"), ORDERS);
     assert!(!is_good && told.contains("GP1266"), "{told}");
     let path = authorize_path("conf1", RP1, &[("scope", "openid orders.read")]);
-    let code = crate::support::flow::code(&mut browser, &path);
-    let tokens = issued(&crate::support::flow::redeem(&gatepost, &code));
-    let mut exchange = exchange;
-    exchange[1].1 = text(&tokens, "access_token");
-    let (_, told) = explained(&gatepost, &sent("plain", &exchange));
+    let of_conf1 = issued(&redeem(&gatepost, &code(&mut browser, &path)));
+    let of_conf1 = text(&of_conf1, "access_token");
+    let (_, told) = exchanged(of_conf1, ORDERS);
     told.assert_says(&format!("for the audience {ORDERS}"));
-    exchange[3].1 = "https://elsewhere.example";
-    let (is_good, told) = explained(&gatepost, &sent("plain", &exchange));
+    let (is_good, told) = exchanged(of_conf1, elsewhere);
     assert!(!is_good && told.contains("GP1218"), "{told}");
     assert!(gatepost.database.count("audit_events") >= issued_before);
 
@@ -712,7 +518,7 @@ fn explain_tells_what_an_exchange_with_an_audience_would_give() {
         let output = gatepost.run(&["client", "test", "wiki"], "");
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(!tested(&gatepost).contains("GATEPOST_ID_JAG is off"));
+    tested(&gatepost).assert_says_not("GATEPOST_ID_JAG is off");
     gatepost.set("GATEPOST_ID_JAG", "off");
     let (is_good, told) = judged(&gatepost, &[]);
     assert!(!is_good, "{told}");
@@ -731,32 +537,36 @@ fn explain_tells_what_is_wrong_with_an_id_jag() {
     let (is_good, told) = shown(json!({}));
     assert!(is_good, "{told}");
     told.assert_says("it fits the issuer https://idp.example");
-    assert!(told.contains("its signature"), "{told}");
-    for (changes, parts) in [
+    told.assert_says("its signature");
+    let elsewhere = "https://elsewhere.example";
+    for (changes, code, words) in [
         (
-            json!({"aud": "https://elsewhere.example"}),
-            ["GP1244", "aud is not this issuer alone"],
+            json!({"aud": elsewhere}),
+            "GP1244",
+            "aud is not this issuer alone",
         ),
-        (json!({"exp": now() - 90}), ["GP1244", "expired"]),
-        (json!({"iat": null}), ["GP1244", "An ID-JAG needs iat"]),
+        (json!({"exp": now() - 90}), "GP1244", "expired"),
+        (json!({"iat": null}), "GP1244", "An ID-JAG needs iat"),
         (
-            json!({"iss": "https://other.example"}),
-            ["GP1241", "its iss is https://other.example"],
+            json!({"iss": elsewhere}),
+            "GP1241",
+            "its iss is https://elsewhere.example",
         ),
         (
             json!({"client_id": "nobody"}),
-            ["GP1176", "no such client: nobody"],
+            "GP1176",
+            "no such client: nobody",
         ),
         (
-            json!({"resource": "https://elsewhere.example"}),
-            ["GP1176", "resource must be registered"],
+            json!({"resource": elsewhere}),
+            "GP1176",
+            "resource must be registered",
         ),
     ] {
         let (is_good, told) = shown(changes.clone());
         assert!(!is_good, "{changes}: {told}");
-        for part in parts {
-            assert!(told.contains(part), "{changes}: {told}");
-        }
+        told.assert_says_for(&changes, code);
+        told.assert_says_for(&changes, words);
     }
     let (is_good, told) = shown(json!({"scope": "stock.read"}));
     assert!(!is_good && told.contains("GP1217"), "{told}");
@@ -765,11 +575,7 @@ fn explain_tells_what_is_wrong_with_an_id_jag() {
         (json!({"scope": "stock.read"}), vec![], "GP1217"),
         (json!({}), vec![("scope", "stock.read")], "GP1217"),
         (json!({}), vec![("scope", "api.read")], "GP1115"),
-        (
-            json!({}),
-            vec![("resource", "https://elsewhere.example")],
-            "GP1218",
-        ),
+        (json!({}), vec![("resource", elsewhere)], "GP1218"),
     ] {
         let id_jag = taking::id_jag(&scene.signer, &taking::claims(&scene.gatepost, &changes));
         let form = [("grant_type", JWT_BEARER), ("assertion", &*id_jag)];
@@ -777,13 +583,9 @@ fn explain_tells_what_is_wrong_with_an_id_jag() {
         let (is_good, told) = explained(&scene.gatepost, &request);
         assert!(!is_good && told.contains(reason), "{reason}: {told}");
         let answer = taking::redeem(&scene.gatepost, "agent", &id_jag, &further);
-        assert_eq!(answer.status, 400, "{reason}: {}", answer.text());
-        let named = format!("reason=\"{reason}\"");
-        let log = scene.gatepost.log();
-        let last = log
-            .lines()
-            .rfind(|line| line.contains("path=/connect/token"));
-        assert!(last.unwrap().contains(&named), "{reason}: {last:?}");
+        answer.assert_status_for(reason, 400);
+        let last = scene.gatepost.last_line("path=/connect/token");
+        last.assert_says(&format!("reason=\"{reason}\""));
     }
     let other = Signer::es256("x");
     let foreign = other.sign(&json!({"iss": "https://other.example", "exp": now() + 60}));
@@ -795,55 +597,39 @@ fn explain_tells_what_is_wrong_with_an_id_jag() {
 mod taking {
     use super::*;
 
-    /// `agent` may redeem what [`IDP`] asserts; `public` too, and is no confidential client.
     fn registration(signer: &Signer, changes: Value) -> Value {
         let agent = json!({
             "grant_types": [JWT_BEARER, "authorization_code", "refresh_token"],
             "scope": "openid offline_access orders.read orders.write stock.read",
         });
-        let mut public = agent.clone();
-        public["token_endpoint_auth_method"] = json!("none");
-        public["secrets"] = json!([]);
-        let mut document = with_clients(
-            document(),
-            &[
-                ("agent", agent.clone()),
-                ("other", agent),
-                ("public", public),
-            ],
-        );
-        let mut issuer = json!({
+        let public = json!({"token_endpoint_auth_method": "none", "secrets": []});
+        let public = with_members(agent.clone(), &public);
+        let clients = [
+            ("agent", agent.clone()),
+            ("other", agent),
+            ("public", public),
+        ];
+        let mut document = with_clients(document(), &clients);
+        let issuer = json!({
             "issuer": IDP, "jwks": key_set(&[signer]), "algs": [signer.alg], "id_jag": true,
             "clients": ["agent", "other", "public"], "scope": "openid offline_access orders.read orders.write",
             "subject": "username", "acr_map": {"mfa": "2"},
         });
-        for (name, value) in changes.as_object().unwrap() {
-            issuer[name] = value.clone();
-        }
-        document["assertion_issuers"] = json!([issuer]);
+        document["assertion_issuers"] = json!([with_members(issuer, &changes)]);
         document["tenants"] = json!([{"name": "acme"}]);
-        document["users"]
-            .as_array_mut()
-            .unwrap()
-            .push(json!({"username": "carol", "tenant": "acme"}));
+        let users = document["users"].as_array_mut().unwrap();
+        users.push(json!({"username": "carol", "tenant": "acme"}));
         document
     }
 
     pub(super) fn claims(gatepost: &Gatepost, changes: &Value) -> Value {
-        let random = aws_lc_rs::rand::SystemRandom::new();
-        let jti = aws_lc_rs::rand::generate::<[u8; 16]>(&random)
-            .unwrap()
-            .expose();
-        let mut claims = json!({
-            "iss": IDP, "sub": "alice", "aud": gatepost.base_url, "client_id": "agent", "iat": now(),
-            "exp": now() + 300, "jti": URL_SAFE_NO_PAD.encode(jti), "resource": ORDERS,
+        let own = json!({
+            "client_id": "agent", "iat": now(), "exp": now() + 300, "resource": ORDERS,
             "scope": "orders.read orders.write", "auth_time": now() - 500, "acr": "mfa",
             "amr": ["pwd", "otp"],
         });
-        let members = claims.as_object_mut().unwrap();
-        members.extend(changes.as_object().unwrap().clone());
-        members.retain(|_, value| !value.is_null());
-        claims
+        let claims = with_members(assertion(IDP, "alice", &gatepost.base_url), &own);
+        changed_members(claims, changes)
     }
 
     pub(super) fn id_jag(signer: &Signer, claims: &Value) -> String {
@@ -868,14 +654,10 @@ mod taking {
         further: &[(&str, &str)],
         headers: &[(&str, &str)],
     ) -> Answer {
-        let form = [
-            &[("grant_type", JWT_BEARER), ("assertion", assertion)],
-            further,
-        ]
-        .concat();
+        let form = [("grant_type", JWT_BEARER), ("assertion", assertion)];
         let header = basic(client_id, CONF1_SECRET);
         let headers = [&[("Authorization", &*header)], headers].concat();
-        gatepost.post("/connect/token", &headers, &form)
+        gatepost.post("/connect/token", &headers, &[&form, further].concat())
     }
 
     pub(super) struct Scene {
@@ -913,208 +695,152 @@ mod taking {
         let age = now() - token["auth_time"].as_u64().unwrap();
         assert!((490..600).contains(&age), "{token}");
         // Only a token exchange gives out ID-JAGs, whatever else a request asks for.
-        let wanted = [(
-            "requested_token_type",
-            "urn:ietf:params:oauth:token-type:id-jag",
-        )];
-        let token = scene.claims_of(&json!({}), &wanted);
+        let token = scene.claims_of(&json!({}), &[("requested_token_type", ID_JAG)]);
         assert_eq!(token["aud"], json!(ORDERS));
-        let scope = |changes: Value, asked: &str| {
-            let further = [("scope", asked)];
-            let token = scene.claims_of(&changes, if asked.is_empty() { &[] } else { &further });
-            text(&token, "scope").to_owned()
-        };
         // What is asked for, what the ID-JAG says, what its issuer and what the client may.
-        assert_eq!(scope(json!({}), "orders.read stock.read"), "orders.read");
-        assert_eq!(
-            scope(json!({"scope": "orders.write mail.read"}), ""),
-            "orders.write"
-        );
-        assert_eq!(
-            scope(
-                json!({"scope": "orders.read offline_access stock.read"}),
-                ""
+        let unsaid = json!({"scope": null});
+        for (claims, asked, scope) in [
+            (json!({}), "orders.read stock.read", "orders.read"),
+            (
+                json!({"scope": "orders.write mail.read"}),
+                "",
+                "orders.write",
             ),
-            "orders.read"
-        );
-        assert_eq!(
-            scope(json!({"scope": null}), "orders.read offline_access"),
-            "orders.read"
-        );
-        let none_left = scene.ask(&json!({"scope": "stock.read"}), &[]);
-        none_left.assert_refused(400, "invalid_scope", "nothing left");
-        let further = [("scope", "mail.read")];
-        scene
-            .ask(&json!({}), &further)
-            .assert_refused(400, "invalid_scope", "not the client's");
-        // What the registration does not know counts for one factor.
-        let weak = scene.claims_of(&json!({"acr": "gold"}), &[]);
-        assert_eq!(weak["acr"], "1");
-        let future = scene.claims_of(&json!({"auth_time": now() + 500}), &[]);
-        assert!(future["auth_time"].as_u64().unwrap() <= now());
-        let spelled = [json!([ORDERS]), json!("https://orders.example/")];
-        for resource in spelled {
+            (
+                json!({"scope": "orders.read offline_access stock.read"}),
+                "",
+                "orders.read",
+            ),
+            (unsaid, "orders.read offline_access", "orders.read"),
+        ] {
+            let further = [("scope", asked)];
+            let further = if asked.is_empty() { &[] } else { &further[..] };
             assert_eq!(
-                scene.claims_of(&json!({"resource": resource}), &[])["aud"],
-                ORDERS
+                scene.claims_of(&claims, further)["scope"],
+                scope,
+                "{claims} {asked}"
             );
         }
-        let narrower = [("resource", ORDERS)];
-        assert_eq!(scene.claims_of(&json!({}), &narrower)["aud"], ORDERS);
-        let elsewhere = [("resource", "https://stock.example")];
-        scene
-            .ask(&json!({}), &elsewhere)
-            .assert_refused(400, "invalid_target", "beyond it");
-        let no_such_scope = scene.ask(&json!({"resource": "https://stock.example"}), &[]);
-        no_such_scope.assert_refused(400, "invalid_target", "a resource without its scopes");
+        let stock = "https://stock.example";
+        let refused = |case: &str, error: &str, claims: Value, further: &[(&str, &str)]| {
+            scene.ask(&claims, further).assert_refused(400, error, case);
+        };
+        refused(
+            "nothing left",
+            "invalid_scope",
+            json!({"scope": "stock.read"}),
+            &[],
+        );
+        refused(
+            "not the client's",
+            "invalid_scope",
+            json!({}),
+            &[("scope", "mail.read")],
+        );
+        refused(
+            "beyond it",
+            "invalid_target",
+            json!({}),
+            &[("resource", stock)],
+        );
+        refused(
+            "without its scopes",
+            "invalid_target",
+            json!({"resource": stock}),
+            &[],
+        );
+        // What the registration does not know counts for one factor.
+        assert_eq!(scene.claims_of(&json!({"acr": "gold"}), &[])["acr"], "1");
+        let future = scene.claims_of(&json!({"auth_time": now() + 500}), &[]);
+        assert!(future["auth_time"].as_u64().unwrap() <= now());
+        for resource in [json!([ORDERS]), json!("https://orders.example/")] {
+            let token = scene.claims_of(&json!({"resource": resource}), &[]);
+            assert_eq!(token["aud"], ORDERS);
+        }
+        let narrower = scene.claims_of(&json!({}), &[("resource", ORDERS)]);
+        assert_eq!(narrower["aud"], ORDERS);
         // What was given ends with the user.
         let given = issued(&scene.ask(&json!({"scope": "openid orders.read"}), &[]));
         let given = text(&given, "access_token");
-        assert_eq!(userinfo(&scene.gatepost, given).status, 200);
-        scene.gatepost.run_well(&["user", "revoke", "alice"], "");
-        assert_eq!(userinfo(&scene.gatepost, given).status, 401);
+        userinfo(&scene.gatepost, given).assert_status(200);
+        scene.gatepost.run_line("user revoke alice");
+        userinfo(&scene.gatepost, given).assert_status(401);
     }
 
     #[test]
     fn each_rule_wrong_once() {
         let scene = Scene::start(json!({}));
         let gatepost = &scene.gatepost;
+        let is_refused = |answer: &Answer, code: &str, case: &str| {
+            assert_says(gatepost, answer, "invalid_grant", code, case);
+        };
         let token_url = format!("{}/connect/token", gatepost.base_url);
-        let rows = [
-            ("no client_id", json!({"client_id": null}), "GP1176"),
-            ("another client's", json!({"client_id": "other"}), "GP1176"),
-            (
-                "a list of clients",
-                json!({"client_id": ["agent"]}),
-                "GP1176",
-            ),
-            ("no resource", json!({"resource": null}), "GP1176"),
-            ("an empty list", json!({"resource": []}), "GP1176"),
-            (
-                "a resource of others",
-                json!({"resource": "https://mcp.other.example"}),
-                "GP1176",
-            ),
-            (
-                "one of two",
-                json!({"resource": [ORDERS, "https://mcp.other.example"]}),
-                "GP1176",
-            ),
-            ("a number", json!({"resource": 7}), "GP1176"),
-            (
-                "a key to be proved",
-                json!({"cnf": {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}}),
-                "GP1177",
-            ),
-            ("no iat", json!({"iat": null}), "GP1244"),
-            (
-                "limited by what we do not read",
-                json!({"scope": null, "authorization_details": [{"type": "stock"}]}),
-                "GP1244",
-            ),
-            ("a sign-in at no time", json!({"auth_time": -5}), "GP1244"),
-            ("iat ahead", json!({"iat": now() + 200}), "GP1244"),
-            (
-                "a scope that is none",
-                json!({"scope": ["orders.read"]}),
-                "GP1244",
-            ),
-            (
-                "for our token endpoint",
-                json!({"aud": token_url}),
-                "GP1244",
-            ),
-            (
-                "for somebody else too",
-                json!({"aud": [gatepost.base_url, "https://other.example"]}),
-                "GP1244",
-            ),
-            ("no jti", json!({"jti": null}), "GP1244"),
-            ("expired", json!({"exp": now() - 100}), "GP1244"),
-            (
-                "without an end in sight",
-                json!({"exp": now() + 4_000}),
-                "GP1244",
-            ),
-            ("of nobody", json!({"sub": "nobody"}), "GP1247"),
-            ("of a tenant", json!({"sub": "carol"}), "GP1247"),
-            (
-                "of an unknown issuer",
-                json!({"iss": "https://other.example"}),
-                "GP1241",
-            ),
-        ];
-        for (case, changes, code) in rows {
-            assert_says(
-                gatepost,
-                &scene.ask(&changes, &[]),
-                "invalid_grant",
-                code,
-                case,
-            );
+        let elsewhere = "https://other.example";
+        let wrong = json!({"GP1176": {
+            "no client_id": {"client_id": null},
+            "another client's": {"client_id": "other"},
+            "a list of clients": {"client_id": ["agent"]},
+            "no resource": {"resource": null},
+            "an empty list": {"resource": []},
+            "a resource of others": {"resource": elsewhere},
+            "one of two": {"resource": [ORDERS, elsewhere]},
+            "a number": {"resource": 7},
+        }, "GP1177": {
+            "a key to be proved": {"cnf": {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}},
+        }, "GP1244": {
+            "no iat": {"iat": null},
+            "limited by what we do not read": {"scope": null, "authorization_details": [{"type": "stock"}]},
+            "a sign-in at no time": {"auth_time": -5},
+            "iat ahead": {"iat": now() + 200},
+            "a scope that is none": {"scope": ["orders.read"]},
+            "for our token endpoint": {"aud": token_url},
+            "for somebody else too": {"aud": [gatepost.base_url, elsewhere]},
+            "no jti": {"jti": null},
+            "expired": {"exp": now() - 100},
+            "without an end in sight": {"exp": now() + 4_000},
+        }, "GP1247": {
+            "of nobody": {"sub": "nobody"},
+            "of a tenant": {"sub": "carol"},
+        }, "GP1241": {
+            "of an unknown issuer": {"iss": elsewhere},
+        }});
+        for (code, rows) in cases(&wrong) {
+            for (case, changes) in cases(rows) {
+                is_refused(&scene.ask(changes, &[]), code, case);
+            }
         }
         let right = claims(gatepost, &json!({}));
+        let redeemed =
+            |client_id: &str, assertion: &str| redeem(gatepost, client_id, assertion, &[]);
         for typ in ["JWT", "at+jwt", "oauth-id-jag", "client-authentication+jwt"] {
             let header = json!({"alg": "RS256", "kid": "k", "typ": typ});
             let assertion = scene.signer.sign_under(&header, &right);
-            assert_says(
-                gatepost,
-                &redeem(gatepost, "agent", &assertion, &[]),
-                "invalid_grant",
-                "GP1241",
-                typ,
-            );
+            is_refused(&redeemed("agent", &assertion), "GP1241", typ);
         }
         let forged = id_jag(&Signer::rs256("k"), &right);
-        assert_says(
-            gatepost,
-            &redeem(gatepost, "agent", &forged, &[]),
-            "invalid_grant",
-            "GP1243",
-            "another key",
-        );
+        is_refused(&redeemed("agent", &forged), "GP1243", "another key");
         // None of these has used it up, nor has another client.
         let right = id_jag(&scene.signer, &right);
-        assert_says(
-            gatepost,
-            &redeem(gatepost, "other", &right, &[]),
-            "invalid_grant",
-            "GP1176",
-            "another client",
-        );
-        let of_public = id_jag(
-            &scene.signer,
-            &claims(gatepost, &json!({"client_id": "public"})),
-        );
+        is_refused(&redeemed("other", &right), "GP1176", "another client");
+        let of_public = claims(gatepost, &json!({"client_id": "public"}));
+        let of_public = id_jag(&scene.signer, &of_public);
         let form = [
             ("grant_type", JWT_BEARER),
-            ("assertion", of_public.as_str()),
+            ("assertion", &*of_public),
             ("client_id", "public"),
         ];
-        assert_says(
-            gatepost,
-            &gatepost.post("/connect/token", &[], &form),
-            "invalid_grant",
-            "GP1176",
-            "a public client",
-        );
+        let of_public = gatepost.post("/connect/token", &[], &form);
+        is_refused(&of_public, "GP1176", "a public client");
         let upper = json!({"alg": "RS256", "kid": "k", "typ": "application/OAuth-ID-JAG+jwt"});
         let upper = scene
             .signer
             .sign_under(&upper, &claims(gatepost, &json!({})));
-        assert_eq!(redeem(gatepost, "agent", &upper, &[]).status, 200);
-        assert_eq!(redeem(gatepost, "agent", &right, &[]).status, 200);
-        assert_says(
-            gatepost,
-            &redeem(gatepost, "agent", &right, &[]),
-            "invalid_grant",
-            "GP1245",
-            "twice",
-        );
-        gatepost.run_well(&["user", "disable", "alice"], "");
-        scene
-            .ask(&json!({}), &[])
-            .assert_refused(400, "invalid_grant", "disabled");
+        redeemed("agent", &upper).assert_status(200);
+        redeemed("agent", &right).assert_status(200);
+        is_refused(&redeemed("agent", &right), "GP1245", "twice");
+        gatepost.run_line("user disable alice");
+        let disabled = scene.ask(&json!({}), &[]);
+        disabled.assert_refused(400, "invalid_grant", "disabled");
     }
 
     #[test]
@@ -1125,17 +851,14 @@ mod taking {
             client(&mut document, "agent")[name] = value;
             scene.gatepost.apply(&document);
         };
+        let ask = |claims: Value| scene.ask(&claims, &[]);
         closed("minimum_acr", json!("2"));
-        assert_eq!(scene.ask(&json!({}), &[]).status, 200);
-        scene
-            .ask(&json!({"acr": null}), &[])
-            .assert_refused(400, "invalid_grant", "one factor");
+        ask(json!({})).assert_status(200);
+        ask(json!({"acr": null})).assert_refused(400, "invalid_grant", "one factor");
         closed("allowed_roles", json!(["staff"]));
-        scene
-            .ask(&json!({}), &[])
-            .assert_refused(400, "invalid_grant", "no role");
+        ask(json!({})).assert_refused(400, "invalid_grant", "no role");
         closed("allowed_roles", json!(["admin"]));
-        assert_eq!(scene.ask(&json!({}), &[]).status, 200);
+        ask(json!({})).assert_status(200);
     }
 
     #[test]
@@ -1144,22 +867,18 @@ mod taking {
         let acme = [("acr_values", "tenant:acme")];
         let carol = json!({"sub": "carol"});
         assert_eq!(scene.claims_of(&carol, &acme)["tenant"], "acme");
-        scene
-            .ask(&json!({}), &acme)
-            .assert_refused(400, "invalid_grant", "alice is of none");
-        scene
-            .ask(&carol, &[])
-            .assert_refused(400, "invalid_grant", "no tenant asked for");
+        let alice = scene.ask(&json!({}), &acme);
+        alice.assert_refused(400, "invalid_grant", "alice is of none");
+        let unasked = scene.ask(&carol, &[]);
+        unasked.assert_refused(400, "invalid_grant", "no tenant asked for");
     }
 
     #[test]
     fn sixteen_at_once_are_one_token() {
         let scene = Scene::start(json!({}));
         let id_jag = id_jag(&scene.signer, &claims(&scene.gatepost, &json!({})));
-        let statuses: Vec<u16> = thread::scope(|scope| {
-            let redeem = || redeem(&scene.gatepost, "agent", &id_jag, &[]).status;
-            let all: Vec<_> = (0..16).map(|_| scope.spawn(redeem)).collect();
-            all.into_iter().map(|one| one.join().unwrap()).collect()
+        let statuses = all_at_once(16, |_| {
+            redeem(&scene.gatepost, "agent", &id_jag, &[]).status
         });
         let given = statuses.iter().filter(|status| **status == 200).count();
         let refused = statuses.iter().filter(|status| **status == 400).count();
@@ -1170,35 +889,24 @@ mod taking {
     fn off_or_from_an_ordinary_issuer_it_is_refused() {
         let signer = Signer::rs256("k");
         let off = Gatepost::start_with(&registration(&signer, json!({})), &[]);
-        let right = id_jag(&signer, &claims(&off, &json!({})));
-        assert_says(
-            &off,
-            &redeem(&off, "agent", &right, &[]),
-            "invalid_grant",
-            "GP1176",
-            "off",
-        );
-        let plain = signer.sign(&claims(&off, &json!({})));
-        assert_says(
-            &off,
-            &redeem(&off, "agent", &plain, &[]),
-            "invalid_grant",
-            "GP1241",
-            "nothing else",
-        );
+        let right = claims(&off, &json!({}));
+        let of_id_jag = redeem(&off, "agent", &id_jag(&signer, &right), &[]);
+        assert_says(&off, &of_id_jag, "invalid_grant", "GP1176", "off");
+        let plain = redeem(&off, "agent", &signer.sign(&claims(&off, &json!({}))), &[]);
+        assert_says(&off, &plain, "invalid_grant", "GP1241", "nothing else");
         let ordinary = Scene::start(json!({"id_jag": false, "acr_map": {}}));
+        let answer = ordinary.ask(&json!({}), &[]);
         assert_says(
             &ordinary.gatepost,
-            &ordinary.ask(&json!({}), &[]),
+            &answer,
             "invalid_grant",
             "GP1241",
             "ordinary",
         );
         let mut refused = registration(&signer, json!({"id_jag": false}));
         refused["assertion_issuers"][0]["acr_map"] = json!({"mfa": "2"});
-        let output = off.run(&["apply", "-"], &refused.to_string());
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("acr_map"), "{said}");
+        let said = off.refusal(&["apply", "-"], &refused.to_string());
+        said.assert_says("acr_map");
     }
 }
 
@@ -1267,7 +975,7 @@ impl Pair {
 }
 
 #[test]
-fn one_sign_in_at_the_first_opens_the_second() {
+fn one_sign_in_at_the_first_opens_the_second_and_a_proof_binds_it_to_its_key_alone() {
     let pair = Pair::start();
     let second = &pair.second;
     let id_jag = pair.id_jag(&[]);
@@ -1275,17 +983,14 @@ fn one_sign_in_at_the_first_opens_the_second() {
     let (_, token) = verified(second, text(&opened, "access_token"));
     assert_eq!(token["aud"], json!(ORDERS));
     assert_eq!(token["scope"], "orders.read");
-    assert_ne!(
-        text(&token, "sub"),
-        pair.alice(),
-        "the subject is the second one's"
-    );
+    // The subject is the second one's.
+    assert_ne!(text(&token, "sub"), pair.alice());
     taking::redeem(second, "agent", &id_jag, &[]).assert_status_for("it is good once", 400);
+    assert_proof_binds(&pair);
 }
 
-#[test]
-fn an_id_jag_that_was_asked_for_with_a_proof_is_good_with_that_key_alone() {
-    let pair = Pair::start();
+/// An ID-JAG that was asked for with a proof is good with that key alone.
+fn assert_proof_binds(pair: &Pair) {
     let second = &pair.second;
     let [own, other] = ["own", "other"].map(Signer::es256);
     let proof = |gatepost: &Gatepost, signer| proofs::for_form(gatepost, signer, "/connect/token");

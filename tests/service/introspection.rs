@@ -157,11 +157,8 @@ fn what_is_over_is_inactive() {
     let mut browser = signed_in(&gatepost);
     let first = CONF2.tokens(&gatepost, &mut browser, BOTH);
     let second = CONF2.refresh(&gatepost, refresh(&first)).json();
-    assert_eq!(
-        CONF2.introspect(&gatepost, refresh(&first)),
-        inactive(),
-        "only the newest refresh token is active"
-    );
+    // Only the newest refresh token is active.
+    assert_eq!(CONF2.introspect(&gatepost, refresh(&first)), inactive());
     assert_eq!(
         CONF2.introspect(&gatepost, refresh(&second))["active"],
         true
@@ -308,9 +305,6 @@ fn guessing_a_resources_secret_is_limited() {
     let limited = guess();
     limited.assert_error(429, "temporarily_unavailable");
     assert!(limited.header("retry-after").is_some());
-    assert_eq!(
-        introspect_as(&gatepost, STOCK, "x"),
-        inactive(),
-        "another resource is not concerned"
-    );
+    // Another resource is not concerned.
+    assert_eq!(introspect_as(&gatepost, STOCK, "x"), inactive());
 }

@@ -170,9 +170,7 @@ fn the_operator_is_shown_what_an_issuer_is_called_now() {
     let mut alice = house.alice();
     house.link(&mut alice, "other");
     let shown = || -> Value {
-        let shown = house
-            .gatepost
-            .run_well(&["user", "show", "alice", "--json"], "");
+        let shown = house.gatepost.run_line("user show alice --json");
         let mut shown: Value = serde_json::from_str(&shown).unwrap();
         shown["identities"].take()
     };
@@ -228,16 +226,10 @@ fn an_old_sign_in_is_asked_for_anew_and_comes_back_with_a_sentence() {
     assert_eq!(answer.location(), "/account?signed_in=anew");
     let page = alice.follow(&house.gatepost.base_url, answer);
     assert!(says(&page, "You have signed in again"), "{}", page.text());
-    assert_eq!(
-        house.gatepost.database.count("sessions"),
-        sessions,
-        "the same session, proven anew"
-    );
-    assert_eq!(
-        house.up.visits(),
-        visits,
-        "and not a step upstream before that"
-    );
+    // The same session, proven anew.
+    assert_eq!(house.gatepost.database.count("sessions"), sessions);
+    // And not a step upstream before that.
+    assert_eq!(house.up.visits(), visits);
     house.link(&mut alice, "up");
 
     // Somebody else may sign in there as well, and is who they are.
@@ -827,7 +819,7 @@ fn with_an_administrator() -> (House, String) {
     let sub = text(&told, "sub").to_owned();
     house
         .gatepost
-        .run_well(&["user", "role", &sub, "--add", "office"], "");
+        .run_line(&format!("user role {sub} --add office"));
     assert_eq!(roles_of(&house, &sub), json!(["staff", "office"]));
     (house, sub)
 }

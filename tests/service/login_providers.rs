@@ -16,6 +16,7 @@ use crate::support::flow::{
 use crate::support::gatepost::{ALICE_PASSWORD, BOB_PASSWORD, Gatepost, document};
 use crate::support::http::{Answer, Browser, free_port};
 use crate::support::signer::now;
+use crate::support::tables::rows_of;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_ID, Place, Plan, Upstream};
 use crate::support::waiting::SOON;
@@ -104,13 +105,11 @@ fn serving() -> (Gatepost, Upstream) {
 fn offered(page: &Answer) -> Vec<String> {
     page.assert_stays(200);
     let text = page.text();
-    let form = text
-        .contains("name=\"password\"")
-        .then(|| String::from("local"));
+    let has_form = text.contains("name=\"password\"");
+    let form = has_form.then_some("local").into_iter();
     let buttons = text.split("name=\"identity_provider\" value=\"").skip(1);
-    form.into_iter()
-        .chain(buttons.map(|rest| rest.split_once('"').unwrap().0.to_owned()))
-        .collect()
+    let buttons = buttons.map(|rest| rest.split_once('"').unwrap().0);
+    form.chain(buttons).map(str::to_owned).collect()
 }
 
 /// Asserts that nothing in the answer names a provider but these.
@@ -118,11 +117,22 @@ fn names_only(answer: &Answer, shown: &[&str], what: &str) {
     let whole = format!("{:?}{}", answer.headers, answer.text());
     for name in NAMES {
         let may = shown.contains(&name);
-        assert!(
-            may || !whole.contains(name),
-            "{what} tells of {name}: {whole}"
-        );
+        let tells = whole.contains(name);
+        assert!(may || !tells, "{what} tells of {name}: {whole}");
     }
+}
+
+/// The names of these providers, and what they are called on a page.
+fn shown_as(ways: &str) -> Vec<&str> {
+    let called = |name| match name {
+        "corp" => "Corporate",
+        "hub-1" => "Zebra hub",
+        "away" => "Far away",
+        "acme-ad" => "ACME directory",
+        other => other,
+    };
+    let ways = ways.split(' ').filter(|name| *name != "local");
+    ways.flat_map(|name| [name, called(name)]).collect()
 }
 
 /// Presses the button of a provider.
@@ -140,10 +150,8 @@ fn goes_upstream(answer: &Answer, upstream: &Upstream, what: &str) -> BTreeMap<S
     assert!(location.starts_with(&endpoint), "{what}: {location}");
     assert_eq!((answer.status, answer.body.len()), (303, 0), "{what}");
     let cookies = answer.headers_named("set-cookie");
-    assert!(
-        cookies.iter().any(|cookie| cookie.contains("flow-")),
-        "{what}: {cookies:?}"
-    );
+    let has_flow = cookies.iter().any(|cookie| cookie.contains("flow-"));
+    assert!(has_flow, "{what}: {cookies:?}");
     answer.query()
 }
 
@@ -156,98 +164,45 @@ fn is_shown_with_a_problem(page: &Answer, sentence: &str, ways: &[&str], what: &
 #[test]
 fn the_page_offers_what_the_request_allows_and_names_nothing_else() {
     let (gatepost, upstream) = serving();
-    for (client_id, acr_values, ways, named) in [
-        (
-            "conf1",
-            "",
-            &["local", "corp", "away", "hub-1"][..],
-            &[
-                "corp",
-                "Corporate",
-                "hub-1",
-                "Zebra hub",
-                "away",
-                "Far away",
-            ][..],
-        ),
-        ("conf1", "idp:local", &["local"], &[]),
-        (
-            "conf1",
-            "tenant:acme",
-            &["local", "acme-ad", "corp", "away", "hub-1"],
-            &[
-                "acme-ad",
-                "ACME directory",
-                "corp",
-                "Corporate",
-                "hub-1",
-                "Zebra hub",
-                "away",
-                "Far away",
-            ],
-        ),
-        (
-            "two",
-            "",
-            &["corp", "hub-1"],
-            &["corp", "Corporate", "hub-1", "Zebra hub"],
-        ),
-        ("local-only", "", &["local"], &[]),
-        ("former-or-local", "", &["local"], &[]),
-        (
-            "acme-only",
-            "",
-            &["local", "acme-ad"],
-            &["acme-ad", "ACME directory"],
-        ),
-        // What a request names and cannot have is dropped.
-        ("local-only", "idp:corp", &["local"], &[]),
-        ("former-or-local", "idp:former", &["local"], &[]),
-        ("local-only", "idp:nowhere", &["local"], &[]),
-        (
-            "two",
-            "idp:acme-ad",
-            &["corp", "hub-1"],
-            &["corp", "Corporate", "hub-1", "Zebra hub"],
-        ),
-    ] {
+    // What a request names and cannot have is dropped: the last four.
+    for [client_id, acr_values, ways] in rows_of(
+        "
+        conf1           |             | local corp away hub-1
+        conf1           | idp:local   | local
+        conf1           | tenant:acme | local acme-ad corp away hub-1
+        two             |             | corp hub-1
+        local-only      |             | local
+        former-or-local |             | local
+        acme-only       |             | local acme-ad
+        local-only      | idp:corp    | local
+        former-or-local | idp:former  | local
+        local-only      | idp:nowhere | local
+        two             | idp:acme-ad | corp hub-1
+        ",
+    ) {
         let mut browser = gatepost.browser();
         let what = format!("{client_id} {acr_values}");
         let page = browser.visit(&request_of(client_id, &[("acr_values", acr_values)]));
-        assert_eq!(offered(&page), ways, "{what}");
-        names_only(&page, named, &what);
+        assert_eq!(offered(&page).join(" "), ways, "{what}");
+        names_only(&page, &shown_as(ways), &what);
         page.assert_says_not_for(&what, "Sign in with <strong><bdi></bdi>");
     }
-    for (language, words) in [
+    let languages = [
         ("de", "Mit "),
         ("pl", "Zaloguj się przez "),
         ("ja", " でログイン"),
-    ] {
-        let page = gatepost
-            .browser()
-            .visit(&request_of("two", &[("ui_locales", language)]));
-        assert!(page.text().contains(words), "{language}");
+    ];
+    for (language, words) in languages {
+        let path = request_of("two", &[("ui_locales", language)]);
+        let page = gatepost.browser().visit(&path);
+        page.assert_says_for(language, words);
         page.assert_says_for(language, "<bdi>Corporate</bdi>");
     }
     let account = gatepost.browser().visit("/account");
-    assert_eq!(offered(&account), ["local", "corp", "away", "hub-1"]);
-    names_only(
-        &account,
-        &[
-            "corp",
-            "Corporate",
-            "hub-1",
-            "Zebra hub",
-            "away",
-            "Far away",
-        ],
-        "account",
-    );
+    assert_eq!(offered(&account).join(" "), "local corp away hub-1");
+    names_only(&account, &shown_as("corp away hub-1"), "account");
     let account = gatepost.browser().visit("/account?tenant=acme");
-    assert_eq!(
-        offered(&account),
-        ["local", "acme-ad", "corp", "away", "hub-1"]
-    );
+    assert_eq!(offered(&account).join(" "), "local acme-ad corp away hub-1");
     assert_eq!(upstream.visits(), 0, "nobody was asked for a page");
 }
 
@@ -266,49 +221,32 @@ fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once(
         ("corp-only", "", "corp"),
         ("acme-only", "idp:acme-ad", "acme-ad"),
     ] {
-        let asked = request_of(
-            client_id,
-            &[&[("acr_values", acr_values)], &wishes[..]].concat(),
-        );
+        let changes = [&[("acr_values", acr_values)], &wishes[..]].concat();
+        let asked = request_of(client_id, &changes);
         let answer = gatepost.browser().get(&asked);
         let upstreams = goes_upstream(&answer, &upstream, client_id);
-        assert_eq!(
-            upstreams["redirect_uri"],
-            format!("{}/external/{callback}/callback", gatepost.base_url)
-        );
+        let callback = format!("{}/external/{callback}/callback", gatepost.base_url);
+        assert_eq!(upstreams["redirect_uri"], callback);
         assert_eq!(upstreams["client_id"].as_str(), CLIENT_ID);
         assert_eq!(upstreams["response_type"].as_str(), "code");
         assert_eq!(upstreams["code_challenge_method"], "S256");
         for (name, value) in wishes {
-            assert_eq!(
-                upstreams.get(name).map(String::as_str),
-                Some(value),
-                "{client_id} {name}"
-            );
+            let sent = upstreams.get(name).map(String::as_str);
+            assert_eq!(sent, Some(value), "{client_id} {name}");
         }
         // Posted from elsewhere, the request comes without cookies: they are looked at on a page of
         // ours.
         let (_, query) = asked.split_once('?').unwrap();
-        let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
-            .into_owned()
-            .collect();
-        let pairs: Vec<(&str, &str)> = pairs
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
+        let origin = [("Origin", "https://rp1.example")];
         let mut browser = gatepost.browser();
-        let answer = browser.post_from(
-            "/connect/authorize",
-            &[("Origin", "https://rp1.example")],
-            &pairs,
-        );
+        let mut elsewhere = gatepost.connect();
+        let answer = elsewhere.post_raw("/connect/authorize", &origin, query.as_bytes());
         answer.assert_leads_to("/login?r=");
         let posted = browser.get(answer.location());
         let again = goes_upstream(&posted, &upstream, client_id);
-        assert_ne!(
-            (&again["state"], &again["code_challenge"]),
-            (&upstreams["state"], &upstreams["code_challenge"])
-        );
+        for name in ["state", "code_challenge"] {
+            assert_ne!(again[name], upstreams[name], "{name}");
+        }
         // To ask where an address leads is not to go there.
         let head = gatepost.connect().send("HEAD", answer.location(), &[], b"");
         assert_eq!((head.status, head.header("location")), (204, None));
@@ -316,12 +254,9 @@ fn a_provider_that_the_request_names_or_that_is_the_only_one_is_gone_to_at_once(
     }
     let plain = gatepost.browser().get(&request_of("corp-only", &[]));
     let upstreams = goes_upstream(&plain, &upstream, "plain");
-    assert!(
-        ["prompt", "max_age", "login_hint"]
-            .iter()
-            .all(|name| !upstreams.contains_key(*name)),
-        "{upstreams:?}"
-    );
+    for unasked in ["prompt", "max_age", "login_hint"] {
+        assert_eq!(upstreams.get(unasked), None, "{upstreams:?}");
+    }
     assert_eq!(upstreams["nonce"].len(), 22);
 }
 
@@ -639,10 +574,8 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
     };
     let chooser = browser.visit(&request_of("corp-only", &[("prompt", "select_account")]));
     assert!(chooser.text().contains("Choose an account") && chooser.text().contains("Alice Smith"));
-    assert!(
-        offered(&chooser).is_empty(),
-        "an account is offered, or another one"
-    );
+    // An account is offered, or another one.
+    assert!(offered(&chooser).is_empty());
     let asked = goes_upstream(
         &decide(&mut browser, &chooser, "another"),
         &upstream,
@@ -682,11 +615,8 @@ fn who_says_they_are_someone_else_is_asked_upstream_who_they_are() {
 
     // With more than one way the page comes first, and remembers it.
     let chooser = browser.visit(&request_of("two", &[("prompt", "select_account login")]));
-    assert_eq!(
-        offered(&chooser),
-        ["corp", "hub-1"],
-        "prompt=login comes first"
-    );
+    // Prompt=login comes first.
+    assert_eq!(offered(&chooser), ["corp", "hub-1"]);
     let chooser = browser.visit(&request_of("two", &[("prompt", "select_account")]));
     let page = decide(&mut browser, &chooser, "another");
     assert_eq!(offered(&page), ["corp", "hub-1"]);
@@ -821,11 +751,8 @@ fn a_sign_in_upstream_that_is_not_enough_is_not_asked_for_again() {
             "error_description",
             "The user's sign-in is older than asked for.",
         );
-        assert_eq!(
-            upstream.received(Place::Authorize).len(),
-            before + 1,
-            "one round"
-        );
+        // One round.
+        assert_eq!(upstream.received(Place::Authorize).len(), before + 1);
         // They are signed in all the same, for whoever asks for less.
         let plain = person.visit(&format!(
             "{}{}",

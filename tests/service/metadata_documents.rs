@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 
 use crate::support::claims::Says;
 use crate::support::flow::{
-    VERIFIER, authorize_path, basic, decode_jwt, issued, sign_in, signed_in, text,
+    VERIFIER, authorize_path, changed_members, decode_jwt, issued, sign_in, signed_in, text,
 };
-use crate::support::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, document};
+use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, document};
 use crate::support::http::Answer;
 use crate::support::mailbox::Keys;
-use crate::support::signer::{Behaviour, Signer, WebServer, key_set, now};
+use crate::support::signer::{Behaviour, Signer, WebServer, assertion, key_set};
+use crate::support::tables::cases;
 use crate::support::timing::within;
-use crate::support::waiting::{SOON, await_that};
+use crate::support::waiting::{SOON, all_at_once, await_that};
 
 const WEB: &str = "https://app.example/cb";
 const SCOPE: &str = "openid profile offline_access orders.read";
@@ -61,13 +62,10 @@ impl Scene {
         let aged = gatepost.private_file("aged", "0");
         let source = gatepost.private_file("ageing.c", &ageing_by(&aged));
         let library = source.with_extension("so");
-        let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-o"])
-            .arg(&library)
-            .arg(&source)
-            .status()
-            .unwrap();
-        assert!(built.success());
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-o"])
+            .args([&library, &source]);
+        assert!(cc.status().unwrap().success());
         gatepost.stop();
         gatepost.set("LD_PRELOAD", library.to_str().unwrap());
         gatepost.serve();
@@ -81,12 +79,9 @@ impl Scene {
         let next = aged.with_extension("next");
         fs::write(&next, seconds.to_string()).unwrap();
         fs::rename(&next, aged).unwrap();
-        let authorization = basic("conf1", CONF1_SECRET);
         await_that("the registry is fresh", SOON, || {
             let form = [("grant_type", "client_credentials")];
-            let headers = [("Authorization", authorization.as_str())];
-            let answer = self.gatepost.post("/connect/token", &headers, &form);
-            answer.status == 200
+            self.gatepost.token("conf1", &form).status == 200
         });
     }
 
@@ -107,7 +102,7 @@ impl Scene {
                 "http://app.example/cb", "com.example.app:/cb"],
             "grant_types": ["authorization_code"],
         });
-        changed(document, changes)
+        changed_members(document, changes)
     }
 
     fn ask(&self, path: &str) -> Answer {
@@ -135,44 +130,29 @@ fn registration(client_id: &str, changes: &Value) -> Value {
     let registration = json!({
         "client_id": client_id, "metadata_document": true, "scope": SCOPE, "redirect_hosts": ["app.example"],
     });
-    changed(registration, changes)
-}
-
-fn changed(mut document: Value, changes: &Value) -> Value {
-    for (name, value) in changes.as_object().unwrap() {
-        document[name] = value.clone();
-    }
-    let members = document.as_object_mut().unwrap();
-    members.retain(|_, value| !value.is_null());
-    document
+    changed_members(registration, changes)
 }
 
 #[test]
 fn a_client_that_describes_itself_signs_people_in() {
     let scene = Scene::start(&["/agent.json"], &json!({}));
     let path = "/agent.json";
-    scene.serve(
-        path,
-        &json!({"logo_uri": "https://elsewhere.example/logo.png"}),
-    );
+    let logo = json!({"logo_uri": "https://elsewhere.example/logo.png"});
+    scene.serve(path, &logo);
     let gatepost = &scene.gatepost;
     let discovery = gatepost.get("/.well-known/openid-configuration").json();
     assert_eq!(discovery["client_id_metadata_document_supported"], true);
     let mut browser = signed_in(gatepost);
     let asked = authorize_path(&scene.url(path), WEB, &[("scope", SCOPE)]);
     let page = browser.visit(&asked);
-    let shown = page.text();
-    for words in [
-        "Agent</bdi>",
-        "belongs to",
-        "localhost</bdi>",
-        "answer goes to",
-        "app.example</bdi>",
-        "name=\"remember\"",
-    ] {
-        assert!(shown.contains(words), "{words}: {shown}");
+    let shown =
+        "Agent</bdi>|belongs to|localhost</bdi>|answer goes to|app.example</bdi>|name=\"remember\"";
+    for words in shown.split('|') {
+        page.assert_says(words);
     }
-    assert!(!shown.contains("a program on this computer") && !shown.contains("client-logo"));
+    for words in ["a program on this computer", "client-logo"] {
+        page.assert_says_not(words);
+    }
     let scopes = ["profile", "offline_access", "orders.read"];
     let answer = browser.decide(&page, "allow", &scopes, true);
     let tokens = issued(&scene.redeem(path, WEB, &answer.query()["code"]));
@@ -203,29 +183,20 @@ fn an_answer_to_this_computer_is_warned_of_and_asked_for_each_time() {
     scene.serve(path, &json!({}));
     let mut browser = signed_in(&scene.gatepost);
     // Any port, and localhost too: the document is written for the machines of others.
-    for uri in [
-        "http://127.0.0.1:4711/cb",
-        "http://localhost:52345/cb",
-        "http://localhost/cb",
-    ] {
+    let here = "http://127.0.0.1:4711/cb http://localhost:52345/cb http://localhost/cb";
+    for uri in here.split(' ') {
         let asked = authorize_path(&scene.url(path), uri, &[("scope", "openid profile")]);
         for _ in 0..2 {
             let page = browser.visit(&asked);
-            let shown = page.text();
-            shown.assert_says_for(uri, "a program on this computer");
-            assert!(!shown.contains("name=\"remember\""), "{uri}");
+            page.assert_says_for(uri, "a program on this computer");
+            page.assert_says_not_for(uri, "name=\"remember\"");
             let answer = browser.decide(&page, "allow", &["profile"], true);
             issued(&scene.redeem(path, uri, &answer.query()["code"]));
         }
     }
-    for uri in [
-        "https://evil.example/cb",
-        "http://app.example/cb",
-        "com.example.app:/cb",
-        "http://127.0.0.1:4711/other",
-        "http://[::1]/cb",
-        "https://localhost/cb",
-    ] {
+    let others = "https://evil.example/cb http://app.example/cb com.example.app:/cb \
+                  http://127.0.0.1:4711/other http://[::1]/cb https://localhost/cb";
+    for uri in others.split(' ') {
         let refused = browser.get(&authorize_path(&scene.url(path), uri, &[]));
         refused.assert_error_page(400, "GP1105", uri);
     }
@@ -233,97 +204,59 @@ fn an_answer_to_this_computer_is_warned_of_and_asked_for_each_time() {
 
 #[test]
 fn a_faulty_document_is_refused_for_what_is_wrong_with_it() {
-    let faults: Vec<(&str, Value, &str)> = vec![
-        (
-            "another client_id",
-            json!({"client_id": "https://localhost/agent.json"}),
-            "GP1171",
-        ),
-        ("no client_id", json!({"client_id": null}), "GP1171"),
-        (
-            "too many",
-            json!({"redirect_uris": vec![WEB; 21]}),
-            "GP1171",
-        ),
-        (
-            "too long",
-            json!({"client_name": "x".repeat(5_120)}),
-            "GP1171",
-        ),
-        ("a secret", json!({"client_secret": "s3cret"}), "GP1172"),
-        (
-            "a private key",
-            json!({"jwks": {"keys": [{"kty": "EC", "d": "x"}]}}),
-            "GP1172",
-        ),
-        (
-            "a symmetric key",
-            json!({"jwks": {"keys": [{"kty": "oct", "k": "x"}]}}),
-            "GP1172",
-        ),
-        (
-            "another method",
-            json!({"token_endpoint_auth_method": "private_key_jwt"}),
-            "GP1172",
-        ),
-        (
-            "a secret's method",
-            json!({"token_endpoint_auth_method": "client_secret_post"}),
-            "GP1172",
-        ),
-        (
-            "no method's name",
-            json!({"token_endpoint_auth_method": 7}),
-            "GP1172",
-        ),
-        (
-            "nowhere to go",
-            json!({"redirect_uris": ["https://evil.example/cb"]}),
-            "GP1173",
-        ),
-        ("no list", json!({"redirect_uris": WEB}), "GP1173"),
-    ];
+    let faults = json!({"GP1171": {
+        "another client_id": {"client_id": "https://localhost/agent.json"},
+        "no client_id": {"client_id": null},
+        "too many": {"redirect_uris": vec![WEB; 21]},
+        "too long": {"client_name": "x".repeat(5_120)},
+    }, "GP1172": {
+        "a secret": {"client_secret": "s3cret"},
+        "a private key": {"jwks": {"keys": [{"kty": "EC", "d": "x"}]}},
+        "a symmetric key": {"jwks": {"keys": [{"kty": "oct", "k": "x"}]}},
+        "another method": {"token_endpoint_auth_method": "private_key_jwt"},
+        "a secret's method": {"token_endpoint_auth_method": "client_secret_post"},
+        "no method's name": {"token_endpoint_auth_method": 7},
+    }, "GP1173": {
+        "nowhere to go": {"redirect_uris": ["https://evil.example/cb"]},
+        "no list": {"redirect_uris": WEB},
+    }});
+    let text = |content_type, text: &str| Behaviour::Text(content_type, String::from(text));
+    let elsewhere = Behaviour::Redirect(302, String::from("https://localhost/agent.json"));
     let unheard = [
         ("away", Behaviour::Status(500)),
         ("not there", Behaviour::Status(404)),
         ("another success", Behaviour::Status(204)),
-        ("a page", Behaviour::Text("text/html", String::from("{}"))),
-        ("no type", Behaviour::Text("", String::from("{}"))),
-        (
-            "elsewhere",
-            Behaviour::Redirect(302, String::from("https://localhost/agent.json")),
-        ),
+        ("a page", text("text/html", "{}")),
+        ("no type", text("", "{}")),
+        ("elsewhere", elsewhere),
     ];
     let others = [
-        ("an array", Behaviour::Json(json!([])), "GP1171"),
-        (
-            "no JSON",
-            Behaviour::Text("application/json", String::from("{")),
-            "GP1171",
-        ),
-        ("without end", Behaviour::Endless, "GP1171"),
+        ("an array", Behaviour::Json(json!([]))),
+        ("no JSON", text("application/json", "{")),
+        ("without end", Behaviour::Endless),
     ];
     // One client for each: after a failure there is a pause.
     let paths: Vec<String> = (0..32).map(|number| format!("/{number}.json")).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let scene = Scene::start(&paths, &json!({}));
     let mut next = paths.iter().copied();
-    for (case, changes, code) in faults {
-        let path = next.next().unwrap();
-        scene.serve(path, &changes);
-        scene.ask(path).assert_error_page(400, code, case);
-        if case == "a secret" {
-            let request = authorize_path(&scene.url(path), WEB, &[]);
-            let output = scene.gatepost.run(&["explain", &request], "");
-            let told = String::from_utf8(output.stdout).unwrap();
-            assert_eq!(told.matches(code).count(), 1, "{told}");
+    for (code, rows) in cases(&faults) {
+        for (case, changes) in cases(rows) {
+            let path = next.next().unwrap();
+            scene.serve(path, changes);
+            scene.ask(path).assert_error_page(400, code, case);
+            if case == "a secret" {
+                let request = authorize_path(&scene.url(path), WEB, &[]);
+                let output = scene.gatepost.run(&["explain", &request], "");
+                let told = String::from_utf8(output.stdout).unwrap();
+                assert_eq!(told.matches(code).count(), 1, "{told}");
+            }
         }
     }
-    for (case, behaviour, code) in others {
+    for (case, behaviour) in others {
         scene.site.behave(behaviour);
-        scene
-            .ask(next.next().unwrap())
-            .assert_error_page(400, code, case);
+        let answer = scene.ask(next.next().unwrap());
+        answer.assert_error_page(400, "GP1171", case);
     }
     for (case, behaviour) in unheard {
         scene.site.behave(behaviour);
@@ -336,66 +269,47 @@ fn a_faulty_document_is_refused_for_what_is_wrong_with_it() {
         let path = next.next().unwrap();
         let document = scene.document(path, &json!({})).to_string();
         scene.site.behave(Behaviour::Text(content_type, document));
-        assert_eq!(scene.ask(path).status, 303, "{content_type}");
+        scene.ask(path).assert_status_for(content_type, 303);
     }
     // A name that could pass for another is not taken.
-    for name in [
-        "x".repeat(61),
-        String::from("Agent\u{202e}"),
-        String::from("  "),
-    ] {
+    for name in [&*"x".repeat(61), "Agent\u{202e}", "  "] {
         let path = next.next().unwrap();
         scene.serve(path, &json!({"client_name": name}));
         let mut browser = signed_in(&scene.gatepost);
         let page = browser.visit(&authorize_path(&scene.url(path), WEB, &[]));
-        page.assert_says_for(&name, &format!("{}</bdi>", scene.url(path)));
+        page.assert_says_for(name, &format!("{}</bdi>", scene.url(path)));
     }
 }
 
 #[test]
 fn one_request_fetches_and_none_for_a_while_after_a_failure() {
-    let scene = Scene::start(
-        &[
-            "/late.json",
-            "/away.json",
-            "/silent-1.json",
-            "/silent-2.json",
-            "/silent-3.json",
-        ],
-        &json!({}),
-    );
+    let silent = (1..4).map(|number| format!("/silent-{number}.json"));
+    let silent: Vec<String> = silent.collect();
+    let mut paths = vec!["/late.json", "/away.json"];
+    paths.extend(silent.iter().map(String::as_str));
+    let scene = Scene::start(&paths, &json!({}));
     let late = scene.document("/late.json", &json!({}));
-    scene
-        .site
-        .behave(Behaviour::Late(Duration::from_secs(1), late));
+    let late = Behaviour::Late(Duration::from_secs(1), late);
+    scene.site.behave(late);
     let asked = authorize_path(&scene.url("/late.json"), WEB, &[]);
-    thread::scope(|scope| {
-        let visits: Vec<_> = (0..6)
-            .map(|_| scope.spawn(|| scene.gatepost.get(&asked).status))
-            .collect();
-        for visit in visits {
-            assert_eq!(visit.join().unwrap(), 303);
-        }
-    });
+    let statuses = all_at_once(6, |_| scene.gatepost.get(&asked).status);
+    assert_eq!(statuses, [303; 6]);
     assert_eq!(scene.site.requests().len(), 1);
 
     scene.site.behave(Behaviour::Status(503));
     for _ in 0..3 {
-        scene
-            .ask("/away.json")
-            .assert_error_page(503, "GP1170", "away");
+        let answer = scene.ask("/away.json");
+        answer.assert_error_page(503, "GP1170", "away");
     }
     assert_eq!(scene.site.requests().len(), 2);
 
-    scene
-        .site
-        .behave(Behaviour::Silent(Duration::from_secs(20)));
-    let mut number = 0;
+    let is_silent = Behaviour::Silent(Duration::from_secs(20));
+    scene.site.behave(is_silent);
+    let mut silent = silent.iter();
     within(Duration::from_secs(8), "silent", || {
         // What was silent is remembered: each is another.
-        number += 1;
-        let path = format!("/silent-{number}.json");
-        scene.ask(&path).assert_error_page(503, "GP1170", "silent");
+        let answer = scene.ask(silent.next().unwrap());
+        answer.assert_error_page(503, "GP1170", "silent");
     });
 }
 
@@ -547,10 +461,8 @@ fn a_document_that_turns_bad_during_a_sign_in_does_not_end_it() {
     scene.serve("/agent.json", &json!({}));
     let mut browser = scene.gatepost.browser();
     let page = browser.visit(&authorize_path(&scene.url("/agent.json"), WEB, &[]));
-    scene.serve(
-        "/agent.json",
-        &json!({"redirect_uris": ["https://evil.example/cb"]}),
-    );
+    let evil = json!({"redirect_uris": ["https://evil.example/cb"]});
+    scene.serve("/agent.json", &evil);
     let answer = sign_in(&mut browser, &page, "alice", ALICE_PASSWORD);
     let answer = browser.follow(answer);
     issued(&scene.redeem("/agent.json", WEB, &answer.query()["code"]));
@@ -562,17 +474,14 @@ fn keys_of_the_document_authenticate_the_client() {
     let paths = ["/inline.json", "/uri.json", "/away.json", "/elsewhere.json"];
     let scene = Scene::start(&paths, &method);
     let gatepost = &scene.gatepost;
-    let (first, second) = (Signer::es256("first"), Signer::es256("second"));
-    let jwks = WebServer::start_tls(
-        Behaviour::Json(key_set(&[&first])),
-        &scene.keys.file("right.pem"),
-    );
+    let [first, second] = ["first", "second"].map(Signer::es256);
+    let keys = Behaviour::Json(key_set(&[&first]));
+    let jwks = WebServer::start_tls(keys, &scene.keys.file("right.pem"));
     let ask = |path: &str, signer: &Signer| {
         let client_id = scene.url(path);
-        let assertion = signer.sign(&json!({
-            "iss": client_id, "sub": client_id, "aud": gatepost.base_url, "exp": now() + 60,
-            "jti": format!("{path} {}", signer.kid),
-        }));
+        let mut claims = assertion(&client_id, &client_id, &gatepost.base_url);
+        claims["jti"] = json!(format!("{path} {}", signer.kid));
+        let assertion = signer.sign(&claims);
         let form = [
             ("grant_type", "refresh_token"),
             ("refresh_token", "none"),
@@ -581,7 +490,7 @@ fn keys_of_the_document_authenticate_the_client() {
         ];
         gatepost.post("/connect/token", &[], &form)
     };
-    let with = |members: Value| changed(method.clone(), &members);
+    let with = |members: Value| changed_members(method.clone(), &members);
     scene.serve("/inline.json", &with(json!({"jwks": key_set(&[&first])})));
     // It is the client: its token is no good.
     ask("/inline.json", &first).assert_refused(400, "invalid_grant", "inline");
@@ -642,75 +551,50 @@ fn apply_refuses_what_the_document_says_and_what_is_weaker() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     assert_eq!(told(&registration(good, &json!({}))), "");
-    for client_id in [
-        "agent",
-        "http://agent.example.com/client.json",
-        "https://agent.example.com",
-        "https://agent.example.com/",
-        "https://user@agent.example.com/client.json",
-        "https://agent.example.com/client.json?a=b",
-        "https://agent.example.com/client.json#a",
-        "https://agent.example.com/a/../client.json",
-        "https://agent.example.com/%2E/client.json",
-    ] {
+    let unfit = "agent http://agent.example.com/client.json https://agent.example.com \
+                 https://agent.example.com/ https://user@agent.example.com/client.json \
+                 https://agent.example.com/client.json?a=b https://agent.example.com/client.json#a \
+                 https://agent.example.com/a/../client.json https://agent.example.com/%2E/client.json";
+    for client_id in unfit.split(' ') {
         let told = told(&registration(client_id, &json!({})));
-        assert!(told.contains(".client_id"), "{client_id}: {told}");
+        told.assert_says_for(client_id, ".client_id");
     }
-    for (changes, key) in [
-        (json!({"client_name": "Agent"}), "client_name"),
-        (json!({"client_name#de": "Agent"}), "client_name#de"),
+    // Each is refused by its own name.
+    let of_the_document = json!({
+        "client_name": "Agent",
+        "client_name#de": "Agent",
+        "client_uri": "https://agent.example.com/",
+        "logo_uri": "https://agent.example.com/l.png",
+        "redirect_uris": [WEB],
+        "jwks": key_set(&[&Signer::es256("k")]),
+        "jwks_uri": "https://agent.example.com/keys",
+        "secrets": [{"value": "a-secret-of-some-length"}],
+        "token_endpoint_auth_method": "client_secret_basic",
+        "grant_types": ["authorization_code", "client_credentials", "refresh_token"],
+        "response_types": ["code", "code id_token"],
+        "allow_plain_pkce": true,
+        "require_pkce": false,
+    });
+    let unlike = json!({"metadata_document": false, "redirect_uris": [WEB], "scope": "openid"});
+    let others = [
+        ("token_endpoint_auth_method", json!({"confidential": true})),
         (
-            json!({"client_uri": "https://agent.example.com/"}),
-            "client_uri",
-        ),
-        (
-            json!({"logo_uri": "https://agent.example.com/l.png"}),
-            "logo_uri",
-        ),
-        (json!({"redirect_uris": [WEB]}), "redirect_uris"),
-        (json!({"jwks": key_set(&[&Signer::es256("k")])}), "jwks"),
-        (
-            json!({"jwks_uri": "https://agent.example.com/keys"}),
-            "jwks_uri",
-        ),
-        (
-            json!({"secrets": [{"value": "a-secret-of-some-length"}]}),
-            "secrets",
-        ),
-        (json!({"confidential": true}), "token_endpoint_auth_method"),
-        (
-            json!({"token_endpoint_auth_method": "client_secret_basic"}),
-            "token_endpoint_auth_method",
-        ),
-        (
-            json!({"grant_types": ["authorization_code", "client_credentials", "refresh_token"]}),
-            "grant_types",
-        ),
-        (
-            json!({"response_types": ["code", "code id_token"]}),
-            "response_types",
-        ),
-        (json!({"allow_plain_pkce": true}), "allow_plain_pkce"),
-        (json!({"require_pkce": false}), "require_pkce"),
-        (
+            "redirect_hosts[0]",
             json!({"redirect_hosts": ["https://app.example"]}),
-            "redirect_hosts[0]",
         ),
         (
+            "redirect_hosts[0]",
             json!({"redirect_hosts": ["app.example:8443"]}),
-            "redirect_hosts[0]",
         ),
         (
+            "redirect_hosts[0]",
             json!({"redirect_hosts": ["*.example"]}),
-            "redirect_hosts[0]",
         ),
-        (
-            json!({"metadata_document": false, "redirect_uris": [WEB], "scope": "openid"}),
-            "redirect_hosts",
-        ),
-    ] {
-        let told = told(&registration(good, &changes));
-        assert!(told.contains(&format!(".{key}")), "{changes}: {told}");
+        ("redirect_hosts", unlike),
+    ];
+    let by_name = cases(&of_the_document).map(|(key, value)| (key, json!({key: value})));
+    for (key, changes) in by_name.chain(others) {
+        told(&registration(good, &changes)).assert_says_for(&changes, &format!(".{key}"));
     }
     let client = registration(good, &json!({}));
     gatepost.apply(&json!({"clients": [client]}));
@@ -779,10 +663,8 @@ fn what_the_registered_profile_forbids_is_left_out_of_the_document() {
 fn commands_and_pushed_requests_read_the_document_too() {
     let scene = Scene::start(&["/agent.json"], &json!({}));
     let client_id = scene.url("/agent.json");
-    scene.serve(
-        "/agent.json",
-        &json!({"client_name": "x".repeat(61), "tos_uri": "https://evil.example/"}),
-    );
+    let too_much = json!({"client_name": "x".repeat(61), "tos_uri": "https://evil.example/"});
+    scene.serve("/agent.json", &too_much);
     let told = scene.gatepost.run_well(&["client", "test", &client_id], "");
     for words in [
         "the redirect URIs https://app.example/cb, http://127.0.0.1/cb, http://localhost/cb;",
@@ -794,16 +676,10 @@ fn commands_and_pushed_requests_read_the_document_too() {
     let request = authorize_path(&client_id, WEB, &[("scope", "openid")]);
     let explained = scene.gatepost.run_well(&["explain", &request], "");
     assert!(explained.contains("it is good"), "{explained}");
-    let form: Vec<(String, String)> =
-        form_urlencoded::parse(request.split_once('?').unwrap().1.as_bytes())
-            .into_owned()
-            .collect();
-    let form: Vec<(&str, &str)> = form
-        .iter()
-        .map(|(name, value)| (&**name, &**value))
-        .collect();
-    let pushed = scene.gatepost.post("/connect/par", &[], &form);
-    assert_eq!(pushed.status, 201, "{}", pushed.text());
+    let (_, form) = request.split_once('?').unwrap();
+    let mut connection = scene.gatepost.connect();
+    let pushed = connection.post_raw("/connect/par", &[], form.as_bytes());
+    pushed.assert_status(201);
     scene.site.behave(Behaviour::Status(404));
     let output = scene.gatepost.run(&["client", "test", &client_id], "");
     let told = String::from_utf8_lossy(&output.stdout).into_owned();

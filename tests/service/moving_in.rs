@@ -7,12 +7,15 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::claims::Says;
-use crate::support::flow::{VERIFIER, authorize_path, basic, decode_jwt, sign_in, userinfo};
+use crate::support::flow::{
+    VERIFIER, authorize_path, basic, decode_jwt, redeem_as, sign_in, text, userinfo,
+};
 use crate::support::gatepost::Gatepost;
 use crate::support::jwt::{forge, verified};
 use crate::support::phone::Phone;
 use crate::support::postgres::TestDatabase;
 use crate::support::signer::{Signer, now};
+use crate::support::tables::rows_of;
 use crate::support::traveller::Traveller;
 use crate::support::upstream::{CLIENT_ID, CLIENT_SECRET, SUBJECT, Upstream};
 
@@ -20,11 +23,7 @@ const PASSWORD: &str = "Pass123$";
 const OWN_HASH: &str = "$argon2id$v=19$m=7168,t=1,p=1$";
 
 pub fn fixture(name: &str) -> String {
-    std::fs::read_to_string(format!(
-        "{}/tests/fixtures/{name}",
-        env!("CARGO_MANIFEST_DIR")
-    ))
-    .unwrap()
+    std::fs::read_to_string(format!("tests/fixtures/{name}")).unwrap()
 }
 
 fn shell(script: &str, directory: &std::path::Path, input: &[u8]) -> Vec<u8> {
@@ -62,14 +61,11 @@ impl Drop for Directory {
 /// The dump that the documentation's script makes of a database of that kind, with what the page
 /// says for SQLite; `rows` is what the script calls for the rows of a table.
 fn dump(kind: &str, database: &str, rows: &str, directory: &Directory) -> String {
-    let page = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/docs/move/identityserver.md"
-    ))
-    .unwrap();
+    let page = std::fs::read_to_string("docs/move/identityserver.md").unwrap();
+    let begins = format!("| {kind} | `rows() ");
     let query = page
         .lines()
-        .find_map(|line| line.strip_prefix(&format!("| {kind} | `rows() ")))
+        .find_map(|line| line.strip_prefix(&begins))
         .unwrap();
     let (_, script) = page.split_once("```sh\ntables=").unwrap();
     let (script, _) = script.split_once("```").unwrap();
@@ -127,21 +123,15 @@ pub fn import(gatepost: &Gatepost, arguments: &[&str], dump: &str) -> (Value, St
 
 fn plan(gatepost: &Gatepost, document: &Value) -> (Option<i32>, String) {
     let output = gatepost.run(&["plan", "-"], &document.to_string());
-    (
-        output.status.code(),
-        String::from_utf8([output.stdout, output.stderr].concat()).unwrap(),
-    )
+    let said = String::from_utf8([output.stdout, output.stderr].concat());
+    (output.status.code(), said.unwrap())
 }
 
 /// Applied, and exported with its links: neither changes anything when it is applied.
 pub fn moves_in_for_good(gatepost: &Gatepost, document: &Value) {
     gatepost.run_well(&["apply", "-"], &document.to_string());
-    assert_eq!(
-        plan(gatepost, document).0,
-        Some(0),
-        "{}",
-        plan(gatepost, document).1
-    );
+    let (code, said) = plan(gatepost, document);
+    assert_eq!(code, Some(0), "{said}");
     let exported = gatepost.run_well(&["export", "--identities"], "");
     let applied = gatepost.run_well(&["apply", "-"], &exported);
     assert!(applied.contains("0 added, 0 changed"), "{applied}");
@@ -177,22 +167,15 @@ fn redeemed(gatepost: &Gatepost, client_id: &str, redirect_uri: &str, code: &str
         ("client_id", client_id),
     ];
     let tokens = gatepost.post("/connect/token", &[], &form).json();
-    verified(gatepost, tokens["id_token"].as_str().unwrap()).1["sub"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    let (_, claims) = verified(gatepost, text(&tokens, "id_token"));
+    text(&claims, "sub").to_owned()
 }
 
 fn error_of(gatepost: &Gatepost, client_id: &str, secret: &str) -> Value {
     let form = [("grant_type", "refresh_token"), ("refresh_token", "x")];
-    gatepost
-        .post(
-            "/connect/token",
-            &[("Authorization", &basic(client_id, secret))],
-            &form,
-        )
-        .json()["error"]
-        .clone()
+    let header = basic(client_id, secret);
+    let answer = gatepost.post("/connect/token", &[("Authorization", &header)], &form);
+    answer.json()["error"].clone()
 }
 
 /// Renames the tables as ABP has them.
@@ -206,13 +189,10 @@ sqlite3 is.db "SELECT name FROM sqlite_master WHERE type = 'table'" |
 
 /// What becomes of the same rows in each schema and as each database writes them.
 fn imported_from_each_database(gatepost: &Gatepost, corp: &str) -> Vec<(Value, String)> {
+    let arguments = ["identityserver", "-", "--issuer", corp];
     let mut imported = Vec::new();
     for schema in ["identityserver4-4.1", "duende-7"] {
-        let sql = [
-            fixture(&format!("{schema}.sql")),
-            fixture("identityserver-rows.sql"),
-        ]
-        .concat();
+        let sql = fixture(&format!("{schema}.sql")) + &fixture("identityserver-rows.sql");
         let postgres = TestDatabase::empty();
         postgres.client().batch_execute(&sql).unwrap();
         let directory = Directory::new(schema);
@@ -225,30 +205,19 @@ fn imported_from_each_database(gatepost: &Gatepost, corp: &str) -> Vec<(Value, S
         ];
         shell(TO_ABP, &directory.0, b"");
         dumps.push(dump("SQLite", "is.db", &rows_of_abp(), &directory));
-        for dump in dumps {
-            imported.push(import(
-                gatepost,
-                &["identityserver", "-", "--issuer", corp],
-                &dump,
-            ));
-        }
+        imported.extend(dumps.iter().map(|dump| import(gatepost, &arguments, dump)));
     }
     // SQL Server writes bits as true and false and times with a T, MySQL bits as 0 and 1; others
     // numbers as texts.
     let for_json = fixture("identityserver-for-json.json");
     let rows: Value = serde_json::from_str(&for_json).unwrap();
-    let bits = rewritten(&rows, &|value| {
-        value.as_bool().map(|bit| json!(u8::from(bit)))
-    });
+    let as_bit = |value: &Value| value.as_bool().map(|bit| json!(u8::from(bit)));
+    let bits = rewritten(&rows, &as_bit);
     let texts = rewritten(&rows, &|value| {
         (value.is_number() || value.is_boolean()).then(|| json!(value.to_string()))
     });
     for written in [for_json, bits.to_string(), texts.to_string()] {
-        imported.push(import(
-            gatepost,
-            &["identityserver", "-", "--issuer", corp],
-            &written,
-        ));
+        imported.push(import(gatepost, &arguments, &written));
     }
     imported
 }
@@ -270,24 +239,18 @@ fn an_identity_server_moves_with_its_clients_people_and_key() {
         "user carol: AspNetUserPasskeys: passkeys stay behind",
         "GATEPOST_SCOPE_CLAIM=array",
     ] {
-        assert!(notes.contains(said), "{said}: {notes}");
+        notes.assert_says(said);
     }
 
     // Nothing opens by accident.
-    let (code, text) = plan(&gatepost, &document);
-    assert!(
-        code == Some(1)
-            && text.contains("names \"Corp\", which is not a registered identity provider"),
-        "{text}"
-    );
+    let (code, told) = plan(&gatepost, &document);
+    assert_eq!(code, Some(1), "{told}");
+    told.assert_says("names \"Corp\", which is not a registered identity provider");
     let google = json!({"name": "Google", "issuer": "https://accounts.google.com", "client_id": "x", "client_secret": "y"});
     let providers = json!({"identity_providers": [up.registration("Corp", json!({})), google]});
     gatepost.run_well(&["apply", "-"], &providers.to_string());
-    let pem = shell(
-        "openssl genrsa -traditional 2048",
-        &std::env::temp_dir(),
-        b"",
-    );
+    let genrsa = "openssl genrsa -traditional 2048";
+    let pem = shell(genrsa, &std::env::temp_dir(), b"");
     let pem = String::from_utf8(pem).unwrap();
     gatepost.run_well(&["key", "import", "-", "--kid", "A1B2RS256", "--now"], &pem);
     moves_in_for_good(&gatepost, &document);
@@ -295,79 +258,47 @@ fn an_identity_server_moves_with_its_clients_people_and_key() {
 
     // Clients.
     for client_id in ["client", "mvc", "hybrid", "console", "only-corp"] {
-        assert_ne!(
-            error_of(&gatepost, client_id, "secret"),
-            "invalid_client",
-            "{client_id}"
-        );
-        assert_eq!(
-            error_of(&gatepost, client_id, "secret2"),
-            "invalid_client",
-            "{client_id}"
-        );
+        let [right, wrong] =
+            ["secret", "secret2"].map(|secret| error_of(&gatepost, client_id, secret));
+        assert_ne!(right, "invalid_client", "{client_id}");
+        assert_eq!(wrong, "invalid_client", "{client_id}");
     }
-    let authorization = basic("client", "secret");
+    let post = |client_id: &str, path: &str, form: &[(&str, &str)]| {
+        let header = basic(client_id, "secret");
+        gatepost
+            .post(path, &[("Authorization", &header)], form)
+            .json()
+    };
     let form = [("grant_type", "client_credentials")];
-    let answer = gatepost
-        .post(
-            "/connect/token",
-            &[("Authorization", &authorization)],
-            &form,
-        )
-        .json();
-    let (header, claims) = verified(&gatepost, answer["access_token"].as_str().unwrap());
+    let answer = post("client", "/connect/token", &form);
+    let token = text(&answer, "access_token");
+    let (header, claims) = verified(&gatepost, token);
     assert_eq!(header["kid"], "A1B2RS256");
     assert_eq!(&claims["sub"], &Value::Null);
     assert_eq!(claims["client_tier"], "gold");
     assert_eq!(claims["client_unit"], json!(["a", "b"]));
     assert_eq!(claims["scope"], json!(["api1"]));
     assert_eq!(claims["aud"], "urn:api");
-    let token = answer["access_token"].as_str().unwrap();
-    let introspected = gatepost.post(
-        "/connect/introspect",
-        &[("Authorization", &basic("urn:api", "secret"))],
-        &[("token", token)],
-    );
-    assert_eq!(introspected.json()["active"], true);
+    let introspected = post("urn:api", "/connect/introspect", &[("token", token)]);
+    assert_eq!(introspected["active"], true);
 
     // People, and who they were elsewhere.
     let sub = |last: u8| format!("5be86359-073c-434b-ad2d-a3932222dab{last}");
+    let spa = "https://app.example/spa";
     for (last, username) in [(1, "alice"), (2, "bob"), (3, "carol")] {
         assert_eq!(
-            signs_in(
-                &gatepost,
-                "spa",
-                "https://app.example/spa",
-                username,
-                PASSWORD
-            ),
+            signs_in(&gatepost, "spa", spa, username, PASSWORD),
             sub(last)
         );
     }
     let mut person = Traveller::new();
-    let path = authorize_path(
-        "only-corp",
-        "https://rp3.example/cb",
-        &[("scope", "openid")],
-    );
+    let rp3 = "https://rp3.example/cb";
+    let path = authorize_path("only-corp", rp3, &[("scope", "openid")]);
     let answer = person.visit(&format!("{}{path}", gatepost.base_url));
-    let form = [
-        ("grant_type", "authorization_code"),
-        ("code", &*answer.query()["code"]),
-        ("redirect_uri", "https://rp3.example/cb"),
-        ("code_verifier", VERIFIER),
-    ];
-    let tokens = gatepost
-        .post(
-            "/connect/token",
-            &[("Authorization", &basic("only-corp", "secret"))],
-            &form,
-        )
-        .json();
-    assert_eq!(
-        decode_jwt(tokens["id_token"].as_str().unwrap()).1["sub"],
-        sub(1)
-    );
+    let code = &answer.query()["code"];
+    let redeemed = redeem_as(&gatepost, ("only-corp", "secret"), rp3, code);
+    let (_, claims) = decode_jwt(text(&redeemed.json(), "id_token"));
+    assert_eq!(claims["sub"], sub(1));
 
     // A token of the old server: good by the key set, and nothing to us.
     let directory = Directory::new("key");
@@ -608,46 +539,62 @@ fn a_realm_of_keycloak_moves_with_its_clients_and_people() {
     assert!(page.text().contains("name=\"code\""), "{}", page.text());
     let phone = Phone::with_key(String::from("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"), 0);
     let code = phone.code(0);
-    browser
-        .submit(
-            &page,
-            &[("code", if code == "000000" { "000001" } else { "000000" })],
-        )
-        .assert_status(200);
-    let answer = browser.submit(&page, &[("code", &code)]);
-    assert_eq!(answer.status, 303, "{}", answer.text());
+    let wrong = if code == "000000" { "000001" } else { "000000" };
+    browser.submit(&page, &[("code", wrong)]).assert_status(200);
+    browser.submit(&page, &[("code", &code)]).assert_status(303);
     let answer = browser.get(&path);
-    assert_eq!(
-        redeemed(&gatepost, spa.0, spa.1, &answer.query()["code"]),
-        "1a2c9f09-3f49-4356-919e-ab08aa51e6f5"
-    );
+    let sub = redeemed(&gatepost, spa.0, spa.1, &answer.query()["code"]);
+    assert_eq!(sub, "1a2c9f09-3f49-4356-919e-ab08aa51e6f5");
     let asked = "SELECT password_hash, claims -> 'role' FROM users WHERE username = 'alice'";
     let row = gatepost.database.client().query_one(asked, &[]).unwrap();
-    assert!(
-        row.get::<_, &str>(0).starts_with(OWN_HASH),
-        "another cost than ours"
-    );
-    assert_eq!(
-        row.get::<_, Value>(1),
-        json!([
-            "employee",
-            "orders-web/approver",
-            "orders-web/buyer",
-            "customer"
-        ])
-    );
+    // It had another cost than ours.
+    assert!(row.get::<_, &str>(0).starts_with(OWN_HASH));
+    let roles = json!([
+        "employee",
+        "orders-web/approver",
+        "orders-web/buyer",
+        "customer"
+    ]);
+    assert_eq!(row.get::<_, Value>(1), roles);
     // A document changes no factor, and an export tells none.
-    gatepost
-        .run_well(&["export", "--identities"], "")
-        .assert_says_not("totp");
-    gatepost
-        .database
-        .assert_count("audit_events WHERE event = 'factor_added'", 1);
+    let exported = gatepost.run_line("export --identities");
+    exported.assert_says_not("totp");
+    let added = "audit_events WHERE event = 'factor_added'";
+    gatepost.database.assert_count(added, 1);
     let bad = json!({"users": [{"username": "eve", "totp": "GEZDGNBV"}]});
     let (code, text) = plan(&gatepost, &bad);
     assert!(code == Some(1), "{text}");
     text.assert_says("users[0] (eve).totp: must be 16 to 64 bytes in base32");
 }
+
+/// What is no dump of an IdentityServer, and what is said of it.
+const NO_DUMPS: &str = r#"
+                                                                    | is empty
+SELECT                                                              | is not JSON
+{"Clients": [{"Id": 1                                               | is not JSON
+[]                                                                  | expected an object
+{}                                                                  | it has none of Clients
+{"Clients": {}}                                                     | dump.Clients: expected an array, found an object
+{"Clients": ["web"]}                                                | Clients[0]: expected an object
+{"Clients": [{"Id": 1}]}                                            | Clients[0]: has no ClientId
+{"Clients": [{"Id": 1, "ClientId": "c1"}, {"Id": 1, "ClientId": "c1"}]} | Clients[1]: has the Id of another row
+{"Clients": [{"ClientId": "c", "Enabled": "maybe"}]}                | Enabled: is neither false nor true
+{"Clients": [{"ClientId": "c", "AccessTokenLifetime": "soon"}]}     | is no number of seconds
+{"Clients": [{"ClientId": "c", "AccessTokenType": "Paper"}]}        | is neither Jwt nor Reference
+{"Clients": [{"ClientId": "c", "RedirectUris": "x"}]}               | RedirectUris: expected an array
+{"Clients": [{"Id": 1, "ClientId": "c1"}], "ClientIdPRestrictions": [{"Provider": "Corp"}]}
+                                                                    | ClientIdPRestrictions[0]: has no ClientId
+{"AspNetUsers": [{"UserName": "a"}]}                                | AspNetUsers[0]: has no Id
+"#;
+
+/// The same of realms.
+const NO_REALMS: &str = r#"
+{"realm": "x", "users": [{}                                         | is not JSON
+[]                                                                  | it is an array, as of several realms
+{"clients": []}                                                     | has no realm
+{"realm": "x", "users": [{"id": "a"}]}                              | users[0]: has no username
+{"realm": "x", "clients": [{"clientId": "a", "attributes": 1}]}     | attributes: expected an object
+"#;
 
 #[test]
 fn what_is_no_dump_is_refused_with_its_place() {
@@ -655,91 +602,20 @@ fn what_is_no_dump_is_refused_with_its_place() {
     let refused = |arguments: &[&str], dump: &str| {
         let output = gatepost.run(&[&["import"], arguments].concat(), dump);
         assert!(output.stdout.is_empty(), "{output:?}");
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), said)
     };
     let row = |id: u8| json!({"Id": id, "ClientId": format!("c{id}")});
-    for (dump, rule) in [
-        (String::new(), "is empty"),
-        (String::from("SELECT"), "is not JSON"),
-        (String::from("{\"Clients\": [{\"Id\": 1"), "is not JSON"),
-        (String::from("[]"), "expected an object"),
-        (String::from("{}"), "it has none of Clients"),
-        (
-            json!({"Clients": {}}).to_string(),
-            "dump.Clients: expected an array, found an object",
-        ),
-        (
-            json!({"Clients": ["web"]}).to_string(),
-            "Clients[0]: expected an object",
-        ),
-        (
-            json!({"Clients": [{"Id": 1}]}).to_string(),
-            "Clients[0]: has no ClientId",
-        ),
-        (
-            json!({"Clients": [row(1), row(1)]}).to_string(),
-            "Clients[1]: has the Id of another row",
-        ),
-        (
-            json!({"Clients": [{"ClientId": "c", "Enabled": "maybe"}]}).to_string(),
-            "Enabled: is neither false nor true",
-        ),
-        (
-            json!({"Clients": [{"ClientId": "c", "AccessTokenLifetime": "soon"}]}).to_string(),
-            "is no number of seconds",
-        ),
-        (
-            json!({"Clients": [{"ClientId": "c", "AccessTokenType": "Paper"}]}).to_string(),
-            "is neither Jwt nor Reference",
-        ),
-        (
-            json!({"Clients": [{"ClientId": "c", "RedirectUris": "x"}]}).to_string(),
-            "RedirectUris: expected an array",
-        ),
-        (
-            json!({"Clients": [row(1)], "ClientIdPRestrictions": [{"Provider": "Corp"}]})
-                .to_string(),
-            "ClientIdPRestrictions[0]: has no ClientId",
-        ),
-        (
-            json!({"AspNetUsers": [{"UserName": "a"}]}).to_string(),
-            "AspNetUsers[0]: has no Id",
-        ),
-    ] {
-        let (code, text) = refused(&["identityserver", "-"], &dump);
-        assert!(code == Some(1) && text.contains(rule), "{dump}: {text}");
-    }
-    for (realm, rule) in [
-        (
-            String::from("{\"realm\": \"x\", \"users\": [{}"),
-            "is not JSON",
-        ),
-        (
-            json!([]).to_string(),
-            "it is an array, as of several realms",
-        ),
-        (json!({"clients": []}).to_string(), "has no realm"),
-        (
-            json!({"realm": "x", "users": [{"id": "a"}]}).to_string(),
-            "users[0]: has no username",
-        ),
-        (
-            json!({"realm": "x", "clients": [{"clientId": "a", "attributes": 1}]}).to_string(),
-            "attributes: expected an object",
-        ),
-    ] {
-        let (code, text) = refused(&["keycloak", "-"], &realm);
-        assert!(code == Some(1) && text.contains(rule), "{realm}: {text}");
+    for (kind, table) in [("identityserver", NO_DUMPS), ("keycloak", NO_REALMS)] {
+        for [dump, rule] in rows_of(table) {
+            let (code, text) = refused(&[kind, "-"], dump);
+            assert_eq!(code, Some(1), "{dump}: {text}");
+            text.assert_says_for(dump, rule);
+        }
     }
     for issuer in ["Corp", "=https://x.example", "Corp="] {
-        assert_eq!(
-            refused(&["identityserver", "-", "--issuer", issuer], "{}").0,
-            Some(2),
-            "{issuer}"
-        );
+        let (code, text) = refused(&["identityserver", "-", "--issuer", issuer], "{}");
+        assert_eq!(code, Some(2), "{issuer}: {text}");
     }
     // What `plan` would refuse is left out.
     let nul =

@@ -190,7 +190,7 @@ fn each_sign_in_shows_browser_system_address_and_times() {
     );
     assert!(
         gatepost
-            .run_well(&["session", "list"], "")
+            .run_line("session list")
             .lines()
             .skip(1)
             .all(|line| line.contains(" alice "))
@@ -274,10 +274,8 @@ fn the_box_shows_what_the_session_is_and_keeps_what_was_ticked() {
     again.assert_says("is not correct");
     assert!(is_ticked(&again), "{}", again.text());
     enter_at(&mut browser, &page, false);
-    assert!(
-        !is_ticked(&anew(&mut browser)),
-        "the session ends with the browser"
-    );
+    // The session ends with the browser.
+    assert!(!is_ticked(&anew(&mut browser)));
 
     let mut browser = gatepost.browser();
     remembered(&mut browser);

@@ -106,11 +106,7 @@ fn the_last_passkey_of_somebody_without_a_password_stays() {
     signs_in(&gatepost, &mut browser, &held);
     let account = browser.visit("/account");
     for absent in ["add_app", "make_recovery_codes", "change_password"] {
-        assert!(
-            !account.text().contains(absent),
-            "{absent}: {}",
-            account.text()
-        );
+        account.assert_says_not_for(absent, absent);
     }
     let remove = [
         ("decision", "remove_factor"),
@@ -141,11 +137,8 @@ fn a_reset_takes_password_and_factors_away_when_the_link_is_used() {
     let link = link(&gatepost, &["user", "reset", "alice", "--passkey"]);
     let mut browser = gatepost.browser();
     let page = opened(&mut browser, &link);
-    assert_eq!(
-        options(&page)["excludeCredentials"],
-        json!([]),
-        "the same device may make it"
-    );
+    // The same device may make it.
+    assert_eq!(options(&page)["excludeCredentials"], json!([]));
     signs_in(&gatepost, &mut gatepost.browser(), &old);
     let (held, _) = make(&gatepost, &mut browser, &page, "new");
     signs_in(&gatepost, &mut browser, &held);
@@ -177,9 +170,7 @@ fn commands_say_which_of_the_two_fits() {
             "does not go with",
         ),
     ] {
-        let output = gatepost.run(arguments, "");
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success(), "{arguments:?}: {error}");
+        let error = gatepost.refusal(arguments, "");
         assert!(error.contains(told), "{arguments:?}: {error}");
     }
 }

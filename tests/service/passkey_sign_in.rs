@@ -294,11 +294,8 @@ fn a_recovery_code_stands_in_for_a_lost_passkey_once() {
     page.assert_says("Use a passkey");
     let again = browser.submit(&page, &[("code", &codes[1])]);
     again.assert_says("Confirm that it is you");
-    assert_eq!(
-        gatepost.database.events("recovery_code_used"),
-        1,
-        "none is used up for nothing"
-    );
+    // None is used up for nothing.
+    assert_eq!(gatepost.database.events("recovery_code_used"), 1);
 }
 
 /// Who shows a passkey after the password has signed in whole; by itself it says nothing about
@@ -475,12 +472,7 @@ fn what_is_no_new_passkey_adds_none_and_twenty_are_enough() {
         &made(&gatepost, &foreign, &Key::es256(), "alices"),
     );
     answer.assert_says("was not accepted");
-    assert_eq!(
-        gatepost
-            .run_well(&["user", "factors", "alice", "--json"], "")
-            .trim(),
-        "[]"
-    );
+    assert_eq!(gatepost.run_line("user factors alice --json").trim(), "[]");
 
     let (_, first) = add(&gatepost, &mut own, "key-0");
     recovery_codes(&first);

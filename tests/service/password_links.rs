@@ -67,11 +67,8 @@ fn whoever_is_invited_sets_a_password_once_and_signs_in() {
     let page = browser.follow(opened.clone());
     page.assert_says("Choose your password");
     page.assert_says("carol");
-    assert_eq!(
-        page.text().matches(" autofocus").count(),
-        1,
-        "the page begins in its first field"
-    );
+    // The page begins in its first field.
+    assert_eq!(page.text().matches(" autofocus").count(), 1);
     // The address of the form is good in this browser alone.
     is_over(
         &gatepost.browser().get(opened.location()),
@@ -223,10 +220,7 @@ fn what_is_no_link_is_told_as_one_that_is_over() {
 #[test]
 fn commands_make_links_for_those_whom_they_suit() {
     let gatepost = start();
-    let printed = gatepost.run_well(
-        &["user", "add", "dora", "--invite", "--for", "30d", "--json"],
-        "",
-    );
+    let printed = gatepost.run_line("user add dora --invite --for 30d --json");
     let printed: Value = serde_json::from_str(&printed).unwrap();
     printed["link"]
         .as_str()
@@ -290,7 +284,7 @@ fn a_link_leads_people_to_a_sign_in_of_their_own_whoever_is_signed_in_there() {
     for event in ["link_made", "password_set_by_link"] {
         assert!(
             gatepost
-                .run_well(&["audit", "list", "--event", event], "")
+                .run_line(&format!("audit list --event {event}"))
                 .contains(event)
         );
     }

@@ -109,11 +109,8 @@ fn a_lost_answer_is_repeated_and_a_replay_ends_the_family() {
     let second = CONF1.refresh(&gatepost, refresh(&first)).json();
     let again = CONF1.refresh(&gatepost, refresh(&first));
     assert_eq!(again.status, 200, "{}", again.text());
-    assert_eq!(
-        refresh(&again.json()),
-        refresh(&second),
-        "one successor, however often it is handed out"
-    );
+    // One successor, however often it is handed out.
+    assert_eq!(refresh(&again.json()), refresh(&second));
     assert_eq!(gatepost.database.events("refresh_repeated"), 1);
     // Once the successor was used, its predecessor is a replay, however soon it comes.
     let third = CONF1.refresh(&gatepost, refresh(&second)).json();

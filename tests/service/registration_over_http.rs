@@ -11,6 +11,7 @@ use crate::support::claims::Says;
 use crate::support::flow::{issued, signed_in, text, tokens, with_clients};
 use crate::support::gatepost::{CONF1_SECRET, Gatepost, document};
 use crate::support::http::Answer;
+use crate::support::shared::Shared;
 use crate::support::timing::within;
 
 const ON: [(&str, &str); 1] = [("GATEPOST_ADMIN_API", "on")];
@@ -50,6 +51,11 @@ fn registered() -> Value {
 
 pub fn start() -> Gatepost {
     Gatepost::start_with(&registered(), &ON)
+}
+
+/// The same, of which other tests ask too.
+pub fn shared() -> Shared {
+    Gatepost::shared_with(&registered(), &ON)
 }
 
 fn token_of(gatepost: &Gatepost, client_id: &str, scope: &str) -> String {
@@ -152,10 +158,8 @@ fn a_document_is_exported_planned_and_applied_and_applied_again_changes_nothing(
     clients.push(new_client("shop")["clients"][0].clone());
     let planned = pipeline.plan(&wanted);
     assert_eq!(counts(&planned), [1, 0, 0]);
-    assert_eq!(
-        planned["registry_version"], unchanged["registry_version"],
-        "to plan changes nothing"
-    );
+    // To plan changes nothing.
+    assert_eq!(planned["registry_version"], unchanged["registry_version"]);
     let by_command = gatepost.run(&["plan", "--json", "-"], &wanted.to_string());
     let by_command: Value = serde_json::from_slice(&by_command.stdout).unwrap();
     assert_eq!(planned["changes"], by_command["changes"]);
@@ -503,7 +507,7 @@ fn a_document_that_takes_long_to_judge_is_refused_soon() {
 
 #[test]
 fn only_a_program_with_the_right_token_is_let_in() {
-    let gatepost = start();
+    let gatepost = shared();
     let export = |token: &str| ask(&gatepost, token, "GET", EXPORT, b"");
     let bare = gatepost.get(EXPORT);
     assert_eq!((bare.status, bare.body.len()), (401, 0));
@@ -680,7 +684,7 @@ fn it_is_not_there_unless_it_is_switched_on() {
 
 #[test]
 fn methods_types_and_lengths_are_held_to() {
-    let gatepost = start();
+    let gatepost = shared();
     let pipeline = Pipeline::new(&gatepost);
     for (method, path) in [
         ("POST", EXPORT),
@@ -828,11 +832,8 @@ fn a_change_that_another_one_keeps_waiting_is_answered_in_time_and_was_not_made(
     assert!(answer.header("retry-after").is_some());
     held.rollback().unwrap();
     let planned = pipeline.plan(&document);
-    assert_eq!(
-        counts(&planned),
-        [1, 0, 0],
-        "plan tells whether it was done"
-    );
+    // Plan tells whether it was done.
+    assert_eq!(counts(&planned), [1, 0, 0]);
     let done = pipeline.apply(&document, &planned["registry_version"]);
     assert_eq!(done.status, 200, "{}", done.text());
 }
@@ -856,10 +857,7 @@ fn what_was_answered_is_there_after_the_process_is_killed() {
         let after = pipeline.plan(&document);
         assert_eq!(counts(&after), [0, 0, 0], "shop{number}");
     }
-    let events = gatepost.run_well(
-        &["audit", "list", "--event", "client_changed", "--json"],
-        "",
-    );
+    let events = gatepost.run_line("audit list --event client_changed --json");
     for number in 0..5 {
         assert!(events.contains(&format!("\"shop{number}\"")), "{events}");
     }

@@ -45,10 +45,8 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
                             &[("Authorization", bearer)],
                             b"",
                         );
-                        assert!(
-                            !after || answer.status != 200,
-                            "alive after its revocation was acknowledged"
-                        );
+                        // Alive after its revocation was acknowledged.
+                        assert!(!after || answer.status != 200);
                         lived += i32::from(answer.status == 200);
                         refused += i32::from(answer.status == 401);
                     }
@@ -63,10 +61,8 @@ fn hold_under_use(servers: &[&Gatepost], token: &str, revoke: impl FnOnce()) {
         thread::sleep(Duration::from_millis(200));
         drop(at_last);
         let seen: Vec<(i32, i32)> = users.into_iter().map(|user| user.join().unwrap()).collect();
-        assert!(
-            seen.iter().any(|(lived, _)| *lived > 0),
-            "nobody used it before"
-        );
+        // Nobody used it before.
+        assert!(seen.iter().any(|(lived, _)| *lived > 0));
         assert!(seen.iter().all(|(_, refused)| *refused > 0), "{seen:?}");
     });
 }

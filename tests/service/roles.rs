@@ -46,11 +46,7 @@ fn a_role_is_registered_exported_and_not_pruned() {
     assert!(again.stdout.contains("2 unchanged"), "{again:?}");
     let fewer = json!({"roles": [role("books", true)]}).to_string();
     let pruned = installation.run_with(&["apply", "-", "--prune", "--yes"], &fewer);
-    assert_eq!(pruned.code, 1, "{pruned:?}");
-    assert!(
-        pruned.stderr.contains("`gatepost role remove \"stock\"`"),
-        "{pruned:?}"
-    );
+    pruned.assert_refused(1, "`gatepost role remove \"stock\"`");
     for (wrong, rule) in [
         (json!({"name": "a\u{202e}b"}), "bidi"),
         (json!({"name": "a".repeat(201)}), "200"),
@@ -61,8 +57,7 @@ fn a_role_is_registered_exported_and_not_pruned() {
         (json!({"display_name": "x"}), "name"),
     ] {
         let refused = installation.apply(&json!({"roles": [wrong]}));
-        assert_eq!(refused.code, 1, "{refused:?}");
-        assert!(refused.stderr.contains(rule), "{rule}: {refused:?}");
+        refused.assert_refused(1, rule);
     }
 }
 
@@ -133,8 +128,7 @@ fn a_role_that_is_removed_is_taken_from_everybody_and_ends_nothing_else() {
     let events = "SELECT count(*) FROM audit_events WHERE event = 'user_changed'";
     assert_eq!(installation.database.value::<i64>(events, &[]), 1_203);
     let gone = installation.run(&["role", "remove", "books", "--yes"]);
-    assert_eq!(gone.code, 1, "{gone:?}");
-    assert!(gone.stderr.contains("nobody has the role"), "{gone:?}");
+    gone.assert_refused(1, "nobody has the role");
 }
 
 #[test]
@@ -153,8 +147,7 @@ fn a_role_that_something_asks_for_is_not_removed() {
     };
     installation.apply(&client(json!({"allowed_roles": ["books"]})));
     let refused = installation.run(&["role", "remove", "books", "--yes"]);
-    assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.stderr.contains("shop"), "{refused:?}");
+    refused.assert_refused(1, "shop");
     let administered = ["--admin-role", "office", "--admin-roles", "books"];
     for (name, setting) in [
         ("office", "GATEPOST_ADMIN_ROLE "),
@@ -162,8 +155,7 @@ fn a_role_that_something_asks_for_is_not_removed() {
     ] {
         let command = [&["role", "remove", name, "--yes"][..], &administered].concat();
         let refused = installation.run(&command);
-        assert_eq!(refused.code, 1, "{refused:?}");
-        assert!(refused.stderr.contains(setting), "{refused:?}");
+        refused.assert_refused(1, setting);
     }
     assert_eq!(members(&installation), ["books sub|one", "office sub|one"]);
 }
@@ -204,9 +196,6 @@ fn people_of_before_get_their_roles_and_words_in_batches() {
     let words = "SELECT count(*) FROM user_words WHERE word = 'brandt'";
     assert_eq!(database.value::<i64>(words, &[]), 3_501);
     let known = "SELECT count(*) FROM role_members WHERE since IS NOT NULL";
-    assert_eq!(
-        database.value::<i64>(known, &[]),
-        3,
-        "of those who were written since"
-    );
+    // Of those who were written since.
+    assert_eq!(database.value::<i64>(known, &[]), 3);
 }

@@ -11,31 +11,28 @@ use crate::support::claims::Says;
 use crate::support::device::{self, DEVICE_CODE, TV};
 use crate::support::flow::{
     authorize_path, code, decode_jwt, is_signed_in, issued, redeem, redeem_with, sign_in,
-    signed_in, text, with_clients,
+    signed_in, text, tokens, with_clients,
 };
 use crate::support::gatepost::{ALICE_PASSWORD, Gatepost, RP1, document};
 use crate::support::http::{Answer, Browser};
+use crate::support::offline;
 use crate::support::phone::{Phone, add_app, recovery_codes};
+use crate::support::waiting::all_at_once;
 
+const UNMET: &str = "unmet_authentication_requirements";
 const ESSENTIAL: &str = r#"{"id_token":{"acr":{"essential":true,"values":["2"]}}}"#;
 
 fn start(settings: &[(&str, &str)]) -> Gatepost {
     let offline = "openid offline_access orders.read";
     let mut registered = document();
-    registered["users"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"username": "chloe", "password": "quite another password"}));
+    let users = registered["users"].as_array_mut().unwrap();
+    users.push(json!({"username": "chloe", "password": "quite another password"}));
+    let lasting = json!({"scope": offline, "grant_types": ["authorization_code", "refresh_token"]});
+    let direct = json!({"scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []});
     let clients = [
         ("strong", json!({"minimum_acr": "2"})),
-        (
-            "lasting",
-            json!({"scope": offline, "grant_types": ["authorization_code", "refresh_token"]}),
-        ),
-        (
-            "direct",
-            json!({"scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []}),
-        ),
+        ("lasting", lasting),
+        ("direct", direct),
     ];
     Gatepost::start_with(&with_clients(registered, &clients), settings)
 }
@@ -50,10 +47,8 @@ fn asks_for_a_code(page: &Answer) {
     page.assert_stays(200);
     page.assert_says("Confirm that it is you");
     page.assert_says("name=\"code\"");
-    assert!(
-        page.headers_named("set-cookie").is_empty(),
-        "no session before the second factor"
-    );
+    // No session before the second factor.
+    assert!(page.headers_named("set-cookie").is_empty());
 }
 
 fn is_wrong(page: &Answer) {
@@ -92,10 +87,8 @@ fn events(gatepost: &Gatepost, name: &str) -> i64 {
 fn revive(gatepost: &Gatepost) {
     let ended = "UPDATE sessions s SET ended_at = NULL, user_epoch = u.epoch FROM users u
                  WHERE u.sub = s.sub AND s.ended_at IS NOT NULL";
-    assert!(
-        gatepost.database.client().execute(ended, &[]).unwrap() > 0,
-        "none had ended"
-    );
+    // None had ended.
+    assert!(gatepost.database.client().execute(ended, &[]).unwrap() > 0);
 }
 
 /// Alice in a new browser, by her password and that code.
@@ -119,36 +112,24 @@ fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     let phone = Phone::from_page(&page, 0);
     let again = own.submit(&page, &[("decision", "add_app"), ("code", "12345")]);
     is_wrong(&again);
-    assert_eq!(
-        Phone::from_page(&again, 0).code(0),
-        phone.code(0),
-        "the same key, so that nobody scans twice"
-    );
-    let done = own.submit(
-        &again,
-        &[("decision", "add_app"), ("code", &phone.code(-1))],
-    );
-    recovery_codes(&done);
+    // The same key, so that nobody scans twice.
+    assert_eq!(Phone::from_page(&again, 0).code(0), phone.code(0));
+    let next = phone.code(-1);
+    let added = [("decision", "add_app"), ("code", &*next)];
+    recovery_codes(&own.submit(&again, &added));
     let account = own.visit("/account");
     account.assert_says("App that shows codes");
     account.assert_says("Recovery codes left: 10");
-    assert_eq!(
-        claims(&gatepost, &own.get(&authorize_path("conf1", RP1, &[])))["acr"],
-        "2",
-        "both were proved here"
-    );
-
     let path = authorize_path("conf1", RP1, &[]);
+    // Both were proved here.
+    assert_eq!(claims(&gatepost, &own.get(&path))["acr"], "2");
     let mut other = gatepost.browser();
     let asked = password_at(&mut other, &path);
     asks_for_a_code(&asked);
     for wrong in ["", "000000", "abcdef", "12345"] {
         let answer = other.submit(&asked, &[("code", wrong)]);
-        assert!(
-            answer.status == 200 && answer.headers_named("set-cookie").is_empty(),
-            "{wrong}: {}",
-            answer.text()
-        );
+        answer.assert_status_for(wrong, 200);
+        assert_eq!(answer.headers_named("set-cookie"), [""; 0], "{wrong}");
     }
     is_wrong(&other.submit(&asked, &[("code", &phone.code(-1))]));
     let right = phone.code(0);
@@ -162,9 +143,8 @@ fn who_has_an_app_is_asked_for_its_code_after_every_right_password() {
     let mut third = gatepost.browser();
     let asked = password_at(&mut third, &path);
     is_wrong(&third.submit(&asked, &[("code", &right)]));
-    third
-        .submit(&asked, &[("code", &phone.code(1))])
-        .assert_status(303);
+    let next = third.submit(&asked, &[("code", &phone.code(1))]);
+    next.assert_status(303);
     for (event, times) in [("factor_added", 1), ("first_factor", 2), ("factor_used", 2)] {
         assert_eq!(events(&gatepost, event), times, "{event}");
     }
@@ -182,10 +162,8 @@ fn a_recovery_code_signs_in_once_and_new_ones_replace_the_old() {
         (browser.submit(&asked, &[("code", code)]), browser)
     };
     let (answer, _) = enter(&codes[3].to_uppercase());
-    assert_eq!(
-        claims(&gatepost, &answer)["amr"],
-        json!(["pwd", "otp", "mfa"])
-    );
+    let both = json!(["pwd", "otp", "mfa"]);
+    assert_eq!(claims(&gatepost, &answer)["amr"], both);
     is_wrong(&enter(&codes[3]).0);
     assert_eq!(events(&gatepost, "recovery_code_used"), 1);
     let account = own.visit("/account");
@@ -205,10 +183,8 @@ fn can_be_saved(browser: &mut Browser, page: &Answer) {
     let file = browser.submit(page, &[("decision", "save_codes"), ("codes", &sealed)]);
     assert_eq!(file.text(), recovery_codes(page).join("\r\n"));
     file.assert_header("cache-control", "no-store");
-    file.assert_header(
-        "content-disposition",
-        "attachment; filename=recovery-codes.txt",
-    );
+    let attachment = "attachment; filename=recovery-codes.txt";
+    file.assert_header("content-disposition", attachment);
 }
 
 #[test]
@@ -221,10 +197,7 @@ fn of_two_posts_at_once_one_makes_recovery_codes_and_the_other_shows_none() {
         let mut browser = own.clone();
         browser.submit(&page, &[("decision", "make_recovery_codes")])
     };
-    let answers = std::thread::scope(|scope| {
-        let posts = [(); 6].map(|()| scope.spawn(make));
-        posts.map(|post| post.join().unwrap())
-    });
+    let answers = all_at_once(6, |_| make());
     // However much later it comes: what was shown stays good.
     let late = make();
     let (shown, told): (Vec<_>, Vec<_>) = answers
@@ -294,14 +267,10 @@ fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
     let page = password_at(&mut browser, &essential);
     page.assert_says("A second factor is needed here");
     let declined = browser.submit(&page, &[("decision", "cancel")]);
-    assert_eq!(error(&declined), "unmet_authentication_requirements");
+    assert_eq!(error(&declined), UNMET);
     for path in [essential.as_str(), &authorize_path("strong", RP1, &[])] {
         let silent = browser.get(&format!("{path}&prompt=none"));
-        assert_eq!(
-            error(&silent),
-            "unmet_authentication_requirements",
-            "{path}"
-        );
+        assert_eq!(error(&silent), UNMET, "{path}");
         let page = browser.visit(path);
         page.assert_says_for(path, "A second factor is needed here");
     }
@@ -311,9 +280,8 @@ fn what_must_be_strong_leads_to_a_new_factor_and_whoever_declines_is_refused() {
     recovery_codes(&done);
     let answer = browser.submit(&done, &[("decision", "continue")]);
     assert_eq!(claims(&gatepost, &answer)["acr"], "2");
-    browser
-        .get(&authorize_path("strong", RP1, &[]))
-        .assert_leads_to(&format!("{RP1}?code="));
+    let strong = browser.get(&authorize_path("strong", RP1, &[]));
+    strong.assert_leads_to(&format!("{RP1}?code="));
     // Essential values that a stronger sign-in reaches are told as they were asked for.
     let one = r#"{"id_token":{"acr":{"essential":true,"values":["1"]}}}"#;
     let answer = browser.get(&authorize_path("conf1", RP1, &[("claims", one)]));
@@ -326,43 +294,35 @@ fn a_standing_session_is_made_stronger_and_a_wish_can_wait() {
     let mut weak = signed_in(&gatepost);
     let before = claims(&gatepost, &weak.get(&authorize_path("conf1", RP1, &[])));
     let wish = authorize_path("conf1", RP1, &[("acr_values", "2")]);
-    weak.get(&wish)
-        .assert_leads_to_for("who has no factor is not asked", RP1);
+    let unasked = weak.get(&wish);
+    unasked.assert_leads_to_for("who has no factor is not asked", RP1);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
     revive(&gatepost);
     let silent = weak.get(&format!("{wish}&prompt=none"));
-    assert_eq!(
-        claims(&gatepost, &silent)["acr"],
-        "1",
-        "a wish goes on with what is there"
-    );
+    // A wish goes on with what is there.
+    assert_eq!(claims(&gatepost, &silent)["acr"], "1");
     let page = weak.visit(&wish);
     asks_for_a_code(&page);
     let skipped = weak.submit(&page, &[("decision", "not_now")]);
     assert_eq!(claims(&gatepost, &skipped)["acr"], "1");
     let must = authorize_path("conf1", RP1, &[("claims", ESSENTIAL)]);
-    assert_eq!(
-        error(&weak.get(&format!("{must}&prompt=none"))),
-        "interaction_required"
-    );
+    let silent = weak.get(&format!("{must}&prompt=none"));
+    assert_eq!(error(&silent), "interaction_required");
     let page = weak.visit(&must);
     asks_for_a_code(&page);
     assert!(!page.text().contains("not_now"), "{}", page.text());
-    assert_eq!(
-        error(&weak.submit(&page, &[("decision", "cancel")])),
-        "unmet_authentication_requirements"
-    );
+    let declined = weak.submit(&page, &[("decision", "cancel")]);
+    assert_eq!(error(&declined), UNMET);
     let answer = weak.submit(&page, &[("code", &phone.code(0))]);
     let told = claims(&gatepost, &answer);
     assert_eq!(told["acr"], "2");
     assert_eq!(told["amr"], json!(["pwd", "otp", "mfa"]));
-    assert_eq!(
-        (&told["auth_time"], &told["sid"]),
-        (&before["auth_time"], &before["sid"]),
-        "a password grows no younger"
-    );
-    weak.get(&wish)
-        .assert_leads_to_for("it is strong enough now", RP1);
+    // A password grows no younger.
+    for name in ["auth_time", "sid"] {
+        assert_eq!(told[name], before[name], "{name}");
+    }
+    let enough = weak.get(&wish);
+    enough.assert_leads_to_for("it is strong enough now", RP1);
 }
 
 /// The session ended after it was read: what it had proved ended with it.
@@ -389,19 +349,10 @@ fn a_session_that_ends_while_it_is_made_stronger_is_followed_by_none() {
 fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
     let gatepost = start(&[]);
     let mut alice = signed_in(&gatepost);
-    let held = code(
-        &mut alice,
-        &authorize_path(
-            "lasting",
-            RP1,
-            &[("scope", "openid offline_access orders.read")],
-        ),
-    );
-    let tokens = issued(&redeem_with(&gatepost, "lasting", &held, &[]));
-    let held = code(
-        &mut alice,
-        &authorize_path("lasting", RP1, &[("scope", "openid")]),
-    );
+    let scope = "openid offline_access orders.read";
+    let tokens = tokens(&gatepost, &mut alice, "lasting", scope);
+    let path = authorize_path("lasting", RP1, &[("scope", "openid")]);
+    let held = code(&mut alice, &path);
     let password = |username: &str, password: &str| {
         let form = [
             ("grant_type", "password"),
@@ -412,24 +363,13 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
         gatepost.token("direct", &form)
     };
     issued(&password("alice", ALICE_PASSWORD));
-    let mut registered = with_clients(
-        document(),
-        &[
-            (
-                "lasting",
-                json!({"minimum_acr": "2", "scope": "openid offline_access orders.read",
-                               "grant_types": ["authorization_code", "refresh_token"]}),
-            ),
-            (
-                "direct",
-                json!({"minimum_acr": "2", "scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": []}),
-            ),
-        ],
-    );
-    registered["clients"]
-        .as_array_mut()
-        .unwrap()
-        .retain(|client| client["client_id"] != "strong");
+    let lasting = json!({"minimum_acr": "2", "scope": scope, "grant_types": ["authorization_code", "refresh_token"]});
+    let direct = json!({
+        "minimum_acr": "2", "scope": "openid", "grant_types": ["password"], "response_types": [], "redirect_uris": [],
+    });
+    let mut registered = with_clients(document(), &[("lasting", lasting), ("direct", direct)]);
+    let clients = registered["clients"].as_array_mut().unwrap();
+    clients.retain(|client| client["client_id"] != "strong");
     gatepost.apply(&registered);
     gatepost.settle();
     redeem_with(&gatepost, "lasting", &held, &[]).assert_refused(400, "invalid_grant", "a code");
@@ -461,13 +401,8 @@ fn nothing_weaker_than_the_clients_minimum_gets_a_token() {
 
 #[test]
 fn a_device_that_needs_more_asks_for_more() {
-    let offline = json!({"minimum_acr": "2"});
     let mut registered = device::with_devices(&[]);
-    for client in registered["clients"].as_array_mut().unwrap() {
-        if client["client_id"] == TV {
-            client["minimum_acr"] = offline["minimum_acr"].clone();
-        }
-    }
+    offline::client(&mut registered, TV)["minimum_acr"] = json!("2");
     let gatepost = Gatepost::start_with(&registered, &[]);
     let mut weak = signed_in(&gatepost);
     let (phone, _) = add_app(&mut signed_in(&gatepost), 0);
@@ -497,15 +432,9 @@ fn guessed_codes_are_throttled_and_a_recovery_code_still_signs_in() {
         is_wrong(&thief.submit(&asked, &[("code", "000000")]));
     }
     let refused = thief.submit(&asked, &[("code", &phone.code(0))]);
-    assert_eq!(refused.status, 429, "{}", refused.text());
-    assert!(
-        refused
-            .header("retry-after")
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-            > 500
-    );
+    refused.assert_status(429);
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!(wait > 500, "{wait}");
     // From elsewhere the account goes on, until the hour's measure is full.
     let mut number = 0;
     let mut from_elsewhere = |code: &str| {
@@ -610,12 +539,7 @@ fn removing_a_factor_signs_out_elsewhere_and_the_last_stays_where_one_is_needed(
     assert_eq!(listed[0]["id"], "totp.", "{listed}");
     assert_eq!(listed[1]["name"], "9 left", "{listed}");
     gatepost.run_well(&["user", "factors", "alice", "--remove", "totp."], "");
-    assert_eq!(
-        gatepost
-            .run_well(&["user", "factors", "alice", "--json"], "")
-            .trim(),
-        "[]"
-    );
+    assert_eq!(gatepost.run_line("user factors alice --json").trim(), "[]");
     assert!(other.visit("/account").text().contains("Sign in"));
 
     let gatepost = start(&[]);
@@ -698,7 +622,7 @@ fn where_links_alone_enrol_a_password_adds_no_first_factor() {
     let gatepost = start(&[("GATEPOST_ENROLMENT", "link")]);
     let mut own = gatepost.browser();
     let refused = password_at(&mut own, &authorize_path("strong", RP1, &[]));
-    assert_eq!(error(&refused), "unmet_authentication_requirements");
+    assert_eq!(error(&refused), UNMET);
     let account = own.visit("/account");
     let refused = own.submit(&account, &[("decision", "add_app")]);
     refused.assert_says("It was not added");
@@ -888,10 +812,7 @@ fn one_source_uses_up_nothing_that_an_account_has_from_everywhere() {
     alice
         .submit(&asked, &[("code", &phone.code(0))])
         .assert_status(303);
-    let told = gatepost.run_well(
-        &["audit", "list", "--event", "second_factor_failed", "--json"],
-        "",
-    );
+    let told = gatepost.run_line("audit list --event second_factor_failed --json");
     let told: Value = serde_json::from_str(&told).unwrap();
     let event = &told[0];
     assert!(event["detail"]["sub"].is_string(), "{told}");
@@ -932,10 +853,8 @@ fn the_first_factor_ends_all_else_with_calls_and_the_session_goes_on_under_a_new
     assert!(is_signed_in(&mut own) && !is_signed_in(&mut thief));
     let mut copy = gatepost.browser();
     copy.cookies = before;
-    assert!(
-        !is_signed_in(&mut copy),
-        "who copied the handle does not go on with it"
-    );
+    // Who copied the handle does not go on with it.
+    assert!(!is_signed_in(&mut copy));
     let due = "session_clients c JOIN sessions s USING (day, sid) WHERE c.client_id = 'told' AND s.ended_at IS NOT NULL \
                AND (c.due_at IS NOT NULL OR c.tries > 0)";
     gatepost.database.assert_count(due, 1);

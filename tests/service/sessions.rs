@@ -79,11 +79,8 @@ fn tabs_that_wait_at_the_sign_in_go_on_once_one_of_them_is_signed_in() {
     // Nor does the form go on that asks for another account, or for a sign-in of its own.
     let cancelled = choose(&mut browser, &first, "cancel");
     assert!(asks_to_sign_in(&cancelled), "{}", cancelled.text());
-    assert_eq!(
-        gatepost.database.count("sessions"),
-        1,
-        "it is one session all along"
-    );
+    // It is one session all along.
+    assert_eq!(gatepost.database.count("sessions"), 1);
 }
 
 #[test]
@@ -332,9 +329,6 @@ fn proving_oneself_anew_keeps_sid_and_end_and_moves_the_rest() {
         .assert_query("error", "login_required");
     let login = browser.visit(&conf1(&[]));
     let answer = sign_in(&mut browser, &login, "alice", ALICE_PASSWORD);
-    assert_ne!(
-        id_token(&gatepost, &answer)["sid"],
-        before["sid"],
-        "what ran out does not come back"
-    );
+    // What ran out does not come back.
+    assert_ne!(id_token(&gatepost, &answer)["sid"], before["sid"]);
 }

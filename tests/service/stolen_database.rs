@@ -552,10 +552,7 @@ fn serving(settings: &[(&str, &str)]) -> (Gatepost, String) {
     // The real code is tried last, after everything else.
     document["clients"][0]["authorization_code_lifetime"] = json!(600);
     gatepost.apply(&document);
-    let made = gatepost
-        .run_well(&["client", "secret", "conf1"], "")
-        .trim()
-        .to_owned();
+    let made = gatepost.run_line("client secret conf1").trim().to_owned();
     gatepost.run_well(&["key", "rotate", "--algorithm", "RS256"], "");
     gatepost.run_well(&["key", "rotate", "--algorithm", "EdDSA", "--now"], "");
     gatepost.serve();
@@ -706,10 +703,7 @@ fn no_secret_stands_in_the_log_or_on_a_process() {
     gatepost.unset("GATEPOST_DATABASE_URL");
     gatepost.set("GATEPOST_DATABASE_URL_FILE", &file.display().to_string());
     gatepost.apply(&document());
-    let made_secret = gatepost
-        .run_well(&["client", "secret", "conf1"], "")
-        .trim()
-        .to_owned();
+    let made_secret = gatepost.run_line("client secret conf1").trim().to_owned();
     gatepost.serve();
     let day = Day::spend(&gatepost, &made_secret);
     // What is wrong is logged, too.

@@ -204,11 +204,8 @@ fn sixteen_redemptions_at_once_issue_once_and_leave_nothing_alive() {
     }
     assert_eq!(scene.rows(), (100, 0));
     assert_eq!(scene.events("code_redeemed"), 100);
-    assert_eq!(
-        scene.events("code_replayed"),
-        100,
-        "one each: the others found nothing left to revoke"
-    );
+    // One each: the others found nothing left to revoke.
+    assert_eq!(scene.events("code_replayed"), 100);
 }
 
 #[test]
@@ -249,10 +246,8 @@ fn a_grant_without_a_code_is_entered_once_and_only_while_its_user_stands() {
         grants::begin(&scene.store, grant, ATTEMPT, &named("password_granted")).unwrap()
     };
     assert_eq!(begin(&grant).map(|user| user.sub), Some(alice()));
-    assert!(
-        begin(&grant).is_some(),
-        "the same attempt, after its answer was lost"
-    );
+    // The same attempt, after its answer was lost.
+    assert!(begin(&grant).is_some());
     assert_eq!(scene.rows(), (1, 1));
     assert_eq!(scene.events("password_granted"), 1);
     scene.database.run("UPDATE users SET enabled = false");

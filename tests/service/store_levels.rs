@@ -70,10 +70,8 @@ fn an_index_is_made_while_others_write() {
         writer.batch_execute(WRITE).unwrap();
     }
     assert!(!migration.is_finished(), "written meanwhile");
-    assert!(
-        writer.query("SELECT score FROM users", &[]).is_err(),
-        "the level itself comes after its index"
-    );
+    // The level itself comes after its index.
+    assert!(writer.query("SELECT score FROM users", &[]).is_err());
     slow.commit().unwrap();
     assert_eq!(migration.join().unwrap().unwrap(), ["9999_next.sql"]);
     assert_eq!(validity(&mut writer, NAME), Some(true));
@@ -102,11 +100,8 @@ fn an_index_that_an_interrupted_run_left_invalid_is_made_anew() {
                   WHERE application_name = current_setting('application_name') AND query LIKE 'CREATE INDEX CONCURRENTLY%'";
     assert_eq!(operator.query(cancel, &[]).unwrap().len(), 1);
     assert!(migration.join().unwrap().is_err());
-    assert_eq!(
-        validity(&mut operator, NAME),
-        Some(false),
-        "it is of use to nobody"
-    );
+    // It is of use to nobody.
+    assert_eq!(validity(&mut operator, NAME), Some(false));
     assert!(operator.query("SELECT score FROM users", &[]).is_err());
     slow.commit().unwrap();
     assert_eq!(
@@ -259,11 +254,8 @@ fn a_level_that_fails_leaves_nothing_of_itself_and_the_next_run_goes_on() {
     assert!(schema::apply(&mut database.client(), &[alone]).is_err());
     assert_eq!(relations(), 0);
     assert!(schema::apply(&mut database.client(), &[first, second]).is_err());
-    assert_eq!(
-        relations(),
-        2,
-        "the table of the first level, and that of levels"
-    );
+    // The table of the first level, and that of levels.
+    assert_eq!(relations(), 2);
     database.run("INSERT INTO a VALUES (1)");
     assert_eq!(
         schema::apply(&mut database.client(), &[first, second]).unwrap(),

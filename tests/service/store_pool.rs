@@ -81,11 +81,8 @@ fn a_statement_is_prepared_once_per_connection() {
         function,
     };
     let prepared = catalogue::call_function(&store, &grant, &Map::new(), &Map::new()).unwrap();
-    assert_eq!(
-        prepared,
-        FunctionAnswer::Value(json!([1, 50])),
-        "one statement, run 50 times"
-    );
+    // One statement, run 50 times.
+    assert_eq!(prepared, FunctionAnswer::Value(json!([1, 50])));
 }
 
 #[test]

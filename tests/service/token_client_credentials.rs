@@ -41,10 +41,8 @@ fn a_client_gets_an_access_token_and_nothing_else() {
     answer.assert_header("pragma", "no-cache");
     assert_eq!(response["token_type"], "Bearer");
     assert_eq!(response["expires_in"], 3600);
-    assert_eq!(
-        response["scope"], "orders.read orders.write stock.read",
-        "all resource scopes, no identity scope"
-    );
+    // All resource scopes, no identity scope.
+    assert_eq!(response["scope"], "orders.read orders.write stock.read");
     let (header, claims) = verified(&gatepost, &token);
     assert_eq!(header["typ"], "at+jwt");
     assert_eq!(header["alg"], "RS256");
@@ -145,10 +143,8 @@ fn only_confidential_clients_that_registered_the_grant_may_use_it() {
                              "grant_types": ["client_credentials"], "scope": "orders.read"}]})
         .to_string(),
     );
-    assert!(
-        !output.status.success(),
-        "a public client cannot be registered for it"
-    );
+    // A public client cannot be registered for it.
+    assert!(!output.status.success());
 }
 
 #[test]
@@ -265,11 +261,8 @@ fn nothing_is_written_to_the_database() {
     }
     assert_eq!(writes(), 0);
     assert_eq!(redeem(&gatepost, &code).status, 200);
-    assert_ne!(
-        writes(),
-        0,
-        "a redemption is counted, so the count is to be believed"
-    );
+    // A redemption is counted, so the count is to be believed.
+    assert_ne!(writes(), 0);
     // Wrong secrets are for the audit log: ten of a minute, behind a row that opens the chain.
     let before = writes();
     for _ in 0..20 {

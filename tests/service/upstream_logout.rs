@@ -99,11 +99,8 @@ fn signing_out_here_goes_on_there_and_comes_back_to_where_it_would_have_ended() 
         "{}",
         answer.location()
     );
-    assert_eq!(
-        left(&house),
-        (0, 0),
-        "over here before anybody is asked there"
-    );
+    // Over here before anybody is asked there.
+    assert_eq!(left(&house), (0, 0));
     let (sent, back) = (answer.query(), house.address("/external/up/signed-out"));
     assert_eq!(&*sent["client_id"], CLIENT_ID);
     assert_eq!(&*sent["post_logout_redirect_uri"], &*back);
@@ -381,11 +378,8 @@ fn a_logout_token_ends_what_it_names_with_all_that_stands_on_it() {
     assert!(house.is_signed_in(&mut other));
     assert_eq!(userinfo(&house.gatepost, &access_token).status, 401);
     let due = "session_clients c JOIN sessions s USING (day, sid) WHERE s.ended_at IS NOT NULL AND (c.due_at IS NOT NULL OR c.tries > 0)";
-    assert_eq!(
-        house.gatepost.database.count(due),
-        1,
-        "their clients hear of it"
-    );
+    // Their clients hear of it.
+    assert_eq!(house.gatepost.database.count(due), 1);
     let by = json!({"by": "identity_provider", "identity_provider": "up"});
     assert_eq!(house.events("session_ended"), std::slice::from_ref(&by));
 
@@ -643,11 +637,8 @@ fn a_forged_kid_keeps_no_real_sign_in_from_new_keys() {
     assert_eq!(forged("one"), 400);
     assert_eq!(forged("two"), 400);
     assert_eq!(forged("three"), 400);
-    assert_eq!(
-        fetched(),
-        before + 1,
-        "strangers make us look once a minute"
-    );
+    // Strangers make us look once a minute.
+    assert_eq!(fetched(), before + 1);
     house.up.rotate(Signer::es256("second"));
     through(&house, "up");
     assert_eq!(fetched(), before + 2, "and a sign-in looks for itself,");

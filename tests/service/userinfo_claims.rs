@@ -83,11 +83,8 @@ fn scopes_release_their_claims_in_their_standard_shapes() {
         told
     };
     assert_eq!(told("openid"), json!({}));
-    assert_eq!(
-        told("openid orders.read"),
-        json!({}),
-        "claims of a resource are for the resource"
-    );
+    // Claims of a resource are for the resource.
+    assert_eq!(told("openid orders.read"), json!({}));
     assert_eq!(
         told("openid email"),
         json!({"email": "alice@example.com", "email_verified": true})

@@ -878,7 +878,7 @@ fn commands_that_revoke_nothing_say_so() {
     }
     assert!(
         gatepost
-            .run_well(&["grant", "list"], "")
+            .run_line("grant list")
             .starts_with("GRANT  CLIENT_ID")
     );
 }
@@ -907,10 +907,8 @@ fn revocations_in_a_row_keep_nobody_waiting_and_end_what_there_is() {
         scene.command(&["revoke", "--everything"]);
     }
     let tokens = tokens_of_bob(&scene.gatepost);
-    assert!(
-        scene.lives(CONF1, &tokens),
-        "who signs in right after them gets what they came for"
-    );
+    // Who signs in right after them gets what they came for.
+    assert!(scene.lives(CONF1, &tokens));
     scene.command(&["user", "revoke", "bob"]);
     assert!(!scene.lives(CONF1, &tokens));
 }

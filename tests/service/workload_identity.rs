@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use crate::documentation::registrations;
 use crate::support::blocks;
 use crate::support::claims::Says;
-use crate::support::flow::{issued, text};
+use crate::support::flow::{changed_members, issued, text, with_further_clients, with_members};
 use crate::support::gatepost::{Gatepost, document};
-use crate::support::http::Answer;
+use crate::support::http::{Answer, encode};
+use crate::support::offline;
 use crate::support::signer::{Behaviour, Signer, WebServer, key_set, now};
+use crate::support::tables::cases;
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const SPIFFE_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-spiffe";
@@ -88,93 +90,66 @@ fn client(entries: &[Value]) -> Value {
     })
 }
 
-fn registered(clients: &[Value]) -> Value {
-    let mut document = document();
-    let all = document["clients"].as_array_mut().unwrap();
-    all.extend(clients.iter().cloned());
-    document
+/// The client with the entries of these platforms, whose keys are registered with them.
+fn registered(platforms: &[&Platform]) -> Value {
+    let entries = platforms.iter().map(|platform| {
+        let keys = key_set(&[&platform.signer]);
+        with_members(platform.entry.clone(), &json!({"jwks": keys}))
+    });
+    with_further_clients(document(), &[client(&entries.collect::<Vec<_>>())])
 }
 
 /// The platform's token, for this issuer, with changes.
 fn token(gatepost: &Gatepost, platform: &Platform, changes: &Value) -> String {
-    let mut claims = platform.token.clone();
-    claims["aud"] = json!([gatepost.base_url]);
-    for (name, value) in changes.as_object().unwrap() {
-        claims[name] = value.clone();
-    }
-    claims
-        .as_object_mut()
-        .unwrap()
-        .retain(|_, value| !value.is_null());
+    let audience = json!({"aud": [gatepost.base_url]});
+    let claims = with_members(platform.token.clone(), &audience);
     let signer = &platform.signer;
     let mut header = json!({"alg": signer.alg, "kid": signer.kid});
     if let Some(typ) = platform.typ {
         header["typ"] = json!(typ);
     }
-    signer.sign_under(&header, &claims)
+    signer.sign_under(&header, &changed_members(claims, changes))
 }
 
 fn ask(gatepost: &Gatepost, assertion_type: &str, assertion: &str) -> Answer {
-    let form = [
+    gatepost.post("/connect/token", &[], &form(assertion_type, assertion))
+}
+
+fn form<'a>(assertion_type: &'a str, assertion: &'a str) -> [(&'a str, &'a str); 4] {
+    [
         ("grant_type", "client_credentials"),
         ("client_id", "deploy"),
         ("client_assertion_type", assertion_type),
         ("client_assertion", assertion),
-    ];
-    gatepost.post("/connect/token", &[], &form)
-}
-
-fn last_line(gatepost: &Gatepost) -> String {
-    let log = gatepost.log();
-    let line = log.lines().rev().find(|line| line.contains("/connect/"));
-    line.unwrap().to_owned()
+    ]
 }
 
 #[track_caller]
-fn assert_unproven(gatepost: &Gatepost, answer: &Answer, code: &str, case: &str) {
+fn assert_unproven(gatepost: &Gatepost, assertion: &str, code: &str, case: &str) {
+    let answer = ask(gatepost, ASSERTION_TYPE, assertion);
     answer.assert_refused(400, "invalid_client", case);
     answer.assert_member_for(case, "error_description", "Client authentication failed.");
-    let line = last_line(gatepost);
-    assert!(line.contains(code), "{case}: {line}");
+    gatepost.last_line("/connect/").assert_says_for(case, code);
 }
 
 #[test]
 fn each_platforms_token_authenticates_its_client_as_often_as_it_is_sent() {
     let platforms = platforms();
-    let entries = platforms.iter().map(|platform| {
-        let mut entry = platform.entry.clone();
-        let mut keys = key_set(&[&platform.signer]);
-        if platform.name == "SPIFFE" {
-            keys["keys"][0]["use"] = json!("jwt-svid");
-        }
-        entry["jwks"] = keys;
-        entry
-    });
-    let entries: Vec<Value> = entries.collect();
-    let gatepost = Gatepost::start_with(&registered(&[client(&entries)]), &[]);
+    let mut registered = registered(&platforms.iter().collect::<Vec<_>>());
+    let deploy = offline::client(&mut registered, "deploy");
+    let spiffe = platforms.iter().position(|one| one.name == "SPIFFE");
+    deploy["federated"][spiffe.unwrap()]["jwks"]["keys"][0]["use"] = json!("jwt-svid");
+    let gatepost = Gatepost::start_with(&registered, &[]);
     for platform in &platforms {
         let assertion = token(&gatepost, platform, &json!({}));
         for _ in 0..2 {
             let answer = ask(&gatepost, platform.assertion_type, &assertion);
-            assert_eq!(
-                answer.status,
-                200,
-                "{}: {}",
-                platform.name,
-                last_line(&gatepost)
-            );
+            answer.assert_status_for(platform.name, 200);
             assert_eq!(text(&issued(&answer), "scope"), "orders.read");
         }
-        let shown = gatepost.post(
-            "/connect/introspect",
-            &[],
-            &[
-                ("client_id", "deploy"),
-                ("client_assertion_type", platform.assertion_type),
-                ("client_assertion", &assertion),
-                ("token", "x"),
-            ],
-        );
+        let [_, own @ ..] = form(platform.assertion_type, &assertion);
+        let form = [&own[..], &[("token", "x")]].concat();
+        let shown = gatepost.post("/connect/introspect", &[], &form);
         assert_eq!(shown.json(), json!({"active": false}), "{}", platform.name);
     }
 }
@@ -183,174 +158,110 @@ fn each_platforms_token_authenticates_its_client_as_often_as_it_is_sent() {
 fn a_token_that_is_bent_anywhere_authenticates_nobody() {
     let platforms = platforms();
     let github = &platforms[0];
-    let mut entry = github.entry.clone();
-    entry["jwks"] = key_set(&[&github.signer]);
-    let mut cluster = platforms[2].entry.clone();
-    cluster["jwks"] = key_set(&[&platforms[2].signer]);
-    let gatepost = Gatepost::start_with(&registered(&[client(&[entry, cluster])]), &[]);
-    let ours = gatepost.base_url.clone();
-    let bent = [
-        (
-            "another branch",
-            json!({"sub": "repo:acme@12/shop@34:ref:refs/heads/topic"}),
-            "GP1174",
-        ),
-        (
-            "a pull request",
-            json!({"sub": "repo:acme@12/shop@34:pull_request"}),
-            "GP1174",
-        ),
-        (
-            "another repository",
-            json!({"sub": "repo:acme@12/shed@35:environment:production"}),
-            "GP1174",
-        ),
-        (
-            "a repository of that name made anew",
-            json!({"repository_id": "99"}),
-            "GP1174",
-        ),
-        (
-            "another issuer",
-            json!({"iss": "https://token.actions.evil.example"}),
-            "GP1174",
-        ),
-        ("our issuer", json!({"iss": ours}), "GP1174"),
-        ("no issuer", json!({"iss": null}), "GP1174"),
+    let gatepost = Gatepost::start_with(&registered(&[github, &platforms[2]]), &[]);
+    let ours = gatepost.base_url.as_str();
+    let bent = json!({"GP1174": {
+        "another branch": {"sub": "repo:acme@12/shop@34:ref:refs/heads/topic"},
+        "a pull request": {"sub": "repo:acme@12/shop@34:pull_request"},
+        "another repository": {"sub": "repo:acme@12/shed@35:environment:production"},
+        "a repository of that name made anew": {"repository_id": "99"},
+        "another issuer": {"iss": "https://token.actions.evil.example"},
+        "our issuer": {"iss": ours},
+        "no issuer": {"iss": null},
+    }, "GP1232": {
         // Its own issuer must be verified by its own keys.
-        (
-            "the issuer of another entry",
-            json!({"iss": KUBERNETES, "sub": "system:serviceaccount:shop:deploy"}),
-            "GP1232",
-        ),
+        "the issuer of another entry": {"iss": KUBERNETES, "sub": "system:serviceaccount:shop:deploy"},
         // As if the client had made it: it has no keys of its own.
-        (
-            "the client as issuer",
-            json!({"iss": "deploy", "sub": "deploy"}),
-            "GP1232",
-        ),
-        (
-            "another audience",
-            json!({"aud": "https://github.com/acme"}),
-            "GP1235",
-        ),
-        (
-            "two audiences",
-            json!({"aud": [ours, "https://github.com/acme"]}),
-            "GP1235",
-        ),
-        (
-            "the token endpoint",
-            json!({"aud": format!("{ours}/connect/token")}),
-            "GP1235",
-        ),
-        ("expired", json!({"exp": now() - 61}), "GP1236"),
-        ("not valid yet", json!({"nbf": now() + 120}), "GP1236"),
-        ("without an end", json!({"exp": null}), "GP1236"),
-        ("good for a day", json!({"exp": now() + 86_400}), "GP1175"),
-        ("no subject", json!({"sub": null}), "GP1230"),
-    ];
-    for (case, changes, code) in bent {
-        let answer = ask(
-            &gatepost,
-            ASSERTION_TYPE,
-            &token(&gatepost, github, &changes),
-        );
-        assert_unproven(&gatepost, &answer, code, case);
+        "the client as issuer": {"iss": "deploy", "sub": "deploy"},
+    }, "GP1235": {
+        "another audience": {"aud": "https://github.com/acme"},
+        "two audiences": {"aud": [ours, "https://github.com/acme"]},
+        "the token endpoint": {"aud": format!("{ours}/connect/token")},
+    }, "GP1236": {
+        "expired": {"exp": now() - 61},
+        "not valid yet": {"nbf": now() + 120},
+        "without an end": {"exp": null},
+    }, "GP1175": {
+        "good for a day": {"exp": now() + 86_400},
+    }, "GP1230": {
+        "no subject": {"sub": null},
+    }});
+    for (code, rows) in cases(&bent) {
+        for (case, changes) in cases(rows) {
+            assert_unproven(&gatepost, &token(&gatepost, github, changes), code, case);
+        }
     }
+    let signer = Signer::rs256("github");
     let stranger = Platform {
-        signer: Signer::rs256("github"),
+        signer,
         ..self::platforms().remove(0)
     };
     let forged = token(&gatepost, &stranger, &json!({}));
-    assert_unproven(
-        &gatepost,
-        &ask(&gatepost, ASSERTION_TYPE, &forged),
-        "GP1233",
-        "another key",
-    );
+    assert_unproven(&gatepost, &forged, "GP1233", "another key");
+    let typ = Some("at+jwt");
     let access_token = Platform {
-        typ: Some("at+jwt"),
+        typ,
         ..self::platforms().remove(0)
     };
     let forged = token(&gatepost, &access_token, &json!({}));
-    assert_unproven(
-        &gatepost,
-        &ask(&gatepost, ASSERTION_TYPE, &forged),
-        "GP1230",
-        "an access token",
-    );
-    // Without client_id nobody is named.
+    assert_unproven(&gatepost, &forged, "GP1230", "an access token");
+    // Without client_id nobody is named, and another client has no such entry.
     let good = token(&gatepost, github, &json!({}));
-    let form = [
-        ("grant_type", "client_credentials"),
-        ("client_assertion_type", ASSERTION_TYPE),
-        ("client_assertion", &good),
-    ];
-    let nameless = gatepost.post("/connect/token", &[], &form);
-    nameless.assert_refused(400, "invalid_client", "without client_id");
-    // Another client has no such entry.
-    let other = [&form[..], &[("client_id", "conf1")]].concat();
-    let answer = gatepost.post("/connect/token", &[], &other);
-    answer.assert_refused(400, "invalid_client", "of another");
-    assert_eq!(ask(&gatepost, ASSERTION_TYPE, &good).status, 200);
+    let form = form(ASSERTION_TYPE, &good);
+    let nameless = [form[0], form[2], form[3]];
+    let of_another = [form[0], ("client_id", "conf1"), form[2], form[3]];
+    for (case, form) in [("nameless", &nameless[..]), ("of another", &of_another)] {
+        let answer = gatepost.post("/connect/token", &[], form);
+        answer.assert_refused(400, "invalid_client", case);
+    }
+    ask(&gatepost, ASSERTION_TYPE, &good).assert_status(200);
 }
 
 #[test]
 fn the_log_says_whose_token_it_was_and_never_shows_it() {
     let platforms = platforms();
     let github = &platforms[0];
-    let mut entry = github.entry.clone();
-    entry["jwks"] = key_set(&[&github.signer]);
-    let gatepost = Gatepost::start_with(&registered(&[client(&[entry])]), &[]);
+    let gatepost = Gatepost::start_with(&registered(&[github]), &[]);
     let subject = format!("repo:acme@12/shop@34:ref:refs/heads/{}", "x".repeat(300));
     let assertion = token(&gatepost, github, &json!({"sub": subject}));
-    let answer = ask(&gatepost, ASSERTION_TYPE, &assertion);
-    assert_unproven(&gatepost, &answer, "GP1174", "a long branch");
-    let line = last_line(&gatepost);
-    assert!(line.contains(GITHUB), "{line}");
+    assert_unproven(&gatepost, &assertion, "GP1174", "a long branch");
+    let line = gatepost.last_line("/connect/");
+    line.assert_says(GITHUB);
     line.assert_says("repo:acme@12/shop@34:ref:refs/heads/xxx");
-    assert!(!line.contains(&"x".repeat(200)), "{line}");
+    line.assert_says_not(&"x".repeat(200));
     line.assert_says_for("what is cut off is not told", "xxx...");
     let payload = assertion.split('.').nth(1).unwrap();
     assert!(!gatepost.log().contains(payload));
-    let events = gatepost.run_well(&["audit", "list", "--json"], "");
-    assert!(events.contains("client_authentication_failed"), "{events}");
+    gatepost
+        .run_line("audit list --json")
+        .assert_says("client_authentication_failed");
 }
 
 #[test]
 fn a_platforms_keys_are_fetched_and_looked_for_again_after_a_rotation() {
-    let mut platforms = platforms();
-    let mut github = platforms.remove(0);
+    let mut github = platforms().remove(0);
     let server = WebServer::start(Behaviour::Json(key_set(&[&github.signer])));
     let mut entry = github.entry.clone();
     entry["jwks_uri"] = json!(server.url("/.well-known/jwks"));
-    let gatepost = Gatepost::start_with(&registered(&[client(&[entry])]), &OUTBOUND);
+    let registered = with_further_clients(document(), &[client(&[entry])]);
+    let gatepost = Gatepost::start_with(&registered, &OUTBOUND);
     for _ in 0..3 {
         let assertion = token(&gatepost, &github, &json!({}));
-        assert_eq!(ask(&gatepost, ASSERTION_TYPE, &assertion).status, 200);
+        ask(&gatepost, ASSERTION_TYPE, &assertion).assert_status(200);
     }
     assert_eq!(server.requests().len(), 1);
     github.signer = Signer::rs256("next");
     server.behave(Behaviour::Json(key_set(&[&github.signer])));
     let assertion = token(&gatepost, &github, &json!({}));
-    assert_eq!(ask(&gatepost, ASSERTION_TYPE, &assertion).status, 200);
+    ask(&gatepost, ASSERTION_TYPE, &assertion).assert_status(200);
     // What is held goes on counting while the platform does not answer.
     server.behave(Behaviour::Status(500));
-    assert_eq!(ask(&gatepost, ASSERTION_TYPE, &assertion).status, 200);
+    ask(&gatepost, ASSERTION_TYPE, &assertion).assert_status(200);
     // A token of nobody here makes no request.
     let before = server.requests().len();
-    let foreign = token(
-        &gatepost,
-        &github,
-        &json!({"sub": "repo:evil@1/x@2:ref:refs/heads/main"}),
-    );
-    assert_unproven(
-        &gatepost,
-        &ask(&gatepost, ASSERTION_TYPE, &foreign),
-        "GP1174",
-        "of nobody",
-    );
+    let of_nobody = json!({"sub": "repo:evil@1/x@2:ref:refs/heads/main"});
+    let foreign = token(&gatepost, &github, &of_nobody);
+    assert_unproven(&gatepost, &foreign, "GP1174", "of nobody");
     assert_eq!(server.requests().len(), before);
 }
 
@@ -358,83 +269,48 @@ fn a_platforms_keys_are_fetched_and_looked_for_again_after_a_rotation() {
 fn what_leaves_the_door_open_is_refused_or_told() {
     let gatepost = Gatepost::start_with(&document(), &[]);
     let keys = key_set(&[&Signer::es256("k")]);
-    let with = |entry: Value| {
-        let mut entry = entry;
-        entry["jwks"] = keys.clone();
-        json!({"clients": [client(&[entry])]})
+    let is_refused = |entries: &[Value], rule: &str| {
+        let document = json!({"clients": [client(entries)]});
+        let told = gatepost.refusal(&["plan", "-"], &document.to_string());
+        told.assert_says_for(json!(entries), rule);
     };
-    for (entry, rule) in [
+    let good = json!({"issuer": GITHUB, "subject": PRODUCTION, "jwks": keys});
+    let with = |changes: Value| changed_members(good.clone(), &changes);
+    for (rule, changes) in [
+        ("federated[0].subject", json!({"subject": "repo:acme@12/*"})),
+        ("federated[0].issuer", json!({"issuer": null})),
+        ("federated[0].subject", json!({"subject": null})),
+        ("federated[0].claims.ref", json!({"claims": {"ref": 7}})),
+        ("federated[0].max_lifetime", json!({"max_lifetime": 86_401})),
+        ("federated[0]", json!({"branch": "main"})),
         (
-            json!({"issuer": GITHUB, "subject": "repo:acme@12/*"}),
-            "federated[0].subject",
-        ),
-        (json!({"subject": PRODUCTION}), "federated[0].issuer"),
-        (json!({"issuer": GITHUB}), "federated[0].subject"),
-        (
-            json!({"issuer": GITHUB, "subject": PRODUCTION, "claims": {"ref": 7}}),
-            "federated[0].claims.ref",
-        ),
-        (
-            json!({"issuer": GITHUB, "subject": PRODUCTION, "max_lifetime": 86_401}),
-            "federated[0].max_lifetime",
-        ),
-        (
-            json!({"issuer": GITHUB, "subject": PRODUCTION, "branch": "main"}),
-            "federated[0]",
-        ),
-        (
-            json!({"issuer": "http://ci.example.com", "subject": "x"}),
             "federated[0].issuer",
+            json!({"issuer": "http://ci.example.com"}),
         ),
+        ("must not be empty", json!({"subject": ""})),
     ] {
-        let output = gatepost.run(&["plan", "-"], &with(entry.clone()).to_string());
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success(), "{entry}: {told}");
-        assert!(told.contains(rule), "{entry}: {told}");
+        is_refused(&[with(changes)], rule);
     }
-    let many: Vec<Value> = (0..21)
-        .map(|number| json!({"issuer": GITHUB, "subject": format!("s-{number}"), "jwks": keys}))
-        .collect();
-    let output = gatepost.run(
-        &["plan", "-"],
-        &json!({"clients": [client(&many)]}).to_string(),
-    );
-    assert!(String::from_utf8_lossy(&output.stderr).contains("20 entries at most"));
-
-    let twice = json!({"issuer": GITHUB, "subject": PRODUCTION, "jwks": keys});
-    let empty = json!({"issuer": GITHUB, "subject": "", "jwks": keys});
-    for (entries, rule) in [
-        (vec![twice.clone(), twice], "the same workload twice"),
-        (vec![empty], "must not be empty"),
-    ] {
-        let document = json!({"clients": [client(&entries)]});
-        let output = gatepost.run(&["plan", "-"], &document.to_string());
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(told.contains(rule), "{told}");
-    }
+    let many = (0..21).map(|number| with(json!({"subject": format!("s-{number}")})));
+    is_refused(&many.collect::<Vec<_>>(), "20 entries at most");
+    is_refused(&[good.clone(), good.clone()], "the same workload twice");
 
     let weak = [
         ("repo:acme/shop:environment:production", "taken anew"),
         ("repo:acme@12/shop@34:pull_request", "pull request"),
     ];
-    let entries: Vec<Value> = weak
-        .iter()
-        .map(|(subject, _)| json!({"issuer": GITHUB, "subject": subject, "jwks": keys, "audience": "https://x.example"}))
-        .collect();
+    let entries =
+        weak.map(|(subject, _)| with(json!({"subject": subject, "audience": "https://x.example"})));
     gatepost.apply(&json!({"clients": [client(&entries)]}));
     let output = gatepost.run(&["client", "test", "deploy"], "");
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     for (_, warning) in weak {
-        assert!(told.contains(warning), "{told}");
+        told.assert_says(warning);
     }
-    assert!(told.contains("audience takes tokens"), "{told}");
+    told.assert_says("audience takes tokens");
     // What was applied comes back as it was.
-    let exported: Value = serde_json::from_str(&gatepost.run_well(&["export"], "")).unwrap();
-    let clients = exported["clients"].as_array().unwrap();
-    let deploy = clients
-        .iter()
-        .find(|one| one["client_id"] == "deploy")
-        .unwrap();
+    let mut exported = gatepost.shown("export");
+    let deploy = offline::client(&mut exported, "deploy");
     assert_eq!(deploy["federated"], json!(entries));
 }
 
@@ -460,7 +336,7 @@ fn type_in(gatepost: &Gatepost, commands: &str, environment: &[(&str, &str)]) ->
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let token = printed.lines().find_map(|line| line.strip_prefix("it is "));
     token
-        .unwrap_or_else(|| panic!("{printed}{said}{}", last_line(gatepost)))
+        .unwrap_or_else(|| panic!("{printed}{said}{}", gatepost.last_line("/connect/")))
         .to_owned()
 }
 
@@ -488,8 +364,8 @@ fn the_steps_of_the_page_get_a_token_for_a_pipeline_and_for_a_pod() {
         let mut claims = json!({
             "iss": entry["issuer"], "sub": entry["subject"], "aud": gatepost.base_url, "iat": now(), "exp": now() + 300,
         });
-        for (name, value) in entry["claims"].as_object().into_iter().flatten() {
-            claims[name] = value.clone();
+        if entry["claims"].is_object() {
+            claims = with_members(claims, &entry["claims"]);
         }
         assertions.push(signer.sign(&claims));
         gatepost.apply(&registration);
@@ -503,10 +379,10 @@ fn the_steps_of_the_page_get_a_token_for_a_pipeline_and_for_a_pod() {
         ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "of-the-runner"),
     ];
     let file = gatepost.private_file("token", &pod);
-    let of_pod = steps[2].text.replace(
-        "/var/run/secrets/gatepost/token",
-        &file.display().to_string(),
-    );
+    let file = file.display().to_string();
+    let of_pod = steps[2]
+        .text
+        .replace("/var/run/secrets/gatepost/token", &file);
     let tokens = [
         type_in(&gatepost, &steps[0].text, &actions),
         type_in(&gatepost, &steps[1].text, &[("GATEPOST_ID_TOKEN", &gitlab)]),
@@ -516,16 +392,8 @@ fn the_steps_of_the_page_get_a_token_for_a_pipeline_and_for_a_pod() {
         assert_eq!(token.split('.').count(), 3, "{token}");
     }
     let requests = platform.requests();
-    assert!(
-        requests[0].contains("&audience=https://login.example.com "),
-        "{}",
-        requests[0]
-    );
-    assert!(
-        requests[0].contains("Bearer of-the-runner"),
-        "{}",
-        requests[0]
-    );
+    requests[0].assert_says("&audience=https://login.example.com ");
+    requests[0].assert_says("Bearer of-the-runner");
 }
 
 #[test]
@@ -536,10 +404,8 @@ fn a_token_of_this_issuer_is_refused_before_it_is_registered_and_a_foreign_audie
     let (ours, foreign) = (gatepost.base_url.as_str(), "https://vault.example");
     let document = json!({"clients": [client(&[entry(GITHUB, ours), entry(ours, ours)])]});
     for command in ["plan", "apply"] {
-        let output = gatepost.run(&[command, "-"], &document.to_string());
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let rule = "federated[1].issuer: must not be this issuer";
-        assert!(!output.status.success() && told.contains(rule), "{told}");
+        let told = gatepost.refusal(&[command, "-"], &document.to_string());
+        told.assert_says("federated[1].issuer: must not be this issuer");
     }
     gatepost.apply(&json!({"clients": [client(&[entry(GITHUB, ours)])]}));
     gatepost.settle();
@@ -555,80 +421,45 @@ fn a_token_of_this_issuer_is_refused_before_it_is_registered_and_a_foreign_audie
 fn explain_tells_which_entry_a_token_fits_or_what_differs() {
     let platforms = platforms();
     let github = &platforms[0];
-    let entries: Vec<Value> = platforms
-        .iter()
-        .rev()
-        .map(|platform| {
-            let mut entry = platform.entry.clone();
-            entry["jwks"] = key_set(&[&platform.signer]);
-            entry
-        })
-        .collect();
-    let gatepost = Gatepost::start_with(&registered(&[client(&entries)]), &[]);
-    for (changes, good, said) in [
+    let reversed: Vec<&Platform> = platforms.iter().rev().collect();
+    let gatepost = Gatepost::start_with(&registered(&reversed), &[]);
+    let issuer = &gatepost.base_url;
+    let main = json!({"sub": "repo:acme@12/shop@34:ref:refs/heads/main"});
+    let fits = format!("it fits federated[3] | {PRODUCTION} | it gets the scope orders.read");
+    let in_sub = "GP1174 | refs/heads/main | federated[3] is nearest, and differs in sub";
+    let in_id = "GP1174 | federated[3] is nearest, and differs in repository_id";
+    for (changes, said) in [
+        (json!({}), &*fits),
+        (main, in_sub),
+        (json!({"repository_id": "35"}), in_id),
         (
-            json!({}),
-            true,
-            vec![
-                "it fits federated[3]",
-                PRODUCTION,
-                "it gets the scope orders.read",
-            ],
-        ),
-        (
-            json!({"sub": "repo:acme@12/shop@34:ref:refs/heads/main"}),
-            false,
-            vec![
-                "GP1174",
-                "refs/heads/main",
-                "federated[3] is nearest, and differs in sub",
-            ],
-        ),
-        (
-            json!({"repository_id": "35"}),
-            false,
-            vec![
-                "GP1174",
-                "federated[3] is nearest, and differs in repository_id",
-            ],
-        ),
-        (
-            json!({"iss": gatepost.base_url}),
-            false,
-            vec!["GP1174", "it is a token of this issuer"],
+            json!({"iss": issuer}),
+            "GP1174 | it is a token of this issuer",
         ),
         (
             json!({"aud": "https://vault.example"}),
-            false,
-            vec!["GP1235", "federated[3]"],
+            "GP1235 | federated[3]",
         ),
-        (
-            json!({"exp": now() - 100}),
-            false,
-            vec!["GP1236", "federated[3]"],
-        ),
-        (
-            json!({"exp": now() + 100_000}),
-            false,
-            vec!["GP1175", "federated[3]"],
-        ),
+        (json!({"exp": now() - 100}), "GP1236 | federated[3]"),
+        (json!({"exp": now() + 100_000}), "GP1175 | federated[3]"),
     ] {
+        let is_good = changes == json!({});
         let assertion = token(&gatepost, github, &changes);
-        let form = [
-            ("grant_type", "client_credentials"),
-            ("client_id", "deploy"),
-            ("client_assertion_type", ASSERTION_TYPE),
-            ("client_assertion", &assertion),
-        ];
-        let output = gatepost.run(&["explain", "-"], &crate::support::http::encode(&form));
+        let request = encode(&form(ASSERTION_TYPE, &assertion));
+        let output = gatepost.run(&["explain", "-"], &request);
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(output.status.success(), good, "{changes}: {told}");
-        for text in said {
-            assert!(told.contains(text), "{changes}, {text}: {told}");
+        assert_eq!(output.status.success(), is_good, "{changes}: {told}");
+        for text in said.split(" | ") {
+            told.assert_says_for(&changes, text);
         }
-        assert!(!told.contains(&assertion), "{told}");
+        told.assert_says_not(&assertion);
         // The server says the same.
         let answer = ask(&gatepost, ASSERTION_TYPE, &assertion);
-        assert_eq!(answer.status == 200, good, "{changes}: {}", answer.text());
+        assert_eq!(
+            answer.status == 200,
+            is_good,
+            "{changes}: {}",
+            answer.text()
+        );
     }
 }

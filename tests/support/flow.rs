@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::gatepost::{ALICE_PASSWORD, CONF1_SECRET, Gatepost, RP1};
 use super::http::{Answer, Browser, encode};
+use super::upstream::change;
 
 /// A verifier of 43 characters and more.
 pub const VERIFIER: &str = "a-code-verifier-of-more-than-43-characters-0123456789";
@@ -188,17 +189,34 @@ pub fn changed<'a>(
 /// A value that stands for a parameter that is not there.
 pub const LEFT_OUT: &str = "<left out>";
 
+/// The object with these members, instead of its own of the same names.
+pub fn with_members(mut object: Value, members: &Value) -> Value {
+    let members = members.as_object().unwrap().clone();
+    object.as_object_mut().unwrap().extend(members);
+    object
+}
+
+/// The same; a member that is `null` is taken away.
+pub fn changed_members(mut object: Value, changes: &Value) -> Value {
+    change(&mut object, changes);
+    object
+}
+
 /// Adds clients to a document: each is as `conf1`, with changes.
 pub fn with_clients(mut document: Value, clients: &[(&str, Value)]) -> Value {
     let usual = document["clients"][0].clone();
     for (client_id, changes) in clients {
-        let mut client = usual.clone();
+        let mut client = with_members(usual.clone(), changes);
         client["client_id"] = Value::from(*client_id);
-        for (name, value) in changes.as_object().unwrap() {
-            client[name] = value.clone();
-        }
         document["clients"].as_array_mut().unwrap().push(client);
     }
+    document
+}
+
+/// Adds whole clients to a document.
+pub fn with_further_clients(mut document: Value, clients: &[Value]) -> Value {
+    let all = document["clients"].as_array_mut().unwrap();
+    all.extend(clients.iter().cloned());
     document
 }
 

@@ -358,6 +358,30 @@ impl Gatepost {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// The same of a command that is written as a line: its words have no spaces.
+    pub fn run_line(&self, line: &str) -> String {
+        self.run_well(&line.split(' ').collect::<Vec<_>>(), "")
+    }
+
+    /// The JSON that such a command prints.
+    pub fn shown(&self, line: &str) -> Value {
+        serde_json::from_str(&self.run_line(line)).unwrap()
+    }
+
+    /// What the audit log tells of the events of that name, the last one first.
+    pub fn events(&self, name: &str) -> Vec<Value> {
+        let events = self.shown(&format!("audit list --event {name} --json"));
+        events.as_array().unwrap().clone()
+    }
+
+    /// What a command that must fail says.
+    pub fn refusal(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.run(arguments, input);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "gatepost {arguments:?}: {said}");
+        said
+    }
+
     /// Applies a document, and waits until a running server goes by it.
     pub fn apply(&self, document: &Value) {
         secrets::learn_from_document(document);
@@ -490,6 +514,14 @@ impl Gatepost {
             !all().any(writes_log_lines)
         });
         String::from_utf8_lossy(&self.log_bytes_since(length)).into_owned()
+    }
+
+    /// The last line of the log that has these words.
+    pub fn last_line(&self, words: &str) -> String {
+        let log = self.log();
+        let line = log.lines().rev().find(|line| line.contains(words));
+        line.unwrap_or_else(|| panic!("no {words} in {log}"))
+            .to_owned()
     }
 
     /// How many bytes the server has logged so far.

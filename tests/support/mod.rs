@@ -21,6 +21,7 @@ pub mod scim;
 pub mod secrets;
 pub mod shared;
 pub mod signer;
+pub mod tables;
 pub mod template;
 pub mod timing;
 pub mod traveller;

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::flow::{issued, text, with_clients};
+use super::flow::{issued, text, with_clients, with_members};
 use super::gatepost::{Gatepost, document};
 use super::http::{Answer, encode};
+use super::shared::Shared;
 
 pub const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
 pub const PATCH: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
@@ -27,14 +28,11 @@ pub fn registered() -> Value {
             .push(scope);
     }
     let program = |changes: Value| {
-        let mut program = json!({
+        let program = json!({
             "client_name": "HR", "grant_types": ["client_credentials"], "response_types": [], "redirect_uris": [],
             "scope": ALL_SCOPES,
         });
-        for (name, value) in changes.as_object().unwrap() {
-            program[name] = value.clone();
-        }
-        program
+        with_members(program, &changes)
     };
     let clients = [
         ("hr", program(json!({}))),
@@ -51,6 +49,11 @@ pub fn registered() -> Value {
 
 pub fn start() -> Gatepost {
     Gatepost::start_with(&registered(), &ON)
+}
+
+/// The same, which other tests use too: everybody names their own people.
+pub fn shared() -> Shared {
+    Gatepost::shared_with(&registered(), &ON)
 }
 
 pub fn token_of(gatepost: &Gatepost, client_id: &str, scope: &str) -> String {
@@ -120,6 +123,19 @@ impl<'a> Program<'a> {
     pub fn patch(&self, id: &str, operations: Value) -> Answer {
         let body = json!({"schemas": [PATCH], "Operations": operations});
         self.ask("PATCH", &format!("Users/{id}"), &body)
+    }
+
+    /// Sets one attribute.
+    pub fn replace(&self, id: &str, path: &str, value: impl Into<Value>) -> Answer {
+        let value = value.into();
+        self.patch(id, json!([{"op": "replace", "path": path, "value": value}]))
+    }
+
+    /// Who is called so.
+    pub fn named(&self, user_name: &str) -> Value {
+        let filter = format!("userName eq \"{user_name}\"");
+        let answer = self.get(&format!("Users?{}", encode(&[("filter", &filter)])));
+        answer.json()["Resources"][0].clone()
     }
 
     pub fn found(&self, filter: &str) -> Vec<String> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{
@@ -16,6 +17,7 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use gatepost::keys::random;
 use rsa::RsaPublicKey;
 use rsa::pkcs1::DecodeRsaPublicKey;
 use rsa::traits::PublicKeyParts;
@@ -133,6 +135,23 @@ impl Signer {
             Pair::Ed25519(pair) => pair.sign(input).as_ref().to_vec(),
         })
     }
+}
+
+impl Signer {
+    /// A JWT with an HMAC under what everybody knows of an RSA key.
+    pub fn forge_by_public_key(&self, header: &Value, claims: &Value) -> String {
+        let public = self.jwk()["n"].as_str().unwrap().to_owned();
+        forge(header, claims, |input| {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, public.as_bytes());
+            hmac::sign(&key, input).as_ref().to_vec()
+        })
+    }
+}
+
+/// Claims of an assertion that is good for a minute, with a `jti` of its own.
+pub fn assertion(issuer: &str, subject: &str, audience: &str) -> Value {
+    let jti = URL_SAFE_NO_PAD.encode(random::bytes::<16>());
+    json!({"iss": issuer, "sub": subject, "aud": audience, "exp": now() + 60, "jti": jti})
 }
 
 /// A JWK set of these keys.

@@ -1,7 +1,7 @@
 //! Waiting for what comes about by itself, and asking again where one was turned away.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use super::http::Answer;
@@ -17,6 +17,16 @@ pub fn await_that(what: &str, patience: Duration, mut condition: impl FnMut() ->
         assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
         sleep(Duration::from_millis(10));
     }
+}
+
+/// What so many threads come to that act at the same time, each with its number.
+pub fn all_at_once<T: Send>(threads: usize, act: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let act = &act;
+    thread::scope(|scope| {
+        let acting = (0..threads).map(|number| scope.spawn(move || act(number)));
+        let acting: Vec<_> = acting.collect();
+        acting.into_iter().map(|one| one.join().unwrap()).collect()
+    })
 }
 
 /// The first answer that is none of a server too busy to ask: 503 acknowledges nothing, and any
