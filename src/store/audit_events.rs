@@ -10,6 +10,7 @@ use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::column;
+use crate::Result;
 use gatepost_protocol::audit::audit_chain::{AuditRow, COMMAND, Hash, Head};
 use gatepost_protocol::words::instant::{Day, Instant};
 
@@ -21,20 +22,20 @@ INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// Writes an event that goes with no other statement.
-pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result<(), StoreError> {
+pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result<()> {
     store.write_audited(bind!(INSERT), event).map(drop)
 }
 
-pub fn insert_all(store: &Store, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
+pub fn insert_all(store: &Store, events: &[AuditEvent<'_>]) -> Result<()> {
     store.write_all_audited(bind!(INSERT), events).map(drop)
 }
 
 impl RegistryWriter<'_> {
-    pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<(), StoreError> {
+    pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<()> {
         self.audit_all(slice::from_ref(event))
     }
 
-    pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<(), StoreError> {
+    pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<()> {
         self.audited(bind!(INSERT), events).map(drop)
     }
 }
@@ -70,7 +71,7 @@ WHERE (event = :event::text OR :event::text IS NULL AND event <> 'chain_opened')
 ORDER BY at DESC, chain DESC, seq DESC LIMIT :limit::int8";
 
 /// The latest events that fit, at most `limit`, the earliest of them first.
-pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<AuditRow>, StoreError> {
+pub fn list(store: &Store, filter: &EventFilter, limit: i64) -> Result<Vec<AuditRow>> {
     let since = filter.since.unwrap_or(Instant::from_seconds(0));
     let until = filter
         .until
@@ -100,7 +101,7 @@ ORDER BY day, chain, seq DESC";
 
 /// How far the chains of commands have come that wrote something since then: a command has no log
 /// to tell it to.
-pub fn command_heads(store: &Store, since: Instant) -> Result<Vec<Head>, StoreError> {
+pub fn command_heads(store: &Store, since: Instant) -> Result<Vec<Head>> {
     store.list(bind!(COMMAND_HEADS, since, command = COMMAND), head)
 }
 
@@ -120,7 +121,7 @@ SELECT e.day, e.chain, e.seq, e.hash, e.at FROM chains AS c CROSS JOIN LATERAL (
     ORDER BY seq DESC LIMIT 1) AS e";
 
 /// How far every chain there is has come, and when. Takes longer than a request may.
-pub fn chain_ends(store: &Store) -> Result<Vec<(Head, Instant)>, StoreError> {
+pub fn chain_ends(store: &Store) -> Result<Vec<(Head, Instant)>> {
     let rows = store.administer(|client| Ok::<_, StoreError>(client.query(CHAIN_ENDS, &[])?))?;
     rows.iter()
         .map(|row| Ok((head(row)?, column(row, "at")?)))
@@ -139,7 +140,7 @@ WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock'
 
 /// For how long the oldest transaction has been under way that has written events: they show when
 /// it is done.
-pub fn under_way(store: &Store) -> Result<Duration, StoreError> {
+pub fn under_way(store: &Store) -> Result<Duration> {
     let row = store.one(bind!(UNDER_WAY))?;
     Ok(Duration::from_micros(
         u64::try_from(column::<i64>(&row, "micros")?).unwrap_or(0),
@@ -158,7 +159,7 @@ DELETE FROM audit_events WHERE day = :day::int4 AND chain = :chain::text";
 
 /// Removes what was kept until before `today`: partitions are wide, and go later. Chain by chain,
 /// so that what was done stays done. Answers how many rows.
-pub fn remove_expired(store: &Store, today: Day) -> Result<u64, StoreError> {
+pub fn remove_expired(store: &Store, today: Day) -> Result<u64> {
     store.administer(|client| {
         let mut removed = 0;
         let mut after_day = Day(i32::MIN);

@@ -21,7 +21,7 @@ use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::identifiers::{Subject, in_text};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_store::audit_events::{self, EventFilter};
-use gatepost_store::{Store, StoreError, installation, users};
+use gatepost_store::{Result, Store, installation, users};
 
 const LIMIT: i64 = 100;
 
@@ -181,7 +181,7 @@ impl Follower<'_> {
     }
 
     /// What is there by now and was not seen before, the earliest first.
-    fn look(&mut self) -> Result<Vec<AuditRow>, StoreError> {
+    fn look(&mut self) -> Result<Vec<AuditRow>> {
         // Asked before the rows are: whatever shows after them was under way by then, or began
         // later.
         let since = open_since(self.store)?.max(self.since);
@@ -202,7 +202,7 @@ impl Follower<'_> {
 }
 
 /// Nothing that is not committed yet is dated before.
-fn open_since(store: &Store) -> Result<Instant, StoreError> {
+fn open_since(store: &Store) -> Result<Instant> {
     let under_way = audit_events::under_way(store)?;
     Ok(installation::read(store)?.now.minus(under_way + LATE))
 }

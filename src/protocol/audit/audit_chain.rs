@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::words::identifiers;
 use crate::words::instant::{Day, Instant};
+use crate::words::json::JsonObject;
 
 pub type Hash = [u8; 32];
 
@@ -259,7 +259,7 @@ fn message(line: &str) -> Option<Cow<'_, str>> {
     if !line.starts_with('{') {
         return line.strip_prefix("INFO  ").map(Cow::Borrowed);
     }
-    let members: Map<String, Value> = serde_json::from_str(line).ok()?;
+    let members: JsonObject = serde_json::from_str(line).ok()?;
     if members.get("target")?.as_str()? != HEADS_TARGET {
         return None;
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::keys::key_set::{KeySet, PRIVATE_MEMBERS};
 use crate::registration::names::is_invisible;
@@ -13,6 +13,7 @@ use crate::registration::problem::Contradiction;
 use crate::registration::profile;
 use crate::registration::walker::Walker;
 use crate::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
+use crate::words::json::JsonObject;
 use crate::words::reason::Reason;
 use crate::words::redirect_uri::check_registered;
 use crate::words::response_type::ResponseType;
@@ -200,7 +201,7 @@ fn may_answer_at(uri: &str, own_host: &str, further: &BTreeSet<String>) -> bool 
 }
 
 /// An address by https on the document's host.
-fn own_link(members: &Map<String, Value>, key: &str, own_host: &str) -> Option<String> {
+fn own_link(members: &JsonObject, key: &str, own_host: &str) -> Option<String> {
     let text = members.get(key)?.as_str()?;
     let url = WebUrl::parse(text).ok()?;
     (url.https && url.host == own_host).then(|| text.to_owned())

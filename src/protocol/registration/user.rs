@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::login::imported_hash::ImportedHash;
 use crate::login::password::{self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD};
@@ -14,6 +14,7 @@ use crate::registration::walker::Walker;
 use crate::token::jwt_bearer::is_possible_subject;
 use crate::words::claim_shape::{is_locale, listed};
 use crate::words::identifiers::{Subject, TenantName};
+use crate::words::json::JsonObject;
 use crate::words::secret::{SecretBytes, SecretText};
 
 /// One user, of a document or registered: then with a subject, and a hash where there is a
@@ -27,7 +28,7 @@ pub struct UserEntry {
     pub credential: Option<Credential>,
     pub tenant: Option<TenantName>,
     pub enabled: bool,
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     /// `totp`: the secret of an app that shows codes; counts only when the user is new.
     pub totp: Option<SecretBytes>,
     /// `identities`; `None` leaves those that are there.

@@ -9,11 +9,12 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 use crate::registration::names::{hint, scope_names};
 use crate::registration::problem::{DocumentProblem, MOST_MISTAKES, shown};
 use crate::registration::timestamp;
+use crate::words::json::JsonObject;
 use crate::words::named::Named;
 use crate::words::scope::{LocalizedText, ScopeSet, is_language_tag};
 
@@ -25,12 +26,12 @@ pub type Check = fn(&str) -> Result<(), &'static str>;
 
 pub struct Walker<'v, 'p> {
     path: String,
-    members: &'v Map<String, Value>,
+    members: &'v JsonObject,
     problems: &'p mut Vec<DocumentProblem>,
     asked: Vec<Cow<'static, str>>,
     /// Members that are stored in another form than they were given in, or without being given. A
     /// time such as `15m` is stored as a number.
-    pub stored_as: Map<String, Value>,
+    pub stored_as: JsonObject,
     /// Whether every value read so far was in order. Only then are contradictions looked for:
     /// beside a value that could not be read they would be guesses.
     pub(super) values_hold: bool,
@@ -59,7 +60,7 @@ impl<'v, 'p> Walker<'v, 'p> {
 
     /// The members that `read` asks an object for.
     pub fn keys<T>(read: impl FnOnce(&mut Walker<'_, '_>) -> T) -> BTreeSet<String> {
-        let members = Map::new();
+        let members = JsonObject::new();
         let mut problems = Vec::new();
         let mut walker = Walker::new("", &members, &mut problems);
         read(&mut walker);
@@ -68,7 +69,7 @@ impl<'v, 'p> Walker<'v, 'p> {
 
     fn new(
         path: &str,
-        members: &'v Map<String, Value>,
+        members: &'v JsonObject,
         problems: &'p mut Vec<DocumentProblem>,
     ) -> Walker<'v, 'p> {
         Walker {
@@ -76,7 +77,7 @@ impl<'v, 'p> Walker<'v, 'p> {
             members,
             problems,
             asked: Vec::new(),
-            stored_as: Map::new(),
+            stored_as: JsonObject::new(),
             values_hold: true,
         }
     }
@@ -133,7 +134,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         self.members.get(key).filter(|value| !value.is_null())
     }
 
-    pub fn members(&self) -> &'v Map<String, Value> {
+    pub fn members(&self) -> &'v JsonObject {
         self.members
     }
 
@@ -508,7 +509,7 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
+        let mut map = JsonObject::new();
         while let Some(key) = members.next_key::<String>()? {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format!(

@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::words::catalogue::{Catalogue, RegisteredScope};
 use crate::words::claim_shape::{self, PROFILE};
 use crate::words::client::Client;
+use crate::words::json::JsonObject;
 use crate::words::scope::{LocalizedText, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 use crate::words::session::User;
 
@@ -315,9 +316,9 @@ pub fn contested_claims<'a>(reach: &ScopeSet, catalogue: &'a Catalogue) -> Vec<C
 
 /// The values of the claims for this client, in their standard types. A value of another type is
 /// left out.
-pub fn mapped(user: &User, client: &Client, sources: &ClaimSources<'_>) -> Map<String, Value> {
+pub fn mapped(user: &User, client: &Client, sources: &ClaimSources<'_>) -> JsonObject {
     let username = unique_username(user, client);
-    let mut mapped = Map::new();
+    let mut mapped = JsonObject::new();
     for (name, source) in sources {
         let value = match user.claims.get(*source) {
             None if *source == PREFERRED_USERNAME => username.as_ref(),
@@ -351,7 +352,7 @@ pub fn for_id_token(
     requested: &[String],
     with_scope_claims: bool,
     catalogue: &Catalogue,
-) -> Map<String, Value> {
+) -> JsonObject {
     let releasing = if with_scope_claims {
         scope.clone()
     } else {
@@ -367,11 +368,11 @@ pub fn for_access_token(
     scope: &ScopeSet,
     audience: &[String],
     catalogue: &Catalogue,
-) -> Map<String, Value> {
+) -> JsonObject {
     let sources = resource_claims(scope, &client.scope, audience, catalogue);
     let mut members = match user {
         Some(user) => mapped(user, client, &sources),
-        None => Map::new(),
+        None => JsonObject::new(),
     };
     let of_client = client
         .claims
@@ -382,11 +383,11 @@ pub fn for_access_token(
 }
 
 /// The members of an object without those that are null.
-pub fn present(object: Value) -> Map<String, Value> {
+pub fn present(object: Value) -> JsonObject {
     let mut members = if let Value::Object(members) = object {
         members
     } else {
-        Map::new()
+        JsonObject::new()
     };
     members.retain(|_, value| !value.is_null());
     members
@@ -395,7 +396,7 @@ pub fn present(object: Value) -> Map<String, Value> {
 /// A JSON object of fixed members, without those that are null, and of further members with other
 /// names.
 #[derive(Clone, Debug)]
-pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub Map<String, Value>);
+pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub JsonObject);
 
 impl<const N: usize> Serialize for Object<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -409,10 +410,7 @@ impl<const N: usize> Serialize for Object<N> {
 }
 
 /// Adds members, without those that the protocol itself uses or that are there already.
-pub fn add_unreserved(
-    claims: &mut Map<String, Value>,
-    members: impl IntoIterator<Item = (String, Value)>,
-) {
+pub fn add_unreserved(claims: &mut JsonObject, members: impl IntoIterator<Item = (String, Value)>) {
     for (name, value) in members {
         if !is_reserved(&name) && !claims.contains_key(&name) {
             claims.insert(name, value);

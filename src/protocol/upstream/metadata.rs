@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::discovery::{CONFIGURATION_PATH, endpoint_url};
 use super::round_trip::PromptValues;
@@ -13,6 +13,7 @@ use crate::keys::key_set::KeySet;
 use crate::registration::problem::Finding;
 use crate::words::client::SigningAlgorithm;
 use crate::words::identity_provider::IdentityProvider;
+use crate::words::json::JsonObject;
 use crate::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
     })
 }
 
-fn check_issuer(members: &Map<String, Value>, issuer: &str) -> Result<(), String> {
+fn check_issuer(members: &JsonObject, issuer: &str) -> Result<(), String> {
     let found = text(members, "issuer")?.ok_or_else(|| missing("issuer"))?;
     if found == issuer {
         return Ok(());
@@ -95,7 +96,7 @@ fn check_issuer(members: &Map<String, Value>, issuer: &str) -> Result<(), String
 
 /// The code flow with PKCE. `response_types_supported` is required, and still some providers leave
 /// it out. A list without the one flow that we speak is refused.
-fn check_flow(members: &Map<String, Value>) -> Result<(), String> {
+fn check_flow(members: &JsonObject) -> Result<(), String> {
     let types = list(members, "response_types_supported")?;
     if types.is_some_and(|types| !types.contains(&"code")) {
         return Err(String::from("it does not serve response_type code"));
@@ -107,7 +108,7 @@ fn check_flow(members: &Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-fn algorithms(members: &Map<String, Value>) -> Result<Vec<SigningAlgorithm>, String> {
+fn algorithms(members: &JsonObject) -> Result<Vec<SigningAlgorithm>, String> {
     // RS256 is mandatory, so absence means RS256.
     let names =
         list(members, "id_token_signing_alg_values_supported")?.unwrap_or_else(|| vec!["RS256"]);
@@ -139,11 +140,11 @@ fn missing(name: &str) -> String {
     format!("the discovery document has no {name}")
 }
 
-fn required(members: &Map<String, Value>, name: &str) -> Result<String, String> {
+fn required(members: &JsonObject, name: &str) -> Result<String, String> {
     endpoint(members, name)?.ok_or_else(|| missing(name))
 }
 
-fn endpoint(members: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+fn endpoint(members: &JsonObject, name: &str) -> Result<Option<String>, String> {
     let Some(url) = text(members, name)? else {
         return Ok(None);
     };
@@ -154,11 +155,11 @@ fn endpoint(members: &Map<String, Value>, name: &str) -> Result<Option<String>, 
     }
 }
 
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
+fn text<'a>(members: &'a JsonObject, name: &str) -> Result<Option<&'a str>, String> {
     present(members, name, Value::as_str)
 }
 
-fn list<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'a str>>, String> {
+fn list<'a>(members: &'a JsonObject, name: &str) -> Result<Option<Vec<&'a str>>, String> {
     present(members, name, |value| {
         value.as_array()?.iter().map(Value::as_str).collect()
     })
@@ -166,7 +167,7 @@ fn list<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'
 
 /// A member of the wanted type. `null` counts as absent.
 fn present<'a, T>(
-    members: &'a Map<String, Value>,
+    members: &'a JsonObject,
     name: &str,
     of_kind: impl Fn(&'a Value) -> Option<T>,
 ) -> Result<Option<T>, String> {

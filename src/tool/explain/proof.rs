@@ -1,7 +1,5 @@
 //! What a DPoP proof says, and which rule it breaks.
 
-use serde_json::{Map, Value};
-
 use gatepost_protocol::discovery::{USERINFO_PATH, endpoint_url};
 use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::registration::problem::Finding;
@@ -12,6 +10,7 @@ use gatepost_protocol::token::dpop_proof::{
 };
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::KeyThumbprint;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::{self, Explained, broken};
 use gatepost_server::app::App;
@@ -122,7 +121,7 @@ fn goes_with_token(app: &App, address: &str) -> bool {
 }
 
 /// Which claims a proof lacks, or has in another form than it must.
-fn lacking(claims: &Map<String, Value>) -> String {
+fn lacking(claims: &JsonObject) -> String {
     let mut lacking = Vec::new();
     for name in ["htm", "htu"] {
         if text(claims, name).is_none() {

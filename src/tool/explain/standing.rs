@@ -14,7 +14,7 @@ use gatepost_protocol::words::session::SignIn;
 use gatepost_registrar::explanation::Explained;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::introspection::{origins_stand, standing};
-use gatepost_store::StoreError;
+use gatepost_store::Result;
 use gatepost_store::audit_events::{self, EventFilter};
 use gatepost_store::tokens::{self, TokenStanding};
 
@@ -43,7 +43,7 @@ fn part(
 }
 
 impl Part {
-    fn finding(&self, app: &App) -> Result<Finding, StoreError> {
+    fn finding(&self, app: &App) -> Result<Finding> {
         if self.is_alive {
             return Ok(Finding::fine(format!("alive: {}", self.what)));
         }
@@ -192,7 +192,7 @@ pub(super) fn by_word(text: &str) -> EventFilter {
 }
 
 /// The latest event of one of these names that the filter lets through.
-pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, StoreError> {
+pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String> {
     let mut found = Vec::new();
     for name in names.split_whitespace() {
         let filter = EventFilter {

@@ -1,6 +1,6 @@
 //! Which rule of the token endpoint a request breaks, and what is wrong with a token.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::client_assertion;
 use super::extension;
@@ -24,6 +24,7 @@ use gatepost_protocol::token::token_request::{
 };
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
@@ -38,7 +39,7 @@ use gatepost_server::endpoints::token::grants::id_jag::is_given_to;
 use gatepost_server::endpoints::token::grants::refresh_token::refresh_handle;
 use gatepost_server::endpoints::token::introspection::{PresentedToken, open};
 use gatepost_server::http::Headers;
-use gatepost_store::{StoreError, grants, users};
+use gatepost_store::{Result, grants, users};
 
 /// A request as it is sent: headers, if any, and the form as the last line.
 pub(super) fn request(app: &App, text: &str) -> Judged {
@@ -221,7 +222,7 @@ fn unopened(app: &App, text: &SecretText) -> Judged {
 }
 
 /// An ID token: whether its client may still send it as a hint.
-fn id_token(app: &App, claims: &Map<String, Value>) -> Judged {
+fn id_token(app: &App, claims: &JsonObject) -> Judged {
     let audience = claims.get("aud").and_then(Value::as_str);
     let audience = audience.unwrap_or_default();
     let client = app.registry.client(&ClientId::new(audience))?;
@@ -363,7 +364,7 @@ fn bound(key: Option<KeyThumbprint>) -> Option<Finding> {
 }
 
 /// Tokens are for those to whom the client is open now.
-fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, StoreError> {
+fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>> {
     let client = app.registry.client(client_id)?;
     let user = users::find(&app.store, sub)?;
     let is_closed = client.zip(user).is_some_and(|(client, user)| {

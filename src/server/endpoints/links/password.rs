@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::flow::{Link, is_over};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::AccountChange;
 use crate::endpoints::account::TypedPassword;
 use crate::endpoints::answers;
@@ -36,7 +36,7 @@ use gatepost_store::users::{self, CurrentUser};
 impl Link for PasswordLink {
     type Target = CurrentUser;
 
-    fn judge(&self, app: &App) -> Result<Option<CurrentUser>, Failure> {
+    fn judge(&self, app: &App) -> Result<Option<CurrentUser>> {
         let found = user_of(app, &self.user, &self.origin)?;
         Ok(found.filter(|found| {
             let epoch = found.installation_epoch;
@@ -45,7 +45,7 @@ impl Link for PasswordLink {
         }))
     }
 
-    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response, Failure> {
+    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response> {
         let form = PasswordForm {
             page,
             found,
@@ -61,7 +61,7 @@ pub(super) fn user_of<Wish>(
     app: &App,
     user: &LinkUser,
     origin: &LinkOrigin<Wish>,
-) -> Result<Option<CurrentUser>, Failure> {
+) -> Result<Option<CurrentUser>> {
     let Some(found) = users::find_for_client(&app.store, &user.subject, None)? else {
         return Ok(None);
     };
@@ -84,7 +84,7 @@ pub(super) struct PasswordForm<'a> {
 }
 
 impl PasswordForm<'_> {
-    pub(super) fn answer(&self) -> Result<Response, Failure> {
+    pub(super) fn answer(&self) -> Result<Response> {
         if self.page.is_post() {
             self.take()
         } else {
@@ -110,7 +110,7 @@ impl PasswordForm<'_> {
         answers::form_page(200, markup)
     }
 
-    fn take(&self) -> Result<Response, Failure> {
+    fn take(&self) -> Result<Response> {
         let page = self.page;
         let app = page.app;
         let user = &self.found.user;
@@ -141,7 +141,7 @@ impl PasswordForm<'_> {
     }
 
     /// `None` where the new password is the current one. Whoever enrols may keep theirs.
-    fn hash(&self, new: &SecretText) -> Result<Option<SecretText>, Failure> {
+    fn hash(&self, new: &SecretText) -> Result<Option<SecretText>> {
         let request = self.page.presentation.request;
         let hashing = self.page.app.take_hashing_turn(request, None, None)?;
         let current = self.found.user.password_hash.as_ref();
@@ -161,7 +161,7 @@ impl PasswordForm<'_> {
         self.page.event("password_set_by_link", sub, detail)
     }
 
-    fn set_password(&self, hash: &SecretText) -> Result<Response, Failure> {
+    fn set_password(&self, hash: &SecretText) -> Result<Response> {
         let user = &self.found.user;
         let epochs = Some(self.found.session_epochs());
         let verified = self.letter.and_then(|_| stored_address(&user.claims));
@@ -178,7 +178,7 @@ impl PasswordForm<'_> {
     }
 
     /// Sets the password together with an app and recovery codes, which it shows.
-    fn enrol(&self, added: Authenticator, hash: &SecretText) -> Result<Response, Failure> {
+    fn enrol(&self, added: Authenticator, hash: &SecretText) -> Result<Response> {
         let page = self.page;
         let app = page.app;
         let user = &self.found.user;

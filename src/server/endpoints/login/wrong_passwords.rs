@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::guesses::Source;
 use gatepost_protocol::login::password::{
     Admission, Counters, Failures, PasswordLimits, address_key, admit,
@@ -62,7 +62,7 @@ impl Buckets {
         }
     }
 
-    pub(super) fn admit(&self, app: &App) -> Result<Admitted, Failure> {
+    pub(super) fn admit(&self, app: &App) -> Result<Admitted> {
         let mut asked = vec![self.account_and_source, self.account, self.pardon];
         asked.extend(self.source);
         let counts = read(app, &asked)?;
@@ -87,7 +87,7 @@ impl Buckets {
     }
 
     /// Counts a wrong password.
-    pub(super) fn count_failure(&self, app: &App) -> Result<(), Failure> {
+    pub(super) fn count_failure(&self, app: &App) -> Result<()> {
         let account = FailureBucket {
             bucket: self.account,
             window: HOUR,
@@ -97,7 +97,7 @@ impl Buckets {
         self.record(app, &counted)
     }
 
-    fn record(&self, app: &App, counted: &[FailureBucket]) -> Result<(), Failure> {
+    fn record(&self, app: &App, counted: &[FailureBucket]) -> Result<()> {
         let of = AccountFailures {
             counted,
             source: self.source,
@@ -120,7 +120,7 @@ fn note(app: &App, bucket: [u8; 32]) -> FailureBucket {
 /// By their buckets.
 type Counts = BTreeMap<[u8; 32], FailureCount>;
 
-fn read(app: &App, buckets: &[[u8; 32]]) -> Result<Counts, Failure> {
+fn read(app: &App, buckets: &[[u8; 32]]) -> Result<Counts> {
     let counts = sign_in_failures::find(&app.store, buckets)?;
     Ok(counts
         .into_iter()
@@ -170,7 +170,7 @@ pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<[u8;
 }
 
 /// Forgets the wrong passwords of somebody from the source that their new password comes from.
-pub fn forget_of_source(app: &App, found: &CurrentUser, source: IpAddr) -> Result<(), Failure> {
+pub fn forget_of_source(app: &App, found: &CurrentUser, source: IpAddr) -> Result<()> {
     let all = of_user(app, found, source);
     let forgotten: Vec<_> = all
         .iter()
@@ -190,11 +190,7 @@ pub struct WrongPasswords {
 
 /// Looks up the wrong passwords of each of these users, in one statement. The source counts for
 /// nothing.
-pub fn look_up(
-    app: &App,
-    users: &[&CurrentUser],
-    source: IpAddr,
-) -> Result<Vec<WrongPasswords>, Failure> {
+pub fn look_up(app: &App, users: &[&CurrentUser], source: IpAddr) -> Result<Vec<WrongPasswords>> {
     let all: Vec<Vec<Buckets>> = users.iter().map(|one| of_user(app, one, source)).collect();
     let asked: Vec<_> = all
         .iter()
@@ -232,7 +228,7 @@ pub fn pardons(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<FailureBuc
 }
 
 /// Counts one more pardon of a user. `false` where there were too many within an hour.
-pub fn count_pardon(app: &App, sub: &Subject) -> Result<bool, Failure> {
+pub fn count_pardon(app: &App, sub: &Subject) -> Result<bool> {
     let parts: [&[u8]; 2] = [b"pardons", sub.as_str().as_bytes()];
     let counted = FailureBucket {
         bucket: app.vault.throttle_buckets.tag(&parts),
