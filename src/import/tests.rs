@@ -21,7 +21,7 @@ use gatepost_registration::references::Stored;
 
 /// Fails where `apply` would refuse the document.
 fn assert_applicable(document: &Value, stored: &Stored) {
-    let parsed = walker::parse(&document.to_string()).unwrap();
+    let parsed = strict_json::parse(&document.to_string()).unwrap();
     let judged = Document::from_json(&parsed, &ClientDefaults::default(), stored);
     assert!(judged.is_ok(), "{judged:?}");
 }

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::client_secret::{self, RegisteredSecret, SecretSource};
 use crate::plan::RegisteredObjects;
 use crate::references::{self, Stored};
+use crate::user::{self, UserEntry};
 use gatepost_protocol::registration::client::{self, CONFIDENTIAL};
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::DocumentProblem;
-use gatepost_protocol::registration::user::{self, UserEntry};
 use gatepost_protocol::registration::walker::{Walker, parse_own};
 use gatepost_protocol::registration::{catalogue, provider};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
@@ -51,7 +51,7 @@ pub struct JudgedDocument {
 }
 
 impl Document {
-    /// Judges the document that `walker::parse` read: in itself and against what is stored. The
+    /// Judges the document that `strict_json::parse` read: in itself and against what is stored. The
     /// error holds every problem.
     pub fn from_json(
         value: &Value,

@@ -148,7 +148,7 @@ fn with_document<T>(
     invocation: &Invocation,
     act: impl FnOnce(&Operator, &Registrar<'_>, Value) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let document = read(invocation.value(0), u64::MAX, registration::walker::parse)?;
+    let document = read(invocation.value(0), u64::MAX, strict_json::parse)?;
     let operator = Operator::open(invocation)?;
     let sealers = operator.sealers()?;
     let functions = Store::open_for_functions(&function_settings(&operator.config))?;

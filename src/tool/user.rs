@@ -113,7 +113,7 @@ fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -
 
 /// By the rules of a document.
 pub(super) fn judged(described: &Value) -> CommandResult<UserEntry> {
-    registration::stored(described, "", registration::user::read).map_err(|problems| {
+    registration::stored(described, "", gatepost_registration::user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))
     })

@@ -158,7 +158,7 @@ impl SentDocument {
             return Err(refused(415, Reason::RegistrationNotJson));
         }
         let text = str::from_utf8(&request.body).map_err(|_| mistaken("", "is not UTF-8"))?;
-        let mut document = registration::walker::parse(text.trim_start_matches('\u{feff}'))
+        let mut document = strict_json::parse(text.trim_start_matches('\u{feff}'))
             .map_err(|error| mistaken("", &format!("is not JSON: {error}")))?;
         let prune = document
             .as_object_mut()

@@ -10,7 +10,7 @@ pub mod administration;
 pub mod catalogue;
 pub mod client;
 pub mod client_rules;
-mod key_table;
+pub mod key_table;
 pub mod kind;
 pub mod metadata_document;
 pub mod names;

@@ -244,14 +244,14 @@ fn add_sources<'a>(
 }
 
 /// The stored claim that fills this one.
-fn source_of<'a>(name: &'a String, renamed: &'a BTreeMap<String, String>) -> &'a str {
+pub fn source_of<'a>(name: &'a String, renamed: &'a BTreeMap<String, String>) -> &'a str {
     renamed.get(name).unwrap_or(name)
 }
 
 /// The scopes of one kind, in the order in which their claims count: what is registered before what
 /// is built in, and each of these in the order of the client's registered `scope`, `reach`.
 /// The order of a request never decides. What was granted and is the client's no more comes last.
-fn in_order<'a>(
+pub fn in_order<'a>(
     scope: &ScopeSet,
     reach: &ScopeSet,
     kind: ScopeKind,
@@ -266,52 +266,6 @@ fn in_order<'a>(
     let mut found: Vec<_> = registered.filter(|one| one.kind == kind).collect();
     found.sort_by_key(|registered| registered.is_built_in);
     found
-}
-
-/// A claim that two scopes of a client fill from different claims of a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ContestedClaim<'a> {
-    pub name: &'a str,
-    /// The scope that counts where both are granted.
-    pub of: &'a str,
-    pub instead_of: &'a str,
-}
-
-impl ContestedClaim<'_> {
-    /// As a line tells it.
-    pub fn rule(&self) -> String {
-        let ContestedClaim {
-            name,
-            of,
-            instead_of,
-        } = self;
-        format!(
-            "the claim {name} is that of the scope {of}, not that of {instead_of}: of two scopes \
-             the first in the client's \"scope\" counts, and built-in ones count last"
-        )
-    }
-}
-
-/// What a client of these scopes gets from one scope although another one would give it otherwise.
-pub fn contested_claims<'a>(reach: &ScopeSet, catalogue: &'a Catalogue) -> Vec<ContestedClaim<'a>> {
-    let mut contested = Vec::new();
-    for kind in [ScopeKind::Identity, ScopeKind::Resource] {
-        // By claim: the scope that it counts of.
-        let mut counting: BTreeMap<&str, &RegisteredScope> = BTreeMap::new();
-        for registered in in_order(reach, reach, kind, catalogue) {
-            for name in &registered.claims {
-                let of = *counting.entry(name).or_insert(registered);
-                if source_of(name, &of.renamed) != source_of(name, &registered.renamed) {
-                    contested.push(ContestedClaim {
-                        name,
-                        of: &of.name,
-                        instead_of: &registered.name,
-                    });
-                }
-            }
-        }
-    }
-    contested
 }
 
 /// The values of the claims for this client, in their standard types. A value of another type is
@@ -541,14 +495,6 @@ mod tests {
             );
             assert_eq!(released(asked, "", "short"), Some(json!(["s"])), "{asked}");
         }
-        let contested = contested_claims(&scope("groups short"), &catalogue);
-        let expected = ContestedClaim {
-            name: "groups",
-            of: "short",
-            instead_of: "groups",
-        };
-        assert_eq!(contested, [expected]);
-        assert_eq!(contested_claims(&scope("openid groups"), &catalogue), []);
     }
 
     #[test]

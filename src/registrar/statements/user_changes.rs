@@ -6,9 +6,9 @@ use std::slice;
 use postgres::Row;
 use postgres::types::Json;
 
-use gatepost_protocol::registration::user::UserEntry;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::secret::SecretText;
+use gatepost_registration::user::UserEntry;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::{RegistryReader, RegistryWriter};
 use gatepost_store::users::{self, UserRow};

@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::extension::cut;
 use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::keys::key_set::KeySet;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::assertion::{
     self, AssertionProblem, ExpectedAssertion, is_workload_typ, numeric_date, reason_for,
 };
@@ -15,6 +14,7 @@ use gatepost_protocol::words::client::{Client, Profile};
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::broken;
+use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::assertions::{KeySource, verify_by};
 use gatepost_server::endpoints::token::client_authentication::{

@@ -2,7 +2,6 @@
 
 use gatepost_protocol::discovery::{USERINFO_PATH, endpoint_url};
 use gatepost_protocol::keys::jwt::UnverifiedJws;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::assertion::numeric_date;
 use gatepost_protocol::token::dpop_proof::{
     DpopProof, ExpectedProof, MadeFor, NONCE_SECONDS, UnverifiedProof, is_one, nonce_buckets,
@@ -13,6 +12,7 @@ use gatepost_protocol::words::identifiers::KeyThumbprint;
 use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::{self, Explained, broken};
+use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::dpop::{bucket_of, read_verified};
 

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::Judged;
 use crate::output::time;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
 use gatepost_protocol::token::liveness::{LivenessFacts, given_at, session_of};
 use gatepost_protocol::words::epochs::Epochs;
@@ -12,6 +11,7 @@ use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::session::SignIn;
 use gatepost_registrar::explanation::Explained;
+use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::introspection::{origins_stand, standing};
 use gatepost_store::Result;

@@ -14,7 +14,6 @@ use gatepost_protocol::authorize::authorization_code::{
 use gatepost_protocol::discovery::{TOKEN_PATH, endpoint_url};
 use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::registration::client::METHODS;
-use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::token::access_token::AccessToken;
 use gatepost_protocol::token::audience::with_registered_names;
 use gatepost_protocol::token::client_authentication::PresentedClient;
@@ -30,6 +29,7 @@ use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::explanation::{Explained, broken, near, refused};
+use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::app::failure::Stopped;
 use gatepost_server::app::{App, id_tokens};
 use gatepost_server::endpoints::token::client_authentication::{RecognisedClient, recognise};

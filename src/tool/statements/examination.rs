@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use postgres::Client;
 
-use gatepost_protocol::registration::problem::{Finding, Verdict};
+use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_store::{Result, START_UP, Store, StoreError, bind};
 
 /// `:connections` is the size of the pool. During a reload each machine has two processes.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gatepost::import::Import;
 use gatepost::protocol::registration::client::from_json;
 use gatepost::protocol::registration::client_rules::ClientDefaults;
-use gatepost::protocol::registration::walker::parse;
+use gatepost::registration::strict_json::parse;
 use gatepost::protocol::token::claims::built_in_catalogue;
 use gatepost::protocol::words::catalogue::{Catalogue, RegisteredResource, RegisteredScope};
 use gatepost::protocol::words::client::Client;

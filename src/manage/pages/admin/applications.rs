@@ -6,12 +6,12 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::people::{PeoplePage, listing};
-use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::MOST_GRANTS;
+use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::pages::texts::Texts;
 
 /// The page of an application, below `/admin/`.
