@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use gatepost_protocol::login::imported_hash::ImportedHash;
@@ -64,7 +65,7 @@ pub enum Credential {
     Hash(SecretText),
 }
 
-pub fn read(walker: &mut Walker<'_, '_>) -> UserEntry {
+pub fn read(walker: &mut Walker<'_>) -> UserEntry {
     let user = read_keys(walker);
     // `null` must be said: a user whose name was only forgotten must not lose it. A password alone
     // opens nothing.
@@ -117,7 +118,7 @@ fn claim(name: &str, value: &Value) -> Result<Value, String> {
     Ok(value.clone())
 }
 
-fn credential(walker: &mut Walker<'_, '_>) -> Option<Credential> {
+fn credential(walker: &mut Walker<'_>) -> Option<Credential> {
     if walker.value("password").is_some() && walker.value("password_hash").is_some() {
         walker.problem("password", "must not stand beside password_hash");
     }

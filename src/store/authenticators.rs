@@ -350,10 +350,7 @@ pub fn use_passkey(
         ..row { id, sign_count },
         sub,
         next_sign_count = sign_count,
-        forgotten = forgotten
-            .iter()
-            .map(<[u8; 32]>::as_slice)
-            .collect::<Vec<_>>()
+        forgotten = of_each(forgotten, |bucket| &bucket[..])
     );
     store.change(bound, &event)
 }

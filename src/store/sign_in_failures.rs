@@ -7,6 +7,7 @@ use std::time::Duration;
 use postgres::Row;
 
 use super::Store;
+use super::authenticators::of_each;
 use super::statement::bind;
 use super::values::{column, read, unreadable};
 use crate::Result;
@@ -138,10 +139,7 @@ pub fn take_back(store: &Store, buckets: &[FailureBucket], forgotten: &[[u8; 32]
     let bound = bind!(
         TAKE_BACK,
         buckets = names(buckets),
-        forgotten = forgotten
-            .iter()
-            .map(<[u8; 32]>::as_slice)
-            .collect::<Vec<_>>(),
+        forgotten = of_each(forgotten, |bucket| &bucket[..]),
     );
     store.execute(bound).map(drop)
 }

@@ -36,52 +36,10 @@ impl SignUpLink {
     }
 }
 
-const INSERT: &str = "
-WITH added AS (
-    INSERT INTO sign_up_links (id, tenant, roles, domain, uses, expires_at)
-    VALUES (:id::bytea, :tenant::text, :roles::text[], :domain::text, :uses::int4,
-            :expires_at::timestamptz)
-    RETURNING id
-), {audited added} FROM added";
-
-pub fn insert(store: &Store, link: &SignUpLink, audit: &AuditEvent<'_>) -> Result<()> {
-    let bound = bind!(
-        INSERT,
-        ..link {
-            roles,
-            domain,
-            uses,
-            expires_at
-        },
-        id = &link.id[..],
-        tenant = tenant_text(link.tenant.as_ref())
-    );
-    store.write_audited(bound, audit).map(drop)
-}
-
 const FIND: &str = "SELECT l.* FROM sign_up_links l WHERE l.id = :id::bytea";
 
 pub fn find(store: &Store, id: &SignUpId) -> Result<Option<SignUpLink>> {
     store.find(bind!(FIND, id = &id[..]), link)
-}
-
-const LIST: &str = "SELECT l.* FROM sign_up_links l ORDER BY l.made_at, l.id";
-
-/// All of them, the oldest first: an operator makes few.
-pub fn list(store: &Store) -> Result<Vec<SignUpLink>> {
-    store.list(bind!(LIST), link)
-}
-
-const END: &str = "
-WITH ended AS (
-    UPDATE sign_up_links SET ended_at = clock_timestamp()
-    WHERE id = :id::bytea AND ended_at IS NULL
-    RETURNING id
-), {audited ended} FROM ended";
-
-/// Ends a link; `false` when there is none, or it was ended before.
-pub fn end(store: &Store, id: &SignUpId, audit: &AuditEvent<'_>) -> Result<bool> {
-    store.change(bind!(END, id = &id[..]), audit)
 }
 
 const HOLDS: &str = "
@@ -170,7 +128,7 @@ pub fn join(store: &Store, new: &NewMember<'_>, audit: &AuditEvent<'_>) -> Resul
     store.change(bound, audit)
 }
 
-fn link(row: &Row) -> Result<SignUpLink> {
+pub fn link(row: &Row) -> Result<SignUpLink> {
     let id = column::<&[u8]>(row, "id")?.try_into();
     read!(row, SignUpLink { roles, domain, uses, used, expires_at, ended_at;
         id: id.map_err(|_| unreadable("id"))?,

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::audit_events;
-use super::error::StoreError;
 use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
-use super::statement::{Bound, bind};
+use super::statement::bind;
 use super::values::{column, read, tenant, tenant_text};
 use crate::Result;
 use gatepost_protocol::login::imported_hash::ImportedHash;
@@ -233,14 +232,6 @@ pub fn find(store: &Store, sub: &Subject) -> Result<Option<UserRow>> {
     store.find(bind!(FIND, sub), user)
 }
 
-const LIST: &str =
-    "SELECT u.* FROM users u WHERE u.sub > :after::text ORDER BY u.sub LIMIT :limit::int8";
-
-/// Users by subject, at most `limit` behind `after` (empty: from the beginning).
-pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>> {
-    store.list(bind!(LIST, after, limit), user)
-}
-
 pub const FIND_SHARING: &str = "
 SELECT h.sub FROM users u
 JOIN users h ON h.tenant = u.tenant AND h.claims ? 'email' AND h.sub <> u.sub
@@ -269,54 +260,6 @@ pub fn note_shared_address(
         ..audit.as_event("address_shared")
     };
     audit_events::insert(store, &event)
-}
-
-const COUNT_SHARED: &str = "
-SELECT count(*) AS shared FROM (
-    SELECT FROM users h WHERE h.claims ? 'email' AND {address counts}
-    GROUP BY h.tenant, left(lower(normalize(h.claims ->> 'email', NFKC)), 254) COLLATE \"C\"
-    HAVING count(*) > 1
-) AS s";
-
-/// How many verified addresses more than one user of a tenant has. Reads all users.
-pub fn count_shared(store: &Store) -> Result<i64> {
-    column(&store.one(bind!(COUNT_SHARED))?, "shared")
-}
-
-const INSERT: &str = "
-WITH added AS (
-    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
-    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
-           :password_hash::text, :enabled::bool, :claims::jsonb
-    WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
-      AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
-    RETURNING sub
-), {audited added} FROM added";
-
-impl UserRow {
-    pub fn insert_by(&self, write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>>) -> Result<()> {
-        let added = write(bind!(
-            INSERT,
-            ..self {
-                sub,
-                username,
-                enabled
-            },
-            tenant = tenant_text(self.tenant.as_ref()),
-            password_hash = self.password_hash.as_ref().map(SecretText::expose),
-            claims = Json(&self.claims)
-        ))?;
-        if added.is_empty() {
-            return Err(StoreError::Taken(String::from("removed_subjects")));
-        }
-        Ok(())
-    }
-}
-
-/// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's
-/// name.
-pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<()> {
-    new.insert_by(|bound| store.write_audited(bound, audit))
 }
 
 const SET_PASSWORD: &str = "
@@ -397,17 +340,6 @@ pub fn change_address(
         new
     );
     store.change(bound, audit)
-}
-
-const REVOKE: &str = "
-WITH revoked AS (
-    UPDATE users SET epoch = new_epoch() WHERE sub = :sub::text RETURNING sub
-), {user called}, {audited revoked} FROM revoked";
-
-/// Ends all that was signed in, granted or issued for this user until now, the clients of their
-/// sessions called; `false` when there is no such user.
-pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool> {
-    store.change(bind!(REVOKE, sub), audit)
 }
 
 const REHASH: &str = "

@@ -11,11 +11,12 @@ use sha2::{Digest, Sha256};
 
 use crate::endpoints::client_token::{self, ClientToken};
 use gatepost_protocol::registration::names;
-use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind};
+use gatepost_protocol::registration::{DocumentProblem, ObjectKind};
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
 use gatepost_registration::document;
 use gatepost_registration::plan::Plan;
+use gatepost_registration::strict_json;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::{Failure, Refusal};
 use gatepost_server::endpoints::answers;

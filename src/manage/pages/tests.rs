@@ -12,6 +12,7 @@ use super::admin::people::{PeopleCount, PeoplePage, SearchedFor};
 use super::admin::roles::{RoleView, list_page, role_page};
 use super::admin::{self, AdminChrome, AdminSection};
 use crate::statements::audit_log::{AuditSearch, SeenEvent};
+use crate::statements::hourly_counts::HourlyCounts;
 use crate::statements::roles::{ListedRole, Opened};
 use gatepost_protocol::audit::audit_chain::AuditRow;
 use gatepost_protocol::words::catalogue::Catalogue;
@@ -29,7 +30,6 @@ use gatepost_server::pages::names_from_outside::{
     Page, assert_forms_post_with_one_token, assert_names_are_isolated,
     assert_names_keep_the_structure,
 };
-use gatepost_store::folds::HourlyCounts;
 
 const FORM: PageForm<'_> = PageForm {
     action: "/auth/admin/explain?x='\"<>",

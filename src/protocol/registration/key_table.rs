@@ -17,7 +17,7 @@ macro_rules! key_table {
             $(=> $value:expr)?;)*
     ) => {
         $(#[$attribute])*
-        $visibility fn $read($walker: &mut Walker<'_, '_> $(, $given: $type)*) -> $object {
+        $visibility fn $read($walker: &mut Walker<'_> $(, $given: $type)*) -> $object {
             $(let $field =
                 $($walker.$kind(stringify!($field) $($(, $rule)*)?) $(.unwrap_or($default))?)?
                 $($value)?;)*

@@ -41,7 +41,7 @@ const TAKEN: [&str; 8] = [
 ];
 
 /// Fills in what follows from `metadata_document`, and notes what must not stand beside it.
-pub(super) fn settle(walker: &mut Walker<'_, '_>, client: &mut Client) {
+pub(super) fn settle(walker: &mut Walker<'_>, client: &mut Client) {
     if let Err(rule) = check_document_url(client.client_id.as_str()) {
         walker.problem("client_id", rule);
     }
@@ -65,7 +65,7 @@ pub(super) fn settle(walker: &mut Walker<'_, '_>, client: &mut Client) {
 }
 
 /// Notes what the document says, or what cannot be beside a document.
-fn note_beside(walker: &mut Walker<'_, '_>) {
+fn note_beside(walker: &mut Walker<'_>) {
     let members = walker.members();
     let translated = members.keys().filter(|key| key.starts_with("client_name#"));
     let beside = TAKEN.into_iter().chain(["federated", "secrets"]);

@@ -33,7 +33,7 @@ use walker::Walker;
 pub fn stored<T>(
     document: &Value,
     path: &str,
-    read: impl FnOnce(&mut Walker<'_, '_>) -> T,
+    read: impl FnOnce(&mut Walker<'_>) -> T,
 ) -> Result<T, Vec<DocumentProblem>> {
     let mut problems = Vec::new();
     let object = Walker::object(document, path, &mut problems, read);

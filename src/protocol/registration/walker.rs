@@ -22,10 +22,10 @@ const MOST_HINTS: usize = 100;
 /// A rule for a text: `Err` says what it must be.
 pub type Check = fn(&str) -> Result<(), &'static str>;
 
-pub struct Walker<'v, 'p> {
+pub struct Walker<'a> {
     path: String,
-    members: &'v JsonObject,
-    problems: &'p mut Vec<DocumentProblem>,
+    members: &'a JsonObject,
+    problems: &'a mut Vec<DocumentProblem>,
     asked: Vec<Cow<'static, str>>,
     /// Members that are stored in another form than they were given in, or without being given. A
     /// time such as `15m` is stored as a number.
@@ -35,14 +35,14 @@ pub struct Walker<'v, 'p> {
     pub(super) values_hold: bool,
 }
 
-impl<'v, 'p> Walker<'v, 'p> {
+impl<'a> Walker<'a> {
     /// Reads `value` with `read`, then notes unknown keys. `None`, with a note, when it is not an
     /// object.
     pub fn object<T>(
-        value: &'v Value,
+        value: &Value,
         path: &str,
         problems: &mut Vec<DocumentProblem>,
-        read: impl FnOnce(&mut Walker<'_, '_>) -> T,
+        read: impl FnOnce(&mut Walker<'_>) -> T,
     ) -> Option<T> {
         let Value::Object(members) = value else {
             problems.push(DocumentProblem::new(path, expected("an object", value)));
@@ -57,7 +57,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// The members that `read` asks an object for.
-    pub fn keys<T>(read: impl FnOnce(&mut Walker<'_, '_>) -> T) -> BTreeSet<String> {
+    pub fn keys<T>(read: impl FnOnce(&mut Walker<'_>) -> T) -> BTreeSet<String> {
         let members = JsonObject::new();
         let mut problems = Vec::new();
         let mut walker = Walker::new("", &members, &mut problems);
@@ -67,9 +67,9 @@ impl<'v, 'p> Walker<'v, 'p> {
 
     fn new(
         path: &str,
-        members: &'v JsonObject,
-        problems: &'p mut Vec<DocumentProblem>,
-    ) -> Walker<'v, 'p> {
+        members: &'a JsonObject,
+        problems: &'a mut Vec<DocumentProblem>,
+    ) -> Walker<'a> {
         Walker {
             path: path.to_owned(),
             members,
@@ -127,12 +127,12 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// A member as it is; `null` counts as absent.
-    pub fn value(&mut self, key: &'static str) -> Option<&'v Value> {
+    pub fn value(&mut self, key: &'static str) -> Option<&'a Value> {
         self.asked.push(Cow::Borrowed(key));
         self.members.get(key).filter(|value| !value.is_null())
     }
 
-    pub fn members(&self) -> &'v JsonObject {
+    pub fn members(&self) -> &'a JsonObject {
         self.members
     }
 
@@ -141,7 +141,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         &mut self,
         key: &'static str,
         wanted: &str,
-        take: impl FnOnce(&'v Value) -> Option<T>,
+        take: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Option<T> {
         let value = self.value(key)?;
         let taken = take(value);
@@ -151,7 +151,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         taken
     }
 
-    pub fn string(&mut self, key: &'static str) -> Option<&'v str> {
+    pub fn string(&mut self, key: &'static str) -> Option<&'a str> {
         self.typed(key, "a string", Value::as_str)
     }
 
@@ -385,7 +385,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     pub fn objects<T>(
         &mut self,
         key: &'static str,
-        read: impl Fn(&mut Walker<'_, '_>) -> T,
+        read: impl Fn(&mut Walker<'_>) -> T,
     ) -> Option<Vec<T>> {
         self.list(key, |value, path, problems| {
             Walker::object(value, path, problems, &read)
@@ -407,7 +407,7 @@ impl<'v, 'p> Walker<'v, 'p> {
 }
 
 /// A text that keeps a rule; otherwise what is wrong, with a hint at one of `choices`.
-fn checked_text<'v>(value: &'v Value, check: Check, choices: &[&str]) -> Result<&'v str, String> {
+fn checked_text<'a>(value: &'a Value, check: Check, choices: &[&str]) -> Result<&'a str, String> {
     let text = text(value)?;
     match check(text) {
         Ok(()) => Ok(text),

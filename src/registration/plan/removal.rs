@@ -130,7 +130,7 @@ fn note_names_left_behind(
         if !stays || given.contains(&(*kind, name.as_str())) {
             continue;
         }
-        for mention in mentions(kind, &parse_own(&object.document)) {
+        for mention in mentions(*kind, &parse_own(&object.document)) {
             if gone.contains(&(mention.called, mention.name)) {
                 let place = format!("{} {}", kind.as_str(), shown(name));
                 let rule = format!(

@@ -158,7 +158,7 @@ pub fn catalogue(rows: CatalogueRows) -> Result<Catalogue> {
 fn put<T>(
     map: &mut BTreeMap<String, T>,
     row: CatalogueRow,
-    read: impl FnOnce(&mut Walker<'_, '_>) -> T,
+    read: impl FnOnce(&mut Walker<'_>) -> T,
 ) -> Result<()> {
     let kind = row.kind.as_str();
     let object = registration::stored(&row.document, kind, read)

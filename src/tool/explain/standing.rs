@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::Judged;
 use crate::output::time;
+use crate::statements::audit_list::{self, EventFilter};
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
 use gatepost_protocol::token::liveness::{LivenessFacts, given_at, session_of};
 use gatepost_protocol::words::epochs::Epochs;
@@ -15,7 +16,6 @@ use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::introspection::{origins_stand, standing};
 use gatepost_store::Result;
-use gatepost_store::audit_events::{self, EventFilter};
 use gatepost_store::tokens::{self, TokenStanding};
 
 /// One thing that a token stands on.
@@ -199,7 +199,7 @@ pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<S
             event: Some(name.to_owned()),
             ..filter.clone()
         };
-        found.extend(audit_events::list(&app.store, &filter, 1)?);
+        found.extend(audit_list::list(&app.store, &filter, 1)?);
     }
     let Some(event) = found.into_iter().max_by_key(|event| event.at) else {
         return Ok(String::new());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Administrator, tidy};
+use super::{Administrator, tidy, wrong_passwords};
 use crate::pages::admin::AdminSection;
 use crate::pages::admin::people::{
     Invitation, InviteProblem, Invited, LOCKED, MOST_COUNTED, PeopleCount, PeoplePage, SearchedFor,
@@ -20,7 +20,6 @@ use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::endpoints::forms;
-use gatepost_server::endpoints::login::wrong_passwords;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::{Method, Response};
 use gatepost_server::keys::random;

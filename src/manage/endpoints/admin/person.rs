@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::links::LinkWay;
+use super::wrong_passwords::{self, WrongPasswords};
 use super::{Administrator, decoded, not_found, tidy};
 use crate::pages;
 use crate::pages::admin::AdminSection;
@@ -24,7 +25,6 @@ use gatepost_server::app::letters::AccountChange;
 use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::forms;
 use gatepost_server::endpoints::letters;
-use gatepost_server::endpoints::login::wrong_passwords::{self, WrongPasswords};
 use gatepost_server::endpoints::notices;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::{Method, Response};

@@ -128,6 +128,8 @@ fn longest(name: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const NAME: &str = "urn:example:legacy-key";

@@ -30,12 +30,9 @@ impl Link for LetterLink {
 
     fn judge(&self, app: &App) -> Result<Option<CurrentUser>> {
         let link = &self.link;
-        let found = user_of(app, &link.user, &link.origin)?;
-        Ok(found.filter(|found| {
-            let epoch = found.installation_epoch;
-            let factors = found.user.factors;
-            link.stands(&found.user.clone().into_core(), factors, epoch, app.now())
-        }))
+        user_of(app, &link.user, &link.origin, |user, factors, epoch| {
+            link.stands(user, factors, epoch, app.now())
+        })
     }
 
     fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response> {

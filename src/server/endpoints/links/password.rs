@@ -28,6 +28,7 @@ use gatepost_protocol::login::password_link::{Enrolling, LinkOrigin, LinkUser, P
 use gatepost_protocol::sealed_request::{SealedPurpose, Visit};
 use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::session::User;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::authenticators::{self, Authenticator, NewFactors};
@@ -37,12 +38,9 @@ impl Link for PasswordLink {
     type Target = CurrentUser;
 
     fn judge(&self, app: &App) -> Result<Option<CurrentUser>> {
-        let found = user_of(app, &self.user, &self.origin)?;
-        Ok(found.filter(|found| {
-            let epoch = found.installation_epoch;
-            let factors = found.user.factors;
-            self.stands(&found.user.clone().into_core(), factors, epoch, app.now())
-        }))
+        user_of(app, &self.user, &self.origin, |user, factors, epoch| {
+            self.stands(user, factors, epoch, app.now())
+        })
     }
 
     fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response> {
@@ -56,11 +54,13 @@ impl Link for PasswordLink {
     }
 }
 
-/// The user of a link, if whoever made it could make it now.
+/// The user of a link, if whoever made it could make it now, and it stands for what they are now:
+/// with these factors, under this epoch of the installation.
 pub(super) fn user_of<Wish>(
     app: &App,
     user: &LinkUser,
     origin: &LinkOrigin<Wish>,
+    stands: impl FnOnce(&User, i64, i64) -> bool,
 ) -> Result<Option<CurrentUser>> {
     let Some(found) = users::find_for_client(&app.store, &user.subject, None)? else {
         return Ok(None);
@@ -70,7 +70,9 @@ pub(super) fn user_of<Wish>(
         LinkOrigin::ByAdministrator(maker) => !app.may_look_after(maker, &found.user)?,
         LinkOrigin::ByProgram => app.is_administrator(&found.user.claims),
     };
-    Ok((!is_over).then_some(found))
+    let user = found.user.clone().into_core();
+    let is_good = !is_over && stands(&user, found.user.factors, found.installation_epoch);
+    Ok(is_good.then_some(found))
 }
 
 /// The form that sets a password.
