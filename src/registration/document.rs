@@ -51,8 +51,8 @@ pub struct JudgedDocument {
 }
 
 impl Document {
-    /// Judges the document that `strict_json::parse` read: in itself and against what is stored. The
-    /// error holds every problem.
+    /// Judges the document that `strict_json::parse` read: in itself and against what is stored.
+    /// The error holds every problem.
     pub fn from_json(
         value: &Value,
         defaults: &ClientDefaults,

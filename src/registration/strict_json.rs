@@ -8,9 +8,9 @@ use serde_json::{Number, Value};
 use gatepost_protocol::registration::problem::shown;
 use gatepost_protocol::words::json::JsonObject;
 
-/// Reads the text of a document. The items of its lists stay text, and [`parse_own`](gatepost_protocol::registration::walker::parse_own) reads them one
-/// by one: as trees they take six times as much memory. The error says what is wrong and at which
-/// line and column. It shows no value.
+/// Reads the text of a document. The items of its lists stay text, and `walker::parse_own` reads
+/// them one by one: as trees they take six times as much memory. The error says what is wrong and
+/// at which line and column. It shows no value.
 pub fn parse(text: &str) -> Result<Value, String> {
     let mut text = serde_json::Deserializer::from_str(text);
     let document = Strict(0)

@@ -81,7 +81,8 @@ WHERE (day, chain) > (:after_day::int4, :after_chain::text) AND day < :today::in
 ORDER BY day, chain LIMIT 1";
 
 /// A chain goes at once, so that it never shows without its beginning. One that follows it may
-/// stay: nobody misses a chain whose day is over. `audit_list::UNDER_WAY` of `tool` knows it by its first words.
+/// stay: nobody misses a chain whose day is over. `audit_list::UNDER_WAY` of `tool` knows it by its
+/// first words.
 const REMOVE_CHAIN: &str = "
 DELETE FROM audit_events WHERE day = :day::int4 AND chain = :chain::text";
 

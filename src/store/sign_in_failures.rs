@@ -7,7 +7,6 @@ use std::time::Duration;
 use postgres::Row;
 
 use super::Store;
-use super::authenticators::of_each;
 use super::statement::bind;
 use super::values::{column, read, unreadable};
 use crate::Result;
@@ -139,7 +138,10 @@ pub fn take_back(store: &Store, buckets: &[FailureBucket], forgotten: &[[u8; 32]
     let bound = bind!(
         TAKE_BACK,
         buckets = names(buckets),
-        forgotten = of_each(forgotten, |bucket| &bucket[..]),
+        forgotten = forgotten
+            .iter()
+            .map(<[u8; 32]>::as_slice)
+            .collect::<Vec<_>>(),
     );
     store.execute(bound).map(drop)
 }

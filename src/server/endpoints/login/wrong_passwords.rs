@@ -118,6 +118,7 @@ fn note(app: &App, bucket: [u8; 32]) -> FailureBucket {
 /// By their buckets.
 pub type Counts = BTreeMap<[u8; 32], FailureCount>;
 
+/// Counts of those buckets. Fails with the database alone.
 pub fn read(app: &App, buckets: &[[u8; 32]]) -> Result<Counts> {
     let counts = sign_in_failures::find(&app.store, buckets)?;
     Ok(counts
