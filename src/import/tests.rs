@@ -14,14 +14,14 @@ use serde_json::json;
 use super::row::MEMBERS;
 use super::*;
 use gatepost_protocol::registration::client_rules::ClientDefaults;
-use gatepost_protocol::registration::walker;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_registration::document::Document;
 use gatepost_registration::references::Stored;
+use gatepost_registration::strict_json;
 
 /// Fails where `apply` would refuse the document.
 fn assert_applicable(document: &Value, stored: &Stored) {
-    let parsed = walker::parse(&document.to_string()).unwrap();
+    let parsed = strict_json::parse(&document.to_string()).unwrap();
     let judged = Document::from_json(&parsed, &ClientDefaults::default(), stored);
     assert!(judged.is_ok(), "{judged:?}");
 }

@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 
 use super::{DocumentOrigin, Registrar, RegistrationFailure};
 use crate::statements::{identities, user_changes};
-use gatepost_protocol::registration::user::{Credential, Identity, Owners, UserEntry};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind, catalogue};
 use gatepost_protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
@@ -26,6 +25,7 @@ use gatepost_registration::plan::{
     self, Comparison, GivenSecret, GivenSecrets, Pruning, RegisteredObject, RegisteredObjects,
     RegisteredUsers, StoredSecret,
 };
+use gatepost_registration::user::{Credential, Identity, Owners, UserEntry};
 use gatepost_server::app;
 use gatepost_server::app::password_rules::PasswordRules;
 use gatepost_server::config::environment_secret;

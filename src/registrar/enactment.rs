@@ -11,7 +11,6 @@ use super::events::{
     audit_event, client_event, told_added, told_field, told_link, told_removed, user_event,
 };
 use crate::statements::{catalogue_changes, client_changes, user_changes};
-use gatepost_protocol::registration::user::{Credential, UserEntry};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::registration::{DocumentProblem, ObjectKind};
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
@@ -21,6 +20,7 @@ use gatepost_registration::document::DocumentEntry;
 use gatepost_registration::plan::{
     FieldChange, Plan, PlanStep, PlannedChange, SecretChanges, Verb,
 };
+use gatepost_registration::user::{Credential, UserEntry};
 use gatepost_server::keys::password::PasswordHashing;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Sealer;

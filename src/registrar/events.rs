@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use gatepost_protocol::registration::user::Identity;
 use gatepost_protocol::token::claims::is_personal;
 use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
 use gatepost_registration::plan::FieldChange;
+use gatepost_registration::user::Identity;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::linked_identities::Link;
 use gatepost_store::users::UserRow;

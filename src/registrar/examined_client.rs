@@ -1,11 +1,11 @@
 //! A client as administrators see it.
 
 use crate::statements::applications::UsedClient;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::registration::{client, walker};
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::instant::Day;
 use gatepost_registration::client_checkup::{as_seen, examine};
+use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::registry::open_secret_digest;
 

@@ -13,7 +13,6 @@ use gatepost_protocol::authorize::authorize_request::{
 use gatepost_protocol::authorize::pushed_request::{self, PREFIX};
 use gatepost_protocol::discovery::AUTHORIZE_PATH;
 use gatepost_protocol::registration::names::hint;
-use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::token::audience::resources_behind;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::{Client, CodeBinding};
@@ -23,6 +22,7 @@ use gatepost_protocol::words::place::SignInPlace;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::web_url::check_document_url;
 use gatepost_registration::client_checkup::{as_seen, ways_to_sign_in};
+use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::app::metadata_documents::reason_for;
 use gatepost_server::app::{App, id_tokens};
 use gatepost_server::config::Config;

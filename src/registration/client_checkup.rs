@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use crate::finding::Finding;
 use crate::grade::Graded;
 use gatepost_protocol::authorize::authorize_request::check_kinds;
 use gatepost_protocol::authorize::interaction::always_asks;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::audience::granted_scope;
 use gatepost_protocol::token::client_secret::SecretDigest;
 use gatepost_protocol::words::catalogue::Catalogue;
@@ -417,9 +417,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::finding::Verdict;
     use gatepost_protocol::registration;
     use gatepost_protocol::registration::client_rules::ClientDefaults;
-    use gatepost_protocol::registration::problem::Verdict;
     use gatepost_protocol::token::client_secret::DigestAlgorithm;
     use gatepost_protocol::words::samples::{self, NOW};
     use gatepost_protocol::words::secret::SecretBytes;

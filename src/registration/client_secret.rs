@@ -46,7 +46,7 @@ pub(super) fn parse(
     Walker::object(value, path, problems, read).flatten()
 }
 
-pub(super) fn read(walker: &mut Walker<'_, '_>) -> Option<RegisteredSecret> {
+pub(super) fn read(walker: &mut Walker<'_>) -> Option<RegisteredSecret> {
     let expires_at = walker.string("expires_at").map(timestamp::parse);
     if expires_at == Some(None) {
         walker.problem(
@@ -97,7 +97,7 @@ pub(super) fn parse_source(
     Walker::object(value, path, problems, read_source).flatten()
 }
 
-fn read_source(walker: &mut Walker<'_, '_>) -> Option<SecretSource> {
+fn read_source(walker: &mut Walker<'_>) -> Option<SecretSource> {
     if walker.count(&SOURCES) != 1 {
         walker.problem(
             "",
@@ -108,7 +108,7 @@ fn read_source(walker: &mut Walker<'_, '_>) -> Option<SecretSource> {
     source(walker, secret_text)
 }
 
-fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
+fn source(walker: &mut Walker<'_>, check: Check) -> Option<SecretSource> {
     let value = walker
         .checked("value", check)
         .map(|text| SecretSource::Value(SecretText::new(text)));
@@ -120,7 +120,7 @@ fn source(walker: &mut Walker<'_, '_>, check: Check) -> Option<SecretSource> {
 }
 
 /// A digest in hex or base64. The error never shows it.
-fn digest(walker: &mut Walker<'_, '_>, key: &'static str, length: usize) -> Option<SecretBytes> {
+fn digest(walker: &mut Walker<'_>, key: &'static str, length: usize) -> Option<SecretBytes> {
     let text = walker.string(key)?;
     let bytes = if text.len() == length * 2 {
         identifiers::decode(text)

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::client_secret::{self, RegisteredSecret, SecretSource};
 use crate::plan::RegisteredObjects;
 use crate::references::{self, Stored};
+use crate::user::{self, UserEntry};
 use gatepost_protocol::registration::client::{self, CONFIDENTIAL};
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::DocumentProblem;
-use gatepost_protocol::registration::user::{self, UserEntry};
 use gatepost_protocol::registration::walker::{Walker, parse_own};
 use gatepost_protocol::registration::{catalogue, provider};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
@@ -51,8 +51,8 @@ pub struct JudgedDocument {
 }
 
 impl Document {
-    /// Judges the document that `walker::parse` read: in itself and against what is stored. The
-    /// error holds every problem.
+    /// Judges the document that `strict_json::parse` read: in itself and against what is stored.
+    /// The error holds every problem.
     pub fn from_json(
         value: &Value,
         defaults: &ClientDefaults,
@@ -73,7 +73,7 @@ impl Document {
         JudgedDocument { document, problems }
     }
 
-    fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Document {
+    fn read(walker: &mut Walker<'_>, defaults: &ClientDefaults) -> Document {
         let mut document = Document::default();
         for kind in ObjectKind::ALL {
             if kind == ObjectKind::User {
@@ -251,7 +251,7 @@ fn item(text: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> Value 
 }
 
 fn entry(
-    walker: &mut Walker<'_, '_>,
+    walker: &mut Walker<'_>,
     kind: ObjectKind,
     defaults: &ClientDefaults,
     place: &str,
@@ -282,7 +282,7 @@ fn entry(
 }
 
 /// Reads the object for its mistakes. Of a client it stores whether it is confidential.
-fn read_object(walker: &mut Walker<'_, '_>, kind: ObjectKind, defaults: &ClientDefaults) {
+fn read_object(walker: &mut Walker<'_>, kind: ObjectKind, defaults: &ClientDefaults) {
     match kind {
         ObjectKind::Tenant => drop(catalogue::tenant(walker)),
         ObjectKind::Role => drop(catalogue::role(walker)),
@@ -301,7 +301,7 @@ fn read_object(walker: &mut Walker<'_, '_>, kind: ObjectKind, defaults: &ClientD
     }
 }
 
-fn stored_members<'w>(walker: &'w Walker<'_, '_>) -> BTreeMap<&'w str, &'w Value> {
+fn stored_members<'w>(walker: &'w Walker<'_>) -> BTreeMap<&'w str, &'w Value> {
     let mut members = BTreeMap::new();
     for (key, value) in walker.members().iter().chain(&walker.stored_as) {
         if !SECRETS.contains(&key.as_str()) && !value.is_null() {

@@ -1,7 +1,7 @@
 //! How strict a client is: it uses flows that OAuth 2.1 has no more, it keeps to OAuth 2.1, or it
 //! keeps to the FAPI 2.0 Security Profile. And what the next grade wants of it.
 
-use gatepost_protocol::registration::problem::Finding;
+use crate::finding::Finding;
 use gatepost_protocol::registration::profile::wanted_by_fapi2;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::client::{Client, Profile};

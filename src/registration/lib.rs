@@ -9,11 +9,17 @@
 
 pub mod client_checkup;
 pub mod client_secret;
+pub mod contested_claims;
 pub mod document;
+pub mod finding;
 pub mod grade;
+pub mod mention;
 pub mod plan;
+pub mod provider_checkup;
 pub mod references;
 pub mod released_claims;
+pub mod strict_json;
+pub mod user;
 
 #[cfg(test)]
 mod tests;

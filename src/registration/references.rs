@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::document::Document;
+use crate::mention::mentions;
 use gatepost_protocol::registration::client::CONFIDENTIAL;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::{MEMBERSHIP_SCOPES, STANDARD_SCOPES, not_registered};
@@ -147,7 +148,7 @@ fn note_unknown_names(
     known: &BTreeMap<&'static str, BTreeSet<&str>>,
     notes: &mut Notes<'_>,
 ) {
-    for mention in kind.mentions(item) {
+    for mention in mentions(kind, item) {
         let member = format!("{place}.{}", mention.member);
         let names = known.get(mention.called);
         let is_known = names.is_some_and(|names| names.contains(mention.name));

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use gatepost_protocol::registration::problem::Finding;
+use crate::contested_claims::contested_claims;
+use crate::finding::Finding;
 use gatepost_protocol::token::audience::resources_behind;
 use gatepost_protocol::token::claims::{
-    ClaimSources, PREFERRED_USERNAME, contested_claims, identity_claims, resource_claims,
+    ClaimSources, PREFERRED_USERNAME, identity_claims, resource_claims,
 };
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;

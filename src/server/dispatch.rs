@@ -11,7 +11,7 @@ use log::kv::Value;
 use log::{Level, Record};
 
 use crate::app::App;
-use crate::app::failure::{Failure, Refusal};
+use crate::app::failure::{Failure, Refusal, Result};
 use crate::app::fetched::TRY_AGAIN;
 use crate::config::Config;
 use crate::endpoints;
@@ -170,7 +170,7 @@ fn answer(serving: Serving<'_>, found: Option<&Found<'_>>, request: &Request) ->
     share(response, route, app, request)
 }
 
-fn call(found: &Found<'_>, serving: Serving<'_>, request: &Request) -> Result<Response, Failure> {
+fn call(found: &Found<'_>, serving: Serving<'_>, request: &Request) -> Result<Response> {
     let app = serving.app.ok_or(Failure::Busy);
     match found.route.endpoint {
         Endpoint::Plain(handle) => handle(app?, request),

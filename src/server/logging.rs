@@ -10,19 +10,20 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use log::kv::{self, Key, VisitSource};
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::config::{Config, LogFormat};
 use gatepost_protocol::audit::audit_chain::HEADS_TARGET;
 use gatepost_protocol::registration::timestamp;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_store::AWAY_TARGET;
 use gatepost_store::clock::time_of_day;
 use gatepost_store::mutex::Mutex;
+use gatepost_store::named_thread;
 
 /// How many lines wait for a reader who is slow or has stopped: one or two megabytes.
 const MOST_WAITING: usize = 8_192;
@@ -49,9 +50,7 @@ struct StandardError {
 /// nothing.
 pub fn start(config: &Config) {
     let queue: &'static Queue = Box::leak(Box::default());
-    let writer = thread::Builder::new()
-        .name(String::from("log"))
-        .spawn(|| queue.write());
+    let writer = named_thread::spawn("log", || queue.write());
     start_with(
         config.log_format,
         config.log_level,
@@ -244,7 +243,7 @@ impl StandardError {
     }
 
     fn json(&self, time: Option<&str>, record: &Record<'_>, message: &str) -> String {
-        let mut members = Map::new();
+        let mut members = JsonObject::new();
         members.extend(time.map(|time| (String::from("time"), time.into())));
         members.insert(
             String::from("level"),
@@ -276,7 +275,7 @@ impl StandardError {
     }
 }
 
-struct Members<'a>(&'a mut Map<String, Value>);
+struct Members<'a>(&'a mut JsonObject);
 
 impl<'kvs> VisitSource<'kvs> for Members<'_> {
     fn visit_pair(&mut self, key: Key<'kvs>, value: kv::Value<'kvs>) -> Result<(), kv::Error> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use exposition::{Exposition, Kind};
+use exposition::{Exposition, MetricKind};
 
 use gatepost_store::mutex::Mutex;
 
@@ -99,7 +99,7 @@ impl Metrics {
         let counts = self.0.lock();
         exposition.family(
             "gatepost_http_requests_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Answers by endpoint and HTTP status.",
         );
         for ((endpoint, status), count) in &counts.answers {
@@ -111,7 +111,7 @@ impl Metrics {
         }
         exposition.family(
             "gatepost_http_request_duration_seconds",
-            Kind::Histogram,
+            MetricKind::Histogram,
             "Time from a handler's beginning to its end, by endpoint.",
         );
         for (endpoint, histogram) in &counts.latencies {
@@ -119,7 +119,7 @@ impl Metrics {
         }
         exposition.family(
             "gatepost_token_responses_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Token responses by grant type (implicit: at the authorization endpoint).",
         );
         for (grant, count) in &counts.token_answers {
@@ -127,7 +127,7 @@ impl Metrics {
         }
         exposition.family(
             "gatepost_failures_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "Refused requests by reason code.",
         );
         for (reason, count) in &counts.failures {

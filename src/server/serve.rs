@@ -35,8 +35,9 @@ use gatepost_protocol::discovery::REGISTRATION_EXPORT_PATH;
 use gatepost_protocol::registration::weak_setting::{self, WeakSetting, WeakUse};
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_store::clients::weak_settings;
+use gatepost_store::named_thread;
 use gatepost_store::{
-    DatabaseSettings, Store, StoreError, audit_events, device_authorizations, folds, partitions,
+    DatabaseSettings, Result, Store, audit_events, device_authorizations, folds, partitions,
     sign_in_failures, tokens,
 };
 
@@ -211,15 +212,12 @@ fn serve(mut config: Config, is_successor: bool, program: Program) -> ExitCode {
     let house: &'static House = Box::leak(Box::new(House::of(config, program.routes)));
     let watched = [store.clone(), extensions.functions.clone()];
     let loading = store.clone();
-    let keeper = thread::Builder::new().name(String::from("keeper"));
-    let keeper = keeper.spawn(move || {
+    let keeper = named_thread::spawn("keeper", move || {
         let app = persist(|| open(house, &loading, &extensions, &master));
         start_upkeep(app);
         persist(|| keep(app))
     });
-    let watch = thread::Builder::new()
-        .name(String::from("store-watch"))
-        .spawn(move || persist(|| watch(&watched)));
+    let watch = named_thread::spawn("store-watch", move || persist(|| watch(&watched)));
     if let Err(error) = keeper.and(watch) {
         log::error!("a thread cannot be started: {error}");
         return ExitCode::FAILURE;
@@ -298,10 +296,7 @@ fn start_upkeep(app: &'static App) {
 
 /// The process is nothing without it.
 fn start(name: &str, app: &'static App, work: fn(&App) -> !) {
-    if let Err(error) = thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || persist(|| work(app)))
-    {
+    if let Err(error) = named_thread::spawn(name, move || persist(|| work(app))) {
         log::error!("a thread cannot be started: {error}");
         log::logger().flush();
         process::exit(1);
@@ -604,7 +599,7 @@ fn remove_expired(app: &App) {
 }
 
 /// 500 rows at a time, so that no statement holds many locks or takes long.
-fn remove_all(what: &str, clean: impl Fn() -> Result<u64, StoreError>) {
+fn remove_all(what: &str, clean: impl Fn() -> Result<u64>) {
     loop {
         match clean() {
             Ok(500) => {}

@@ -39,6 +39,7 @@ use workers::Service;
 use crate::http::{Refused, Request, Response};
 use gatepost_protocol::words::forwarded::Cidr;
 use gatepost_store::mutex::Mutex;
+use gatepost_store::named_thread;
 use gatepost_store::worker::Permits;
 
 /// Turns every failure into a response, and answers what the server itself refuses.
@@ -282,9 +283,7 @@ fn serve<H: Handler>(
 fn start_http(listener: tiny_http::Listener) -> Result<tiny_http::Server, StartFailure> {
     let build =
         || tiny_http::Server::from_listener(listener, None).map_err(|error| error.to_string());
-    let built = thread::Builder::new()
-        .name(resources::HTTP_THREAD.to_owned())
-        .spawn(build);
+    let built = named_thread::spawn(resources::HTTP_THREAD, build);
     let built = built
         .map_err(failed(1, "a thread cannot be started"))?
         .join();
@@ -327,7 +326,7 @@ fn obey(
 }
 
 fn start_thread(name: &str, life: impl FnOnce() + Send + 'static) -> Result<(), StartFailure> {
-    let started = thread::Builder::new().name(name.to_owned()).spawn(life);
+    let started = named_thread::spawn(name, life);
     started
         .map(drop)
         .map_err(failed(1, "a thread cannot be started"))

@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -23,6 +22,8 @@ use process::{Pace, STEADY, ServerProcess, Stage};
 use sockets::{Listening, claim_admin, notify};
 
 use crate::server::control::Report;
+
+use gatepost_store::named_thread;
 
 const TICK: Duration = Duration::from_millis(100);
 /// `EX_CONFIG` of sysexits.h: a server process that ends with it would end so again.
@@ -94,10 +95,7 @@ fn forward_signals(events: Sender<Event>) -> std::io::Result<()> {
             }
         }
     };
-    thread::Builder::new()
-        .name(String::from("signals"))
-        .spawn(forward)
-        .map(drop)
+    named_thread::spawn("signals", forward).map(drop)
 }
 
 struct Supervisor {

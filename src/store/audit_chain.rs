@@ -13,9 +13,9 @@ use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use serde_json::{Value, json};
 
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::mutex::Mutex;
 use super::values::{Fault, column, read};
+use crate::Result;
 use crate::clock::Clock;
 use gatepost_protocol::audit::audit_chain::{
     self, AuditRow, Hash, Head, NO_HASH, OPENED, chain_name,
@@ -204,7 +204,7 @@ impl Chain {
         }
     }
 
-    pub(super) fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<(), StoreError> {
+    pub(super) fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<()> {
         // The last first: those before it are behind, and need no hash.
         for row in rows.iter().rev() {
             if links.2 == Together::AlternativesOfUser {
@@ -248,7 +248,7 @@ impl Chain {
 
 impl Links {
     /// Takes the user and the session that the statement found, and makes the hashes with them.
-    fn take_user(&mut self, row: &Row) -> Result<(), StoreError> {
+    fn take_user(&mut self, row: &Row) -> Result<()> {
         for link in &mut self.0 {
             if link.row.event != OPENED {
                 link.row.sub = column(row, "sub")?;
@@ -348,17 +348,17 @@ impl Drop for Chain {
     }
 }
 
-pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
+pub(super) fn head(row: &Row) -> Result<Head> {
     read!(row, Head { chain, seq; until: column(row, "day")?, hash: hash(row, "hash")? })
 }
 
 /// A value of another length is no hash.
-fn hash(row: &Row, name: &'static str) -> Result<Hash, StoreError> {
+fn hash(row: &Row, name: &'static str) -> Result<Hash> {
     Ok(column::<&[u8]>(row, name)?.try_into().unwrap_or([0xff; 32]))
 }
 
 /// A row with the hash stored beside it, and the head that an opening row goes on from.
-pub fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>), StoreError> {
+pub fn stored(row: &Row) -> Result<(AuditRow, Hash, Option<Head>)> {
     let read: AuditRow = read!(row, AuditRow {
         day, at, chain, seq, event, client_id, sub, sid, source, request_id, detail;
         previous: hash(row, "previous")?,

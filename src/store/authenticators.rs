@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::Store;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
 use super::statement::bind;
 use super::users::UserRow;
 use super::values::{column, read, unreadable};
+use crate::Result;
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
@@ -75,11 +75,7 @@ WHERE a.sub = :sub::text AND (a.kind <> 'recovery_code' OR :with_codes::bool)
 ORDER BY a.created_at, a.id";
 
 /// A user's factors, the oldest first; with their recovery codes where asked for.
-pub fn list(
-    store: &Store,
-    sub: &Subject,
-    with_codes: bool,
-) -> Result<Vec<Authenticator>, StoreError> {
+pub fn list(store: &Store, sub: &Subject, with_codes: bool) -> Result<Vec<Authenticator>> {
     store.list(bind!(LIST, sub, with_codes), authenticator)
 }
 
@@ -90,12 +86,7 @@ WITH used AS (
 ), {audited used} FROM used";
 
 /// Takes a code of the app; `false` when that step, or a later one, was taken before.
-pub fn use_step(
-    store: &Store,
-    sub: &Subject,
-    step: i64,
-    audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+pub fn use_step(store: &Store, sub: &Subject, step: i64, audit: &AuditEvent<'_>) -> Result<bool> {
     let event = AuditEvent {
         detail: json!({"factor": "totp"}),
         ..audit.as_event("factor_used")
@@ -116,7 +107,7 @@ pub fn use_recovery_code(
     sub: &Subject,
     id: &[u8],
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     store.change(
         bind!(USE_RECOVERY_CODE, sub, id),
         &audit.as_event("recovery_code_used"),
@@ -200,7 +191,7 @@ pub fn add(
     new: &NewFactors<'_>,
     kept: Option<KeptSession<'_>>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let ends_all_else =
         new.password_hash.is_some() || new.replaces_all || user.strongest_acr == Strength::SignedIn;
     let others = match kept {
@@ -294,7 +285,7 @@ pub fn remove(
     removed: RemovedFactors<'_>,
     session: Option<&Session>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let sid = session.map(|session| &session.sid);
     let others = sid
         .map(|sid| others(store, &user.sub, sid))
@@ -323,10 +314,7 @@ const FIND_PASSKEY: &str =
     "SELECT a.* FROM authenticators a WHERE a.kind = 'passkey' AND a.id = :id::bytea";
 
 /// The user of a passkey.
-pub fn find_passkey(
-    store: &Store,
-    id: &[u8],
-) -> Result<Option<(Subject, Authenticator)>, StoreError> {
+pub fn find_passkey(store: &Store, id: &[u8]) -> Result<Option<(Subject, Authenticator)>> {
     store.find(bind!(FIND_PASSKEY, id), |row| {
         Ok((column(row, "sub")?, authenticator(row)?))
     })
@@ -352,7 +340,7 @@ pub fn use_passkey(
     sign_count: i64,
     forgotten: &[[u8; 32]],
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let event = AuditEvent {
         detail: json!({"factor": "passkey"}),
         ..audit.as_event("factor_used")
@@ -362,10 +350,7 @@ pub fn use_passkey(
         ..row { id, sign_count },
         sub,
         next_sign_count = sign_count,
-        forgotten = forgotten
-            .iter()
-            .map(<[u8; 32]>::as_slice)
-            .collect::<Vec<_>>()
+        forgotten = of_each(forgotten, |bucket| &bucket[..])
     );
     store.change(bound, &event)
 }
@@ -373,14 +358,14 @@ pub fn use_passkey(
 const USER_HANDLE: &str = "SELECT u.user_handle FROM users u WHERE u.sub = :sub::text";
 
 /// What a user's passkeys call them, once they have had one.
-pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>, StoreError> {
+pub fn user_handle(store: &Store, sub: &Subject) -> Result<Option<Vec<u8>>> {
     Ok(store
         .find(bind!(USER_HANDLE, sub), |row| column(row, "user_handle"))?
         .flatten())
 }
 
 /// The factor of a row of `authenticators`.
-pub fn authenticator(row: &Row) -> Result<Authenticator, StoreError> {
+pub fn authenticator(row: &Row) -> Result<Authenticator> {
     let kind = FactorKind::from_name(column(row, "kind")?);
     read!(row, Authenticator {
         id, name, public_key, sign_count, last_step, backup_eligible, created_at, used_at;

@@ -5,19 +5,21 @@ use std::collections::BTreeSet;
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Store;
 use super::clients::{SecretRow, Versioned, registry_version, secret};
-use super::error::{FunctionAnswer, StoreError};
+use super::error::FunctionAnswer;
 use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::{column, read, unreadable};
+use crate::Result;
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::catalogue::SqlGrant;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::secret::SecretBytes;
 
-fn kind_of(word: &str) -> Result<ObjectKind, StoreError> {
+fn kind_of(word: &str) -> Result<ObjectKind> {
     let known = ObjectKind::ALL
         .into_iter()
         .find(|kind| kind.as_str() == word);
@@ -67,11 +69,11 @@ LEFT JOIN (SELECT kind, name, document, sealed_secret FROM catalogue_entries
 LEFT JOIN resource_secrets s ON e.kind = 'resource' AND s.resource = e.name
 ORDER BY e.kind, e.name, s.created_at, s.id";
 
-pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>, StoreError> {
+pub fn load(store: &Store) -> Result<Versioned<CatalogueRows>> {
     versioned(&store.rows(bind!(LOAD))?)
 }
 
-fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
+fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>> {
     let registry_version = registry_version(rows)?;
     let idle = rows
         .iter()
@@ -94,7 +96,7 @@ fn versioned(rows: &[Row]) -> Result<Versioned<CatalogueRows>, StoreError> {
     })
 }
 
-fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
+fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>> {
     let mut found: Vec<CatalogueRow> = Vec::new();
     for row in rows {
         let Some(word) = column::<Option<&str>>(row, "kind")? else {
@@ -115,14 +117,14 @@ fn entries(rows: &[Row]) -> Result<Vec<CatalogueRow>, StoreError> {
     Ok(found)
 }
 
-fn entry(row: &Row, kind: ObjectKind) -> Result<CatalogueRow, StoreError> {
+fn entry(row: &Row, kind: ObjectKind) -> Result<CatalogueRow> {
     let sealed_secret = column::<Option<&[u8]>>(row, "sealed_secret")?.map(SecretBytes::new);
     let document = column::<Json<Value>>(row, "document")?.0;
     read!(row, CatalogueRow { name; kind, document, sealed_secret, secrets: Vec::new() })
 }
 
 impl RegistryReader<'_> {
-    pub fn catalogue(&mut self) -> Result<CatalogueRows, StoreError> {
+    pub fn catalogue(&mut self) -> Result<CatalogueRows> {
         Ok(versioned(&self.read(bind!(LOAD))?)?.value)
     }
 }
@@ -147,7 +149,7 @@ WHERE n.nspname = :schema::text AND p.proname = :function::text
   AND p.prorettype = 'jsonb'::regtype AND p.pronargs = 2
   AND p.proargtypes[0] = 'jsonb'::regtype AND p.proargtypes[1] = 'jsonb'::regtype";
 
-pub fn look_up_function(store: &Store, grant: &SqlGrant) -> Result<FoundFunction, StoreError> {
+pub fn look_up_function(store: &Store, grant: &SqlGrant) -> Result<FoundFunction> {
     let bound = bind!(LOOK_UP, ..grant { schema, function });
     match store.find(bound, |row| column(row, "callable"))? {
         Some(true) => Ok(FoundFunction::Callable),
@@ -160,9 +162,9 @@ pub fn look_up_function(store: &Store, grant: &SqlGrant) -> Result<FoundFunction
 pub fn call_function(
     store: &Store,
     grant: &SqlGrant,
-    parameters: &Map<String, Value>,
-    client: &Map<String, Value>,
-) -> Result<FunctionAnswer, StoreError> {
+    parameters: &JsonObject,
+    client: &JsonObject,
+) -> Result<FunctionAnswer> {
     let sql = format!(
         "SELECT {}.{}($1::jsonb, $2::jsonb) AS answer",
         quoted(&grant.schema),

@@ -10,6 +10,7 @@ use super::error::StoreError;
 use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::{column, id, read, tenant_text};
+use crate::Result;
 use gatepost_protocol::registration::weak_setting::{NAMED_CLIENTS, WeakSetting, WeakUse};
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_protocol::words::instant::Instant;
@@ -56,14 +57,11 @@ LEFT JOIN clients c ON c.client_id = :client_id::text
 LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY s.created_at, s.id";
 
-pub fn find(
-    store: &Store,
-    client_id: &ClientId,
-) -> Result<Versioned<Option<ClientRow>>, StoreError> {
+pub fn find(store: &Store, client_id: &ClientId) -> Result<Versioned<Option<ClientRow>>> {
     versioned(&store.rows(bind!(FIND, client_id))?)
 }
 
-fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>, StoreError> {
+fn versioned(rows: &[Row]) -> Result<Versioned<Option<ClientRow>>> {
     Ok(Versioned {
         registry_version: registry_version(rows)?,
         value: clients(rows)?.pop(),
@@ -76,7 +74,7 @@ SELECT i.epoch AS installation_epoch, c.client_id, c.metadata::text AS metadata,
 FROM installation i CROSS JOIN clients c LEFT JOIN client_secrets s ON s.client_id = c.client_id
 ORDER BY c.client_id, s.created_at, s.id";
 
-pub fn list(store: &Store) -> Result<Vec<ClientRow>, StoreError> {
+pub fn list(store: &Store) -> Result<Vec<ClientRow>> {
     clients(&store.rows(bind!(LIST))?)
 }
 
@@ -103,12 +101,12 @@ pub fn open_to(
     tenant: Option<&TenantName>,
     roles: &[&str],
     limit: i64,
-) -> Result<Vec<ClientId>, StoreError> {
+) -> Result<Vec<ClientId>> {
     let rows = store.rows(bind!(OPEN_TO, tenant = tenant_text(tenant), roles, limit))?;
     rows.iter().map(|row| column(row, "client_id")).collect()
 }
 
-pub fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
+pub fn clients(rows: &[Row]) -> Result<Vec<ClientRow>> {
     let mut found: Vec<ClientRow> = Vec::new();
     for row in rows {
         let Some(name) = column::<Option<&str>>(row, "client_id")? else {
@@ -127,7 +125,7 @@ pub fn clients(rows: &[Row]) -> Result<Vec<ClientRow>, StoreError> {
     Ok(found)
 }
 
-fn client(row: &Row) -> Result<ClientRow, StoreError> {
+fn client(row: &Row) -> Result<ClientRow> {
     read!(row, ClientRow {
         client_id, metadata, enabled, epoch, installation_epoch;
         secrets: Vec::new()
@@ -135,7 +133,7 @@ fn client(row: &Row) -> Result<ClientRow, StoreError> {
 }
 
 /// The secret of a joined row; `None` where the owner has none.
-pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>, StoreError> {
+pub(super) fn secret(row: &Row) -> Result<Option<SecretRow>> {
     if column::<Option<&[u8]>>(row, "secret_id")?.is_none() {
         return Ok(None);
     }
@@ -156,7 +154,7 @@ FROM installation i";
 pub fn names_and_origins<T>(
     store: &Store,
     collect: impl Fn(&[&str]) -> T,
-) -> Result<Versioned<[T; 2]>, StoreError> {
+) -> Result<Versioned<[T; 2]>> {
     let row = store.one(bind!(NAMES_AND_ORIGINS))?;
     let texts = |name| column::<Vec<&str>>(&row, name);
     Ok(Versioned {
@@ -165,7 +163,7 @@ pub fn names_and_origins<T>(
     })
 }
 
-pub(super) fn registry_version(rows: &[Row]) -> Result<i64, StoreError> {
+pub(super) fn registry_version(rows: &[Row]) -> Result<i64> {
     column(
         rows.first().ok_or_else(StoreError::no_installation)?,
         "registry_version",
@@ -185,7 +183,7 @@ SELECT (SELECT registry_version FROM installation) AS registry_version,
        max((metadata->>'access_token_lifetime')::int8) AS access_token
 FROM clients";
 
-pub fn longest_lifetimes(store: &Store) -> Result<Versioned<LongestLifetimes>, StoreError> {
+pub fn longest_lifetimes(store: &Store) -> Result<Versioned<LongestLifetimes>> {
     let row = store.one(bind!(LONGEST_LIFETIMES))?;
     Ok(Versioned {
         registry_version: column(&row, "registry_version")?,
@@ -193,30 +191,30 @@ pub fn longest_lifetimes(store: &Store) -> Result<Versioned<LongestLifetimes>, S
     })
 }
 
-fn lifetimes(row: &Row) -> Result<LongestLifetimes, StoreError> {
+fn lifetimes(row: &Row) -> Result<LongestLifetimes> {
     Ok(LongestLifetimes {
         refresh_token: lifetime(row, "refresh_token")?,
         access_token: lifetime(row, "access_token")?,
     })
 }
 
-fn lifetime(row: &Row, name: &'static str) -> Result<Option<Duration>, StoreError> {
+fn lifetime(row: &Row, name: &'static str) -> Result<Option<Duration>> {
     Ok(column::<Option<i64>>(row, name)?
         .and_then(|seconds| u64::try_from(seconds).ok())
         .map(Duration::from_secs))
 }
 
 impl RegistryReader<'_> {
-    pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>, StoreError> {
+    pub fn client(&mut self, client_id: &ClientId) -> Result<Option<ClientRow>> {
         Ok(versioned(&self.read(bind!(FIND, client_id))?)?.value)
     }
 
-    pub fn clients(&mut self) -> Result<Vec<ClientRow>, StoreError> {
+    pub fn clients(&mut self) -> Result<Vec<ClientRow>> {
         clients(&self.read(bind!(LIST))?)
     }
 
     /// The longest lifetimes registered, this change included.
-    pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes, StoreError> {
+    pub fn longest_lifetimes(&mut self) -> Result<LongestLifetimes> {
         lifetimes(&self.read_one(bind!(LONGEST_LIFETIMES))?)
     }
 }
@@ -260,7 +258,7 @@ ORDER BY w.place";
 
 /// What enabled clients are registered for that is weaker than it need be; what none is, is left
 /// out.
-pub fn weak_settings(store: &Store) -> Result<Vec<WeakUse>, StoreError> {
+pub fn weak_settings(store: &Store) -> Result<Vec<WeakUse>> {
     let most = i32::try_from(NAMED_CLIENTS).unwrap_or(i32::MAX);
     store.list(bind!(WEAK_SETTINGS, most), |row| {
         let name: &str = column(row, "setting")?;

@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Weak, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use postgres::config::Host;
@@ -24,6 +23,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{StoreError, WAIT_FOR_STANDBY, not_reached, while_connecting};
 use super::mutex::Mutex;
+use crate::Result;
+use crate::named_thread;
 
 pub const START_UP: Duration = Duration::from_secs(5);
 /// After how long the next host is tried, too: a check-out from the pool waits for both.
@@ -59,7 +60,7 @@ struct GivenUpStart {
 impl Connector {
     /// Trusts the certificates in `root_certificates` (PEM), or the system's where there is no such
     /// file.
-    pub(super) fn new(root_certificates: Option<&Path>) -> Result<Connector, StoreError> {
+    pub(super) fn new(root_certificates: Option<&Path>) -> Result<Connector> {
         Ok(Connector {
             tls: tls(root_certificates)?,
             given_up: Arc::default(),
@@ -73,7 +74,7 @@ impl Connector {
         &self,
         config: Config,
         check: impl Fn(&mut Client) -> Result<(), postgres::Error> + Send + Sync + 'static,
-    ) -> Result<(Client, Unacknowledged), StoreError> {
+    ) -> Result<(Client, Unacknowledged)> {
         let deadline = Instant::now() + START_UP;
         let tls = self.tls.clone();
         // The notice callback belongs to one connection, so each has a manager of its own.
@@ -180,16 +181,14 @@ fn start(
     let alive = Arc::new(());
     let started = Arc::downgrade(&alive);
     // One that cannot be started has ended.
-    let _starting = thread::Builder::new()
-        .name(String::from("store-connect"))
-        .spawn(move || {
-            let outcome = match begin(config) {
-                Ok(client) => Ok((client, unacknowledged)),
-                Err(error) => Err(while_connecting(&error)),
-            };
-            drop(alive);
-            drop(tell.send(Begun { place, outcome }));
-        });
+    let _starting = named_thread::spawn("store-connect", move || {
+        let outcome = match begin(config) {
+            Ok(client) => Ok((client, unacknowledged)),
+            Err(error) => Err(while_connecting(&error)),
+        };
+        drop(alive);
+        drop(tell.send(Begun { place, outcome }));
+    });
     started
 }
 
@@ -282,12 +281,10 @@ fn ask_each(config: &Config) -> Receiver<Asked> {
             .get(index)
             .map(|address| SocketAddr::new(*address, port));
         // One that cannot be asked has not answered.
-        let _asking = thread::Builder::new()
-            .name(String::from("store-ask"))
-            .spawn(move || {
-                let answer = ask(&host, address, port);
-                let _heard = tell.send(Asked { index, answer });
-            });
+        let _asking = named_thread::spawn("store-ask", move || {
+            let answer = ask(&host, address, port);
+            let _heard = tell.send(Asked { index, answer });
+        });
     }
     told
 }
@@ -377,7 +374,7 @@ fn alone(config: &Config, index: usize, address: Option<SocketAddr>) -> Option<C
     Some(one)
 }
 
-fn tls(root_certificates: Option<&Path>) -> Result<MakeRustlsConnect, StoreError> {
+fn tls(root_certificates: Option<&Path>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -389,7 +386,7 @@ fn tls(root_certificates: Option<&Path>) -> Result<MakeRustlsConnect, StoreError
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
+fn roots(file: Option<&Path>) -> Result<RootCertStore> {
     let mut store = RootCertStore::empty();
     match file {
         Some(path) => {

@@ -17,6 +17,8 @@ use super::error::{AWAY_TARGET, FunctionAnswer, StoreError, ends_connection, los
 use super::mutex::Mutex;
 use super::statement::{Bound, Values};
 use super::values::column;
+use crate::Result;
+use crate::named_thread;
 
 /// How long a connection that was idle may take to prove that it lives.
 pub const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
@@ -44,7 +46,7 @@ pub struct Connection {
 impl Connection {
     /// A statement without values is asked for seldom, as at the start: one round trip, where
     /// preparing it first takes two.
-    pub(super) fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub(super) fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>> {
         if bound.values.is_empty() {
             self.require_time()?;
             let rows = self.client.query_typed(&bound.text(), &[]);
@@ -56,16 +58,16 @@ impl Connection {
         self.judged(rows)
     }
 
-    pub(super) fn query_opt(&mut self, bound: Bound<'_>) -> Result<Option<Row>, StoreError> {
+    pub(super) fn query_opt(&mut self, bound: Bound<'_>) -> Result<Option<Row>> {
         Ok(self.query(bound)?.into_iter().next())
     }
 
-    pub(super) fn query_one(&mut self, bound: Bound<'_>) -> Result<Row, StoreError> {
+    pub(super) fn query_one(&mut self, bound: Bound<'_>) -> Result<Row> {
         self.query_opt(bound)?
             .ok_or_else(StoreError::no_installation)
     }
 
-    pub(super) fn execute(&mut self, bound: Bound<'_>) -> Result<u64, StoreError> {
+    pub(super) fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
         let statement = self.prepared(bound)?;
         self.require_time()?;
         let touched = self.client.execute(&statement, bound.values);
@@ -79,7 +81,7 @@ impl Connection {
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
         together: Together,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         let mut links = self.chain.link(events, together);
         let rows = self.query(Bound {
             values: &[bound.values, &[&links.0]].concat(),
@@ -92,7 +94,7 @@ impl Connection {
     /// Runs a statement around a function that is not ours, prepared anew each time: it may have
     /// been replaced meanwhile. Its one column is `answer`. What the function itself objects is
     /// told apart from what went wrong.
-    pub fn call(&mut self, sql: &str, values: Values<'_>) -> Result<FunctionAnswer, StoreError> {
+    pub fn call(&mut self, sql: &str, values: Values<'_>) -> Result<FunctionAnswer> {
         self.require_time()?;
         let rows = self.client.query(sql, values);
         let objection = rows.as_ref().err().and_then(FunctionAnswer::objection);
@@ -110,7 +112,7 @@ impl Connection {
         }
     }
 
-    fn prepared(&mut self, bound: Bound<'_>) -> Result<Statement, StoreError> {
+    fn prepared(&mut self, bound: Bound<'_>) -> Result<Statement> {
         let Bound { sql, names, .. } = bound;
         let place = [sql.as_ptr().addr(), sql.len(), names.as_ptr().addr()];
         if let Some(statement) = self.statements.get(&place) {
@@ -123,7 +125,7 @@ impl Connection {
         Ok(statement)
     }
 
-    fn require_time(&self) -> Result<(), StoreError> {
+    fn require_time(&self) -> Result<()> {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
             Some(_) | None => Ok(()),
@@ -131,7 +133,7 @@ impl Connection {
     }
 
     /// Decides whether this connection outlives the answer, and whether the answer may be believed.
-    fn judged<T>(&mut self, answer: Result<T, postgres::Error>) -> Result<T, StoreError> {
+    fn judged<T>(&mut self, answer: Result<T, postgres::Error>) -> Result<T> {
         match answer {
             Ok(_) if self.unacknowledged.load(Ordering::SeqCst) => {
                 self.discarded = true;
@@ -218,7 +220,7 @@ impl ManageConnection for Connections {
     type Connection = Connection;
     type Error = StoreError;
 
-    fn connect(&self) -> Result<Connection, StoreError> {
+    fn connect(&self) -> Result<Connection> {
         if self.is_retired.load(Ordering::SeqCst) {
             return Err(StoreError::Unavailable(String::from(
                 "another pool makes connections now",
@@ -239,7 +241,7 @@ impl ManageConnection for Connections {
         Ok(self.fresh(client, unacknowledged, generation))
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<(), StoreError> {
+    fn is_valid(&self, connection: &mut Connection) -> Result<()> {
         Ok(connection.client.is_valid(PROOF_OF_LIFE)?)
     }
 
@@ -278,8 +280,7 @@ pub(super) struct ClosedElsewhere;
 
 impl CustomizeConnection<Connection, StoreError> for ClosedElsewhere {
     fn on_release(&self, connection: Connection) {
-        let closing = std::thread::Builder::new().name(String::from("store-close"));
-        if closing.spawn(move || drop(connection)).is_err() {
+        if named_thread::spawn("store-close", move || drop(connection)).is_err() {
             log::warn!("no thread to close a database connection with");
         }
     }

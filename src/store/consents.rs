@@ -5,9 +5,9 @@ use postgres::Row;
 
 use super::Store;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::statement::bind;
 use super::values::column;
+use crate::Result;
 use gatepost_protocol::authorize::consent::Consent;
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
 use gatepost_protocol::words::instant::Instant;
@@ -31,11 +31,7 @@ const FIND: &str = "
 SELECT {consent} FROM consents k WHERE k.sub = :sub::text AND k.client_id = :client_id::text";
 
 /// Reads what the user allowed the client.
-pub fn find(
-    store: &Store,
-    sub: &Subject,
-    client_id: &ClientId,
-) -> Result<Option<ConsentRow>, StoreError> {
+pub fn find(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<ConsentRow>> {
     store.find(bind!(FIND, sub, client_id), consent)
 }
 
@@ -45,16 +41,13 @@ FROM consents k WHERE k.sub = :sub::text AND cardinality(k.scopes) > 0 ORDER BY 
 
 /// All that a user has remembered here, lapsed or not, by client. As many as there are clients at
 /// most.
-pub fn list_of_user(
-    store: &Store,
-    sub: &Subject,
-) -> Result<Vec<(ClientId, ConsentRow)>, StoreError> {
+pub fn list_of_user(store: &Store, sub: &Subject) -> Result<Vec<(ClientId, ConsentRow)>> {
     store.list(bind!(LIST_OF_USER, sub), |row| {
         Ok((column(row, "client_id")?, consent(row)?))
     })
 }
 
-fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
+fn consent(row: &Row) -> Result<ConsentRow> {
     let claims = column::<Vec<String>>(row, "consented_claims")?;
     let consent = Consent {
         scope: column(row, "consented_scopes")?,
@@ -69,7 +62,7 @@ fn consent(row: &Row) -> Result<ConsentRow, StoreError> {
 }
 
 /// The consent of a row where there may be none.
-pub(super) fn consent_if_there(row: &Row) -> Result<Option<ConsentRow>, StoreError> {
+pub(super) fn consent_if_there(row: &Row) -> Result<Option<ConsentRow>> {
     match column::<Option<i64>>(row, "consent_epoch")? {
         Some(_) => consent(row).map(Some),
         None => Ok(None),
@@ -115,11 +108,7 @@ pub struct GivenConsent<'a> {
 }
 
 /// Remembers a consent.
-pub fn give(
-    store: &Store,
-    given: &GivenConsent<'_>,
-    audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> Result<()> {
     let bound = bind!(
         GIVE,
         ..given {
@@ -143,11 +132,7 @@ RETURNING epoch";
 
 /// Ends a consent that has lapsed, with all that stood on it, where the user consents anew without
 /// remembering. Answers the new epoch; `None` where no consent has lapsed.
-pub fn end_lapsed(
-    store: &Store,
-    sub: &Subject,
-    client_id: &ClientId,
-) -> Result<Option<i64>, StoreError> {
+pub fn end_lapsed(store: &Store, sub: &Subject, client_id: &ClientId) -> Result<Option<i64>> {
     let bound = bind!(END_LAPSED, sub, client_id);
     let rows = store.write_rows(bound)?;
     rows.first().map(|row| column(row, "epoch")).transpose()
@@ -170,7 +155,7 @@ pub fn withdraw(
     sub: &Subject,
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     store
         .write_audited(bind!(WITHDRAW, sub, client_id), audit)
         .map(drop)

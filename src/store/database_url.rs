@@ -11,6 +11,7 @@ use postgres::Config;
 use postgres::config::{Host, SslMode, SslNegotiation, TargetSessionAttrs};
 
 use super::error::StoreError;
+use crate::Result;
 use gatepost_protocol::registration::names::hint;
 
 /// For request-serving connections: no statement, lock or open transaction outlives a request's
@@ -95,7 +96,7 @@ pub(super) struct DatabaseUrl {
 impl DatabaseUrl {
     /// Parses the setting. The error names what is wrong with it, never its text: it may hold a
     /// password.
-    pub(super) fn parse(text: &str) -> Result<DatabaseUrl, StoreError> {
+    pub(super) fn parse(text: &str) -> Result<DatabaseUrl> {
         let (rest, pairs) = if text.starts_with("postgres://") || text.starts_with("postgresql://")
         {
             refuse_bare_marks(text)?;
@@ -208,7 +209,7 @@ fn fill_in(config: &mut Config, names: impl Fn(&str) -> bool) {
 
 /// Unnamed, TLS is used where the server offers it, except on this machine. `verify-ca` checks the
 /// name as well: TLS here always verifies in full.
-fn ssl_mode(named: Option<&str>, config: &Config) -> Result<SslMode, StoreError> {
+fn ssl_mode(named: Option<&str>, config: &Config) -> Result<SslMode> {
     match named {
         None if config.get_hosts().iter().all(is_local) => Ok(SslMode::Disable),
         None | Some("prefer") => Ok(SslMode::Prefer),
@@ -233,7 +234,7 @@ fn is_local(host: &Host) -> bool {
 }
 
 /// A part of the password would be taken for a host, and printed.
-fn refuse_bare_marks(url: &str) -> Result<(), StoreError> {
+fn refuse_bare_marks(url: &str) -> Result<()> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let is_rest_of_password = |pair: &str| pair.contains('@') && !pair.contains('=');
     if base.matches('@').count() > 1 || query.split('&').any(is_rest_of_password) {
@@ -275,7 +276,7 @@ fn decoded(part: &str) -> String {
 const NOT_A_PAIR: &str = "write a URL, which begins with postgres://, or pairs as key=value: put a \
                           value with spaces in single quotes";
 
-fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>), StoreError> {
+fn split_key_values(text: &str) -> Result<(String, Vec<(String, String)>)> {
     let mut pairs = Vec::new();
     let mut rest = String::new();
     let mut remaining = text.trim_start();

@@ -9,10 +9,10 @@ use postgres::Row;
 use super::Store;
 use super::audit_chain::Together;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user};
 use super::values::{column, epochs, key_bytes, read, sign_in, tenant_text};
+use crate::Result;
 use gatepost_protocol::device::device_code::{DeviceDecision, PollFacts};
 use gatepost_protocol::token::grant::Grant;
 use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
@@ -65,7 +65,7 @@ SELECT pending.devices < :most::int8 AS has_room, entered.client_id IS NOT NULL 
 FROM pending LEFT JOIN entered ON true";
 
 /// Enters a device.
-pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered, StoreError> {
+pub fn insert(store: &Store, new: &NewDevice<'_>) -> Result<Entered> {
     let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
     let bound = bind!(
         INSERT,
@@ -104,10 +104,7 @@ WHERE user_code_hash = ANY(:user_code_hashes::bytea[])
   AND decided_at IS NULL AND expires_at > clock_timestamp()";
 
 /// Finds the device behind a user code, while it waits.
-pub fn find_waiting(
-    store: &Store,
-    user_code_hashes: &[[u8; 32]],
-) -> Result<Option<WaitingDevice>, StoreError> {
+pub fn find_waiting(store: &Store, user_code_hashes: &[[u8; 32]]) -> Result<Option<WaitingDevice>> {
     store.find(
         bind!(FIND_WAITING, user_code_hashes = slices(user_code_hashes)),
         |row| read!(row, WaitingDevice { client_id, acr_values; scope: column(row, "scopes")? }),
@@ -155,7 +152,7 @@ pub fn decide(
     user_code_hashes: &[[u8; 32]],
     new: &NewDecision<'_>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let user = new.user;
     let bound = bind!(
         DECIDE,
@@ -216,14 +213,14 @@ pub fn poll(
     store: &Store,
     device_code_hashes: &[[u8; 32]],
     client_id: &ClientId,
-) -> Result<Option<PolledDevice>, StoreError> {
+) -> Result<Option<PolledDevice>> {
     let device_code_hashes = slices(device_code_hashes);
     let bound = bind!(POLL, device_code_hashes, client_id);
     let rows = store.write_rows(bound)?;
     rows.first().map(polled).transpose()
 }
 
-fn polled(row: &Row) -> Result<PolledDevice, StoreError> {
+fn polled(row: &Row) -> Result<PolledDevice> {
     let decision = match column(row, "allowed")? {
         Some(true) => Some(DeviceDecision::Allowed),
         Some(false) => Some(DeviceDecision::Denied),
@@ -305,7 +302,7 @@ pub fn redeem(
     new: &Grant,
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
-) -> Result<DeviceRedemption, StoreError> {
+) -> Result<DeviceRedemption> {
     let own = audit.about_grant(new.id);
     let events = ["device_code_redeemed", "grant_refused"].map(|event| own.as_event(event));
     let bound = bind!(
@@ -339,7 +336,7 @@ DELETE FROM device_authorizations WHERE device_code_hash IN (
     FOR UPDATE SKIP LOCKED)";
 
 /// Removes up to 500 that are long over; answers how many. Called until it answers less than 500.
-pub fn clean(store: &Store) -> Result<u64, StoreError> {
+pub fn clean(store: &Store) -> Result<u64> {
     store.execute(bind!(CLEAN))
 }
 

@@ -50,10 +50,10 @@ use std::time::{Duration, Instant};
 use super::Store;
 use super::audit_chain::Together;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::mutex::Mutex;
 use super::statement::{Bound, bind};
 use super::values::column;
+use crate::Result;
 
 /// How long this process remembers what it has seen confirmed.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -97,7 +97,7 @@ impl Store {
         mark: Option<&[u8]>,
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         self.write(|connection| {
             let rows = connection.audited(bound, events, Together::InOrder)?;
             let Some(row) = rows.first() else {
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// Confirms what was found done, before the answer says so.
-    pub fn confirm(&self) -> Result<(), StoreError> {
+    pub fn confirm(&self) -> Result<()> {
         self.write_rows(bind!(CONFIRM)).map(drop)
     }
 }

@@ -21,6 +21,9 @@ pub(super) const RAISE: &str = "exec_stmt_raise";
 /// ended.
 pub(super) const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 
+/// What Postgres answered; or what went wrong.
+pub type Result<T, E = StoreError> = core::result::Result<T, E>;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
     /// No connection could be had; nothing was sent.

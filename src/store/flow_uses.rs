@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Store;
-use super::error::StoreError;
 use super::registry_writer::RegistryReader;
 use super::statement::bind;
 use super::values::column;
+use crate::Result;
 use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::legacy_flow::{FlowUse, LegacyFlow};
 
@@ -24,7 +24,7 @@ ON CONFLICT (client_id, flow) DO UPDATE SET day = excluded.day WHERE flow_uses.d
 
 /// Enters the days, unless later ones are there. Clients that are no longer registered are left
 /// out.
-pub fn note(store: &Store, uses: &BTreeMap<FlowUse, Day>) -> Result<(), StoreError> {
+pub fn note(store: &Store, uses: &BTreeMap<FlowUse, Day>) -> Result<()> {
     let uses: Vec<(&FlowUse, &Day)> = uses.iter().collect();
     for batch in uses.chunks(BATCH) {
         let mut client_ids = Vec::new();
@@ -43,7 +43,7 @@ pub fn note(store: &Store, uses: &BTreeMap<FlowUse, Day>) -> Result<(), StoreErr
 const LIST: &str = "SELECT client_id, flow, day FROM flow_uses";
 
 impl RegistryReader<'_> {
-    pub fn flow_uses(&mut self) -> Result<BTreeMap<FlowUse, Day>, StoreError> {
+    pub fn flow_uses(&mut self) -> Result<BTreeMap<FlowUse, Day>> {
         let mut uses = BTreeMap::new();
         for row in self.read(bind!(LIST))? {
             // A newer program may know more of them.

@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use postgres::{Client, GenericClient, Row};
+use postgres::{Client, GenericClient};
 
 use super::Store;
-use super::error::StoreError;
 use super::statement::{Bound, bind};
-use super::values::{column, read};
+use super::values::column;
+use crate::Result;
 use gatepost_protocol::words::instant::Instant;
 
 /// How long after its end an hour is folded.
@@ -100,7 +100,7 @@ DELETE FROM hourly_counts WHERE hour < :earliest::int4";
 
 /// Folds what is due, at most `MOST` hours, and forgets the counts of those that the log has no
 /// more: it keeps events for `kept`. Answers how many hours were folded.
-pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize, StoreError> {
+pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize> {
     let earliest = now.minus(kept).hour();
     let newest = now.minus(PATIENCE).hour() - 1;
     store.administer(|client| {
@@ -115,7 +115,7 @@ pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize, StoreE
 }
 
 /// One hour, wholly or not at all; not while another process is at it.
-fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result<(), StoreError> {
+fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result<()> {
     let mut folding = client.transaction()?;
     if !column(&folding.query_one(ALONE, &[])?, "is_alone")? {
         return Ok(());
@@ -125,41 +125,6 @@ fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result<(), StoreE
     store.commit(folding)
 }
 
-fn run(client: &mut impl GenericClient, bound: Bound<'_>) -> Result<(), StoreError> {
+fn run(client: &mut impl GenericClient, bound: Bound<'_>) -> Result<()> {
     Ok(client.execute(&bound.text(), bound.values).map(drop)?)
-}
-
-/// What happened in an hour to people within reach.
-#[derive(Clone, Debug)]
-pub struct HourlyCounts {
-    pub hour: i32,
-    /// Sign-ins, failed attempts, further failures, and what was turned away; none where the hour
-    /// was not folded.
-    pub counts: Option<Vec<i64>>,
-}
-
-fn hourly_counts(row: &Row) -> Result<HourlyCounts, StoreError> {
-    read!(row, HourlyCounts { hour, counts; })
-}
-
-const COUNTS: &str = "
-SELECT h.hour, (SELECT ARRAY[
-        coalesce(sum(c.n) FILTER (WHERE c.kind = 'signed_in'), 0),
-        coalesce(sum(c.n) FILTER (WHERE c.kind = 'failed'), 0),
-        coalesce(sum(c.n) FILTER (WHERE c.kind = 'more_failed'), 0),
-        coalesce(sum(c.n) FILTER (WHERE c.kind = 'turned_away'), 0)]::int8[]
-    FROM hourly_counts c
-    WHERE c.hour = h.hour AND ('' = ANY(:reach::text[]) OR c.tenant = ANY(:reach::text[]))
-    HAVING EXISTS (SELECT FROM folds f WHERE f.hour = h.hour)) AS counts
-FROM generate_series(:first::int4, :last::int4) AS h (hour) ORDER BY h.hour";
-
-/// Those hours, one after the other. An empty name in `reach` stands for no tenant, and reaches
-/// everybody.
-pub fn counts(
-    store: &Store,
-    reach: &[&str],
-    first: i32,
-    last: i32,
-) -> Result<Vec<HourlyCounts>, StoreError> {
-    store.list(bind!(COUNTS, reach, first, last), hourly_counts)
 }

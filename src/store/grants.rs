@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Map, Value};
 
 use super::Store;
 use super::audit_chain::Together;
@@ -21,6 +20,7 @@ use gatepost_protocol::token::refresh_token::{RefreshHandle, Within};
 use gatepost_protocol::words::client::RefreshTokenUsage;
 use gatepost_protocol::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject};
 use gatepost_protocol::words::instant::Day;
+use gatepost_protocol::words::json::JsonObject;
 
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
@@ -331,7 +331,7 @@ fn grant(row: &Row) -> Result<Grant, StoreError> {
         user: sign_in(row, "grant_tenant")?,
         scope: column(row, "scopes")?,
         claims: column::<Json<ClaimNames>>(row, "grant_claims")?.0,
-        token_claims: column::<Json<Map<String, Value>>>(row, "token_claims")?.0,
+        token_claims: column::<Json<JsonObject>>(row, "token_claims")?.0,
         epochs: epochs(row)?,
         confirmation: key_thumbprint(row, "confirmation")?,
     })

@@ -9,6 +9,7 @@ use super::Store;
 use super::error::StoreError;
 use super::statement::bind;
 use super::values::{column, id, read};
+use crate::Result;
 use gatepost_protocol::words::instant::Instant;
 
 /// What the once-a-second read of every process learns.
@@ -37,13 +38,13 @@ pub struct Installation {
 const EPOCH: &str = "SELECT epoch FROM installation";
 
 /// What everything that is issued stands on.
-pub fn epoch(store: &Store) -> Result<i64, StoreError> {
+pub fn epoch(store: &Store) -> Result<i64> {
     column(&store.one(bind!(EPOCH))?, "epoch")
 }
 
 const READ: &str = "SELECT registry_version, clock_timestamp() AS now FROM installation";
 
-pub fn read(store: &Store) -> Result<InstallationReading, StoreError> {
+pub fn read(store: &Store) -> Result<InstallationReading> {
     let (row, asked, took) = store.read(|connection| {
         let asked = Monotonic::now();
         let row = connection.query_one(bind!(READ))?;
@@ -62,11 +63,11 @@ SELECT i.id, i.issuer, l.lowered = {lowered} AS lowers_as_before
 FROM installation i LEFT JOIN lowering l ON true";
 
 /// Reads the issuer of this database; `None` before the first `migrate`.
-pub fn find(store: &Store) -> Result<Option<Installation>, StoreError> {
+pub fn find(store: &Store) -> Result<Option<Installation>> {
     store.find(bind!(FIND), installation)
 }
 
-pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), StoreError> {
+pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<()> {
     if installation.issuer == issuer {
         return Ok(());
     }
@@ -79,7 +80,7 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<(), Sto
 
 /// User names and addresses are looked up in small letters. Under another locale provider some are
 /// not found, and would be given to others.
-pub fn check_lowering(installation: &Installation) -> Result<(), StoreError> {
+pub fn check_lowering(installation: &Installation) -> Result<()> {
     if installation.lowers_as_before == Some(true) {
         return Ok(());
     }
@@ -91,7 +92,7 @@ pub fn check_lowering(installation: &Installation) -> Result<(), StoreError> {
 }
 
 /// The installation of a row of [`FIND`].
-pub fn installation(row: &Row) -> Result<Installation, StoreError> {
+pub fn installation(row: &Row) -> Result<Installation> {
     read!(row, Installation { issuer, lowers_as_before; id: id(row, "id")? })
 }
 
@@ -116,7 +117,7 @@ WHERE ours.oid = to_regclass('installation')
 GROUP BY t.oid, t.relname
 ORDER BY t.relname";
 
-pub fn table_sizes(store: &Store) -> Result<Vec<TableSize>, StoreError> {
+pub fn table_sizes(store: &Store) -> Result<Vec<TableSize>> {
     store.list(
         bind!(SIZES),
         |row| read!(row, TableSize { partitions, bytes; table: column(row, "name")? }),

@@ -12,6 +12,7 @@
 
 pub mod clock;
 pub mod mutex;
+pub mod named_thread;
 pub mod worker;
 
 mod audit_chain;
@@ -54,7 +55,7 @@ pub mod users;
 
 pub use connecting::START_UP;
 pub use connection::PROOF_OF_LIFE;
-pub use error::{AWAY_TARGET, FunctionAnswer, StoreError};
+pub use error::{AWAY_TARGET, FunctionAnswer, Result, StoreError};
 pub use pool::{DatabaseSettings, LEAST_FOR_A_WRITE, Store};
 pub use statement::{Bound, written_out};
 pub use values::{column, tenant, tenant_text};

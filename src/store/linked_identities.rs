@@ -6,7 +6,6 @@
 use std::slice;
 
 use postgres::types::Json;
-use serde_json::{Map, Value};
 
 use super::audit_event::AuditEvent;
 use super::error::StoreError;
@@ -17,9 +16,11 @@ use super::statement::{Bound, bind};
 use super::users::{CurrentUser, current};
 use super::values::{column, read, tenant_text};
 use super::{Store, sessions};
+use crate::Result;
 use gatepost_protocol::words::epochs::SessionEpochs;
 use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject, TenantName};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::session::Session;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct LinkedIdentity {
     /// The identity provider that stands for it, where one does.
     pub provider: Option<String>,
     /// The user's claims that came from there, as they came last.
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     pub linked_at: Instant,
 }
 
@@ -38,7 +39,7 @@ pub struct LinkedIdentity {
 pub struct LinkedUser {
     pub provider: Option<String>,
     /// The user's claims that came from there, as they came last.
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     /// Of the user: another one after each change.
     pub version: String,
     pub found: CurrentUser,
@@ -60,10 +61,10 @@ pub fn find_user(
     issuer: &str,
     upstream_subject: &str,
     client_id: Option<&ClientId>,
-) -> Result<Option<LinkedUser>, StoreError> {
+) -> Result<Option<LinkedUser>> {
     let bound = bind!(FIND_USER, issuer, upstream_subject, client_id);
     store.find(bound, |row| {
-        let claims = column::<Json<Map<String, Value>>>(row, "upstream_claims")?.0;
+        let claims = column::<Json<JsonObject>>(row, "upstream_claims")?.0;
         read!(row, LinkedUser { provider, version; claims, found: current(row)? })
     })
 }
@@ -74,9 +75,9 @@ FROM linked_identities WHERE sub = :sub::text
 ORDER BY issuer, upstream_subject";
 
 /// Every identity of a user.
-pub fn of_user(store: &Store, sub: &Subject) -> Result<Vec<LinkedIdentity>, StoreError> {
+pub fn of_user(store: &Store, sub: &Subject) -> Result<Vec<LinkedIdentity>> {
     store.list(bind!(OF_USER, sub), |row| {
-        let claims = column::<Json<Map<String, Value>>>(row, "claims")?.0;
+        let claims = column::<Json<JsonObject>>(row, "claims")?.0;
         read!(row, LinkedIdentity { issuer, upstream_subject, sub, provider, linked_at; claims })
     })
 }
@@ -162,7 +163,7 @@ pub fn link(
     new: &Link<'_>,
     session: Option<&Session>,
     audit: &AuditEvent<'_>,
-) -> Result<Linked, StoreError> {
+) -> Result<Linked> {
     if new.insertion(session, |bound| store.change(bound, audit))? {
         return Ok(Linked::Added);
     }
@@ -197,10 +198,10 @@ pub fn provision(
     store: &Store,
     link: &Link<'_>,
     tenant: Option<&TenantName>,
-    said: &Map<String, Value>,
-    claims: &Map<String, Value>,
+    said: &JsonObject,
+    claims: &JsonObject,
     audit: &AuditEvent<'_>,
-) -> Result<SessionEpochs, StoreError> {
+) -> Result<SessionEpochs> {
     let bound = bind!(
         PROVISION,
         ..link {
@@ -257,10 +258,10 @@ pub fn update_claims(
     store: &Store,
     link: &Link<'_>,
     version: &str,
-    said: &Map<String, Value>,
-    claims: &Map<String, Value>,
+    said: &JsonObject,
+    claims: &JsonObject,
     audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let bound = bind!(
         UPDATE_CLAIMS,
         ..link {
@@ -283,7 +284,7 @@ pub fn update_claims(
 
 impl RegistryWriter<'_> {
     /// As [`link`]; `Taken` where it is somebody's.
-    pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<()> {
         let added = new.insertion(None, |bound| self.audited(bound, slice::from_ref(audit)))?;
         if added.is_empty() {
             return Err(StoreError::Taken(String::from("linked_identities_pkey")));
@@ -293,7 +294,7 @@ impl RegistryWriter<'_> {
 
     /// As [`unlink`] by the operator. What begins through it until this change is done,
     /// `stray_sessions` of `registrar/statements/identities.rs` finds.
-    pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<()> {
         let through: Vec<Sid> =
             link.sessions(|bound| self.reader.list(bound, |row| column(row, "sid")))?;
         let events = with_endings(audit, &through);
@@ -318,7 +319,7 @@ WHERE sub = :sub::text AND upstream_subject = :upstream_subject::text
 ORDER BY day, sid";
 
 /// Sessions that came from it and have not ended: for the events that tell of their end.
-fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>, StoreError> {
+fn sessions_through(store: &Store, link: &Link<'_>) -> Result<Vec<Sid>> {
     link.sessions(|bound| store.list(bound, |row| column(row, "sid")))
 }
 
@@ -390,7 +391,7 @@ pub fn unlink(
     link: &Link<'_>,
     usable_issuers: Option<&[&str]>,
     audit: &AuditEvent<'_>,
-) -> Result<Unlinked, StoreError> {
+) -> Result<Unlinked> {
     let through = sessions_through(store, link)?;
     let events = with_endings(audit, &through);
     let removed = link.removal(usable_issuers, |bound| {
@@ -413,11 +414,7 @@ pub fn unlink(
 
 /// Ends what began through it while it was unlinked, which the statement could not see yet: now
 /// that the link is gone nothing more can begin. Also for who asks once more after that failed.
-fn end_begun_meanwhile(
-    store: &Store,
-    link: &Link<'_>,
-    audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+fn end_begun_meanwhile(store: &Store, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<()> {
     for sid in sessions_through(store, link)? {
         let event = AuditEvent {
             sid: Some(&sid),

@@ -8,6 +8,7 @@ use super::Store;
 use super::error::StoreError;
 use super::statement::bind;
 use super::values::{column, read};
+use crate::Result;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
@@ -61,14 +62,14 @@ pub struct AppliedLevel {
 }
 
 /// The level of a row of [`LEVELS`].
-pub fn level(row: &Row) -> Result<AppliedLevel, StoreError> {
+pub fn level(row: &Row) -> Result<AppliedLevel> {
     read!(row, AppliedLevel { level, sha256, compatible_from; })
 }
 
 const HAS_TABLE: &str = "SELECT to_regclass('schema_migrations') IS NOT NULL AS present";
 
 /// Whether this binary may serve with the schema as it stands; the refusal says what to do.
-pub fn check_level(store: &Store) -> Result<(), StoreError> {
+pub fn check_level(store: &Store) -> Result<()> {
     let present: bool = column(&store.one(bind!(HAS_TABLE))?, "present")?;
     let applied: Vec<AppliedLevel> = if present {
         store.list(bind!(LEVELS), level)?
@@ -94,7 +95,7 @@ pub fn check_level(store: &Store) -> Result<(), StoreError> {
 }
 
 /// A later program's schema may be one that this one must not touch.
-pub fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<(), StoreError> {
+pub fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<()> {
     match applied.last() {
         Some(newest) if newest.compatible_from > own_level => Err(StoreError::Refused(format!(
             "the database stands at schema level {}, which needs a gatepost that knows level {}; \
@@ -106,7 +107,7 @@ pub fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<(), 
 }
 
 /// A released file is never edited: the applied text must equal the embedded one.
-pub fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<(), StoreError> {
+pub fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<()> {
     for level in applied {
         let known = migrations
             .iter()

@@ -11,6 +11,7 @@ use super::error::StoreError;
 use super::registry_writer::RegistryWriter;
 use super::statement::bind;
 use super::values::{column, read};
+use crate::Result;
 use gatepost_protocol::words::instant::Day;
 
 /// The longest lifetime spans about this many partitions; with those ahead and behind, a dozen are
@@ -124,7 +125,7 @@ impl Range {
     }
 
     /// Reads the last two numbers of a partition's name.
-    fn of(partition: &str) -> Result<Range, StoreError> {
+    fn of(partition: &str) -> Result<Range> {
         let mut parts = partition.rsplitn(3, '_').map(str::parse);
         match (parts.next(), parts.next()) {
             (Some(Ok(to)), Some(Ok(from))) => Ok(Range { from, to }),
@@ -159,12 +160,12 @@ struct Partition {
     detaching: bool,
 }
 
-fn partition(row: &Row) -> Result<Partition, StoreError> {
+fn partition(row: &Row) -> Result<Partition> {
     let name: String = column(row, "name")?;
     read!(row, Partition { parent, attached, detaching; range: Range::of(&name)?, name })
 }
 
-fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>, StoreError> {
+fn list(client: &mut impl GenericClient, table: &Table) -> Result<Vec<Partition>> {
     let bound = bind!(LIST, tables = &[table.name][..]);
     client
         .query(&bound.text(), bound.values)?
@@ -183,7 +184,7 @@ fn ranges(partitions: &[Partition], table: &Table) -> Vec<Range> {
 
 /// Whether every table has at least one width of room beyond what can be written today; otherwise
 /// not ready. Asks once for all tables: whoever asks for the state of a process waits for this.
-pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool, StoreError> {
+pub fn are_ahead(store: &Store, horizons: &Horizons, today: Day) -> Result<bool> {
     let tables = horizons.tables();
     let names = tables.map(|table| table.name);
     let present: Vec<Partition> = store.list(bind!(LIST, tables = &names[..]), partition)?;
@@ -196,7 +197,7 @@ pub fn make_missing(
     client: &mut impl GenericClient,
     horizons: &Horizons,
     today: Day,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<String>> {
     let mut made = Vec::new();
     for table in horizons.tables() {
         let present = ranges(&list(client, &table)?, &table);
@@ -211,11 +212,7 @@ pub fn make_missing(
 }
 
 /// Makes what is missing, in one transaction. Waits for a maintenance that is under way.
-pub fn make_as_leader(
-    client: &mut Client,
-    horizons: &Horizons,
-    today: Day,
-) -> Result<Vec<String>, StoreError> {
+pub fn make_as_leader(client: &mut Client, horizons: &Horizons, today: Day) -> Result<Vec<String>> {
     let mut leading = client.transaction()?;
     leading.query_one(LEAD_PATIENTLY, &[])?;
     let made = make_missing(&mut leading, horizons, today)?;
@@ -225,17 +222,13 @@ pub fn make_as_leader(
 
 impl RegistryWriter<'_> {
     /// Whether this process leads until the end of the change; `false` while another one does.
-    pub fn leads(&mut self) -> Result<bool, StoreError> {
+    pub fn leads(&mut self) -> Result<bool> {
         Ok(self.reader.transaction.query_opt(LEAD, &[])?.is_some())
     }
 
     /// Makes room for lifetimes that this change lengthens, within it. Waits for a maintenance that
     /// is under way.
-    pub fn make_partitions(
-        &mut self,
-        horizons: &Horizons,
-        today: Day,
-    ) -> Result<Vec<String>, StoreError> {
+    pub fn make_partitions(&mut self, horizons: &Horizons, today: Day) -> Result<Vec<String>> {
         self.wrote = true;
         self.reader.transaction.query_one(LEAD_PATIENTLY, &[])?;
         make_missing(&mut self.reader.transaction, horizons, today)
@@ -260,7 +253,7 @@ const LEAD: &str = "SELECT only_row FROM leader FOR UPDATE SKIP LOCKED";
 /// Makes what is missing and drops what is over, unless another process is at it. Meant to run
 /// every minute or so; what loses against a lock is left for the next time. While the clock is in
 /// doubt nothing is dropped: what a clock that jumped ahead takes for over may be needed.
-pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained, StoreError> {
+pub fn maintain(store: &Store, horizons: &Horizons, today: Day) -> Result<Maintained> {
     let is_in_doubt = store.clock().is_in_doubt();
     // Where no standby answers, the commits that follow would wait for one, and whoever applies a
     // document would wait for them.
@@ -297,7 +290,7 @@ fn drop_over(
     table: &Table,
     today: Day,
     maintained: &mut Maintained,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut over: Vec<Partition> = list(client, table)?
         .into_iter()
         .filter(|partition| partition.range.is_over(today))
@@ -321,7 +314,7 @@ fn drop_over(
 }
 
 /// Detached first, beside running requests; a detachment that was interrupted is finished.
-fn drop_one(client: &mut Client, table: &Table, partition: &Partition) -> Result<(), StoreError> {
+fn drop_one(client: &mut Client, table: &Table, partition: &Partition) -> Result<()> {
     let detach = format!(
         "ALTER TABLE {} DETACH PARTITION {}",
         table.name, partition.name
@@ -347,7 +340,7 @@ fn drop_one(client: &mut Client, table: &Table, partition: &Partition) -> Result
 }
 
 /// Tries again while another transaction's lock is in the way.
-fn patiently<T>(mut step: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+fn patiently<T>(mut step: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 1..TRIES {
         match step() {
             Err(error) if error.is_conflict() => std::thread::sleep(Duration::from_millis(100)),

@@ -23,6 +23,7 @@ use super::mutex::Mutex;
 use super::statement::Bound;
 use super::supply::{CHECK_OUT_PATIENCE, Supplies};
 use super::watchdog::{A_YEAR, Interruption, RequestEnd, Watchdog};
+use crate::Result;
 use crate::clock::Clock;
 use crate::worker::{self, GiveUp, Permit, Permits};
 use gatepost_protocol::audit::audit_chain::Head;
@@ -93,16 +94,13 @@ struct Places {
 impl Store {
     /// Reads the settings and starts the pool. Connects to nothing yet: the server starts without
     /// its database.
-    pub fn open(settings: &DatabaseSettings) -> Result<Store, StoreError> {
+    pub fn open(settings: &DatabaseSettings) -> Result<Store> {
         Store::open_placed(settings, &SERVING_OPTIONS, None)
     }
 
     /// The same for a command of an operator, which may take longer than a request. `give_up` ends
     /// one that the database does not answer although it was cancelled.
-    pub fn open_for_operator(
-        settings: &DatabaseSettings,
-        give_up: GiveUp,
-    ) -> Result<Store, StoreError> {
+    pub fn open_for_operator(settings: &DatabaseSettings, give_up: GiveUp) -> Result<Store> {
         // The server takes the last of two settings of one name.
         let options = [&SERVING_OPTIONS[..], &OPERATOR_OPTIONS].concat();
         Store::open_placed(settings, &options, Some(give_up))
@@ -112,7 +110,7 @@ impl Store {
         settings: &DatabaseSettings,
         options: &[(&str, &str)],
         give_up: Option<GiveUp>,
-    ) -> Result<Store, StoreError> {
+    ) -> Result<Store> {
         let lane = settings.workers.saturating_sub(WORKERS_KEPT_FREE).max(1);
         let for_writes = |all: usize| (all - KEPT_FOR_READS.max(all / 4).min(all / 2)).max(1);
         let places = Places {
@@ -126,7 +124,7 @@ impl Store {
 
     /// The same for functions that operators write: each call has one second, a quarter of the
     /// workers call at once, and no connection is made before the first call.
-    pub fn open_for_functions(settings: &DatabaseSettings) -> Result<Store, StoreError> {
+    pub fn open_for_functions(settings: &DatabaseSettings) -> Result<Store> {
         let lane = (settings.workers / 4).max(1);
         let connections = u32::try_from(lane).unwrap_or(u32::MAX);
         let settings = DatabaseSettings {
@@ -147,7 +145,7 @@ impl Store {
         idle: u32,
         places: Places,
         give_up: Option<GiveUp>,
-    ) -> Result<Store, StoreError> {
+    ) -> Result<Store> {
         let url = DatabaseUrl::parse(settings.url.expose())?;
         let connector = Connector::new(url.root_certificates.as_deref())?;
         let generation = Arc::<AtomicU64>::default();
@@ -240,7 +238,7 @@ impl Store {
     /// Commits. Nobody watches the work of a command, or the upkeep of a server, which may be long;
     /// its commit is watched. It may wait for a standby that is lost, and what it has locked keeps
     /// others waiting meanwhile.
-    pub fn commit(&self, transaction: Transaction<'_>) -> Result<(), StoreError> {
+    pub fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
         self.watched(transaction.cancel_token(), || Ok(transaction.commit()?))
     }
 
@@ -248,16 +246,12 @@ impl Store {
     pub fn committing<T>(
         &self,
         client: &mut Client,
-        work: impl FnOnce(&mut Client) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&mut Client) -> Result<T>,
+    ) -> Result<T> {
         self.watched(client.cancel_token(), || work(client))
     }
 
-    fn watched<T>(
-        &self,
-        token: CancelToken,
-        commit: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn watched<T>(&self, token: CancelToken, commit: impl FnOnce() -> Result<T>) -> Result<T> {
         // A request is watched as a whole.
         if worker::budget().is_some() {
             return commit();
@@ -303,15 +297,12 @@ impl Store {
 
     /// Reads many rows for an administrator, over a connection of its own: those of requests are
     /// planned for look-ups by keys.
-    pub fn survey<T>(
-        &self,
-        work: impl FnOnce(&mut Client) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub fn survey<T>(&self, work: impl FnOnce(&mut Client) -> Result<T>) -> Result<T> {
         Ok(self.aside(&SURVEY_OPTIONS, work)?.0)
     }
 
     /// A connection of its own for partitions: gives up on a lock after 100 ms.
-    pub(super) fn connect_for_partitions(&self) -> Result<Client, StoreError> {
+    pub(super) fn connect_for_partitions(&self) -> Result<Client> {
         Ok(self.connect(&PARTITION_OPTIONS)?.0)
     }
 
@@ -344,18 +335,12 @@ impl Store {
     }
 
     /// Runs something that changes nothing: once more after a conflict or on a fresh connection.
-    pub(super) fn read<T>(
-        &self,
-        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn read<T>(&self, work: impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
         self.again_if(StoreError::is_conflict_or_severed, Duration::ZERO, work)
     }
 
     /// Runs one writing statement: once more only after a conflict, which certainly did nothing.
-    pub(super) fn write<T>(
-        &self,
-        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn write<T>(&self, work: impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
         self.again_if(StoreError::is_conflict, LEAST_FOR_A_WRITE, work)
     }
 
@@ -366,7 +351,7 @@ impl Store {
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
         together: Together,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         self.again_if(
             StoreError::is_conflict_or_severed,
             LEAST_FOR_A_WRITE,
@@ -375,11 +360,7 @@ impl Store {
     }
 
     /// The one row that a statement finds; it changes nothing, and may run twice.
-    pub fn find<T>(
-        &self,
-        bound: Bound<'_>,
-        of: impl Fn(&Row) -> Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
+    pub fn find<T>(&self, bound: Bound<'_>, of: impl Fn(&Row) -> Result<T>) -> Result<Option<T>> {
         self.read(|connection| connection.query_opt(bound))?
             .as_ref()
             .map(of)
@@ -387,7 +368,7 @@ impl Store {
     }
 
     /// The one row that there always is.
-    pub fn one(&self, bound: Bound<'_>) -> Result<Row, StoreError> {
+    pub fn one(&self, bound: Bound<'_>) -> Result<Row> {
         self.read(|connection| connection.query_one(bound))
     }
 
@@ -395,23 +376,23 @@ impl Store {
     pub fn list<T, L: FromIterator<T>>(
         &self,
         bound: Bound<'_>,
-        of: impl Fn(&Row) -> Result<T, StoreError>,
-    ) -> Result<L, StoreError> {
+        of: impl Fn(&Row) -> Result<T>,
+    ) -> Result<L> {
         self.rows(bound)?.iter().map(of).collect()
     }
 
     /// The rows as they come.
-    pub fn rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn rows(&self, bound: Bound<'_>) -> Result<Vec<Row>> {
         self.read(|connection| connection.query(bound))
     }
 
     /// Runs a statement that writes no event; answers its rows.
-    pub fn write_rows(&self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn write_rows(&self, bound: Bound<'_>) -> Result<Vec<Row>> {
         self.write(|connection| connection.query(bound))
     }
 
     /// Runs a statement that writes no event; answers how many rows it touched.
-    pub fn execute(&self, bound: Bound<'_>) -> Result<u64, StoreError> {
+    pub fn execute(&self, bound: Bound<'_>) -> Result<u64> {
         self.write(|connection| connection.execute(bound))
     }
 
@@ -421,21 +402,17 @@ impl Store {
         &self,
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<Row>> {
         self.write(|connection| connection.audited(bound, events, Together::InOrder))
     }
 
     /// The same with one event.
-    pub fn write_audited(
-        &self,
-        bound: Bound<'_>,
-        event: &AuditEvent<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
+    pub fn write_audited(&self, bound: Bound<'_>, event: &AuditEvent<'_>) -> Result<Vec<Row>> {
         self.write_all_audited(bound, std::slice::from_ref(event))
     }
 
     /// The same where no row of an answer means that there was nothing to change: then `false`.
-    pub fn change(&self, bound: Bound<'_>, event: &AuditEvent<'_>) -> Result<bool, StoreError> {
+    pub fn change(&self, bound: Bound<'_>, event: &AuditEvent<'_>) -> Result<bool> {
         Ok(!self.write_audited(bound, event)?.is_empty())
     }
 
@@ -446,19 +423,15 @@ impl Store {
         &self,
         is_such: impl Fn(&StoreError) -> bool,
         least: Duration,
-        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl Fn(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
         match self.once(least, &work) {
             Err(error) if is_such(&error) => self.once(least, &work),
             answer => answer,
         }
     }
 
-    fn once<T>(
-        &self,
-        least: Duration,
-        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn once<T>(&self, least: Duration, work: impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
         let begun = Instant::now();
         let answer = self.in_lane(self.request_end(), least, work);
         worker::spend(begun.elapsed());
@@ -469,8 +442,8 @@ impl Store {
         &self,
         request: Option<RequestEnd>,
         least: Duration,
-        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl Fn(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
         let send_before = request
             .as_ref()
             .map(|end| end.at.checked_sub(least).unwrap_or(end.at));
@@ -496,8 +469,8 @@ impl Store {
         &self,
         request: Option<RequestEnd>,
         send_before: Option<Instant>,
-        work: impl Fn(&mut Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl Fn(&mut Connection) -> Result<T>,
+    ) -> Result<T> {
         let mut connection = self.0.supplies.current().check_out(send_before)?;
         connection.send_before = send_before;
         let watched = self.0.watchdog.watch(
@@ -527,17 +500,13 @@ impl Store {
         }
     }
 
-    fn connect(&self, options: &[(&str, &str)]) -> Result<(Client, Unacknowledged), StoreError> {
+    fn connect(&self, options: &[(&str, &str)]) -> Result<(Client, Unacknowledged)> {
         let config = self.0.url.config(options);
         self.0.connector.connect(config, |_| Ok(()))
     }
 }
 
-fn take(
-    permits: &Permits,
-    patience: Duration,
-    until: Option<Instant>,
-) -> Result<Permit<'_>, StoreError> {
+fn take(permits: &Permits, patience: Duration, until: Option<Instant>) -> Result<Permit<'_>> {
     let left = match until {
         Some(time) => time.saturating_duration_since(Instant::now()),
         None => Duration::MAX,

@@ -14,6 +14,7 @@ use super::error::StoreError;
 use super::pool::LEAST_FOR_A_WRITE;
 use super::statement::{Bound, Values, bind};
 use super::values::column;
+use crate::Result;
 use crate::worker;
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
 
@@ -100,7 +101,7 @@ impl Store {
         &'a self,
         client: &'a mut Client,
         send_before: Option<Instant>,
-    ) -> Result<RegistryWriter<'a>, StoreError> {
+    ) -> Result<RegistryWriter<'a>> {
         let mut transaction = client.transaction()?;
         // Another change holds the lock for longer than we wait.
         let alone = transaction.query_opt(BUMP, &[]).map_err(StoreError::from);
@@ -136,10 +137,7 @@ fn send_before(least: Duration) -> Option<Instant> {
     worker::budget().map(|budget| Instant::now() + budget.left.saturating_sub(least))
 }
 
-fn begin_reading(
-    client: &mut Client,
-    send_before: Option<Instant>,
-) -> Result<RegistryReader<'_>, StoreError> {
+fn begin_reading(client: &mut Client, send_before: Option<Instant>) -> Result<RegistryReader<'_>> {
     let of_one_moment = client
         .build_transaction()
         .isolation_level(IsolationLevel::RepeatableRead)
@@ -169,25 +167,25 @@ impl RegistryReader<'_> {
         self.is_to_be_confirmed = true;
     }
 
-    fn require_time(&self) -> Result<(), StoreError> {
+    fn require_time(&self) -> Result<()> {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
             Some(_) | None => Ok(()),
         }
     }
 
-    pub fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn read(&mut self, bound: Bound<'_>) -> Result<Vec<Row>> {
         self.read_as(&bound.text(), bound.values)
     }
 
     /// A statement that was written out, and changed.
-    pub fn read_as(&mut self, text: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn read_as(&mut self, text: &str, values: Values<'_>) -> Result<Vec<Row>> {
         self.require_time()?;
         Ok(self.transaction.query(text, values)?)
     }
 
     /// A command without values, such as `SET LOCAL`.
-    pub fn run(&mut self, command: &'static str) -> Result<(), StoreError> {
+    pub fn run(&mut self, command: &'static str) -> Result<()> {
         self.require_time()?;
         Ok(self.transaction.batch_execute(command)?)
     }
@@ -195,12 +193,12 @@ impl RegistryReader<'_> {
     pub fn list<T, L: FromIterator<T>>(
         &mut self,
         bound: Bound<'_>,
-        of: impl Fn(&Row) -> Result<T, StoreError>,
-    ) -> Result<L, StoreError> {
+        of: impl Fn(&Row) -> Result<T>,
+    ) -> Result<L> {
         self.read(bound)?.iter().map(of).collect()
     }
 
-    pub(super) fn read_one(&mut self, bound: Bound<'_>) -> Result<Row, StoreError> {
+    pub(super) fn read_one(&mut self, bound: Bound<'_>) -> Result<Row> {
         self.require_time()?;
         Ok(self.transaction.query_one(&bound.text(), bound.values)?)
     }
@@ -214,17 +212,13 @@ WHERE (sub = ANY(:subs::text[]) OR client_id = ANY(:client_ids::text[]))
 impl RegistryWriter<'_> {
     /// For a change that finds its work done: where commits wait for standbys it commits all the
     /// same, and waits.
-    pub fn confirm(&mut self) -> Result<(), StoreError> {
+    pub fn confirm(&mut self) -> Result<()> {
         self.wrote |= column::<bool>(&self.reader.read_one(bind!(CONFIRM))?, "waits")?;
         Ok(())
     }
 
     /// Runs a statement that writes events: their rows are its last parameter.
-    pub fn audited(
-        &mut self,
-        bound: Bound<'_>,
-        events: &[AuditEvent<'_>],
-    ) -> Result<Vec<Row>, StoreError> {
+    pub fn audited(&mut self, bound: Bound<'_>, events: &[AuditEvent<'_>]) -> Result<Vec<Row>> {
         let mut links = match &self.author {
             Some(author) => {
                 let signed: Vec<_> = events.iter().map(|event| author.signed(event)).collect();
@@ -249,12 +243,12 @@ impl RegistryWriter<'_> {
         }
     }
 
-    pub fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>, StoreError> {
+    pub fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>> {
         self.wrote = true;
         self.reader.read(bound)
     }
 
-    pub fn execute(&mut self, bound: Bound<'_>) -> Result<u64, StoreError> {
+    pub fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
         self.wrote = true;
         self.reader.require_time()?;
         let transaction = &mut self.reader.transaction;
@@ -262,7 +256,7 @@ impl RegistryWriter<'_> {
     }
 
     /// Commits what it wrote, and answers the chain of its events; `None` where it wrote nothing.
-    fn commit(mut self) -> Result<Option<Chain>, StoreError> {
+    fn commit(mut self) -> Result<Option<Chain>> {
         if !self.wrote {
             return Ok(None);
         }
@@ -275,7 +269,7 @@ impl RegistryWriter<'_> {
         Ok(Some(self.chain))
     }
 
-    fn call_clients(&mut self) -> Result<(), StoreError> {
+    fn call_clients(&mut self) -> Result<()> {
         let bound = bind!(
             CALL_CLIENTS,
             subs = self.revoked_users,

@@ -4,9 +4,9 @@
 //! may take from.
 
 use super::Store;
-use super::error::StoreError;
 use super::statement::bind;
 use super::values::{column, read};
+use crate::Result;
 use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject};
 use gatepost_protocol::words::instant::Day;
 
@@ -27,7 +27,7 @@ ON CONFLICT (day, sid, client_id) DO UPDATE
 SET first_at = clock_timestamp(), due_at = NULL, tries = 0, notified_at = NULL";
 
 /// Notes that a client with a logout URI got something in a session that lives.
-pub fn enter(store: &Store, day: Day, sid: &Sid, client_id: &ClientId) -> Result<(), StoreError> {
+pub fn enter(store: &Store, day: Day, sid: &Sid, client_id: &ClientId) -> Result<()> {
     store.execute(bind!(ENTER, day, sid, client_id)).map(drop)
 }
 
@@ -37,7 +37,7 @@ WHERE day = :day::int4 AND sid = :sid::text
 ORDER BY first_at, client_id";
 
 /// The clients of a session, in the order in which they first got something.
-pub fn list(store: &Store, day: Day, sid: &Sid) -> Result<Vec<ClientId>, StoreError> {
+pub fn list(store: &Store, day: Day, sid: &Sid) -> Result<Vec<ClientId>> {
     store.list(bind!(LIST, day, sid), |row| column(row, "client_id"))
 }
 
@@ -117,7 +117,7 @@ WHERE c.day = due.day AND c.sid = due.sid AND c.client_id = due.client_id
 RETURNING c.day, c.sid, c.client_id, c.sub, c.tries";
 
 /// Takes up to `most` calls that are due, for this process alone.
-pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>, StoreError> {
+pub fn take(store: &Store, most: i64) -> Result<Vec<DueCall>> {
     let taken = store.write_rows(bind!(TAKE, most))?;
     taken
         .iter()
@@ -143,7 +143,7 @@ WHERE day = :day::int4 AND sid = :sid::text
   AND client_id = :client_id::text AND tries = :tries::int4";
 
 /// Writes down how a call ended.
-pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<(), StoreError> {
+pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<()> {
     let told = outcome == CallOutcome::Told;
     let again = outcome == CallOutcome::Failed && call.tries < MOST_TRIES;
     let bound = bind!(

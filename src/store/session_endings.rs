@@ -3,9 +3,9 @@
 
 use super::Store;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::statement::bind;
 use super::values::column;
+use crate::Result;
 use gatepost_protocol::words::identifiers::{Sid, Subject};
 
 const OTHERS: &str = "
@@ -15,7 +15,7 @@ WHERE sub = :sub::text AND sid <> :kept::text
 ORDER BY day, sid";
 
 /// Sessions of a user that have not ended, but one: for the events that tell of their end.
-pub(super) fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid>, StoreError> {
+pub(super) fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid>> {
     store.list(bind!(OTHERS, sub, kept), |row| column(row, "sid"))
 }
 

@@ -9,13 +9,13 @@ use postgres::Row;
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::consents::{ConsentRow, consent_if_there};
-use super::error::StoreError;
 use super::session_clients::call_late;
 use super::session_endings::others;
 use super::statement::bind;
 use super::upstream_sessions::{Arrival, ArrivalValues};
 use super::users::{UserRow, user_if_there};
 use super::values::{column, read, tenant, tenant_text};
+use crate::Result;
 use gatepost_protocol::words::epochs::SessionEpochs;
 use gatepost_protocol::words::identifiers::{ClientId, Sid, Subject};
 use gatepost_protocol::words::instant::{Day, Instant};
@@ -96,7 +96,7 @@ pub fn insert(
     handle_hash: &[u8; 32],
     arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let from = ArrivalValues::of(arrival);
     let bound = bind!(
         INSERT,
@@ -147,7 +147,7 @@ pub fn find(
     day: Day,
     handle_hash: &[u8; 32],
     client_id: Option<&ClientId>,
-) -> Result<Option<FoundSession>, StoreError> {
+) -> Result<Option<FoundSession>> {
     let handle_hash = &handle_hash[..];
     store.find(bind!(FIND, day, handle_hash, client_id), |row| {
         Ok(FoundSession {
@@ -164,7 +164,7 @@ UPDATE sessions SET used_at = clock_timestamp()
 WHERE day = :day::int4 AND sid = :sid::text AND used_at <= :unless_after::timestamptz";
 
 /// Notes that a session is in use, unless somebody has since `unless_after`.
-pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result<(), StoreError> {
+pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result<()> {
     let bound = bind!(TOUCH, ..session { day, sid }, unless_after);
     store.execute(bound).map(drop)
 }
@@ -186,7 +186,7 @@ pub fn list(
     after: Option<&Session>,
     sub: Option<&Subject>,
     limit: i64,
-) -> Result<Vec<(Session, Option<String>)>, StoreError> {
+) -> Result<Vec<(Session, Option<String>)>> {
     let bound = bind!(
         LIST,
         after_day = after.map_or(Day(i32::MIN), |after| after.day),
@@ -207,7 +207,7 @@ WHERE s.sub = :sub::text
 ORDER BY s.auth_time DESC LIMIT :limit::int8";
 
 /// Sessions of one user that live, the latest sign-in first, at most `limit`.
-pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Session>, StoreError> {
+pub fn list_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Session>> {
     store.list(bind!(LIST_OF_USER, sub, limit), session)
 }
 
@@ -218,11 +218,7 @@ JOIN users u ON u.sub = s.sub AND u.enabled
 WHERE s.day = :day::int4 AND s.sid = :sid::text AND (s.sub = :sub::text) IS TRUE";
 
 /// Looks up a session of this user by its public name; none of a user who is gone or disabled.
-pub fn find_of_user(
-    store: &Store,
-    sid: &Sid,
-    sub: &Subject,
-) -> Result<Option<Session>, StoreError> {
+pub fn find_of_user(store: &Store, sid: &Sid, sub: &Subject) -> Result<Option<Session>> {
     let Some(day) = sid.day() else {
         return Ok(None);
     };
@@ -237,7 +233,7 @@ WITH ended AS (
 FROM sessions WHERE day = :day::int4 AND sid = :sid::text";
 
 /// Ends a session, and has its clients called; `false` when it is not there or had ended before.
-pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
+pub fn end(store: &Store, day: Day, sid: &Sid, audit: &AuditEvent<'_>) -> Result<bool> {
     let ended = store.end(
         Some(sid.as_str().as_bytes()),
         bind!(END, day, sid),
@@ -264,12 +260,7 @@ SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM ended) AS
 WHERE EXISTS (SELECT FROM sessions WHERE sub = :sub::text AND sid <> :kept::text)";
 
 /// Ends every session of a user but one, with an event for each, and has their clients called.
-pub fn end_others(
-    store: &Store,
-    sub: &Subject,
-    kept: &Sid,
-    audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result<()> {
     let others = others(store, sub, kept)?;
     let mut events = Vec::new();
     for sid in &others {
@@ -333,7 +324,7 @@ pub fn renew(
     handle_hash: &[u8; 32],
     arrival: Option<&Arrival>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let from = ArrivalValues::of(arrival);
     let bound = bind!(
         RENEW,
@@ -367,7 +358,7 @@ pub fn renew(
     store.change(bound, audit)
 }
 
-fn session(row: &Row) -> Result<Session, StoreError> {
+fn session(row: &Row) -> Result<Session> {
     read!(row, Session {
         day, sid, auth_time, amr, acr, identity_provider, upstream_issuer, source, user_agent,
         created_at, used_at, expires_at, ended_at;

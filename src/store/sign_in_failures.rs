@@ -7,9 +7,9 @@ use std::time::Duration;
 use postgres::Row;
 
 use super::Store;
-use super::error::StoreError;
 use super::statement::bind;
 use super::values::{column, read, unreadable};
+use crate::Result;
 use gatepost_protocol::words::instant::Instant;
 
 /// A counter to raise, and for how long it counts from its first failure on.
@@ -33,7 +33,7 @@ SELECT bucket, failures, last_at, expires_at FROM sign_in_failures
 WHERE bucket = ANY(:buckets::bytea[]) AND expires_at > clock_timestamp()";
 
 /// Reads counters; those without failures in their window are left out.
-pub fn find(store: &Store, buckets: &[[u8; 32]]) -> Result<Vec<FailureCount>, StoreError> {
+pub fn find(store: &Store, buckets: &[[u8; 32]]) -> Result<Vec<FailureCount>> {
     let buckets: Vec<&[u8]> = buckets.iter().map(|bucket| &bucket[..]).collect();
     store.list(bind!(FIND, buckets), count)
 }
@@ -54,7 +54,7 @@ RETURNING bucket, failures, last_at, expires_at";
 
 /// Counts one failure in each bucket; answers the counters as they stand then. The buckets must
 /// differ.
-pub fn record(store: &Store, buckets: &[FailureBucket]) -> Result<Vec<FailureCount>, StoreError> {
+pub fn record(store: &Store, buckets: &[FailureBucket]) -> Result<Vec<FailureCount>> {
     let bound = bind!(RECORD, buckets = names(buckets), windows = windows(buckets),);
     store.write_rows(bound)?.iter().map(count).collect()
 }
@@ -104,7 +104,7 @@ ON CONFLICT (bucket) DO UPDATE
 SET last_at = excluded.last_at, expires_at = greatest(f.expires_at, excluded.expires_at)";
 
 /// Counts one failure of an account in each of its counters. One that was pardoned begins anew.
-pub fn record_of_account(store: &Store, of: &AccountFailures<'_>) -> Result<(), StoreError> {
+pub fn record_of_account(store: &Store, of: &AccountFailures<'_>) -> Result<()> {
     let bound = bind!(
         RECORD_OF_ACCOUNT,
         buckets = names(of.counted),
@@ -121,7 +121,7 @@ pub fn record_of_account(store: &Store, of: &AccountFailures<'_>) -> Result<(), 
 const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = :bucket::bytea";
 
 /// Forgets the failures of one bucket, after a success.
-pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<(), StoreError> {
+pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<()> {
     store.execute(bind!(CLEAR, bucket = &bucket[..])).map(drop)
 }
 
@@ -134,11 +134,7 @@ WHERE bucket = ANY(:buckets::bytea[])";
 
 /// Takes back attempts that were counted before the code proved right, and forgets the failures of
 /// other buckets.
-pub fn take_back(
-    store: &Store,
-    buckets: &[FailureBucket],
-    forgotten: &[[u8; 32]],
-) -> Result<(), StoreError> {
+pub fn take_back(store: &Store, buckets: &[FailureBucket], forgotten: &[[u8; 32]]) -> Result<()> {
     let bound = bind!(
         TAKE_BACK,
         buckets = names(buckets),
@@ -170,11 +166,11 @@ DELETE FROM sign_in_failures WHERE bucket IN (
 
 /// Removes up to 500 counters whose window is over, or, with more than `most` of them there, those
 /// that end first; answers how many. Called until it answers less than 500.
-pub fn clean(store: &Store, most: i64) -> Result<u64, StoreError> {
+pub fn clean(store: &Store, most: i64) -> Result<u64> {
     store.execute(bind!(CLEAN, most))
 }
 
-fn count(row: &Row) -> Result<FailureCount, StoreError> {
+fn count(row: &Row) -> Result<FailureCount> {
     let bucket = column::<&[u8]>(row, "bucket")?.try_into();
     read!(row, FailureCount { failures, last_at, expires_at;
         bucket: bucket.map_err(|_| unreadable("bucket"))?,

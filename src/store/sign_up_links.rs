@@ -3,17 +3,17 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Map, Value};
 
 use super::Store;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::statement::bind;
 use super::tokens::hash_of_jti;
 use super::values::{column, read, tenant, tenant_text, unreadable};
+use crate::Result;
 use gatepost_protocol::login::sign_up::SignUpId;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::secret::SecretText;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -36,52 +36,10 @@ impl SignUpLink {
     }
 }
 
-const INSERT: &str = "
-WITH added AS (
-    INSERT INTO sign_up_links (id, tenant, roles, domain, uses, expires_at)
-    VALUES (:id::bytea, :tenant::text, :roles::text[], :domain::text, :uses::int4,
-            :expires_at::timestamptz)
-    RETURNING id
-), {audited added} FROM added";
-
-pub fn insert(store: &Store, link: &SignUpLink, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    let bound = bind!(
-        INSERT,
-        ..link {
-            roles,
-            domain,
-            uses,
-            expires_at
-        },
-        id = &link.id[..],
-        tenant = tenant_text(link.tenant.as_ref())
-    );
-    store.write_audited(bound, audit).map(drop)
-}
-
 const FIND: &str = "SELECT l.* FROM sign_up_links l WHERE l.id = :id::bytea";
 
-pub fn find(store: &Store, id: &SignUpId) -> Result<Option<SignUpLink>, StoreError> {
+pub fn find(store: &Store, id: &SignUpId) -> Result<Option<SignUpLink>> {
     store.find(bind!(FIND, id = &id[..]), link)
-}
-
-const LIST: &str = "SELECT l.* FROM sign_up_links l ORDER BY l.made_at, l.id";
-
-/// All of them, the oldest first: an operator makes few.
-pub fn list(store: &Store) -> Result<Vec<SignUpLink>, StoreError> {
-    store.list(bind!(LIST), link)
-}
-
-const END: &str = "
-WITH ended AS (
-    UPDATE sign_up_links SET ended_at = clock_timestamp()
-    WHERE id = :id::bytea AND ended_at IS NULL
-    RETURNING id
-), {audited ended} FROM ended";
-
-/// Ends a link; `false` when there is none, or it was ended before.
-pub fn end(store: &Store, id: &SignUpId, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    store.change(bind!(END, id = &id[..]), audit)
 }
 
 const HOLDS: &str = "
@@ -95,11 +53,7 @@ SELECT EXISTS (
 ) AS holds";
 
 /// Whether somebody of that tenant has the address, verified or not, or is called so.
-pub fn holds(
-    store: &Store,
-    tenant: Option<&TenantName>,
-    address: &str,
-) -> Result<bool, StoreError> {
+pub fn holds(store: &Store, tenant: Option<&TenantName>, address: &str) -> Result<bool> {
     let tenant = tenant_text(tenant);
     column(&store.one(bind!(HOLDS, tenant, address))?, "holds")
 }
@@ -116,7 +70,7 @@ pub struct NewMember<'a> {
     pub username: &'a str,
     pub address: &'a str,
     pub password_hash: &'a SecretText,
-    pub claims: &'a Map<String, Value>,
+    pub claims: &'a JsonObject,
 }
 
 // The letter is spent first. Of many at once each waits for the row of the link, and then sees how
@@ -157,11 +111,7 @@ WITH keys AS (
 /// Makes the account, and takes one use of the link. `false` when the link is over, the letter was
 /// used, or somebody has the address meanwhile or gets it now. `Taken` when the user name is
 /// somebody's: then nothing was taken.
-pub fn join(
-    store: &Store,
-    new: &NewMember<'_>,
-    audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+pub fn join(store: &Store, new: &NewMember<'_>, audit: &AuditEvent<'_>) -> Result<bool> {
     let bound = bind!(
         JOIN,
         ..new {
@@ -178,7 +128,7 @@ pub fn join(
     store.change(bound, audit)
 }
 
-fn link(row: &Row) -> Result<SignUpLink, StoreError> {
+pub fn link(row: &Row) -> Result<SignUpLink> {
     let id = column::<&[u8]>(row, "id")?.try_into();
     read!(row, SignUpLink { roles, domain, uses, used, expires_at, ended_at;
         id: id.map_err(|_| unreadable("id"))?,

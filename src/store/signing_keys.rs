@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::Store;
 use super::clients::{Versioned, registry_version};
-use super::error::StoreError;
 use super::registry_writer::{RegistryReader, RegistryWriter};
 use super::statement::bind;
 use super::values::{column, read, unreadable};
+use crate::Result;
 use gatepost_protocol::keys::key_schedule::{KeyTimes, ScheduledKey};
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::secret::SecretBytes;
@@ -41,11 +41,11 @@ const LOAD: &str = "
 SELECT i.registry_version, k.* FROM installation i LEFT JOIN signing_keys k ON true
 ORDER BY k.activates_at, k.kid";
 
-pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
+pub fn load(store: &Store) -> Result<Versioned<Vec<SigningKeyRow>>> {
     versioned(&store.rows(bind!(LOAD))?)
 }
 
-fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> {
+fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>> {
     let registry_version = registry_version(rows)?;
     let value = rows
         .iter()
@@ -57,7 +57,7 @@ fn versioned(rows: &[Row]) -> Result<Versioned<Vec<SigningKeyRow>>, StoreError> 
     })
 }
 
-fn key(row: &Row) -> Result<Option<SigningKeyRow>, StoreError> {
+fn key(row: &Row) -> Result<Option<SigningKeyRow>> {
     let Some(kid) = column::<Option<String>>(row, "kid")? else {
         return Ok(None);
     };
@@ -71,7 +71,7 @@ fn key(row: &Row) -> Result<Option<SigningKeyRow>, StoreError> {
     }))
 }
 
-fn times(row: &Row) -> Result<KeyTimes, StoreError> {
+fn times(row: &Row) -> Result<KeyTimes> {
     read!(row, KeyTimes { announced_at, activates_at, retires_at, unpublished_at, forgotten_at; })
 }
 
@@ -95,13 +95,13 @@ const REMOVE_KEY: &str = "DELETE FROM signing_keys WHERE kid = :kid::text";
 
 impl RegistryReader<'_> {
     /// Reads every key as it stands within this change, oldest first.
-    pub fn signing_keys(&mut self) -> Result<Vec<SigningKeyRow>, StoreError> {
+    pub fn signing_keys(&mut self) -> Result<Vec<SigningKeyRow>> {
         Ok(versioned(&self.read(bind!(LOAD))?)?.value)
     }
 }
 
 impl RegistryWriter<'_> {
-    pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<(), StoreError> {
+    pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<()> {
         let bound = bind!(
             INSERT_KEY,
             kid = key.kid,
@@ -122,17 +122,13 @@ impl RegistryWriter<'_> {
         &mut self,
         kid: &str,
         wrapped_private: Option<&SecretBytes>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let wrapped_private = wrapped_private.map(SecretBytes::expose);
         Ok(self.execute(bind!(REWRAP_KEY, kid, wrapped_private))? > 0)
     }
 
     /// Takes over a key's instants from `activates_at` on.
-    pub fn reschedule_signing_key(
-        &mut self,
-        kid: &str,
-        times: &KeyTimes,
-    ) -> Result<bool, StoreError> {
+    pub fn reschedule_signing_key(&mut self, kid: &str, times: &KeyTimes) -> Result<bool> {
         let bound = bind!(
             RESCHEDULE_KEY,
             ..times {
@@ -146,7 +142,7 @@ impl RegistryWriter<'_> {
         Ok(self.execute(bound)? > 0)
     }
 
-    pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool, StoreError> {
+    pub fn remove_signing_key(&mut self, kid: &str) -> Result<bool> {
         Ok(self.execute(bind!(REMOVE_KEY, kid))? > 0)
     }
 }

@@ -13,6 +13,7 @@ use scheduled_thread_pool::ScheduledThreadPool;
 use super::connection::{ClosedElsewhere, Connection, Connections, PROOF_OF_LIFE};
 use super::error::StoreError;
 use super::mutex::Mutex;
+use crate::Result;
 
 /// How long a request in the lane waits for a connection.
 pub(super) const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
@@ -138,7 +139,7 @@ impl Supply {
     pub(super) fn check_out(
         &self,
         until: Option<Instant>,
-    ) -> Result<PooledConnection<Connections>, StoreError> {
+    ) -> Result<PooledConnection<Connections>> {
         let patient_until = Instant::now() + CHECK_OUT_PATIENCE;
         if self.was_away() && self.pool.state().idle_connections == 0 {
             return Err(StoreError::Unavailable(String::from("away a moment ago")));

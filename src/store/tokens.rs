@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::Store;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::statement::bind;
 use super::users::{UserRow, user_if_there};
 use super::values::{column, epochs};
+use crate::Result;
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
 use gatepost_protocol::token::liveness::{GrantFacts, LivenessFacts, SessionFacts};
 use gatepost_protocol::words::epochs::Epochs;
@@ -69,7 +69,7 @@ LEFT JOIN clients c ON c.client_id = :client_id::text";
 
 /// Reads what a token stands on. A grant of another client or user, or a session of another user,
 /// counts as absent.
-pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreError> {
+pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding> {
     let jti = token.jti.encode();
     let expires_on = token.expires_at.day();
     let user = token.user.as_ref();
@@ -96,7 +96,7 @@ pub fn find(store: &Store, token: &AccessToken) -> Result<TokenStanding, StoreEr
     standing(&store.one(bound)?)
 }
 
-fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
+fn standing(row: &Row) -> Result<TokenStanding> {
     let sid: Option<&str> = column(row, "sid")?;
     let facts = LivenessFacts {
         token_revoked: column(row, "revoked")?,
@@ -119,7 +119,7 @@ fn standing(row: &Row) -> Result<TokenStanding, StoreError> {
     })
 }
 
-fn grant_facts(row: &Row) -> Result<Option<GrantFacts>, StoreError> {
+fn grant_facts(row: &Row) -> Result<Option<GrantFacts>> {
     let Some(offline) = column(row, "offline")? else {
         return Ok(None);
     };
@@ -136,7 +136,7 @@ fn grant_facts(row: &Row) -> Result<Option<GrantFacts>, StoreError> {
     }))
 }
 
-fn has_time(row: &Row, name: &'static str) -> Result<bool, StoreError> {
+fn has_time(row: &Row, name: &'static str) -> Result<bool> {
     Ok(column::<Option<Instant>>(row, name)?.is_some())
 }
 
@@ -148,12 +148,7 @@ WITH revoked AS (
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// Records a revocation under the day of the token's own expiry. Doing it twice is doing it once.
-pub fn revoke(
-    store: &Store,
-    day: Day,
-    jti: &[u8],
-    audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+pub fn revoke(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result<()> {
     let bound = bind!(REVOKE, day, jti);
     store
         .end(Some(jti), bound, slice::from_ref(audit))
@@ -168,12 +163,7 @@ WITH revoked AS (
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// The same of a client's own token that lives longer than `revoked_tokens` has room for.
-pub fn revoke_lasting(
-    store: &Store,
-    day: Day,
-    jti: &[u8],
-    audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+pub fn revoke_lasting(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result<()> {
     let bound = bind!(REVOKE_LASTING, day, jti);
     store
         .end(Some(jti), bound, slice::from_ref(audit))
@@ -183,7 +173,7 @@ pub fn revoke_lasting(
 const FORGET_LASTING: &str = "DELETE FROM revoked_lasting_tokens WHERE day < :today::int4 - 1";
 
 /// Forgets revocations of tokens that have expired.
-pub fn forget_lasting(store: &Store, today: Day) -> Result<u64, StoreError> {
+pub fn forget_lasting(store: &Store, today: Day) -> Result<u64> {
     store.execute(bind!(FORGET_LASTING, today))
 }
 
@@ -198,7 +188,7 @@ pub fn take_assertion(
     issuer: &str,
     jti: &str,
     forgotten_at: Instant,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let day = forgotten_at.day();
     let jti_hash = hash_of_jti(jti);
     let taken = store.execute(bind!(TAKE, day, issuer, jti_hash))?;

@@ -6,11 +6,11 @@ use postgres::Row;
 
 use super::Store;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
 use super::session_clients::call_late;
 use super::statement::bind;
 use super::tokens::{about, hash_of_jti};
 use super::values::{column, read};
+use crate::Result;
 use gatepost_protocol::upstream::id_token::LogoutNotice;
 use gatepost_protocol::words::identifiers::{Sid, Subject};
 use gatepost_protocol::words::identity_provider::IdentityProvider;
@@ -82,12 +82,12 @@ FROM sessions WHERE day = :day::int4 AND sid = :sid::text";
 
 /// What is kept of the sign-in upstream that a session came from; `None` for one that came from
 /// here.
-pub fn find(store: &Store, day: Day, sid: &Sid) -> Result<Option<UpstreamSession>, StoreError> {
+pub fn find(store: &Store, day: Day, sid: &Sid) -> Result<Option<UpstreamSession>> {
     let kept = store.find(bind!(FIND, day, sid), upstream_session)?;
     Ok(kept.flatten())
 }
 
-fn upstream_session(row: &Row) -> Result<Option<UpstreamSession>, StoreError> {
+fn upstream_session(row: &Row) -> Result<Option<UpstreamSession>> {
     let Some(issuer) = column(row, "upstream_issuer")? else {
         return Ok(None);
     };
@@ -130,7 +130,7 @@ pub fn sessions_of(
     store: &Store,
     provider: &IdentityProvider,
     notice: &LogoutNotice,
-) -> Result<Vec<SessionFromUpstream>, StoreError> {
+) -> Result<Vec<SessionFromUpstream>> {
     let identity_provider = &provider.name;
     let upstream_issuer = provider.authority();
     let upstream_subject = notice.subject.as_ref();
@@ -191,7 +191,7 @@ pub fn end(
     notice: &LogoutNotice,
     sessions: &[SessionFromUpstream],
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let mut events = Vec::new();
     let mut days = Vec::new();
     let mut sids = Vec::new();

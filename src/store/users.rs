@@ -4,21 +4,22 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Store;
 use super::audit_event::AuditEvent;
 use super::audit_events;
-use super::error::StoreError;
 use super::session_clients::call_late;
 use super::session_endings::{others, with_endings};
-use super::statement::{Bound, bind};
+use super::statement::bind;
 use super::values::{column, read, tenant, tenant_text};
+use crate::Result;
 use gatepost_protocol::login::imported_hash::ImportedHash;
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::login::password_link::LinkUser;
 use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::session::{Session, User};
 use gatepost_protocol::words::strength::Strength;
@@ -34,7 +35,7 @@ pub struct UserRow {
     /// PHC string; `None` for those who sign in elsewhere.
     pub password_hash: Option<SecretText>,
     pub enabled: bool,
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     pub epoch: i64,
     /// Raised whenever a factor is added or removed.
     pub factors: i64,
@@ -43,7 +44,7 @@ pub struct UserRow {
 }
 
 /// What a person with these claims is called who is called `otherwise` without a name.
-pub fn called<'a>(claims: &'a Map<String, Value>, otherwise: &'a str) -> &'a str {
+pub fn called<'a>(claims: &'a JsonObject, otherwise: &'a str) -> &'a str {
     let name = claims.get("name").and_then(Value::as_str);
     name.filter(|name| !name.trim().is_empty())
         .unwrap_or(otherwise)
@@ -156,7 +157,7 @@ pub fn find_for_sign_in(
     username: &str,
     by: SignInWith,
     client_id: Option<&ClientId>,
-) -> Result<SignInAccount, StoreError> {
+) -> Result<SignInAccount> {
     let tenant = tenant_text(tenant);
     let by_address = by == SignInWith::UsernameOrAddress;
     let bound = bind!(FIND_FOR_SIGN_IN, tenant, username, by_address, client_id);
@@ -191,7 +192,7 @@ pub fn find_by_name_or_address(
     store: &Store,
     tenant: Option<&TenantName>,
     typed: &str,
-) -> Result<Vec<CurrentUser>, StoreError> {
+) -> Result<Vec<CurrentUser>> {
     let tenant = tenant_text(tenant);
     store.list(bind!(FIND_BY_NAME_OR_ADDRESS, tenant, typed), current)
 }
@@ -204,11 +205,7 @@ FROM (SELECT :sub::text AS sub,
 
 /// Whether letters may go to an address that the claims of this user call verified: not where only
 /// an identity provider without `trust_email` called it so.
-pub fn address_counts(
-    store: &Store,
-    sub: &Subject,
-    address: Option<&str>,
-) -> Result<bool, StoreError> {
+pub fn address_counts(store: &Store, sub: &Subject, address: Option<&str>) -> Result<bool> {
     column(&store.one(bind!(ADDRESS_COUNTS, sub, address))?, "counts")
 }
 
@@ -224,23 +221,15 @@ pub fn find_for_client(
     store: &Store,
     sub: &Subject,
     client_id: Option<&ClientId>,
-) -> Result<Option<CurrentUser>, StoreError> {
+) -> Result<Option<CurrentUser>> {
     store.find(bind!(FIND_FOR_CLIENT, sub, client_id), current)
 }
 
 pub const FIND: &str = "SELECT u.* FROM users u WHERE u.sub = :sub::text";
 
 /// Reads one user.
-pub fn find(store: &Store, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
+pub fn find(store: &Store, sub: &Subject) -> Result<Option<UserRow>> {
     store.find(bind!(FIND, sub), user)
-}
-
-const LIST: &str =
-    "SELECT u.* FROM users u WHERE u.sub > :after::text ORDER BY u.sub LIMIT :limit::int8";
-
-/// Users by subject, at most `limit` behind `after` (empty: from the beginning).
-pub fn list(store: &Store, after: &str, limit: i64) -> Result<Vec<UserRow>, StoreError> {
-    store.list(bind!(LIST, after, limit), user)
 }
 
 pub const FIND_SHARING: &str = "
@@ -251,7 +240,7 @@ JOIN users h ON h.tenant = u.tenant AND h.claims ? 'email' AND h.sub <> u.sub
 WHERE u.sub = :sub::text AND u.claims -> 'email_verified' = 'true' AND {address counts} LIMIT 1";
 
 /// Another user of the tenant who has the same verified address.
-fn find_sharing(store: &Store, sub: &Subject) -> Result<Option<Subject>, StoreError> {
+fn find_sharing(store: &Store, sub: &Subject) -> Result<Option<Subject>> {
     store.find(bind!(FIND_SHARING, sub), |row| column(row, "sub"))
 }
 
@@ -262,7 +251,7 @@ pub fn note_shared_address(
     sub: &Subject,
     by: &str,
     audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let Some(other) = find_sharing(store, sub)? else {
         return Ok(());
     };
@@ -271,57 +260,6 @@ pub fn note_shared_address(
         ..audit.as_event("address_shared")
     };
     audit_events::insert(store, &event)
-}
-
-const COUNT_SHARED: &str = "
-SELECT count(*) AS shared FROM (
-    SELECT FROM users h WHERE h.claims ? 'email' AND {address counts}
-    GROUP BY h.tenant, left(lower(normalize(h.claims ->> 'email', NFKC)), 254) COLLATE \"C\"
-    HAVING count(*) > 1
-) AS s";
-
-/// How many verified addresses more than one user of a tenant has. Reads all users.
-pub fn count_shared(store: &Store) -> Result<i64, StoreError> {
-    column(&store.one(bind!(COUNT_SHARED))?, "shared")
-}
-
-const INSERT: &str = "
-WITH added AS (
-    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
-    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
-           :password_hash::text, :enabled::bool, :claims::jsonb
-    WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
-      AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
-    RETURNING sub
-), {audited added} FROM added";
-
-impl UserRow {
-    pub fn insert_by(
-        &self,
-        write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>, StoreError>,
-    ) -> Result<(), StoreError> {
-        let added = write(bind!(
-            INSERT,
-            ..self {
-                sub,
-                username,
-                enabled
-            },
-            tenant = tenant_text(self.tenant.as_ref()),
-            password_hash = self.password_hash.as_ref().map(SecretText::expose),
-            claims = Json(&self.claims)
-        ))?;
-        if added.is_empty() {
-            return Err(StoreError::Taken(String::from("removed_subjects")));
-        }
-        Ok(())
-    }
-}
-
-/// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's
-/// name.
-pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
-    new.insert_by(|bound| store.write_audited(bound, audit))
 }
 
 const SET_PASSWORD: &str = "
@@ -356,7 +294,7 @@ pub fn set_password(
     hash: &SecretText,
     verified: Option<&str>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let bound = bind!(
         SET_PASSWORD,
         sub,
@@ -393,7 +331,7 @@ pub fn change_address(
     old: Option<&str>,
     new: &str,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let bound = bind!(
         CHANGE_ADDRESS,
         ..user { sub, epoch },
@@ -421,7 +359,7 @@ pub fn change_name(
     session: &Session,
     new: &str,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     store.change(
         bind!(
             CHANGE_NAME,
@@ -433,29 +371,13 @@ pub fn change_name(
     )
 }
 
-const REVOKE: &str = "
-WITH revoked AS (
-    UPDATE users SET epoch = new_epoch() WHERE sub = :sub::text RETURNING sub
-), {user called}, {audited revoked} FROM revoked";
-
-/// Ends all that was signed in, granted or issued for this user until now, the clients of their
-/// sessions called; `false` when there is no such user.
-pub fn revoke(store: &Store, sub: &Subject, audit: &AuditEvent<'_>) -> Result<bool, StoreError> {
-    store.change(bind!(REVOKE, sub), audit)
-}
-
 const REHASH: &str = "
 UPDATE users SET password_hash = :new::text
 WHERE sub = :sub::text AND password_hash = :old::text";
 
 /// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends
 /// nothing.
-pub fn rehash(
-    store: &Store,
-    sub: &Subject,
-    old: &SecretText,
-    new: &SecretText,
-) -> Result<(), StoreError> {
+pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) -> Result<()> {
     let bound = bind!(REHASH, sub, old = old.expose(), new = new.expose());
     store.execute(bound).map(drop)
 }
@@ -476,23 +398,23 @@ SELECT cost FROM (
 WHERE people > 0 ORDER BY people DESC, cost DESC LIMIT 1";
 
 /// A hash that costs what most imported ones do; `None` where there are none.
-pub fn usual_imported_hash(store: &Store) -> Result<Option<ImportedHash>, StoreError> {
+pub fn usual_imported_hash(store: &Store) -> Result<Option<ImportedHash>> {
     let cost = |row: &Row| column::<String>(row, "cost");
     let found = store.find(bind!(USUAL_IMPORTED_HASH), cost)?;
     Ok(found.as_deref().and_then(ImportedHash::dummy))
 }
 
 /// The user of a row, with the epochs that a sign-in stands on.
-pub fn current(row: &Row) -> Result<CurrentUser, StoreError> {
+pub fn current(row: &Row) -> Result<CurrentUser> {
     read!(row, CurrentUser { installation_epoch, consent_epoch, username_key; user: user(row)? })
 }
 
-fn is_there(row: &Row) -> Result<bool, StoreError> {
+fn is_there(row: &Row) -> Result<bool> {
     Ok(column::<Option<&str>>(row, "sub")?.is_some())
 }
 
 /// The user of a row where there may be none.
-pub(super) fn user_if_there(row: &Row) -> Result<Option<UserRow>, StoreError> {
+pub(super) fn user_if_there(row: &Row) -> Result<Option<UserRow>> {
     if is_there(row)? {
         user(row).map(Some)
     } else {
@@ -501,11 +423,11 @@ pub(super) fn user_if_there(row: &Row) -> Result<Option<UserRow>, StoreError> {
 }
 
 /// The user of a row of `users`.
-pub fn user(row: &Row) -> Result<UserRow, StoreError> {
+pub fn user(row: &Row) -> Result<UserRow> {
     read!(row, UserRow { sub, username, enabled, epoch, factors, strongest_acr;
         tenant: tenant(row, "tenant")?,
         password_hash: column::<Option<String>>(row, "password_hash")?.map(SecretText::new),
-        claims: column::<Json<Map<String, Value>>>(row, "claims")?.0,
+        claims: column::<Json<JsonObject>>(row, "claims")?.0,
     })
 }
 
@@ -543,7 +465,7 @@ pub fn change_password(
     session: &Session,
     handle_hash: &[u8; 32],
     audit: &AuditEvent<'_>,
-) -> Result<Option<i64>, StoreError> {
+) -> Result<Option<i64>> {
     let others = others(store, &user.sub, &session.sid)?;
     let events = with_endings(audit, &others);
     let bound = bind!(

@@ -7,6 +7,7 @@ use postgres::Row;
 use postgres::types::FromSql;
 
 use super::error::StoreError;
+use crate::Result;
 use gatepost_protocol::words::epochs::Epochs;
 use gatepost_protocol::words::identifiers::{KeyThumbprint, TenantName};
 use gatepost_protocol::words::session::SignIn;
@@ -27,7 +28,7 @@ macro_rules! read {
 pub(super) use read;
 
 /// Reads a column, naming it when it does not fit.
-pub fn column<'a, T: FromSql<'a>>(row: &'a Row, name: &'static str) -> Result<T, StoreError> {
+pub fn column<'a, T: FromSql<'a>>(row: &'a Row, name: &'static str) -> Result<T> {
     row.try_get(name).map_err(|_| unreadable(name))
 }
 
@@ -35,7 +36,7 @@ pub(super) fn unreadable(name: &str) -> StoreError {
     StoreError::Corrupt(format!("column {name}"))
 }
 
-pub(super) fn epochs(row: &Row) -> Result<Epochs, StoreError> {
+pub(super) fn epochs(row: &Row) -> Result<Epochs> {
     Ok(Epochs {
         installation: column(row, "installation_epoch")?,
         client: column(row, "client_epoch")?,
@@ -44,17 +45,14 @@ pub(super) fn epochs(row: &Row) -> Result<Epochs, StoreError> {
     })
 }
 
-pub(super) fn id(row: &Row, name: &'static str) -> Result<[u8; 16], StoreError> {
+pub(super) fn id(row: &Row, name: &'static str) -> Result<[u8; 16]> {
     column::<&[u8]>(row, name)?
         .try_into()
         .map_err(|_| unreadable(name))
 }
 
 /// The thumbprint of a key, where there is one.
-pub(super) fn key_thumbprint(
-    row: &Row,
-    name: &'static str,
-) -> Result<Option<KeyThumbprint>, StoreError> {
+pub(super) fn key_thumbprint(row: &Row, name: &'static str) -> Result<Option<KeyThumbprint>> {
     let Some(bytes) = column::<Option<&[u8]>>(row, name)? else {
         return Ok(None);
     };
@@ -67,7 +65,7 @@ pub(super) fn key_bytes(key: &Option<KeyThumbprint>) -> Option<&[u8]> {
 }
 
 /// A tenant column: empty means none.
-pub fn tenant(row: &Row, name: &'static str) -> Result<Option<TenantName>, StoreError> {
+pub fn tenant(row: &Row, name: &'static str) -> Result<Option<TenantName>> {
     let text: &str = column(row, name)?;
     Ok((!text.is_empty()).then(|| TenantName::new(text)))
 }
@@ -78,7 +76,7 @@ pub fn tenant_text(tenant: Option<&TenantName>) -> &str {
 }
 
 /// The user and how they signed in: the columns named as its fields, `sub`, and the tenant's.
-pub(super) fn sign_in(row: &Row, of_tenant: &'static str) -> Result<SignIn, StoreError> {
+pub(super) fn sign_in(row: &Row, of_tenant: &'static str) -> Result<SignIn> {
     read!(row, SignIn { sid, identity_provider, auth_time, amr, acr;
         subject: column(row, "sub")?,
         tenant: tenant(row, of_tenant)?,

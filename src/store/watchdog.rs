@@ -14,6 +14,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::connecting::START_UP;
 use super::error::StoreError;
 use super::mutex::Mutex;
+use crate::Result;
+use crate::named_thread;
 use crate::worker::{self, Belongings, DoneMeanwhile, GiveUp};
 
 const ROUND: Duration = Duration::from_millis(100);
@@ -134,15 +136,13 @@ impl Watchdog {
             tls,
         });
         let watched = Arc::downgrade(&shared);
-        std::thread::Builder::new()
-            .name(String::from("store-watchdog"))
-            .spawn(move || {
-                while let Some(shared) = watched.upgrade() {
-                    look(&shared);
-                    drop(shared);
-                    std::thread::sleep(ROUND);
-                }
-            })?;
+        named_thread::spawn("store-watchdog", move || {
+            while let Some(shared) = watched.upgrade() {
+                look(&shared);
+                drop(shared);
+                std::thread::sleep(ROUND);
+            }
+        })?;
         Ok(Watchdog(shared))
     }
 
@@ -154,13 +154,13 @@ impl Watchdog {
         cancelled: Arc<AtomicBool>,
         is_retired: Arc<AtomicBool>,
         request: Option<RequestEnd>,
-    ) -> Result<Watched<'_>, StoreError> {
+    ) -> Result<Watched<'_>> {
         self.begin(self.entry(token, cancelled, is_retired, request))
     }
 
     /// Notes that this thread works on a connection, for as long as that takes. It is cancelled
     /// where somebody interrupts this process.
-    pub(super) fn note(&self, token: CancelToken) -> Result<Watched<'_>, StoreError> {
+    pub(super) fn note(&self, token: CancelToken) -> Result<Watched<'_>> {
         self.begin(Running {
             cancel_after: A_YEAR,
             give_up_after: A_YEAR,
@@ -204,7 +204,7 @@ impl Watchdog {
     }
 
     /// Nothing begins once this process is interrupted.
-    fn begin(&self, entry: Running) -> Result<Watched<'_>, StoreError> {
+    fn begin(&self, entry: Running) -> Result<Watched<'_>> {
         let mut running = self.0.running.lock();
         if self.0.is_interrupted.load(Ordering::SeqCst) {
             return Err(StoreError::Cancelled(String::from("interrupted")));
@@ -319,11 +319,7 @@ fn look(shared: &Arc<Shared>) {
 
 /// Answers from a thread of its own, since the peer may be slow to read.
 fn give_up(answer: GiveUp) {
-    if std::thread::Builder::new()
-        .name(String::from("store-give-up"))
-        .spawn(move || answer())
-        .is_err()
-    {
+    if named_thread::spawn("store-give-up", move || answer()).is_err() {
         log::warn!("no thread to answer a request with that waits in vain");
     }
 }
@@ -336,14 +332,12 @@ fn cancel(shared: &Arc<Shared>, token: CancelToken) {
     }
     log::warn!("cancelling a database statement that takes too long");
     let sender = Arc::clone(shared);
-    let spawned = std::thread::Builder::new()
-        .name(String::from("store-cancel"))
-        .spawn(move || {
-            if !reaches(token, sender.tls.clone()) {
-                log::warn!("a cancel request did not reach the database");
-            }
-            sender.cancels.fetch_sub(1, Ordering::SeqCst);
-        });
+    let spawned = named_thread::spawn("store-cancel", move || {
+        if !reaches(token, sender.tls.clone()) {
+            log::warn!("a cancel request did not reach the database");
+        }
+        sender.cancels.fetch_sub(1, Ordering::SeqCst);
+    });
     if spawned.is_err() {
         shared.cancels.fetch_sub(1, Ordering::SeqCst);
     }
@@ -354,7 +348,8 @@ fn reaches(token: CancelToken, tls: MakeRustlsConnect) -> bool {
     let (tell, told) = mpsc::channel();
     // Left alone where it hangs: a server that froze shall not use up the cancel requests for the
     // next.
-    let sending = std::thread::Builder::new().name(String::from("store-cancel"));
-    let _sending = sending.spawn(move || drop(tell.send(token.cancel_query(tls))));
+    let _sending = named_thread::spawn("store-cancel", move || {
+        drop(tell.send(token.cancel_query(tls)))
+    });
     matches!(told.recv_timeout(START_UP), Ok(Ok(())))
 }

@@ -13,15 +13,16 @@ use super::input::unread;
 use super::operator::Operator;
 use super::output::{self, CommandResult, misuse, note, printable, refuse, say};
 use super::user;
+use crate::audit_heads::heads_in;
 use crate::audit_verification::{ChainFinding, ChainVerdict, Verification, Wrong};
+use crate::statements::audit_list::{self, EventFilter};
 use crate::statements::audit_pages;
-use gatepost_protocol::audit::audit_chain::{AuditRow, EVENTS, Head, heads_in};
+use gatepost_protocol::audit::audit_chain::{AuditRow, EVENTS, Head};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::identifiers::{Subject, in_text};
 use gatepost_protocol::words::instant::Instant;
-use gatepost_store::audit_events::{self, EventFilter};
-use gatepost_store::{Store, StoreError, installation, users};
+use gatepost_store::{Result, Store, installation, users};
 
 const LIMIT: i64 = 100;
 
@@ -44,7 +45,7 @@ pub(super) fn list(invocation: &Invocation) -> CommandResult {
     if invocation.has("--follow") {
         return follow(&operator, &filter, limit, json);
     }
-    show(&audit_events::list(&operator.store, &filter, limit)?, json)
+    show(&audit_list::list(&operator.store, &filter, limit)?, json)
 }
 
 /// Which events are asked for; refused where none would ever be found.
@@ -107,7 +108,7 @@ fn check_subject(operator: &Operator, sub: &str) -> CommandResult {
         ..EventFilter::default()
     };
     let is_known = users::find(&operator.store, &Subject::new(sub))?.is_some()
-        || !audit_events::list(&operator.store, &of_subject, 1)?.is_empty();
+        || !audit_list::list(&operator.store, &of_subject, 1)?.is_empty();
     let sub = sub.escape_debug();
     let unknown = format!("no user and no event has the sub \"{sub}\"; --user takes a user name");
     if is_known { Ok(()) } else { refuse(unknown) }
@@ -181,7 +182,7 @@ impl Follower<'_> {
     }
 
     /// What is there by now and was not seen before, the earliest first.
-    fn look(&mut self) -> Result<Vec<AuditRow>, StoreError> {
+    fn look(&mut self) -> Result<Vec<AuditRow>> {
         // Asked before the rows are: whatever shows after them was under way by then, or began
         // later.
         let since = open_since(self.store)?.max(self.since);
@@ -193,7 +194,7 @@ impl Follower<'_> {
             since: Some(asked),
             ..self.filter.clone()
         };
-        let mut rows = audit_events::list(self.store, &window, i64::MAX)?;
+        let mut rows = audit_list::list(self.store, &window, i64::MAX)?;
         rows.retain(|event| self.see(event));
         self.since = since;
         self.seen.retain(|(at, _, _)| *at >= since);
@@ -202,8 +203,8 @@ impl Follower<'_> {
 }
 
 /// Nothing that is not committed yet is dated before.
-fn open_since(store: &Store) -> Result<Instant, StoreError> {
-    let under_way = audit_events::under_way(store)?;
+fn open_since(store: &Store) -> Result<Instant> {
+    let under_way = audit_list::under_way(store)?;
     Ok(installation::read(store)?.now.minus(under_way + LATE))
 }
 
@@ -219,7 +220,7 @@ fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> 
     };
     // What is there before the first is printed does not come any more, printed or not.
     follower.look()?;
-    for event in audit_events::list(store, filter, limit)? {
+    for event in audit_list::list(store, filter, limit)? {
         follower.see(&event);
         print(&event, json)?;
     }

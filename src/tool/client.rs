@@ -12,7 +12,6 @@ use super::operator::{Operator, await_everywhere};
 use super::output::{self, CommandResult, Failure, FindingsReport, note, refuse, say, time};
 use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::registration::{
     self, DocumentProblem, ObjectKind, metadata_document, timestamp,
@@ -35,6 +34,8 @@ use gatepost_registrar::enactment::remove_clients;
 use gatepost_registrar::events::client_event;
 use gatepost_registrar::statements::client_changes;
 use gatepost_registration::client_checkup::{askable_scope, examine, outlives_keys};
+use gatepost_registration::finding::Finding;
+use gatepost_registration::mention::mentions;
 use gatepost_registration::released_claims::released_claims;
 use gatepost_server::app::key_keeping::seasons;
 use gatepost_server::app::metadata_documents::fetch_metadata_document;
@@ -517,7 +518,7 @@ fn who_names(
 }
 
 fn names(kind: ObjectKind, document: &Value, client_id: &ClientId) -> bool {
-    kind.mentions(document).iter().any(|mention| {
+    mentions(kind, document).iter().any(|mention| {
         mention.called == ObjectKind::Client.called() && mention.name == client_id.as_str()
     })
 }

@@ -12,15 +12,15 @@ use super::arguments::Invocation;
 use super::operator::{OpenDatabase, Operator};
 use super::output::{self, CommandResult, Failure, FindingsReport, time};
 use super::{client, idp, sealed, serve};
-use crate::statements::examination;
+use crate::statements::{examination, user_list};
 use gatepost_protocol::keys::key_schedule::{announced, current};
 use gatepost_protocol::login::password::SignInWith;
-use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::words::client::{Client, SigningAlgorithm};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_registrar::comparison::opened;
 use gatepost_registration::client_checkup;
+use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::app::key_keeping;
 use gatepost_server::app::letters::postman;
 use gatepost_server::app::password_rules::PasswordRules;
@@ -32,7 +32,7 @@ use gatepost_server::keys::master::Purpose;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
 use gatepost_store::clock::MOST_SKEW_MICROS;
-use gatepost_store::{clients, installation, partitions, signing_keys, users};
+use gatepost_store::{clients, installation, partitions, signing_keys};
 
 /// So many metadata documents are fetched: each may take seconds.
 const MOST_DOCUMENTS: usize = 5;
@@ -235,7 +235,7 @@ fn installed(
         !weak.is_empty() => weak "these say what could be stronger: {weak}",
     } else "every client and identity provider is in order");
     if operator.config.sign_in_with == SignInWith::UsernameOrAddress {
-        let shared = users::count_shared(store)?;
+        let shared = user_list::count_shared(store)?;
         judge!(findings, "addresses", {
             shared > 0
                 => weak "{shared} verified e-mail addresses are of more than one user of a tenant, \

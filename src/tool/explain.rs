@@ -16,6 +16,7 @@ use super::arguments::Invocation;
 use super::operator::{OpenDatabase, Operator};
 use super::output::{self, CommandResult, Failure, FindingsReport, misuse, note, refuse};
 use super::{audit, reference};
+use crate::statements::audit_list::{self, EventFilter};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost_protocol::words::secret::SecretText;
@@ -25,7 +26,6 @@ use gatepost_registrar::explanation::{
 use gatepost_server::app::failure::Failure as EndpointFailure;
 use gatepost_server::app::{App, Extensions, LoadError};
 use gatepost_server::http::incoming::is_harmless;
-use gatepost_store::audit_events::{self, EventFilter};
 
 /// Longer is no request that the server takes.
 const LONGEST: u64 = 128 * 1_024;
@@ -120,7 +120,7 @@ pub(super) fn request(invocation: &Invocation) -> CommandResult {
         request_id: Some(id.to_owned()),
         ..EventFilter::default()
     };
-    let found = audit_events::list(&operator.store, &filter, 1_000)?;
+    let found = audit_list::list(&operator.store, &filter, 1_000)?;
     let none = "No audit event has this id: requests that change nothing write none.";
     note(if found.is_empty() { none } else { "" });
     note(format!(

@@ -11,12 +11,11 @@ use serde_json::{Value, json};
 use super::arguments::Invocation;
 use super::imported_key::{self, ImportedKey};
 use super::input::{self, unread};
+use super::key_standing::{KeyStanding, KeyState, standing};
 use super::operator::{EVERYWHERE, Operator};
 use super::output::{self, CommandResult, Failure, misuse, note, refuse, say, time};
 use super::registry::{bytes_of, called};
-use gatepost_protocol::keys::key_schedule::{
-    KeySeasons, KeyStanding, KeyState, KeyTimes, announced, current, standing,
-};
+use gatepost_protocol::keys::key_schedule::{KeySeasons, KeyTimes, announced, current};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::instant::Instant;

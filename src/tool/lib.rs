@@ -4,6 +4,7 @@
 mod access;
 mod arguments;
 mod audit;
+pub mod audit_heads;
 pub mod audit_verification;
 mod client;
 mod command;
@@ -16,6 +17,7 @@ mod import;
 mod imported_key;
 mod input;
 mod key;
+mod key_standing;
 mod mail;
 mod migrate;
 mod operator;

@@ -24,9 +24,10 @@ use gatepost_server::outbound::Outbound;
 use gatepost_server::registry::Sealers;
 use gatepost_store::clients::LongestLifetimes;
 use gatepost_store::installation::{self, Installation};
+use gatepost_store::named_thread;
 use gatepost_store::partitions::Horizons;
 use gatepost_store::signing_keys;
-use gatepost_store::{DatabaseSettings, Interruption, Store, StoreError, migrate};
+use gatepost_store::{DatabaseSettings, Interruption, Result, Store, migrate};
 
 /// Every process reads once a second what is new.
 pub(super) const EVERYWHERE: Duration = Duration::from_secs(2);
@@ -182,8 +183,7 @@ const IN_DOUBT: &str = "the database does not answer: it may be done; repeat it"
 /// and hold its locks, for as long as it waits for a standby. The command tells how that ended.
 fn heed_signals(store: Store) -> CommandResult {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let heeding = thread::Builder::new().name(String::from("signals"));
-    heeding.spawn(move || {
+    named_thread::spawn("signals", move || {
         for signal in signals.forever() {
             match store.interrupt() {
                 Interruption::Idle => {
@@ -220,7 +220,7 @@ fn names_people(invocation: &Invocation) -> bool {
 /// many behind the last.
 pub(super) fn all<T>(
     invocation: &Invocation,
-    page: impl Fn(Option<&T>, i64) -> Result<Vec<T>, StoreError>,
+    page: impl Fn(Option<&T>, i64) -> Result<Vec<T>>,
 ) -> CommandResult<Vec<T>> {
     let enough = invocation
         .limit()?

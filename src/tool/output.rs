@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::arguments::Invocation;
 use gatepost_protocol::registration::names::is_invisible;
-use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::registration::{DocumentProblem, timestamp};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_registrar::RegistrationFailure;
+use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::app::failure::Failure as EndpointFailure;
 use gatepost_server::config::{ConfigError, cause};
 use gatepost_store::StoreError;

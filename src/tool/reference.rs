@@ -8,8 +8,9 @@ use super::arguments::{Invocation, named};
 use super::command::{self, COMMANDS, Command, fill};
 use super::output::{CommandResult, Failure, say};
 use gatepost_protocol::registration::names::hint;
-use gatepost_protocol::registration::{catalogue, client, provider, user};
+use gatepost_protocol::registration::{catalogue, client, provider};
 use gatepost_protocol::words::reason::Reason;
+use gatepost_registration::user;
 use gatepost_server::config::settings::SETTINGS;
 
 /// A table. Its cells are Markdown, whose links are those of a page in `docs/reference`.

@@ -14,11 +14,12 @@ use super::arguments::Invocation;
 use super::input::{asks, confirm, unread, utf8};
 use super::operator::Operator;
 use super::output::{self, CommandResult, Failure, misuse, printable, refuse, say};
-use gatepost_protocol::registration::{self, ObjectKind};
+use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
 use gatepost_registration::document as exported;
 use gatepost_registration::plan::{FieldChange, Plan, PlanStep, PlannedChange, Verb};
+use gatepost_registration::strict_json;
 use gatepost_server::logging;
 use gatepost_server::serve::function_settings;
 use gatepost_store::Store;
@@ -148,7 +149,7 @@ fn with_document<T>(
     invocation: &Invocation,
     act: impl FnOnce(&Operator, &Registrar<'_>, Value) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    let document = read(invocation.value(0), u64::MAX, registration::walker::parse)?;
+    let document = read(invocation.value(0), u64::MAX, strict_json::parse)?;
     let operator = Operator::open(invocation)?;
     let sealers = operator.sealers()?;
     let functions = Store::open_for_functions(&function_settings(&operator.config))?;

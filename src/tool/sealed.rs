@@ -20,7 +20,7 @@ use gatepost_server::app::key_keeping::{self, new_key};
 use gatepost_server::keys::master;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
-use gatepost_store::StoreError;
+use gatepost_store::Result;
 use gatepost_store::authenticators::Authenticator;
 use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::clients::SecretRow;
@@ -49,7 +49,7 @@ enum Holder {
 }
 
 impl Sealed {
-    fn all(writer: &mut RegistryWriter<'_>) -> Result<Vec<Sealed>, StoreError> {
+    fn all(writer: &mut RegistryWriter<'_>) -> Result<Vec<Sealed>> {
         let mut all = Vec::new();
         let mut add = |of, sealed| all.push(Sealed { of, sealed });
         for row in writer.reader.signing_keys()? {
@@ -129,11 +129,7 @@ impl Sealed {
         Some(SecretBytes::new(sealer.seal(plain.expose())))
     }
 
-    fn write(
-        &self,
-        writer: &mut RegistryWriter<'_>,
-        sealed: SecretBytes,
-    ) -> Result<(), StoreError> {
+    fn write(&self, writer: &mut RegistryWriter<'_>, sealed: SecretBytes) -> Result<()> {
         match &self.of {
             Holder::Key(row) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
             Holder::Secret {
@@ -167,7 +163,7 @@ impl Sealed {
 
     /// Removes what does not open any longer. A key's public part stays, for the tokens that it
     /// signed.
-    fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
+    fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<()> {
         match &self.of {
             Holder::Key(row) => writer.rewrap_signing_key(&row.kid, None).map(drop),
             Holder::Secret {

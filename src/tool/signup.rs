@@ -9,6 +9,7 @@ use super::mail;
 use super::operator::Operator;
 use super::output::{self, CommandResult, Failure, misuse, refuse, say, time};
 use super::user::is_tenant;
+use crate::statements::sign_up_changes;
 use gatepost_protocol::login::sign_up::{SignUpId, text};
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::identifiers::TenantName;
@@ -19,7 +20,7 @@ use gatepost_server::keys::master::Purpose;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Mac;
 use gatepost_store::catalogue;
-use gatepost_store::sign_up_links::{self, SignUpLink};
+use gatepost_store::sign_up_links::SignUpLink;
 
 const LONGEST: u64 = 366 * 86_400;
 
@@ -31,7 +32,7 @@ pub(super) fn make(invocation: &Invocation, operator: &Operator) -> CommandResul
     let link = described(operator, invocation)?;
     let address = address(operator, &link)?;
     let detail = json!({"by": "operator", "link": shown(&link, operator.now()?)});
-    sign_up_links::insert(
+    sign_up_changes::insert(
         &operator.store,
         &link,
         &audit_event("sign_up_link_made", detail),
@@ -97,7 +98,7 @@ fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<Sign
 
 pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let now = operator.now()?;
-    let found = sign_up_links::list(&operator.store)?;
+    let found = sign_up_changes::list(&operator.store)?;
     let columns = [
         ("ID", "/id"),
         ("TENANT", "/tenant"),
@@ -114,7 +115,7 @@ pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResul
 
 pub(super) fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let typed = invocation.value(0);
-    let found = sign_up_links::list(&operator.store)?;
+    let found = sign_up_changes::list(&operator.store)?;
     let Some(found) = found.iter().find(|link| name(&link.id) == typed) else {
         return refuse("there is no such sign-up link");
     };
@@ -123,7 +124,7 @@ pub(super) fn end(invocation: &Invocation, operator: &Operator) -> CommandResult
         "sign_up_link_ended",
         json!({"by": "operator", "id": name(&id)}),
     );
-    if sign_up_links::end(&operator.store, &id, &event)? {
+    if sign_up_changes::end(&operator.store, &id, &event)? {
         say(format!("sign-up link {typed} is over"))
     } else {
         operator.store.confirm()?;

@@ -9,13 +9,16 @@ use super::arguments::Invocation;
 use super::operator::{Operator, all};
 use super::output::{self, CommandResult, Failure, misuse, refuse, say};
 use super::{idp, input, mail};
+use crate::statements::user_list;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::password::SignInWith;
-use gatepost_protocol::registration::{self, ObjectKind, user::UserEntry};
+use gatepost_protocol::registration::{self, ObjectKind};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_registrar::events::{told_added, user_event};
+use gatepost_registrar::statements::user_changes;
+use gatepost_registration::user::{self, UserEntry};
 use gatepost_server::app::password_rules::PasswordRules;
 use gatepost_server::keys::random;
 use gatepost_store::catalogue::CatalogueRow;
@@ -70,7 +73,7 @@ pub(super) fn add(invocation: &Invocation) -> CommandResult {
         strongest_acr: Strength::SignedIn,
     };
     let event = user_event("user_added", &new.sub, told_added(&new));
-    let added = users::insert(&operator.store, &new, &event).map_err(not_added);
+    let added = user_changes::insert(&operator.store, &new, &event).map_err(not_added);
     operator.confirmed(added)?;
     users::note_shared_address(&operator.store, &new.sub, "operator", &event)?;
     if invocation.has("--invite") {
@@ -113,7 +116,7 @@ fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -
 
 /// By the rules of a document.
 pub(super) fn judged(described: &Value) -> CommandResult<UserEntry> {
-    registration::stored(described, "", registration::user::read).map_err(|problems| {
+    registration::stored(described, "", user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))
     })
@@ -197,7 +200,7 @@ fn missing(username: &str) -> Failure {
 
 pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
-    if !users::revoke(
+    if !user_list::revoke(
         &operator.store,
         &user.sub,
         &user_event("user_revoked", &user.sub, json!({})),
@@ -212,7 +215,7 @@ pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandRes
 
 pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let mut found = all(invocation, |last: Option<&UserRow>, most| {
-        users::list(
+        user_list::list(
             &operator.store,
             last.map(|user| user.sub.as_str()).unwrap_or_default(),
             most,

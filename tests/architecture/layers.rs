@@ -101,7 +101,7 @@ const FLOORS: &[Layers] = &[
             &["audit_event", "statement", "values"],
             &["error"],
             &["clock", "worker"],
-            &["mutex"],
+            &["mutex", "named_thread"],
         ],
     },
 ];

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use gatepost::protocol::words::instant::Day;
 use gatepost::store::audit_events;
+use gatepost::tool::statements::audit_list;
 use serde_json::{Value, json};
 
 use crate::support::claims::Says;
@@ -934,7 +935,7 @@ fn followers_wait_for_whoever_writes_events_and_not_for_whoever_removes_old_ones
     let old = "SELECT FROM audit_events FOR UPDATE";
     holding.execute(old, &[]).unwrap();
     let store = database.store();
-    let under_way = || audit_events::under_way(&store).unwrap();
+    let under_way = || audit_list::under_way(&store).unwrap();
     let tomorrow = Day(today.0 + 1);
     let remove = || audit_events::remove_expired(&store, tomorrow).is_ok();
     thread::scope(|scope| {

@@ -12,10 +12,12 @@ use gatepost::protocol::words::identifiers::{Sid, Subject};
 use gatepost::protocol::words::secret::SecretText;
 use gatepost::protocol::words::session::Session;
 use gatepost::protocol::words::strength::Strength;
+use gatepost::registrar::statements::user_changes;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::sign_up_links::{self, NewMember, SignUpLink};
 use gatepost::store::users::{self, UserRow};
 use gatepost::store::{Store, StoreError, sessions};
+use gatepost::tool::statements::sign_up_changes;
 use serde_json::{Map, Value, json};
 
 use crate::support::postgres::TestDatabase;
@@ -68,7 +70,7 @@ impl House {
             expires_at: database.now().plus(Duration::from_secs(3_600)),
             ended_at: None,
         };
-        sign_up_links::insert(&store, &link, &event()).unwrap();
+        sign_up_changes::insert(&store, &link, &event()).unwrap();
         House {
             database,
             store,
@@ -116,7 +118,7 @@ impl House {
             ended_at: None,
         };
         if !["sign-up", "new in SCIM"].contains(&way) {
-            users::insert(&self.store, &user, &event()).unwrap();
+            user_changes::insert(&self.store, &user, &event()).unwrap();
             let found =
                 users::find_for_sign_in(&self.store, None, name, SignInWith::Username, None);
             let found = found.unwrap().user.unwrap();

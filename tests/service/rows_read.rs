@@ -42,7 +42,7 @@ const REQUESTS: &str = "
 const WRITES: &str = "
     audit_events::INSERT consents::GIVE consents::WITHDRAW endings::CONFIRM
     sign_in_failures::RECORD sign_in_failures::RECORD_OF_ACCOUNT tokens::REVOKE tokens::REVOKE_LASTING
-    tokens::TAKE users::INSERT";
+    tokens::TAKE user_changes::INSERT";
 
 /// What a person of this database has: sessions, and in each of them three clients that would be
 /// called.
@@ -82,8 +82,8 @@ const LISTS: [(&str, i64); 27] = [
     ("upstream_sessions::OF_SESSION", 1),
     ("upstream_sessions::OF_SUBJECT", SESSIONS),
     ("users::CHANGE_PASSWORD", CALLS),
-    ("users::LIST", 100),
-    ("users::REVOKE", CALLS),
+    ("user_list::LIST", 100),
+    ("user_list::REVOKE", CALLS),
     ("users::SET_PASSWORD", CALLS),
 ];
 
@@ -97,29 +97,29 @@ const ELSEWHERE: &str = "
     people_list::MEMBERS_BEFORE people_list::MEMBERS_BEHIND
     catalogue_changes::UPSERT_ROLE role_removal::CLIENTS_THAT_ASK role_removal::MEMBERS role_removal::TAKE_FROM_SOME
     applications::COUNT_GRANTS applications::LIST_APPLICATIONS applications::NOTE_USES audit_log::LIST
-    audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_events::LIST
+    audit_events::CHAIN_ENDS audit_events::COMMAND_HEADS audit_list::LIST
     audit_events::EXPIRED_CHAIN audit_events::REMOVE_CHAIN
-    audit_events::UNDER_WAY user_changes::ADD_APP
+    audit_list::UNDER_WAY user_changes::ADD_APP
     sealed_factors::DROP sealed_factors::LIST_SEALED sealed_factors::RESEAL
     catalogue_changes::ERASE_ENTRY_SECRET catalogue::LOAD catalogue::LOOK_UP catalogue_changes::REMOVE_ENTRY
     catalogue_changes::UPSERT_ENTRY clients::LONGEST_LIFETIMES clients::NAMES_AND_ORIGINS
     client_changes::PUT_CLIENT_SECRETS client_changes::PUT_RESOURCE_SECRETS client_changes::REMOVE_CLIENTS
     client_changes::REMOVE_CLIENT_SECRETS client_changes::REMOVE_RESOURCE_SECRETS client_revocation::REVOKE_CLIENT
     client_changes::UPSERT_CLIENTS clients::WEAK_SETTINGS device_authorizations::CLEAN
-    examination::COMMIT examination::EXAMINE folds::ALONE folds::CLEAR folds::COUNTS folds::DUE
+    examination::COMMIT examination::EXAMINE folds::ALONE folds::CLEAR hourly_counts::COUNTS folds::DUE
     folds::FOLD folds::FORGET flow_uses::LIST flow_uses::NOTE installation_changes::CREATE installation::FIND
     installation_changes::KEEP_LOWERED installation_changes::RENAME everything_revoked::REVOKE_EVERYTHING installation::SIZES
     identities::OWNERS identities::STRAY_SESSIONS schema::EFFECTS migrate::HAS_TABLE schema::INDEXES schema::INSERT
     migrate::LEVELS schema::TABLES schema::TRY_LOCK schema::UNLOCK partitions::LEAD
     partitions::LEAD_PATIENTLY partitions::LIST registry_writer::BUMP registry_writer::VERSION
     registry_writer::CALL_CLIENTS everything_revoked::CALL_REVOKED sign_in_failures::CLEAN
-    sign_up_links::END sign_up_links::INSERT sign_up_links::LIST
+    sign_up_changes::END sign_up_changes::INSERT sign_up_changes::LIST
     signing_keys::INSERT_KEY signing_keys::LOAD signing_keys::REMOVE_KEY
     signing_keys::RESCHEDULE_KEY signing_keys::REWRAP_KEY tokens::FORGET_LASTING user_changes::ALL_USERS user_names::CLASHES
     user_names::FREE_KEYS user_names::KEY_NAMES
     user_changes::FIND_USERS user_names::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
-    user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_IMPORTED_HASH
+    user_changes::UPDATE_USER user_list::COUNT_SHARED users::USUAL_IMPORTED_HASH
     access::APPLICATIONS access::OPENERS roles::HOLD roles::LIST roles::OPENED roles::TAKE";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
@@ -152,7 +152,7 @@ const VALUES: &str = "
     grants::REDEEM::id='0123456789abcdef' grants::LIST::sub=NULL grants::LIST::client_id=NULL after_day='-2147483648' after_id=''
     sessions::INSERT::sid='new' sessions::INSERT::handle_hash=sha256('new') sessions::RENEW::handle_hash=sha256('new')
     sessions::LIST::sub=NULL users::CHANGE_PASSWORD::handle_hash=sha256('new') authenticators::handle_hash=sha256('new')
-    users::INSERT::sub='new' users::INSERT::username='new' users::REHASH::sub='filled-2' sign_up_links::id='0123456789abcdef'
+    user_changes::INSERT::sub='new' user_changes::INSERT::username='new' users::REHASH::sub='filled-2' sign_up_links::id='0123456789abcdef'
     sign_up_links::JOIN::sub='new' sign_up_links::JOIN::username='new' sign_up_links::JOIN::address='new@example.com'
     typed='filled-77' users::FIND_BY_NAME_OR_ADDRESS::typed='filled-8@example.com'
     pardon=sha256('pardon') lock=sha256('lock') account_and_source=sha256(int4send(1)) sign_in_failures::source=sha256(int4send(2))

@@ -8,6 +8,7 @@ use gatepost::protocol::words::secret::SecretText;
 use gatepost::store::StoreError;
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::sign_up_links::{self, NewMember, SignUpLink};
+use gatepost::tool::statements::sign_up_changes;
 use serde_json::{Value, json};
 
 use crate::support::flow::{authorize_path, sign_in};
@@ -435,7 +436,7 @@ fn two_letters_for_one_address_used_at_once_make_one_account() {
         expires_at: database.now().plus(Duration::from_secs(3_600)),
         ended_at: None,
     };
-    sign_up_links::insert(&store, &link, &event).unwrap();
+    sign_up_changes::insert(&store, &link, &event).unwrap();
     let password_hash = SecretText::new("hash");
     let claims = json!({"email": "new@example.com", "email_verified": true});
     let join = |letter: &str| {

@@ -14,7 +14,7 @@ use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::scope::ScopeSet;
 use gatepost::protocol::words::session::{Session, SignIn};
 use gatepost::protocol::words::strength::Strength;
-use gatepost::registrar::statements::client_changes;
+use gatepost::registrar::statements::{client_changes, user_changes};
 use gatepost::store::audit_events::AuditEvent;
 use gatepost::store::device_authorizations::{
     self, DeviceRedemption, Entered, NewDecision, NewDevice,
@@ -64,7 +64,7 @@ pub fn scene() -> Scene {
         factors: 0,
         strongest_acr: Strength::SignedIn,
     };
-    users::insert(&store, &user, &named("user_added")).unwrap();
+    user_changes::insert(&store, &user, &named("user_added")).unwrap();
     let now = database.now();
     let day = now.plus(Duration::from_secs(40_000)).day();
     let sid = Sid::of_day(day, random::bytes());

@@ -42,7 +42,7 @@ fn new_user(sub: &str, username: &str) -> UserRow {
 }
 
 fn add(store: &Store, sub: &str, username: &str) -> Result<(), StoreError> {
-    users::insert(store, &new_user(sub, username), &event())
+    user_changes::insert(store, &new_user(sub, username), &event())
 }
 
 fn found(store: &Store, username: &str) -> Option<String> {

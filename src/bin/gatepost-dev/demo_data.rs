@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn apply_takes_the_document_as_it_is() {
-        let document = gatepost::protocol::registration::walker::parse(DOCUMENT).unwrap();
+        let document = gatepost::registration::strict_json::parse(DOCUMENT).unwrap();
         let stored = Stored::default();
         let read = Document::from_json(&document, &ClientDefaults::default(), &stored);
         assert!(read.is_ok(), "{:#?}", read.err());

@@ -9,9 +9,9 @@ use crate::{Import, ImportedObject, Moving, Read, Row, is_clear};
 use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::login::second_factor::{STEP, from_base32, to_base32};
 use gatepost_protocol::registration::kind::ObjectKind;
-use gatepost_protocol::registration::user::password_hash;
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
 use gatepost_protocol::words::secret::SecretBytes;
+use gatepost_registration::user::password_hash;
 
 const ITS_ACTIONS: &str = "\
     CONFIGURE_RECOVERY_AUTHN_CODES CONFIGURE_TOTP TERMS_AND_CONDITIONS UPDATE_EMAIL \

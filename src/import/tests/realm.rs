@@ -181,7 +181,7 @@ fn what_a_realm_says_of_clients_scopes_and_people_a_document_says() {
     );
     let known = Stored::default();
     let judged = Document::from_json(
-        &walker::parse(&document.to_string()).unwrap(),
+        &strict_json::parse(&document.to_string()).unwrap(),
         &ClientDefaults::default(),
         &known,
     );

@@ -15,6 +15,7 @@ mod pasted_people;
 mod people;
 mod person;
 mod roles;
+mod wrong_passwords;
 
 use std::time::Duration;
 

@@ -12,11 +12,12 @@ use sha2::{Digest, Sha256};
 use crate::endpoints::client_token::{self, ClientToken};
 use crate::endpoints::not_found;
 use gatepost_protocol::registration::names;
-use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind};
+use gatepost_protocol::registration::{DocumentProblem, ObjectKind};
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
 use gatepost_registration::document;
 use gatepost_registration::plan::Plan;
+use gatepost_registration::strict_json;
 use gatepost_server::app::App;
 use gatepost_server::app::failure::{Failure, Refusal};
 use gatepost_server::endpoints::answers;
@@ -159,7 +160,7 @@ impl SentDocument {
             return Err(refused(415, Reason::RegistrationNotJson));
         }
         let text = str::from_utf8(&request.body).map_err(|_| mistaken("", "is not UTF-8"))?;
-        let mut document = registration::walker::parse(text.trim_start_matches('\u{feff}'))
+        let mut document = strict_json::parse(text.trim_start_matches('\u{feff}'))
             .map_err(|error| mistaken("", &format!("is not JSON: {error}")))?;
         let prune = document
             .as_object_mut()

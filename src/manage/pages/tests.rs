@@ -12,10 +12,10 @@ use super::admin::people::PeoplePage;
 use super::admin::roles::{RoleView, list_page, role_page};
 use super::admin::{self, AdminChrome};
 use crate::statements::audit_log::{AuditSearch, SeenEvent};
+use crate::statements::hourly_counts::HourlyCounts;
 use crate::statements::people_list::PeopleAsked;
 use crate::statements::roles::{ListedRole, Opened};
 use gatepost_protocol::audit::audit_chain::AuditRow;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::ClientId;
@@ -23,6 +23,7 @@ use gatepost_protocol::words::instant::Day;
 use gatepost_protocol::words::samples::{self, NOW};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::explanation::Explained;
+use gatepost_registration::finding::Finding;
 use gatepost_server::config::Brand;
 use gatepost_server::pages::frame::{Chrome, PageForm, about};
 use gatepost_server::pages::language::Language;
@@ -30,7 +31,6 @@ use gatepost_server::pages::names_from_outside::{
     Page, assert_forms_post_with_one_token, assert_names_are_isolated,
     assert_names_keep_the_structure,
 };
-use gatepost_store::folds::HourlyCounts;
 
 const FORM: PageForm<'_> = PageForm {
     action: "/auth/admin/explain?x='\"<>",

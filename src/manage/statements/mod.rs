@@ -3,6 +3,7 @@
 
 pub mod admin_people;
 pub mod audit_log;
+pub mod hourly_counts;
 pub mod invitations;
 pub mod people_list;
 pub mod roles;

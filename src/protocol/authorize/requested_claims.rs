@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::identifiers::Subject;
+use crate::words::json::JsonObject;
 use crate::words::reason::Reason;
 use crate::words::scope::ScopeKind;
 use crate::words::strength::{Strength, reaches};
@@ -30,7 +31,7 @@ impl RequestedClaims {
         client: &Client,
         catalogue: &Catalogue,
     ) -> Result<RequestedClaims, Reason> {
-        let document: Map<String, Value> =
+        let document: JsonObject =
             serde_json::from_str(text).map_err(|_| Reason::MalformedClaims)?;
         let userinfo = Member::read(document.get("userinfo"))?;
         let id_token = Member::read(document.get("id_token"))?;
@@ -293,7 +294,7 @@ mod tests {
 
         #[test]
         fn whatever_is_asked_stays_within_reach(asked in prop::collection::btree_set("[a-z_]{1,6}|name|email|role|sub", 0..6)) {
-            let member: Map<String, Value> = asked.iter().map(|name| (name.clone(), Value::Null)).collect();
+            let member: JsonObject = asked.iter().map(|name| (name.clone(), Value::Null)).collect();
             let claims = read(&serde_json::json!({"userinfo": member}).to_string()).unwrap();
             let reach = names(&["name", "given_name", "email"]);
             prop_assert_eq!(claims.userinfo, asked.intersection(&reach).cloned().collect::<BTreeSet<String>>());

@@ -10,7 +10,7 @@ use crate::words::acr_values::AcrValues;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::parameters::{self, Parameters};
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::reason::{Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request};
 use crate::words::response_type::ResponseType;
 use crate::words::scope::ScopeSet;
 
@@ -84,10 +84,10 @@ pub struct PollFacts {
 /// Judges a poll (RFC 8628 §3.5). `None` is an unknown code, or a code of another client. A device
 /// that polls too early is told to slow down while the user decides; a decision is told at once.
 pub fn judge_poll(facts: Option<PollFacts>) -> Result<(), TokenError> {
-    let refuse = |code, reason| Err(TokenError::new(code, reason));
     let Some(facts) = facts.filter(|facts| !facts.redeemed) else {
-        return refuse(TokenErrorCode::InvalidGrant, Reason::UnknownDeviceCode);
+        return Err(invalid_grant(Reason::UnknownDeviceCode));
     };
+    let refuse = |code, reason| Err(TokenError::new(code, reason));
     match (facts.expired, facts.decision, facts.early) {
         (true, _, _) => refuse(TokenErrorCode::ExpiredToken, Reason::DeviceCodeExpired),
         (false, Some(DeviceDecision::Denied), _) => {
@@ -154,10 +154,6 @@ impl DeviceAuthorizationRequest {
             acr_values: acr_values.map(str::to_owned),
         })
     }
-}
-
-fn invalid_request(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidRequest, reason)
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
 use crate::words::claim_shape::optional;
 use crate::words::client::{AccessTokenTyp, SigningAlgorithm};
 use crate::words::identifiers::KeyThumbprint;
+use crate::words::json::JsonObject;
 
 /// The `typ` of an ID token. An access token may have it, too, where its client is registered so.
 /// The two differ by `client_id`: every access token has it, and no ID token.
@@ -116,13 +117,13 @@ impl UnverifiedJws {
     }
 
     /// The claims (RFC 7519 §3). Believe them only after the signature was verified.
-    pub fn unverified_claims(&self) -> Option<Map<String, Value>> {
+    pub fn unverified_claims(&self) -> Option<JsonObject> {
         serde_json::from_slice(&self.unverified_payload).ok()
     }
 }
 
 /// The members of the header, from its base64url.
-fn members(header: &str) -> Option<Map<String, Value>> {
+fn members(header: &str) -> Option<JsonObject> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()
 }
 

@@ -72,25 +72,6 @@ pub struct ScheduledKey {
     pub can_sign: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyState {
-    /// In the JWKS, and does not sign yet.
-    Announced,
-    Signing,
-    /// In the JWKS, for what it signed.
-    Published,
-    /// Only checks hints.
-    Retired,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyStanding {
-    pub state: KeyState,
-    pub since: Instant,
-    /// `None` until another key follows.
-    pub until: Option<Instant>,
-}
-
 /// The youngest key that may sign. Where no key follows, it signs even past its time.
 pub fn current(
     keys: &[ScheduledKey],
@@ -115,46 +96,6 @@ pub fn announced(
 fn able(keys: &[ScheduledKey], algorithm: SigningAlgorithm) -> impl Iterator<Item = &ScheduledKey> {
     keys.iter()
         .filter(move |key| key.algorithm == algorithm && key.can_sign)
-}
-
-pub fn standing(key: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> KeyStanding {
-    let times = key.times;
-    let signer = current(keys, key.algorithm, now);
-    if now < times.activates_at {
-        return KeyStanding {
-            state: KeyState::Announced,
-            since: times.announced_at,
-            until: Some(times.activates_at),
-        };
-    }
-    if signer.is_some_and(|signer| signer.kid == key.kid) {
-        return KeyStanding {
-            state: KeyState::Signing,
-            since: times.activates_at,
-            until: signs_until(key, keys, now),
-        };
-    }
-    if now < times.unpublished_at {
-        let replaced = signer.map_or(times.retires_at, |signer| signer.times.activates_at);
-        return KeyStanding {
-            state: KeyState::Published,
-            since: times.retires_at.min(replaced),
-            until: Some(times.unpublished_at),
-        };
-    }
-    KeyStanding {
-        state: KeyState::Retired,
-        since: times.unpublished_at,
-        until: Some(times.forgotten_at),
-    }
-}
-
-fn signs_until(signer: &ScheduledKey, keys: &[ScheduledKey], now: Instant) -> Option<Instant> {
-    let retires_at = signer.times.retires_at;
-    match announced(keys, signer.algorithm, now) {
-        Some(next) => Some(next.times.activates_at),
-        None => (now < retires_at).then_some(retires_at),
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -337,41 +278,6 @@ mod tests {
             );
         }
         assert_eq!(signers.len(), 27, "one each 90 days, of each kind");
-    }
-
-    #[test]
-    fn a_key_is_announced_signs_stays_published_and_checks_hints() {
-        let eddsa = SigningAlgorithm::EdDsa;
-        let first = key("first", eddsa, SEASONS.active_at_once(day(0)));
-        let next = key("next", eddsa, SEASONS.active_from(day(76), day(90)));
-        let alone = [first.clone()];
-        let both = [first.clone(), next.clone()];
-        let early = key("early", eddsa, SEASONS.active_at_once(day(50)));
-        let replaced = [first.clone(), early];
-        let (announced, signing) = (KeyState::Announced, KeyState::Signing);
-        let (published, retired) = (KeyState::Published, KeyState::Retired);
-        for (key, keys, now, state, since, until) in [
-            (&first, &alone[..], 0, signing, 0, Some(90)),
-            (&first, &alone, 89, signing, 0, Some(90)),
-            (&first, &alone, 90, signing, 0, None),
-            (&first, &both, 89, signing, 0, Some(90)),
-            (&next, &both, 89, announced, 76, Some(90)),
-            (&next, &both, 90, signing, 90, Some(180)),
-            (&first, &both, 90, published, 90, Some(104)),
-            (&first, &both, 103, published, 90, Some(104)),
-            (&first, &both, 104, retired, 104, Some(194)),
-            (&first, &replaced, 60, published, 50, Some(104)),
-        ] {
-            let standing = standing(key, keys, day(now));
-            let expected = KeyStanding {
-                state,
-                since: day(since),
-                until: until.map(day),
-            };
-            assert_eq!(standing, expected, "{} on day {now}", key.kid);
-        }
-        assert_eq!(super::announced(&both, eddsa, day(89)), Some(&next));
-        assert_eq!(super::announced(&both, eddsa, day(90)), None);
     }
 
     #[test]

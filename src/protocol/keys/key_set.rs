@@ -2,10 +2,11 @@
 //! Where two keys share a name and an algorithm, neither is used.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::keys::jwt::PublicKey;
 use crate::words::client::SigningAlgorithm;
+use crate::words::json::JsonObject;
 
 /// A set with more is a mistake.
 const MOST_KEYS: usize = 100;
@@ -115,7 +116,7 @@ pub fn read(jwk: &Value) -> Result<Option<NamedKey>, &'static str> {
 }
 
 /// `use` and `key_ops` (RFC 7517 §4.2, §4.3).
-fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
+fn is_for_signatures(jwk: &JsonObject) -> Result<bool, &'static str> {
     let operations = match jwk.get("key_ops") {
         None => true,
         Some(Value::Array(operations)) => operations.iter().any(|operation| operation == "verify"),
@@ -127,10 +128,7 @@ fn is_for_signatures(jwk: &Map<String, Value>) -> Result<bool, &'static str> {
 }
 
 /// `alg` (RFC 7517 §4.4).
-fn is_for_algorithm(
-    jwk: &Map<String, Value>,
-    algorithm: SigningAlgorithm,
-) -> Result<bool, &'static str> {
+fn is_for_algorithm(jwk: &JsonObject, algorithm: SigningAlgorithm) -> Result<bool, &'static str> {
     let alg = text(jwk, "alg")?;
     Ok(alg.is_none_or(|alg| SigningAlgorithm::from_others(alg) == Some(algorithm)))
 }
@@ -172,7 +170,7 @@ fn bits(number: &[u8]) -> u32 {
         .saturating_add(first)
 }
 
-fn text<'a>(jwk: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, &'static str> {
+fn text<'a>(jwk: &'a JsonObject, name: &str) -> Result<Option<&'a str>, &'static str> {
     match jwk.get(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),

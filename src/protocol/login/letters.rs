@@ -1,8 +1,9 @@
 //! Who gets a letter: the address that an account has, and how many letters may go out. A letter
 //! that is withheld is withheld silently: whoever asked for it learns nothing.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::words::json::JsonObject;
 use crate::words::named::named;
 
 /// Letters an hour that somebody at one source may ask for.
@@ -98,13 +99,13 @@ impl SignUpCounts {
 
 /// The address in the claims of a user, if they call it verified. Where the word of an identity
 /// provider made it so, the provider's registration says whether letters go there: the store knows.
-pub fn verified_address(claims: &Map<String, Value>) -> Option<&str> {
+pub fn verified_address(claims: &JsonObject) -> Option<&str> {
     let is_verified = claims.get("email_verified") == Some(&Value::Bool(true));
     stored_address(claims).filter(|_| is_verified)
 }
 
 /// The address in the claims of a user, whoever wrote it there.
-pub fn stored_address(claims: &Map<String, Value>) -> Option<&str> {
+pub fn stored_address(claims: &JsonObject) -> Option<&str> {
     claims.get("email").and_then(Value::as_str)
 }
 

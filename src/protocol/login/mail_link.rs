@@ -5,13 +5,14 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::login::letters::stored_address;
 use crate::login::password_link::{LinkOrigin, LinkUser};
 use crate::words::identifiers::Sid;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::session::{Session, User};
 
 /// Links to set a password begin with this, so that secret scanners find them.
@@ -107,13 +108,13 @@ impl PasswordSetNote {
 }
 
 /// Of the address that is stored, verified or not.
-pub fn address_hash(claims: &Map<String, Value>) -> [u8; 32] {
+pub fn address_hash(claims: &JsonObject) -> [u8; 32] {
     Sha256::digest(stored_address(claims).unwrap_or_default()).into()
 }
 
 /// The same of the roles, too: a link that an administrator made must not lead to a role that they
 /// cannot give.
-pub fn address_and_roles_hash(claims: &Map<String, Value>) -> [u8; 32] {
+pub fn address_and_roles_hash(claims: &JsonObject) -> [u8; 32] {
     let roles = claims.get("role").map(Value::to_string);
     let hash = Sha256::new_with_prefix(address_hash(claims));
     hash.chain_update(roles.unwrap_or_default())

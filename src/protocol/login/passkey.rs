@@ -10,13 +10,14 @@ use aws_lc_rs::signature::{
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::cbor::{Item, read};
 use crate::keys::jwt::PublicKey;
 use crate::keys::key_set;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::reason::Reason;
 
 /// COSE algorithms that are asked for, in this order: EdDSA, ES256, RS256.
@@ -82,7 +83,7 @@ pub fn challenge(
     kind: &str,
     party: RelyingParty<'_>,
 ) -> Result<Vec<u8>, Reason> {
-    let data: Map<String, Value> =
+    let data: JsonObject =
         serde_json::from_slice(client_data).map_err(|_| Reason::PasskeyMalformed)?;
     let text = |name: &str| data.get(name).and_then(Value::as_str);
     let is_framed = data

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::named::named;
 
 /// In bytes.
@@ -75,7 +76,7 @@ named! {
 
 /// The verified e-mail address of a user, as failures are counted by it. `None` where it has other
 /// than ASCII characters: what Postgres makes of those is not known here.
-pub fn address_key(claims: &Map<String, Value>) -> Option<String> {
+pub fn address_key(claims: &JsonObject) -> Option<String> {
     let address = claims.get("email").and_then(Value::as_str)?;
     let is_verified = claims.get("email_verified") == Some(&Value::Bool(true));
     (is_verified && address.is_ascii()).then(|| address.to_ascii_lowercase())
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(key("alice@example.com", json!(false)), None);
         assert_eq!(key("alice@example.com", json!("true")), None);
         assert_eq!(key("alice@b\u{fc}cher.example", json!(true)), None);
-        assert_eq!(address_key(&Map::new()), None);
+        assert_eq!(address_key(&JsonObject::new()), None);
     }
 
     #[test]

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::login::mail_link::{address_and_roles_hash, address_hash};
 use crate::words::identifiers::Subject;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::session::User;
 
 /// Links begin with this, so that secret scanners find them.
@@ -69,7 +69,7 @@ impl<Wish> LinkOrigin<Wish> {
 
     /// The user's factors; of a link that an administrator made, with a mark of their address and
     /// roles. As by the hash of a letter's link, it is over when these are others.
-    pub fn mark(&self, factors: i64, claims: &Map<String, Value>) -> i64 {
+    pub fn mark(&self, factors: i64, claims: &JsonObject) -> i64 {
         if !self.is_by_administrator() {
             return factors;
         }
@@ -78,7 +78,7 @@ impl<Wish> LinkOrigin<Wish> {
     }
 
     /// Of the user's address; with the roles, where an administrator made the link.
-    pub fn address_hash(&self, claims: &Map<String, Value>) -> [u8; 32] {
+    pub fn address_hash(&self, claims: &JsonObject) -> [u8; 32] {
         if self.is_by_administrator() {
             address_and_roles_hash(claims)
         } else {

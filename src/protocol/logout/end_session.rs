@@ -7,13 +7,14 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::authorize::authorize_response::with_query;
 use crate::words::client::Client;
 use crate::words::identifiers::{self, ClientId, Sid, Subject};
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;
 use crate::words::redirect_uri::RedirectTarget;
@@ -58,7 +59,7 @@ impl EndSessionRequest {
     /// Errors are for a page.
     pub fn read(
         parameters: &Parameters,
-        verified: impl FnOnce(&SecretText) -> Option<Map<String, Value>>,
+        verified: impl FnOnce(&SecretText) -> Option<JsonObject>,
     ) -> Result<EndSessionRequest, Reason> {
         let sent_client = parameters
             .bounded("client_id", parameters::CLIENT_ID)?
@@ -133,7 +134,7 @@ pub struct UpstreamReturn {
 }
 
 /// The client that an ID token was made for, and its claims about the sign-in.
-fn read_claims(claims: &Map<String, Value>) -> Option<(ClientId, HintedSignIn)> {
+fn read_claims(claims: &JsonObject) -> Option<(ClientId, HintedSignIn)> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     let hinted = HintedSignIn {
         subject: Subject::new(text("sub")?),
@@ -196,13 +197,13 @@ mod tests {
 
     const DONE: &str = "https://rp1.example/done?a=b";
 
-    fn claims(_: &SecretText) -> Option<Map<String, Value>> {
+    fn claims(_: &SecretText) -> Option<JsonObject> {
         json!({"aud": "web", "sub": "alice-subject", "sid": "sid-1"})
             .as_object()
             .cloned()
     }
 
-    fn nothing(_: &SecretText) -> Option<Map<String, Value>> {
+    fn nothing(_: &SecretText) -> Option<JsonObject> {
         None
     }
 

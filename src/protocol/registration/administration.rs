@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::words::catalogue::RegisteredRole;
 use crate::words::claim_shape::listed;
 use crate::words::identifiers::TenantName;
+use crate::words::json::JsonObject;
 use crate::words::strength::Strength;
 
 const ROLE: &str = "role";
@@ -26,13 +27,13 @@ pub struct Administration {
 }
 
 /// The claim is a string or an array of them.
-pub fn roles_of(claims: &Map<String, Value>) -> Vec<&str> {
+pub fn roles_of(claims: &JsonObject) -> Vec<&str> {
     let roles = claims.get(ROLE).map(listed).into_iter().flatten();
     roles.filter_map(Value::as_str).collect()
 }
 
 /// Writes the claim; without roles there is none.
-pub fn set_roles(claims: &mut Map<String, Value>, roles: &[impl Clone + Into<Value>]) {
+pub fn set_roles(claims: &mut JsonObject, roles: &[impl Clone + Into<Value>]) {
     if roles.is_empty() {
         claims.remove(ROLE);
     } else {
@@ -47,7 +48,7 @@ impl Administration {
         behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(':'))
     }
 
-    pub fn has_admin_role(&self, claims: &Map<String, Value>) -> bool {
+    pub fn has_admin_role(&self, claims: &JsonObject) -> bool {
         roles_of(claims).iter().any(|role| self.is_admin_role(role))
     }
 
@@ -56,7 +57,7 @@ impl Administration {
     pub fn reach(
         &self,
         tenant: Option<&TenantName>,
-        claims: &Map<String, Value>,
+        claims: &JsonObject,
         registered: &BTreeSet<&str>,
     ) -> Vec<String> {
         let roles = roles_of(claims);
@@ -94,7 +95,7 @@ impl Administration {
 
     /// Whether somebody with these claims has only roles that administrators may give. The
     /// statements that write ask the same.
-    pub fn may_change(&self, claims: &Map<String, Value>, registered: &RegisteredRoles) -> bool {
+    pub fn may_change(&self, claims: &JsonObject, registered: &RegisteredRoles) -> bool {
         let given = self.roles_to_give(registered);
         let may_give = |role: &str| given.iter().any(|given| given == role);
         let mut roles = claims.get(ROLE).map(listed).into_iter().flatten();
@@ -102,19 +103,15 @@ impl Administration {
     }
 
     /// The claims but for the roles of administrators.
-    pub fn without_admin_roles(&self, claims: &Map<String, Value>) -> Map<String, Value> {
+    pub fn without_admin_roles(&self, claims: &JsonObject) -> JsonObject {
         let mut rest = claims.clone();
-        self.keep_admin_roles(&Map::new(), &mut rest);
+        self.keep_admin_roles(&JsonObject::new(), &mut rest);
         rest
     }
 
     /// Keeps the roles of administrators as they were `before`, whatever a program or a provider
     /// wrote. `true` where that makes a difference.
-    pub fn keep_admin_roles(
-        &self,
-        before: &Map<String, Value>,
-        claims: &mut Map<String, Value>,
-    ) -> bool {
+    pub fn keep_admin_roles(&self, before: &JsonObject, claims: &mut JsonObject) -> bool {
         let had = self.admin_roles(before);
         if had == self.admin_roles(claims) {
             return false;
@@ -127,7 +124,7 @@ impl Administration {
         true
     }
 
-    fn admin_roles<'c>(&self, claims: &'c Map<String, Value>) -> Vec<&'c str> {
+    fn admin_roles<'c>(&self, claims: &'c JsonObject) -> Vec<&'c str> {
         let mut roles = roles_of(claims);
         roles.retain(|role| self.is_admin_role(role));
         roles
@@ -148,8 +145,8 @@ mod tests {
         }
     }
 
-    fn claims(role: Value) -> Map<String, Value> {
-        let mut claims = Map::new();
+    fn claims(role: Value) -> JsonObject {
+        let mut claims = JsonObject::new();
         if !role.is_null() {
             claims.insert(ROLE.to_owned(), role);
         }

@@ -50,7 +50,7 @@ key_table! {
 }
 
 /// `display_name`; the name where it is absent.
-pub(super) fn display_name(walker: &mut Walker<'_, '_>, name: &str) -> String {
+pub(super) fn display_name(walker: &mut Walker<'_>, name: &str) -> String {
     let said = walker.checked("display_name", display_text);
     said.unwrap_or_else(|| name.to_owned())
 }
@@ -83,7 +83,7 @@ key_table! {
     is_built_in => false;
 }
 
-pub fn resource_scope(walker: &mut Walker<'_, '_>) -> RegisteredScope {
+pub fn resource_scope(walker: &mut Walker<'_>) -> RegisteredScope {
     let scope = identity_scope(walker);
     if STANDARD_SCOPES.contains(&scope.name.as_str()) {
         walker.problem("name", "is the name of a built-in identity scope");
@@ -112,7 +112,7 @@ key_table! {
 
 /// `claims`: an array of names, or an object from the stored name of a claim to the name that it
 /// goes out under. Returns the names that go out.
-fn released_claims(walker: &mut Walker<'_, '_>, check: Check) -> Vec<String> {
+fn released_claims(walker: &mut Walker<'_>, check: Check) -> Vec<String> {
     if !walker.value("claims").is_some_and(Value::is_object) {
         return walker.strings("claims", check);
     }
@@ -129,7 +129,7 @@ fn released_claims(walker: &mut Walker<'_, '_>, check: Check) -> Vec<String> {
 }
 
 /// For the names that differ, the stored name.
-fn renamed_claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
+fn renamed_claims(walker: &mut Walker<'_>) -> BTreeMap<String, String> {
     let pairs = walker.value("claims").and_then(Value::as_object);
     let mut renamed = BTreeMap::new();
     for (source, name) in pairs.into_iter().flatten() {
@@ -156,7 +156,7 @@ fn description(text: &str) -> Result<(), &'static str> {
     )
 }
 
-pub fn read_extension_grant(walker: &mut Walker<'_, '_>) -> SqlGrant {
+pub fn read_extension_grant(walker: &mut Walker<'_>) -> SqlGrant {
     let name = walker.required("name", grant_name);
     let function = walker.required("function", qualified_function);
     let (schema, function) = function.split_once('.').unwrap_or_default();
@@ -186,7 +186,7 @@ fn is_identifier(text: &str) -> bool {
     begins_well && (1..=63).contains(&text.len()) && text.bytes().all(is_word)
 }
 
-pub fn read_assertion_issuer(walker: &mut Walker<'_, '_>) -> AssertionIssuer {
+pub fn read_assertion_issuer(walker: &mut Walker<'_>) -> AssertionIssuer {
     check_one_key_source(walker);
     walker.not_absent(
         "clients",
@@ -231,7 +231,7 @@ key_table! {
 }
 
 /// `algs`. Ed25519 and EdDSA are one, and stored under the one name.
-fn algorithms(walker: &mut Walker<'_, '_>) -> BTreeSet<SigningAlgorithm> {
+fn algorithms(walker: &mut Walker<'_>) -> BTreeSet<SigningAlgorithm> {
     let known = SigningAlgorithm::ALL.map(SigningAlgorithm::as_str);
     walker.not_empty("algs", "must not be empty");
     let Some(names) = walker.strings_of("algs", algorithm, &known) else {

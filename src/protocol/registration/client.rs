@@ -87,7 +87,7 @@ pub fn exported(metadata: &Value) -> Value {
 
 /// Reads a client, of a document or stored. Notes contradictions within it. Whether what it names
 /// exists is not judged here.
-pub fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
+pub fn read(walker: &mut Walker<'_>, defaults: &ClientDefaults) -> Client {
     let profile = walker.one_of("profile");
     let authentication = authentication(walker, profile);
     let mut client = read_keys(walker, profile, authentication, defaults);
@@ -96,7 +96,7 @@ pub fn read(walker: &mut Walker<'_, '_>, defaults: &ClientDefaults) -> Client {
 }
 
 /// Fills in what its metadata document and its profile set, and notes contradictions.
-fn complete(walker: &mut Walker<'_, '_>, client: &mut Client) {
+fn complete(walker: &mut Walker<'_>, client: &mut Client) {
     if client.metadata_document {
         metadata_document::settle(walker, client);
     }
@@ -114,10 +114,7 @@ fn complete(walker: &mut Walker<'_, '_>, client: &mut Client) {
 
 /// A client for which no method is registered is confidential where it has secrets, or where it
 /// says so and names no secrets.
-fn authentication(
-    walker: &mut Walker<'_, '_>,
-    profile: Option<Profile>,
-) -> ClientAuthenticationMethod {
+fn authentication(walker: &mut Walker<'_>, profile: Option<Profile>) -> ClientAuthenticationMethod {
     let said = walker.flag(CONFIDENTIAL);
     let unsaid = match (profile, has_secrets(walker).or(said)) {
         (Some(Profile::Fapi2), _) => ClientAuthenticationMethod::PrivateKeyJwt,
@@ -130,7 +127,7 @@ fn authentication(
 }
 
 /// `None` where nothing is said of secrets.
-fn has_secrets(walker: &mut Walker<'_, '_>) -> Option<bool> {
+fn has_secrets(walker: &mut Walker<'_>) -> Option<bool> {
     let secrets = walker.value("secrets")?;
     Some(secrets.as_array().is_some_and(|all| !all.is_empty()))
 }
@@ -330,7 +327,7 @@ key_table! {
     device_interval: seconds(1..=300) or defaults.device_interval;
 }
 
-fn links(walker: &mut Walker<'_, '_>) -> ClientLinks {
+fn links(walker: &mut Walker<'_>) -> ClientLinks {
     ClientLinks {
         client_uri: walker.checked("client_uri", web_url),
         logo_uri: walker.checked("logo_uri", protected_url),
@@ -340,7 +337,7 @@ fn links(walker: &mut Walker<'_, '_>) -> ClientLinks {
     }
 }
 
-fn tenants(walker: &mut Walker<'_, '_>) -> Option<BTreeSet<TenantName>> {
+fn tenants(walker: &mut Walker<'_>) -> Option<BTreeSet<TenantName>> {
     let names = walker.strings_or_all("tenants", plain_name)?;
     Some(names.into_iter().map(TenantName::new).collect())
 }
@@ -350,16 +347,16 @@ fn own_claim_value(name: &str, value: &Value) -> Result<Value, String> {
     Ok(value.clone())
 }
 
-fn default_max_age(walker: &mut Walker<'_, '_>) -> Option<u64> {
+fn default_max_age(walker: &mut Walker<'_>) -> Option<u64> {
     let max_age = walker.seconds("default_max_age", 0..=LONGEST_LIFETIME)?;
     Some(max_age.as_secs())
 }
 
-fn minimum_acr(walker: &mut Walker<'_, '_>) -> Strength {
+fn minimum_acr(walker: &mut Walker<'_>) -> Strength {
     walker.one_of("minimum_acr").unwrap_or(Strength::SignedIn)
 }
 
-fn legacy_until(walker: &mut Walker<'_, '_>) -> Option<Day> {
+fn legacy_until(walker: &mut Walker<'_>) -> Option<Day> {
     let last = walker.checked(LEGACY_UNTIL, calendar_day)?;
     timestamp::parse_day(&last)
 }
@@ -371,7 +368,7 @@ fn calendar_day(text: &str) -> Result<(), &'static str> {
 
 /// What is absent follows from `response_types` (RFC 7591 §2.1).
 fn grant_types(
-    walker: &mut Walker<'_, '_>,
+    walker: &mut Walker<'_>,
     response_types: &BTreeSet<ResponseType>,
 ) -> BTreeSet<GrantType> {
     match walker.strings_of("grant_types", token_name, &[]) {
@@ -384,7 +381,7 @@ fn grant_types(
 }
 
 /// What is absent follows from `grant_types`, or is the code flow.
-fn response_types(walker: &mut Walker<'_, '_>) -> BTreeSet<ResponseType> {
+fn response_types(walker: &mut Walker<'_>) -> BTreeSet<ResponseType> {
     if let Some(texts) = walker.strings_of("response_types", response_type, &RESPONSE_TYPES) {
         return texts
             .iter()
@@ -419,7 +416,7 @@ pub fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
 
 /// `token_endpoint_auth_signing_alg`, which may have either name of `EdDSA`; it is stored under the
 /// one.
-fn assertion_algorithm(walker: &mut Walker<'_, '_>) -> Option<SigningAlgorithm> {
+fn assertion_algorithm(walker: &mut Walker<'_>) -> Option<SigningAlgorithm> {
     let key = "token_endpoint_auth_signing_alg";
     let newer = (SigningAlgorithm::ED25519, SigningAlgorithm::EdDsa);
     let algorithm = walker.choice(key, &[SigningAlgorithm::CHOICES, &[newer]].concat())?;
@@ -430,7 +427,7 @@ fn assertion_algorithm(walker: &mut Walker<'_, '_>) -> Option<SigningAlgorithm> 
 }
 
 fn logout(
-    walker: &mut Walker<'_, '_>,
+    walker: &mut Walker<'_>,
     uri_key: &'static str,
     session_key: &'static str,
 ) -> Option<LogoutUri> {
@@ -446,7 +443,7 @@ fn logout(
 }
 
 fn lifetimes(
-    walker: &mut Walker<'_, '_>,
+    walker: &mut Walker<'_>,
     authentication: ClientAuthenticationMethod,
     defaults: &ClientDefaults,
 ) -> Lifetimes {
@@ -497,7 +494,7 @@ fn lifetimes(
     lifetimes
 }
 
-pub fn workload_identity(walker: &mut Walker<'_, '_>) -> WorkloadIdentity {
+pub fn workload_identity(walker: &mut Walker<'_>) -> WorkloadIdentity {
     client_rules::check_one_key_source(walker);
     let workload = read_workload(walker);
     if workload.issuer.is_none() && !workload.subject.starts_with("spiffe://") {
@@ -546,7 +543,7 @@ pub(super) fn token_exchange(
     Walker::object(value, path, problems, exchange).map(|()| value.clone())
 }
 
-pub fn exchange(walker: &mut Walker<'_, '_>) {
+pub fn exchange(walker: &mut Walker<'_>) {
     let lists: [(_, Check); 3] = [
         ("from_clients", names::client_id),
         ("as_resources", token_name),
@@ -558,7 +555,7 @@ pub fn exchange(walker: &mut Walker<'_, '_>) {
     }
 }
 
-fn id_jags(walker: &mut Walker<'_, '_>, ours: &str) -> Vec<IdJagEntry> {
+fn id_jags(walker: &mut Walker<'_>, ours: &str) -> Vec<IdJagEntry> {
     let entries = walker.objects("id_jag", id_jag_entry).unwrap_or_default();
     if entries.iter().any(|entry| entry.audience == ours) {
         walker.problem("id_jag", "must not name this issuer: its tokens are here");
@@ -586,14 +583,14 @@ key_table! {
     email: is_set;
 }
 
-fn resources_there(walker: &mut Walker<'_, '_>) -> Vec<String> {
+fn resources_there(walker: &mut Walker<'_>) -> Vec<String> {
     let rule = "must name a resource there: without one no ID-JAG can be asked for";
     walker.not_empty("resources", rule);
     walker.not_absent("resources", rule);
     walker.strings("resources", token_name)
 }
 
-fn scope_there(walker: &mut Walker<'_, '_>) -> ScopeSet {
+fn scope_there(walker: &mut Walker<'_>) -> ScopeSet {
     walker.not_absent("scope", "is required");
     walker.scopes("scope").unwrap_or_default()
 }

@@ -23,7 +23,7 @@ const MOST_WORKLOADS: usize = 20;
 
 /// Notes every contradiction. Where a value could not be read, it looks at the scopes alone: they
 /// contradict nothing else.
-pub(super) fn check(walker: &mut Walker<'_, '_>, client: &Client, has_secrets: bool) {
+pub(super) fn check(walker: &mut Walker<'_>, client: &Client, has_secrets: bool) {
     let mut all = Vec::new();
     if walker.values_hold || !client.scope.is_empty() {
         all.extend(of_default_scope(client));
@@ -312,7 +312,7 @@ pub fn jwks(value: &Value, path: &str, problems: &mut Vec<DocumentProblem>) -> O
     })
 }
 
-fn check_keys(walker: &mut Walker<'_, '_>) {
+fn check_keys(walker: &mut Walker<'_>) {
     let keys = walker.list("keys", |key, place, _| Some((place.to_owned(), read(key))));
     let keys = keys.unwrap_or_default();
     if keys.is_empty() {
@@ -331,7 +331,7 @@ fn check_keys(walker: &mut Walker<'_, '_>) {
 }
 
 /// Either the keys are registered, or the address where they are found.
-pub(super) fn check_one_key_source(walker: &mut Walker<'_, '_>) {
+pub(super) fn check_one_key_source(walker: &mut Walker<'_>) {
     if walker.value("jwks").is_some() == walker.value("jwks_uri").is_some() {
         walker.problem("jwks", "must be given, or jwks_uri: exactly one of the two");
     }

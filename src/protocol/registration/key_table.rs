@@ -5,6 +5,7 @@
 /// [`Walker`](super::walker::Walker) that is called like its kind; `field => value;` is anything
 /// else. A row may use the fields above it. Before it stand lines of the reference, as `keys |
 /// meaning | default`, with an empty one between two; a row that has none is in the line above it.
+#[macro_export]
 macro_rules! key_table {
     (
         $(#[$attribute:meta])*
@@ -16,7 +17,7 @@ macro_rules! key_table {
             $(=> $value:expr)?;)*
     ) => {
         $(#[$attribute])*
-        $visibility fn $read($walker: &mut Walker<'_, '_> $(, $given: $type)*) -> $object {
+        $visibility fn $read($walker: &mut Walker<'_> $(, $given: $type)*) -> $object {
             $(let $field =
                 $($walker.$kind(stringify!($field) $($(, $rule)*)?) $(.unwrap_or($default))?)?
                 $($value)?;)*
@@ -28,4 +29,4 @@ macro_rules! key_table {
     };
 }
 
-pub(super) use key_table;
+pub use crate::key_table;

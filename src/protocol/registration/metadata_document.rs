@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::keys::key_set::{KeySet, PRIVATE_MEMBERS};
 use crate::registration::names::is_invisible;
@@ -13,6 +13,7 @@ use crate::registration::problem::Contradiction;
 use crate::registration::profile;
 use crate::registration::walker::Walker;
 use crate::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
+use crate::words::json::JsonObject;
 use crate::words::reason::Reason;
 use crate::words::redirect_uri::check_registered;
 use crate::words::response_type::ResponseType;
@@ -40,7 +41,7 @@ const TAKEN: [&str; 8] = [
 ];
 
 /// Fills in what follows from `metadata_document`, and notes what must not stand beside it.
-pub(super) fn settle(walker: &mut Walker<'_, '_>, client: &mut Client) {
+pub(super) fn settle(walker: &mut Walker<'_>, client: &mut Client) {
     if let Err(rule) = check_document_url(client.client_id.as_str()) {
         walker.problem("client_id", rule);
     }
@@ -64,7 +65,7 @@ pub(super) fn settle(walker: &mut Walker<'_, '_>, client: &mut Client) {
 }
 
 /// Notes what the document says, or what cannot be beside a document.
-fn note_beside(walker: &mut Walker<'_, '_>) {
+fn note_beside(walker: &mut Walker<'_>) {
     let members = walker.members();
     let translated = members.keys().filter(|key| key.starts_with("client_name#"));
     let beside = TAKEN.into_iter().chain(["federated", "secrets"]);
@@ -200,7 +201,7 @@ fn may_answer_at(uri: &str, own_host: &str, further: &BTreeSet<String>) -> bool 
 }
 
 /// An address by https on the document's host.
-fn own_link(members: &Map<String, Value>, key: &str, own_host: &str) -> Option<String> {
+fn own_link(members: &JsonObject, key: &str, own_host: &str) -> Option<String> {
     let text = members.get(key)?.as_str()?;
     let url = WebUrl::parse(text).ok()?;
     (url.https && url.host == own_host).then(|| text.to_owned())

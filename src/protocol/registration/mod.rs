@@ -10,7 +10,7 @@ pub mod administration;
 pub mod catalogue;
 pub mod client;
 pub mod client_rules;
-mod key_table;
+pub mod key_table;
 pub mod kind;
 pub mod metadata_document;
 pub mod names;
@@ -33,7 +33,7 @@ use walker::Walker;
 pub fn stored<T>(
     document: &Value,
     path: &str,
-    read: impl FnOnce(&mut Walker<'_, '_>) -> T,
+    read: impl FnOnce(&mut Walker<'_>) -> T,
 ) -> Result<T, Vec<DocumentProblem>> {
     let mut problems = Vec::new();
     let object = Walker::object(document, path, &mut problems, read);

@@ -59,7 +59,7 @@ pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
 }
 
 /// Names of tenants and identity providers, which stand in `acr_values` and in paths.
-pub(super) fn plain_name(name: &str) -> Result<(), &'static str> {
+pub fn plain_name(name: &str) -> Result<(), &'static str> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let begins_well = name
         .bytes()

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::words::named::named;
-
 /// Mistakes of a document that are told one by one. Once there are so many, names that nobody has
 /// are looked for no further: to say what each is near to takes time.
 pub const MOST_MISTAKES: usize = 1_000;
@@ -57,40 +55,4 @@ impl fmt::Display for DocumentProblem {
 pub fn shown(name: &str) -> String {
     let start: String = name.chars().take(80).collect();
     format!("\"{}\"", start.escape_debug())
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub verdict: Verdict,
-    pub text: String,
-}
-
-named! {
-    pub enum Verdict {
-        Fine = "ok",
-        /// It works; there is something better.
-        Weak = "weak",
-        Broken = "fails",
-    }
-}
-
-impl Finding {
-    fn new(verdict: Verdict, text: impl Into<String>) -> Finding {
-        Finding {
-            verdict,
-            text: text.into(),
-        }
-    }
-
-    pub fn fine(text: impl Into<String>) -> Finding {
-        Finding::new(Verdict::Fine, text)
-    }
-
-    pub fn weak(text: impl Into<String>) -> Finding {
-        Finding::new(Verdict::Weak, text)
-    }
-
-    pub fn broken(text: impl Into<String>) -> Finding {
-        Finding::new(Verdict::Broken, text)
-    }
 }

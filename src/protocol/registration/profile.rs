@@ -23,7 +23,7 @@ const GRANTS: [GrantType; 3] = [
 ];
 
 /// Fills in what the registration does not say. How the client authenticates is known already.
-pub(super) fn fill_in(walker: &mut Walker<'_, '_>, client: &mut Client) {
+pub(super) fn fill_in(walker: &mut Walker<'_>, client: &mut Client) {
     match client.profile {
         Some(Profile::Fapi2) => fill_in_unsaid(client, |key| walker.value(key).is_none()),
         None => {}

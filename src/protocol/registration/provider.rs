@@ -30,7 +30,7 @@ pub fn from_json(document: &Value, path: &str) -> Result<IdentityProvider, Vec<D
     super::stored(document, path, read)
 }
 
-pub fn read(walker: &mut Walker<'_, '_>) -> IdentityProvider {
+pub fn read(walker: &mut Walker<'_>) -> IdentityProvider {
     let provider = read_keys(walker);
     check_emails_endpoint(walker, &provider);
     if provider.sign_out && !is_openid(&provider.kind) {
@@ -123,7 +123,7 @@ fn is_openid(kind: &ProviderKind) -> bool {
     matches!(kind, ProviderKind::OpenId { .. })
 }
 
-fn scope(walker: &mut Walker<'_, '_>, is_openid: bool) -> ScopeSet {
+fn scope(walker: &mut Walker<'_>, is_openid: bool) -> ScopeSet {
     let unsaid = if is_openid {
         "openid profile email"
     } else {
@@ -137,7 +137,7 @@ fn scope(walker: &mut Walker<'_, '_>, is_openid: bool) -> ScopeSet {
     scope
 }
 
-fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
+fn claims(walker: &mut Walker<'_>) -> BTreeMap<String, String> {
     let members = walker.value("claims").and_then(Value::as_object);
     if members.is_some_and(|members| members.len() > MOST_CLAIMS) {
         walker.problem("claims", "must have at most 64 members");
@@ -149,7 +149,7 @@ fn claims(walker: &mut Walker<'_, '_>) -> BTreeMap<String, String> {
     })
 }
 
-fn check_emails_endpoint(walker: &mut Walker<'_, '_>, provider: &IdentityProvider) {
+fn check_emails_endpoint(walker: &mut Walker<'_>, provider: &IdentityProvider) {
     let IdentityProvider { kind, claims, .. } = provider;
     let wants_email = claims.contains_key("email") || claims.contains_key("email_verified");
     if matches!(
@@ -169,7 +169,7 @@ fn check_emails_endpoint(walker: &mut Walker<'_, '_>, provider: &IdentityProvide
 
 /// Each value is one role or an array of roles.
 fn role_map(
-    walker: &mut Walker<'_, '_>,
+    walker: &mut Walker<'_>,
     claims: &BTreeMap<String, String>,
 ) -> BTreeMap<String, BTreeSet<String>> {
     let role_map: BTreeMap<_, _> = walker.map("role_map", |_, ours| {
@@ -191,7 +191,7 @@ fn roles(ours: &Value) -> Option<BTreeSet<&str>> {
 
 /// Notes `rule` where there is a map although no acr `is_told`.
 pub(super) fn acr_map(
-    walker: &mut Walker<'_, '_>,
+    walker: &mut Walker<'_>,
     is_told: bool,
     rule: &str,
 ) -> BTreeMap<String, String> {
@@ -208,7 +208,7 @@ pub(super) fn acr_map(
     acr_map
 }
 
-fn kind(walker: &mut Walker<'_, '_>) -> ProviderKind {
+fn kind(walker: &mut Walker<'_>) -> ProviderKind {
     if walker.count(&OAUTH_KEYS) == 0 {
         return ProviderKind::OpenId {
             issuer: walker.required("issuer", issuer),

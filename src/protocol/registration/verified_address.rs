@@ -1,14 +1,16 @@
 //! What becomes of `email_verified` where somebody writes `email`. Everybody who writes it asks
 //! here: documents, operators, and providers.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::words::json::JsonObject;
 
 const EMAIL: &str = "email";
 const EMAIL_VERIFIED: &str = "email_verified";
 
 /// What `email_verified` becomes, where a user who has `before` gets `email` and nothing is said of
 /// the verification: the same for the same address; false for another one, if it was anything.
-pub fn unsaid(before: &Map<String, Value>, email: &Value) -> Option<Value> {
+pub fn unsaid(before: &JsonObject, email: &Value) -> Option<Value> {
     let was = before.get(EMAIL_VERIFIED)?;
     let is_same = before.get(EMAIL) == Some(email);
     Some(if is_same {
@@ -19,7 +21,7 @@ pub fn unsaid(before: &Map<String, Value>, email: &Value) -> Option<Value> {
 }
 
 /// All claims of a user who has `before` and gets those that were `written`.
-pub fn settled(before: &Map<String, Value>, mut written: Map<String, Value>) -> Map<String, Value> {
+pub fn settled(before: &JsonObject, mut written: JsonObject) -> JsonObject {
     if !written.contains_key(EMAIL_VERIFIED)
         && let Some(email) = written.get(EMAIL)
         && let Some(verified) = unsaid(before, email)

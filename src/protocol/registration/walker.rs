@@ -4,16 +4,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 
 use crate::registration::names::{hint, scope_names};
 use crate::registration::problem::{DocumentProblem, MOST_MISTAKES, shown};
 use crate::registration::timestamp;
+use crate::words::json::JsonObject;
 use crate::words::named::Named;
 use crate::words::scope::{LocalizedText, ScopeSet, is_language_tag};
 
@@ -23,27 +22,27 @@ const MOST_HINTS: usize = 100;
 /// A rule for a text: `Err` says what it must be.
 pub type Check = fn(&str) -> Result<(), &'static str>;
 
-pub struct Walker<'v, 'p> {
+pub struct Walker<'a> {
     path: String,
-    members: &'v Map<String, Value>,
-    problems: &'p mut Vec<DocumentProblem>,
+    members: &'a JsonObject,
+    problems: &'a mut Vec<DocumentProblem>,
     asked: Vec<Cow<'static, str>>,
     /// Members that are stored in another form than they were given in, or without being given. A
     /// time such as `15m` is stored as a number.
-    pub stored_as: Map<String, Value>,
+    pub stored_as: JsonObject,
     /// Whether every value read so far was in order. Only then are contradictions looked for:
     /// beside a value that could not be read they would be guesses.
     pub(super) values_hold: bool,
 }
 
-impl<'v, 'p> Walker<'v, 'p> {
+impl<'a> Walker<'a> {
     /// Reads `value` with `read`, then notes unknown keys. `None`, with a note, when it is not an
     /// object.
     pub fn object<T>(
-        value: &'v Value,
+        value: &Value,
         path: &str,
         problems: &mut Vec<DocumentProblem>,
-        read: impl FnOnce(&mut Walker<'_, '_>) -> T,
+        read: impl FnOnce(&mut Walker<'_>) -> T,
     ) -> Option<T> {
         let Value::Object(members) = value else {
             problems.push(DocumentProblem::new(path, expected("an object", value)));
@@ -58,8 +57,8 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// The members that `read` asks an object for.
-    pub fn keys<T>(read: impl FnOnce(&mut Walker<'_, '_>) -> T) -> BTreeSet<String> {
-        let members = Map::new();
+    pub fn keys<T>(read: impl FnOnce(&mut Walker<'_>) -> T) -> BTreeSet<String> {
+        let members = JsonObject::new();
         let mut problems = Vec::new();
         let mut walker = Walker::new("", &members, &mut problems);
         read(&mut walker);
@@ -68,15 +67,15 @@ impl<'v, 'p> Walker<'v, 'p> {
 
     fn new(
         path: &str,
-        members: &'v Map<String, Value>,
-        problems: &'p mut Vec<DocumentProblem>,
-    ) -> Walker<'v, 'p> {
+        members: &'a JsonObject,
+        problems: &'a mut Vec<DocumentProblem>,
+    ) -> Walker<'a> {
         Walker {
             path: path.to_owned(),
             members,
             problems,
             asked: Vec::new(),
-            stored_as: Map::new(),
+            stored_as: JsonObject::new(),
             values_hold: true,
         }
     }
@@ -128,12 +127,12 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// A member as it is; `null` counts as absent.
-    pub(super) fn value(&mut self, key: &'static str) -> Option<&'v Value> {
+    pub fn value(&mut self, key: &'static str) -> Option<&'a Value> {
         self.asked.push(Cow::Borrowed(key));
         self.members.get(key).filter(|value| !value.is_null())
     }
 
-    pub fn members(&self) -> &'v Map<String, Value> {
+    pub fn members(&self) -> &'a JsonObject {
         self.members
     }
 
@@ -142,7 +141,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         &mut self,
         key: &'static str,
         wanted: &str,
-        take: impl FnOnce(&'v Value) -> Option<T>,
+        take: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Option<T> {
         let value = self.value(key)?;
         let taken = take(value);
@@ -152,7 +151,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         taken
     }
 
-    pub fn string(&mut self, key: &'static str) -> Option<&'v str> {
+    pub fn string(&mut self, key: &'static str) -> Option<&'a str> {
         self.typed(key, "a string", Value::as_str)
     }
 
@@ -203,13 +202,13 @@ impl<'v, 'p> Walker<'v, 'p> {
 
     /// A text that keeps a rule and must be there. After a note it is empty, in an object that is
     /// not used.
-    pub(super) fn required(&mut self, key: &'static str, check: Check) -> String {
+    pub fn required(&mut self, key: &'static str, check: Check) -> String {
         self.not_absent(key, "is required");
         self.checked(key, check).unwrap_or_default()
     }
 
     /// Notes a member that is not there.
-    pub(super) fn not_absent(&mut self, key: &'static str, rule: &str) {
+    pub fn not_absent(&mut self, key: &'static str, rule: &str) {
         if self.value(key).is_none() {
             self.problem(key, rule);
         }
@@ -224,7 +223,7 @@ impl<'v, 'p> Walker<'v, 'p> {
         count
     }
 
-    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
         self.typed(key, "true or false", Value::as_bool)
     }
 
@@ -347,7 +346,7 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// An object with any members, each read by `read`.
-    pub(super) fn map<T, M: FromIterator<(String, T)>>(
+    pub fn map<T, M: FromIterator<(String, T)>>(
         &mut self,
         key: &'static str,
         read: impl Fn(&str, &Value) -> Result<T, String>,
@@ -383,10 +382,10 @@ impl<'v, 'p> Walker<'v, 'p> {
     }
 
     /// An array of objects, each read by `read`.
-    pub(super) fn objects<T>(
+    pub fn objects<T>(
         &mut self,
         key: &'static str,
-        read: impl Fn(&mut Walker<'_, '_>) -> T,
+        read: impl Fn(&mut Walker<'_>) -> T,
     ) -> Option<Vec<T>> {
         self.list(key, |value, path, problems| {
             Walker::object(value, path, problems, &read)
@@ -408,7 +407,7 @@ impl<'v, 'p> Walker<'v, 'p> {
 }
 
 /// A text that keeps a rule; otherwise what is wrong, with a hint at one of `choices`.
-fn checked_text<'v>(value: &'v Value, check: Check, choices: &[&str]) -> Result<&'v str, String> {
+fn checked_text<'a>(value: &'a Value, check: Check, choices: &[&str]) -> Result<&'a str, String> {
     let text = text(value)?;
     match check(text) {
         Ok(()) => Ok(text),
@@ -434,128 +433,7 @@ pub fn expected(wanted: &str, found: &Value) -> String {
     format!("expected {wanted}, found {found}")
 }
 
-/// Reads the text of a document. The items of its lists stay text, and [`parse_own`] reads them one
-/// by one: as trees they take six times as much memory. The error says what is wrong and at which
-/// line and column. It shows no value.
-pub fn parse(text: &str) -> Result<Value, String> {
-    let mut text = serde_json::Deserializer::from_str(text);
-    let document = Strict(0)
-        .deserialize(&mut text)
-        .and_then(|document| text.end().map(|()| document));
-    document.map_err(|error| error.to_string())
-}
-
 /// Reads what was a value and was kept as its text.
 pub fn parse_own(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
-}
-
-/// A value at this depth: the document is at 0, an item of one of its lists at 2.
-struct Strict(usize);
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let is_item = self.0 == 2;
-        let value = deserializer.deserialize_any(self)?;
-        if !is_item {
-            return Ok(value);
-        }
-        let text = serde_json::to_string(&value).map_err(D::Error::custom)?;
-        // A box has no spare capacity.
-        Ok(Value::String(text.into_boxed_str().into()))
-    }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = Value;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = items.next_element_seed(Strict(self.0 + 1))? {
-            values.push(value);
-        }
-        Ok(Value::Array(values))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = members.next_key::<String>()? {
-            if map.contains_key(&key) {
-                return Err(A::Error::custom(format!(
-                    "key {} stands twice in one object",
-                    shown(&key)
-                )));
-            }
-            map.insert(key, members.next_value_seed(Strict(self.0 + 1))?);
-        }
-        Ok(Value::Object(map))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_stands_once_at_every_depth() {
-        for text in [
-            r#"{"a": 1, "a": 1}"#,
-            r#"[{"b": {"a": 1, "c": 2, "a": 3}}]"#,
-            r#"{"a": 1, "\u0061": 2}"#,
-        ] {
-            let error = parse(text).unwrap_err();
-            assert!(
-                error.starts_with("key \"a\" stands twice in one object at line 1"),
-                "{error}"
-            );
-        }
-        assert!(parse(r#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}"#).is_ok());
-    }
-
-    #[test]
-    fn what_is_no_json_is_refused_without_showing_it() {
-        for text in [
-            "",
-            "{",
-            "[1,]",
-            "{\"a\": hunter2}",
-            "{} {}",
-            "'hunter2'",
-            "{\"a\": \"hunter2}",
-            &"[".repeat(500),
-        ] {
-            let error = parse(text).unwrap_err();
-            assert!(!error.contains("hunter2"), "{error}");
-        }
-    }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::claims;
 use super::delegation::Delegation;
@@ -20,6 +20,7 @@ use crate::words::claim_shape::{listed, optional};
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint, Sid, Subject, TenantName};
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::named::named;
 use crate::words::scope::ScopeSet;
 use crate::words::session::SignIn;
@@ -59,7 +60,7 @@ pub struct AccessToken {
     /// Claims that an extension grant gave, after they were judged. `grant_claims` lists their
     /// names.
     #[serde(with = "json_text")]
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     /// `act` and `exchanged_from` of a token that came by token exchange (RFC 8693).
     pub delegation: Option<Delegation>,
     pub issued_at: Instant,
@@ -89,7 +90,7 @@ pub struct JwtForm<'a> {
     /// `client_credentials_sub`: whether a client's own token names the client as `sub`.
     pub client_as_subject: bool,
     /// The user's claims and the client's fixed ones. They never replace a claim of the token.
-    pub further_claims: Map<String, Value>,
+    pub further_claims: JsonObject,
 }
 
 /// When a token that is issued now expires: after its lifetime, and never later than its grant. In
@@ -119,7 +120,7 @@ impl AccessToken {
     }
 
     /// The claims of its JWT form (RFC 9068 §2.2).
-    pub fn jwt_claims(&self, form: JwtForm<'_>) -> Map<String, Value> {
+    pub fn jwt_claims(&self, form: JwtForm<'_>) -> JsonObject {
         let user = self.user.as_ref();
         let client_as_subject = form.client_as_subject.then_some(self.client_id.as_str());
         let grant_claims: Vec<&str> = self.claims.keys().map(String::as_str).collect();
@@ -151,7 +152,7 @@ impl AccessToken {
 
     /// Reads the claims of a JWT after its signature and `typ` were verified. `None` unless it is
     /// an access token of `issuer`.
-    pub fn from_verified_claims(members: &Map<String, Value>, issuer: &str) -> Option<AccessToken> {
+    pub fn from_verified_claims(members: &JsonObject, issuer: &str) -> Option<AccessToken> {
         if members.get("iss")?.as_str()? != issuer {
             return None;
         }
@@ -181,7 +182,7 @@ impl AccessToken {
     }
 }
 
-fn user_of(members: &Map<String, Value>) -> Option<SignIn> {
+fn user_of(members: &JsonObject) -> Option<SignIn> {
     Some(SignIn {
         subject: Subject::new(members.get("sub")?.as_str()?),
         sid: optional(members.get("sid"), text).ok()?.map(Sid::new),
@@ -293,7 +294,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     listed(value).iter().map(text).collect()
 }
 
-fn named(members: &Map<String, Value>, names: &Value) -> Option<Map<String, Value>> {
+fn named(members: &JsonObject, names: &Value) -> Option<JsonObject> {
     let claims = texts(names)?
         .into_iter()
         .map(|name| Some((name.clone(), members.get(&name)?.clone())));
@@ -308,18 +309,15 @@ fn seconds(value: &Value) -> Option<Instant> {
 /// cannot read a JSON value.
 pub(crate) mod json_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use serde_json::{Map, Value};
+    use serde_json::Value;
 
-    pub fn serialize<S: Serializer>(
-        claims: &Map<String, Value>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    use crate::words::json::JsonObject;
+
+    pub fn serialize<S: Serializer>(claims: &JsonObject, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&Value::Object(claims.clone()))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Map<String, Value>, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<JsonObject, D::Error> {
         serde_json::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }

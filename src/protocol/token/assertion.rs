@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::keys::jwt::{PublicKey, UnverifiedJws};
 use crate::keys::key_set::{KeyChoice, KeySet};
 use crate::words::client::SigningAlgorithm;
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::named::named;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;
@@ -130,7 +131,7 @@ pub fn verifying_key<'a>(
 
 /// Judges the claims of an assertion after its signature was verified.
 pub fn judge(
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     expected: ExpectedAssertion<'_>,
     now: Instant,
 ) -> Result<Assertion, AssertionProblem> {
@@ -157,7 +158,7 @@ pub fn judge(
 }
 
 /// A text that is not empty.
-fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
     let text = claims.get(name).and_then(Value::as_str);
     text.filter(|text| !text.is_empty())
 }
@@ -165,7 +166,7 @@ fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 /// Judges what FAPI 2.0 §5.3.2.1 asks beside [`judge`]: `aud` is the issuer as a text, and neither
 /// `iat` nor `nbf` lies more than ten seconds ahead.
 pub fn judge_for_fapi2(
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     issuer: &str,
     now: Instant,
 ) -> Result<(), AssertionProblem> {
@@ -192,7 +193,7 @@ pub(super) fn single(audience: &Value) -> Option<&str> {
 }
 
 /// `exp`, if it lies between now and [`FURTHEST`] ahead, and neither `nbf` nor `iat` lies ahead.
-fn times(claims: &Map<String, Value>, now: Instant) -> Option<Instant> {
+fn times(claims: &JsonObject, now: Instant) -> Option<Instant> {
     let expires_at = numeric_date(claims.get("exp")?)?;
     let begun = |name: &str| match claims.get(name) {
         None => Some(true),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::{Client, GrantType};
 use crate::words::parameters::Parameters;
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::reason::{Reason, TokenError, invalid_scope, invalid_target};
 use crate::words::response_type::ResponseType;
 use crate::words::scope::{OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 
@@ -57,10 +57,7 @@ pub fn narrow(
     if !chosen.iter().all(|resource| {
         is_target(resource) && behind.contains(&resource.as_str()) && allowed(resource)
     }) {
-        return Err(TokenError::new(
-            TokenErrorCode::InvalidTarget,
-            Reason::InvalidTarget,
-        ));
+        return Err(invalid_target(Reason::InvalidTarget));
     }
     if chosen.is_empty() {
         let audience = behind.into_iter().map(str::to_owned).collect();
@@ -112,10 +109,7 @@ pub fn narrow_granted(
         Cow::Borrowed(scope)
     };
     if scope.is_empty() {
-        return Err(TokenError::new(
-            TokenErrorCode::InvalidTarget,
-            Reason::InvalidTarget,
-        ));
+        return Err(invalid_target(Reason::InvalidTarget));
     }
     narrow(&scope, requested, &left, catalogue, issuer)
 }
@@ -212,10 +206,6 @@ fn objection(name: &str, client: &Client, catalogue: &Catalogue) -> Option<Reaso
     }
 }
 
-fn invalid_scope(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidScope, reason)
-}
-
 /// The scope that a request gets: all that it asks for, or `invalid_scope`. A request without
 /// `scope` gets all registered scopes of the client. `offline_access` is only for clients with the
 /// refresh grant.
@@ -272,8 +262,7 @@ mod tests {
 
     const ISSUER: &str = "https://op.example/idp";
     const ORDERS: &str = "https://orders.example.com/";
-    const INVALID: TokenError =
-        TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
+    const INVALID: TokenError = invalid_target(Reason::InvalidTarget);
 
     fn owned(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| name.to_string()).collect()

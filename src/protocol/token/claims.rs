@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::words::catalogue::{Catalogue, RegisteredScope};
 use crate::words::claim_shape::{self, PROFILE};
 use crate::words::client::Client;
+use crate::words::json::JsonObject;
 use crate::words::scope::{LocalizedText, OFFLINE_ACCESS, OPENID, ScopeKind, ScopeSet};
 use crate::words::session::User;
 
@@ -243,14 +244,14 @@ fn add_sources<'a>(
 }
 
 /// The stored claim that fills this one.
-fn source_of<'a>(name: &'a String, renamed: &'a BTreeMap<String, String>) -> &'a str {
+pub fn source_of<'a>(name: &'a String, renamed: &'a BTreeMap<String, String>) -> &'a str {
     renamed.get(name).unwrap_or(name)
 }
 
 /// The scopes of one kind, in the order in which their claims count: what is registered before what
 /// is built in, and each of these in the order of the client's registered `scope`, `reach`.
 /// The order of a request never decides. What was granted and is the client's no more comes last.
-fn in_order<'a>(
+pub fn in_order<'a>(
     scope: &ScopeSet,
     reach: &ScopeSet,
     kind: ScopeKind,
@@ -267,57 +268,11 @@ fn in_order<'a>(
     found
 }
 
-/// A claim that two scopes of a client fill from different claims of a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ContestedClaim<'a> {
-    pub name: &'a str,
-    /// The scope that counts where both are granted.
-    pub of: &'a str,
-    pub instead_of: &'a str,
-}
-
-impl ContestedClaim<'_> {
-    /// As a line tells it.
-    pub fn rule(&self) -> String {
-        let ContestedClaim {
-            name,
-            of,
-            instead_of,
-        } = self;
-        format!(
-            "the claim {name} is that of the scope {of}, not that of {instead_of}: of two scopes \
-             the first in the client's \"scope\" counts, and built-in ones count last"
-        )
-    }
-}
-
-/// What a client of these scopes gets from one scope although another one would give it otherwise.
-pub fn contested_claims<'a>(reach: &ScopeSet, catalogue: &'a Catalogue) -> Vec<ContestedClaim<'a>> {
-    let mut contested = Vec::new();
-    for kind in [ScopeKind::Identity, ScopeKind::Resource] {
-        // By claim: the scope that it counts of.
-        let mut counting: BTreeMap<&str, &RegisteredScope> = BTreeMap::new();
-        for registered in in_order(reach, reach, kind, catalogue) {
-            for name in &registered.claims {
-                let of = *counting.entry(name).or_insert(registered);
-                if source_of(name, &of.renamed) != source_of(name, &registered.renamed) {
-                    contested.push(ContestedClaim {
-                        name,
-                        of: &of.name,
-                        instead_of: &registered.name,
-                    });
-                }
-            }
-        }
-    }
-    contested
-}
-
 /// The values of the claims for this client, in their standard types. A value of another type is
 /// left out.
-pub fn mapped(user: &User, client: &Client, sources: &ClaimSources<'_>) -> Map<String, Value> {
+pub fn mapped(user: &User, client: &Client, sources: &ClaimSources<'_>) -> JsonObject {
     let username = unique_username(user, client);
-    let mut mapped = Map::new();
+    let mut mapped = JsonObject::new();
     for (name, source) in sources {
         let value = match user.claims.get(*source) {
             None if *source == PREFERRED_USERNAME => username.as_ref(),
@@ -351,7 +306,7 @@ pub fn for_id_token(
     requested: &[String],
     with_scope_claims: bool,
     catalogue: &Catalogue,
-) -> Map<String, Value> {
+) -> JsonObject {
     let releasing = if with_scope_claims {
         scope.clone()
     } else {
@@ -367,11 +322,11 @@ pub fn for_access_token(
     scope: &ScopeSet,
     audience: &[String],
     catalogue: &Catalogue,
-) -> Map<String, Value> {
+) -> JsonObject {
     let sources = resource_claims(scope, &client.scope, audience, catalogue);
     let mut members = match user {
         Some(user) => mapped(user, client, &sources),
-        None => Map::new(),
+        None => JsonObject::new(),
     };
     let of_client = client
         .claims
@@ -382,11 +337,11 @@ pub fn for_access_token(
 }
 
 /// The members of an object without those that are null.
-pub fn present(object: Value) -> Map<String, Value> {
+pub fn present(object: Value) -> JsonObject {
     let mut members = if let Value::Object(members) = object {
         members
     } else {
-        Map::new()
+        JsonObject::new()
     };
     members.retain(|_, value| !value.is_null());
     members
@@ -395,7 +350,7 @@ pub fn present(object: Value) -> Map<String, Value> {
 /// A JSON object of fixed members, without those that are null, and of further members with other
 /// names.
 #[derive(Clone, Debug)]
-pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub Map<String, Value>);
+pub struct Object<const N: usize>(pub [(&'static str, Value); N], pub JsonObject);
 
 impl<const N: usize> Serialize for Object<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -409,10 +364,7 @@ impl<const N: usize> Serialize for Object<N> {
 }
 
 /// Adds members, without those that the protocol itself uses or that are there already.
-pub fn add_unreserved(
-    claims: &mut Map<String, Value>,
-    members: impl IntoIterator<Item = (String, Value)>,
-) {
+pub fn add_unreserved(claims: &mut JsonObject, members: impl IntoIterator<Item = (String, Value)>) {
     for (name, value) in members {
         if !is_reserved(&name) && !claims.contains_key(&name) {
             claims.insert(name, value);
@@ -543,14 +495,6 @@ mod tests {
             );
             assert_eq!(released(asked, "", "short"), Some(json!(["s"])), "{asked}");
         }
-        let contested = contested_claims(&scope("groups short"), &catalogue);
-        let expected = ContestedClaim {
-            name: "groups",
-            of: "short",
-            instead_of: "groups",
-        };
-        assert_eq!(contested, [expected]);
-        assert_eq!(contested_claims(&scope("openid groups"), &catalogue), []);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
 use crate::words::named::named;
 use crate::words::parameters::{self, Parameters};
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::reason::{Reason, TokenError, TokenErrorCode, invalid_request};
 use crate::words::secret::SecretText;
 
 /// RFC 7617 §2
@@ -285,18 +285,14 @@ fn invalid_client(reason: Reason) -> TokenError {
 
 fn unreadable(reason: Reason) -> TokenError {
     if reason == Reason::RepeatedParameter {
-        contradiction(reason)
+        invalid_request(reason)
     } else {
         invalid_client(reason)
     }
 }
 
 fn several_methods() -> TokenError {
-    contradiction(Reason::SeveralAuthenticationMethods)
-}
-
-fn contradiction(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidRequest, reason)
+    invalid_request(Reason::SeveralAuthenticationMethods)
 }
 
 #[cfg(test)]

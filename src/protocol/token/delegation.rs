@@ -2,13 +2,14 @@
 //! it was made. It ends when any of those ends.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::access_token::{AccessToken, Jti};
 use super::audience::Narrowed;
 use super::claims::present;
 use crate::words::identifiers::{ClientId, Subject};
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::session::SignIn;
 
 /// The most actors in a token, and so the most exchanges in a row.
@@ -44,13 +45,13 @@ pub struct Exchanged {
     pub narrowed: Narrowed,
     pub delegation: Delegation,
     /// Claims that an extension grant gave to the subject token.
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     pub ends_at: Instant,
 }
 
 impl Actor {
     /// The JSON members of the actor. `within` is the actor before.
-    pub fn to_json(&self, within: Option<Map<String, Value>>) -> Map<String, Value> {
+    pub fn to_json(&self, within: Option<JsonObject>) -> JsonObject {
         present(match self {
             Actor::User(subject) => json!({ "sub": subject, "act": within }),
             Actor::Client(client_id) => {
@@ -59,7 +60,7 @@ impl Actor {
         })
     }
 
-    fn from_json(members: &Map<String, Value>) -> Option<Actor> {
+    fn from_json(members: &JsonObject) -> Option<Actor> {
         match members.get("client_id") {
             Some(client_id) => Some(Actor::Client(ClientId::new(client_id.as_str()?))),
             None => Some(Actor::User(Subject::new(members.get("sub")?.as_str()?))),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::assertion::numeric_date;
@@ -17,6 +17,7 @@ use crate::keys::key_set;
 use crate::words::client::SigningAlgorithm;
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::reason::{Reason, TokenErrorCode};
 
 /// In metadata and challenges.
@@ -208,7 +209,7 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-pub fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+pub fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
     claims.get(name).and_then(Value::as_str)
 }
 
@@ -230,13 +231,13 @@ mod tests {
         Instant::from_seconds(seconds)
     }
 
-    fn header(changed: &[(&str, Value)]) -> Map<String, Value> {
+    fn header(changed: &[(&str, Value)]) -> JsonObject {
         let jwk = json!({
             "kty": "EC", "crv": "P-256",
             "x": "l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs",
             "y": "9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA",
         });
-        let mut header = Map::from_iter([
+        let mut header = JsonObject::from_iter([
             (String::from("typ"), json!(TYP)),
             (String::from("alg"), json!("ES256")),
             (String::from("jwk"), jwk),
@@ -247,7 +248,7 @@ mod tests {
         header
     }
 
-    fn proof(header: &Map<String, Value>, claims: &Value) -> String {
+    fn proof(header: &JsonObject, claims: &Value) -> String {
         let encode = |text: String| URL_SAFE_NO_PAD.encode(text);
         let header = encode(json!(header).to_string());
         format!("{header}.{}.AAAA", encode(claims.to_string()))

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::claims::is_reserved;
 use super::delegation::Exchanged;
@@ -13,8 +13,9 @@ use crate::words::client::Client;
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{Subject, TenantName};
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::place::SignInPlace;
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::reason::{Reason, TokenError, invalid_grant, invalid_scope};
 use crate::words::scope::{ScopeKind, ScopeSet};
 use crate::words::session::{LOCAL, User};
 use crate::words::strength::Strength;
@@ -56,8 +57,8 @@ pub struct Proposal {
     /// The scopes that the grant allows; `None` for all.
     pub scope: Option<ScopeSet>,
     /// Claims of this access token and of all later ones of the same grant.
-    pub claims: Map<String, Value>,
-    pub parameters: Map<String, Value>,
+    pub claims: JsonObject,
+    pub parameters: JsonObject,
     /// The identity provider that the user came from; `local` by default. The client must allow it.
     pub identity_provider: Option<String>,
     /// How the user proved who they are (RFC 8176).
@@ -128,7 +129,7 @@ impl GrantRefusal {
 
     pub fn invalid_grant(description: &str) -> GrantRefusal {
         GrantRefusal {
-            error: TokenError::new(TokenErrorCode::InvalidGrant, Reason::ExtensionRefused),
+            error: invalid_grant(Reason::ExtensionRefused),
             description: Description::new(description),
         }
     }
@@ -137,8 +138,8 @@ impl GrantRefusal {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrantedProposal {
     pub scope: ScopeSet,
-    pub claims: Map<String, Value>,
-    pub parameters: Map<String, Value>,
+    pub claims: JsonObject,
+    pub parameters: JsonObject,
     /// Names of claims and members that a grant must not give. They are left out, and the log names
     /// them.
     pub left_out: Vec<String>,
@@ -168,8 +169,7 @@ pub struct ProposalCircumstances<'a> {
 
 pub fn judge(proposal: &Proposal, circumstances: &ProposalCircumstances<'_>) -> ProposalVerdict {
     if !is_allowed_subject(proposal, circumstances) {
-        let code = TokenErrorCode::InvalidGrant;
-        return ProposalVerdict::Refuse(TokenError::new(code, Reason::ExtensionSubject));
+        return ProposalVerdict::Refuse(invalid_grant(Reason::ExtensionSubject));
     }
     let scope = match proposal.subject {
         Some(_) => scope_for_user(proposal, circumstances.client, circumstances.asked),
@@ -198,8 +198,8 @@ fn fault(proposal: &Proposal) -> Option<&'static str> {
 
 /// What is given out, and the names of what is left out.
 fn granted(proposal: &Proposal, scope: ScopeSet) -> GrantedProposal {
-    let mut claims = Map::new();
-    let mut parameters = Map::new();
+    let mut claims = JsonObject::new();
+    let mut parameters = JsonObject::new();
     let mut left_out = Vec::new();
     for (name, value) in &proposal.claims {
         if let Some(value) = open_claim(name, value) {
@@ -259,8 +259,7 @@ pub fn scope_for_user(
 ) -> Result<ScopeSet, TokenError> {
     let acr = proposal.acr.as_deref();
     if !client.takes(acr.unwrap_or(Strength::SignedIn.as_str())) {
-        let code = TokenErrorCode::InvalidGrant;
-        return Err(TokenError::new(code, Reason::AcrBelowMinimum));
+        return Err(invalid_grant(Reason::AcrBelowMinimum));
     }
     not_empty(asked.retain(|name| proposal.allows_scope(name)))
 }
@@ -276,10 +275,6 @@ fn scope_for_client(
     }
     let allowed = |name: &str| proposal.allows_scope(name) && !is_identity(name);
     not_empty(circumstances.asked.retain(allowed))
-}
-
-fn invalid_scope(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidScope, reason)
 }
 
 fn not_empty(scope: ScopeSet) -> Result<ScopeSet, TokenError> {
@@ -300,7 +295,7 @@ fn open_claim(name: &str, value: &Value) -> Option<Value> {
     }
 }
 
-fn serialized(members: &Map<String, Value>) -> usize {
+fn serialized(members: &JsonObject) -> usize {
     if members.is_empty() {
         0
     } else {
@@ -380,7 +375,7 @@ mod tests {
     #[test]
     fn a_restriction_of_who_may_act_is_never_lost() {
         let with = |may_act: Value| {
-            let claims = Map::from_iter([(String::from(MAY_ACT), may_act)]);
+            let claims = JsonObject::from_iter([(String::from(MAY_ACT), may_act)]);
             judged(
                 &Proposal {
                     claims,
@@ -466,8 +461,7 @@ mod tests {
             scope: Some(scope(text)),
             ..for_alice()
         };
-        let refused =
-            |reason| ProposalVerdict::Refuse(TokenError::new(TokenErrorCode::InvalidScope, reason));
+        let refused = |reason| ProposalVerdict::Refuse(invalid_scope(reason));
         for (proposal, requested, expected) in [
             (for_alice(), Some("openid stock"), Ok("openid stock")),
             (narrowed("stock ping"), Some("openid stock"), Ok("stock")),

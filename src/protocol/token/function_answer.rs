@@ -10,12 +10,13 @@
 //! Every member may be left out or null. An answer has an `error` or something to issue, never
 //! both.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::claims;
 use super::extension_grant::{Description, GrantAnswer, GrantRefusal, Proposal};
 use crate::words::client::{Client, GrantType};
 use crate::words::identifiers::Subject;
+use crate::words::json::JsonObject;
 use crate::words::reason::{Reason, TokenError, TokenErrorCode};
 use crate::words::scope::ScopeSet;
 
@@ -29,7 +30,7 @@ const MEMBERS: [&str; 6] = [
 ];
 
 /// The registration of the client, without secrets and keys.
-pub fn client_metadata(client: &Client) -> Map<String, Value> {
+pub fn client_metadata(client: &Client) -> JsonObject {
     let grant_types: Vec<&str> = client.grant_types.iter().map(GrantType::as_str).collect();
     claims::present(json!({
         "client_id": client.client_id,
@@ -58,7 +59,7 @@ pub fn read(answer: &Value) -> Result<GrantAnswer, String> {
     }
 }
 
-fn refusal(members: &Map<String, Value>, error: &str) -> Result<GrantRefusal, String> {
+fn refusal(members: &JsonObject, error: &str) -> Result<GrantRefusal, String> {
     if ["subject", "scope", "claims", "parameters"]
         .iter()
         .any(|name| present(members, name).is_some())
@@ -83,7 +84,7 @@ fn refusal(members: &Map<String, Value>, error: &str) -> Result<GrantRefusal, St
     })
 }
 
-fn proposal(members: &Map<String, Value>) -> Result<Proposal, String> {
+fn proposal(members: &JsonObject) -> Result<Proposal, String> {
     if present(members, "error_description").is_some() {
         return Err(String::from("an error_description without error"));
     }
@@ -99,11 +100,11 @@ fn proposal(members: &Map<String, Value>) -> Result<Proposal, String> {
     })
 }
 
-fn present<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+fn present<'a>(members: &'a JsonObject, name: &str) -> Option<&'a Value> {
     members.get(name).filter(|value| !value.is_null())
 }
 
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
+fn text<'a>(members: &'a JsonObject, name: &str) -> Result<Option<&'a str>, String> {
     match present(members, name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -111,9 +112,9 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a st
     }
 }
 
-fn object(members: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, String> {
+fn object(members: &JsonObject, name: &str) -> Result<JsonObject, String> {
     match present(members, name) {
-        None => Ok(Map::new()),
+        None => Ok(JsonObject::new()),
         Some(Value::Object(object)) => Ok(object.clone()),
         Some(_) => Err(format!("{name} that are no object")),
     }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::access_token::{AccessToken, Jti, StandsOn, json_text};
 use super::audience::{Narrowed, narrow_granted};
@@ -14,6 +13,7 @@ use crate::words::client::Client;
 use crate::words::epochs::Epochs;
 use crate::words::identifiers::{ClientId, GrantId, KeyThumbprint};
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::reason::TokenError;
 use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 use crate::words::session::SignIn;
@@ -33,7 +33,7 @@ pub struct Grant {
     pub claims: ClaimNames,
     /// Claims that an extension grant puts into the access tokens of this grant.
     #[serde(with = "json_text")]
-    pub token_claims: Map<String, Value>,
+    pub token_claims: JsonObject,
     pub epochs: Epochs,
     /// How often the refresh token was exchanged for its successor.
     pub generation: i32,
@@ -97,7 +97,7 @@ impl Grant {
             scope,
             resources: Vec::new(),
             claims: ClaimNames::default(),
-            token_claims: Map::new(),
+            token_claims: JsonObject::new(),
             epochs,
             generation: 0,
             issued_at: now,

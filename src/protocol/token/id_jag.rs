@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::access_token::AccessToken;
 use super::assertion::{numeric_date, single};
 use super::audience::meant;
 use super::claims::Object;
 use super::extension_grant::Proposal;
-use super::jwt_bearer::{invalid_grant, of_issuer};
+use super::jwt_bearer::of_issuer;
 use super::liveness::{self, LivenessFacts, check_registration, consent_has_lapsed};
 use super::token_request::ExtensionRequest;
 use crate::keys::jwt::UnverifiedJws;
@@ -21,7 +21,11 @@ use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::{Client, GrantType, IdJagEntry, allows_role};
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::json::JsonObject;
+use crate::words::reason::{
+    Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
+    invalid_target, unauthorized_client,
+};
 use crate::words::scope::{OPENID, ScopeSet};
 use crate::words::session::{SignIn, User};
 use crate::words::strength::Strength;
@@ -95,27 +99,23 @@ pub fn is_asked(request: &ExtensionRequest) -> bool {
 /// The ID token that was shown, not yet opened, if the client may get ID-JAGs at all.
 pub fn read<'a>(request: &'a ExtensionRequest, client: &Client) -> Result<&'a str, TokenError> {
     if !client.gets_id_jags() {
-        return Err(TokenError::new(
-            TokenErrorCode::UnauthorizedClient,
-            Reason::ExchangeNotRegistered,
-        ));
+        return Err(unauthorized_client(Reason::ExchangeNotRegistered));
     }
-    let refused = |reason| TokenError::new(TokenErrorCode::InvalidRequest, reason);
     // Nobody else acts for the user.
     if request.parameter("actor_token").is_some() {
-        return Err(refused(Reason::InvalidActorToken));
+        return Err(invalid_request(Reason::InvalidActorToken));
     }
     let token = request.parameter("subject_token");
     match (token, request.parameter("subject_token_type")) {
         (Some(token), Some(ID_TOKEN_TYPE)) => Ok(token),
-        (Some(_), Some(_)) => Err(refused(Reason::UnsupportedTokenType)),
-        (None, _) | (_, None) => Err(refused(Reason::MissingSubjectToken)),
+        (Some(_), Some(_)) => Err(invalid_request(Reason::UnsupportedTokenType)),
+        (None, _) | (_, None) => Err(invalid_request(Reason::MissingSubjectToken)),
     }
 }
 
 /// The claims of an ID token of ours, as those of an access token that stands on the same. `None`
 /// where no grant can be found by it.
-pub fn as_access_token(mut claims: Map<String, Value>, issuer: &str) -> Option<AccessToken> {
+pub fn as_access_token(mut claims: JsonObject, issuer: &str) -> Option<AccessToken> {
     // Access tokens may have the same `typ`. They have this claim.
     if claims.contains_key("client_id") {
         return None;
@@ -147,37 +147,32 @@ pub fn judge<'a>(
     catalogue: &Catalogue,
     now: Instant,
 ) -> Result<IdJagGrant<'a>, TokenError> {
-    let refused = |code, reason| Err(TokenError::new(code, reason));
-    let invalid_target = || TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
-    let unfit = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
+    let wrong_target = || invalid_target(Reason::InvalidTarget);
+    let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let named = |entry: &&IdJagEntry| request.audiences == [entry.audience.as_str()];
-    let entry = client
-        .id_jag
-        .iter()
-        .find(named)
-        .ok_or_else(invalid_target)?;
+    let entry = client.id_jag.iter().find(named).ok_or_else(wrong_target)?;
     let is_name = |name: &str| entry.resources.iter().any(|resource| resource == name);
     let resource = match request.resources.as_slice() {
         [resource] => meant(resource, is_name),
         [] | [_, _, ..] => None,
     };
-    let resource = resource.ok_or_else(invalid_target)?;
+    let resource = resource.ok_or_else(wrong_target)?;
     let scope = match &request.scope {
         Some(asked) => entry.scope.retain(|name| asked.contains(name)),
         None => entry.scope.clone(),
     };
     if scope.is_empty() {
-        return refused(TokenErrorCode::InvalidScope, Reason::NoScopeLeft);
+        return Err(invalid_scope(Reason::NoScopeLeft));
     }
     let sign_in = token.user.as_ref().ok_or_else(unfit)?;
     let user = user.ok_or_else(unfit)?;
     let role = user.claims.get("role");
     if !client.is_open_to(role) || !allows_role(entry.allowed_roles.as_ref(), role) {
-        return refused(TokenErrorCode::InvalidGrant, Reason::NotOpenToUser);
+        return Err(invalid_grant(Reason::NotOpenToUser));
     }
     if Strength::of(&sign_in.acr) < entry.minimum_acr.max(client.minimum_acr) {
         let code = TokenErrorCode::InsufficientUserAuthentication;
-        return refused(code, Reason::AcrBelowMinimum);
+        return Err(TokenError::new(code, Reason::AcrBelowMinimum));
     }
     let stands = check_registration(sign_in, &token.scope, client, catalogue).is_ok()
         && !consent_has_lapsed(token.issued_at, client, facts, now)
@@ -228,7 +223,7 @@ impl IdJagGrant<'_> {
                 json!(proved.map(|key| json!({"jkt": key.to_text()}))),
             ),
         ];
-        Object(own, Map::new())
+        Object(own, JsonObject::new())
     }
 }
 

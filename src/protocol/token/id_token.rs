@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::keys::jwt::half_hash;
 use crate::token::claims::Object;
 use crate::words::client::SigningAlgorithm;
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::scope::ScopeSet;
 use crate::words::secret::SecretText;
 use crate::words::session::SignIn;
@@ -29,7 +30,7 @@ pub struct IdToken<'a> {
     /// Of clients that get ID-JAGs: by it the grant is found.
     pub jti: Option<String>,
     /// Mapped user claims: none of the protocol's own names is among them.
-    pub user_claims: Map<String, Value>,
+    pub user_claims: JsonObject,
     pub issued_at: Instant,
     pub lifetime: Duration,
 }
@@ -73,7 +74,7 @@ pub struct TokenResponse {
     /// `scope`, always named.
     pub scope: ScopeSet,
     /// What else the grant has to say; never one of the members above.
-    pub further: Map<String, Value>,
+    pub further: JsonObject,
 }
 
 impl TokenResponse {
@@ -115,7 +116,7 @@ mod tests {
             access_token: None,
             code: None,
             jti: None,
-            user_claims: Map::new(),
+            user_claims: JsonObject::new(),
             issued_at: NOW,
             lifetime: Duration::from_secs(300),
         }

@@ -1,7 +1,7 @@
 //! Introspection (RFC 7662): the answer to a resource, or to a client about its own tokens. Any
 //! other caller learns only that the token is not active, as for a token that never existed.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::access_token::{AccessToken, JwtForm, ScopeClaim};
 use super::claims;
@@ -10,6 +10,7 @@ use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::session::User;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub fn access_token_response(
     user: Option<&User>,
     catalogue: &Catalogue,
     issuer: &str,
-) -> Map<String, Value> {
+) -> JsonObject {
     let mut answer = seen.jwt_claims(JwtForm {
         issuer,
         scope_claim: ScopeClaim::Text,

@@ -10,7 +10,7 @@ use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::Client;
 use crate::words::identifiers::{ClientId, KeyThumbprint};
 use crate::words::parameters;
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::reason::{Reason, TokenError, invalid_grant, invalid_request, invalid_scope};
 use crate::words::scope::{OFFLINE_ACCESS, ScopeSet};
 
 /// An assertion whose signature is not verified yet.
@@ -55,7 +55,7 @@ fn read<'a>(
     catalogue: &'a Catalogue,
     takes_id_jags: bool,
 ) -> Result<(UnverifiedJws, &'a AssertionIssuer), TokenError> {
-    let missing = TokenError::new(TokenErrorCode::InvalidRequest, Reason::MissingAssertion);
+    let missing = invalid_request(Reason::MissingAssertion);
     let assertion = request.parameter("assertion").ok_or(missing)?;
     let unknown = || invalid_grant(Reason::UnknownAssertionIssuer);
     let jws = UnverifiedJws::parse(assertion).ok_or_else(unknown)?;
@@ -98,10 +98,9 @@ fn reach(
 ) -> Result<ScopeSet, TokenError> {
     let reach = of_issuer(issuer, client);
     match requested {
-        Some(scope) if !scope.iter().all(|name| reach.contains(name)) => Err(TokenError::new(
-            TokenErrorCode::InvalidScope,
-            Reason::ScopeBeyondAssertion,
-        )),
+        Some(scope) if !scope.iter().all(|name| reach.contains(name)) => {
+            Err(invalid_scope(Reason::ScopeBeyondAssertion))
+        }
         Some(_) | None => Ok(reach),
     }
 }
@@ -126,10 +125,6 @@ pub fn refused(problem: AssertionProblem) -> TokenError {
         | AssertionProblem::Jti => Reason::AssertionClaims,
         AssertionProblem::Replayed => Reason::AssertionReplayed,
     })
-}
-
-pub fn invalid_grant(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidGrant, reason)
 }
 
 #[cfg(test)]
@@ -274,7 +269,7 @@ mod tests {
             (Problem::Jti, Reason::AssertionClaims),
             (Problem::Replayed, Reason::AssertionReplayed),
         ] {
-            let expected = TokenError::new(TokenErrorCode::InvalidGrant, reason);
+            let expected = invalid_grant(reason);
             assert_eq!(refused(problem), expected, "{problem:?}");
         }
     }
@@ -293,7 +288,7 @@ mod tests {
             let refused = reach(Some(&scope(beyond))).unwrap_err();
             assert_eq!(
                 refused,
-                TokenError::new(TokenErrorCode::InvalidScope, Reason::ScopeBeyondAssertion),
+                invalid_scope(Reason::ScopeBeyondAssertion),
                 "{beyond}"
             );
         }

@@ -12,7 +12,9 @@ use super::token_request::ExtensionRequest;
 use crate::words::acr_values::tenant_stands;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::reason::{
+    Reason, TokenError, invalid_request, invalid_scope, invalid_target, unauthorized_client,
+};
 use crate::words::scope::{OFFLINE_ACCESS, OPENID};
 use crate::words::secret::SecretText;
 
@@ -107,10 +109,7 @@ pub fn check_client(client: &Client) -> Result<(), TokenError> {
     if client.is_confidential() && client.token_exchange.is_some() {
         return Ok(());
     }
-    Err(TokenError::new(
-        TokenErrorCode::UnauthorizedClient,
-        Reason::ExchangeNotRegistered,
-    ))
+    Err(unauthorized_client(Reason::ExchangeNotRegistered))
 }
 
 /// Both tokens are ours and live; `actor` is `None` where none was shown.
@@ -207,7 +206,6 @@ fn narrowed(
         catalogue,
         issuer,
     } = circumstances;
-    let invalid_target = TokenError::new(TokenErrorCode::InvalidTarget, Reason::InvalidTarget);
     let open = |name: &str| {
         let issuable = !matches!(name, OPENID | OFFLINE_ACCESS) && catalogue.kind(name).is_some();
         issuable && client.scope.contains(name) && subject.scope.contains(name)
@@ -219,7 +217,7 @@ fn narrowed(
     };
     // `resource` is an address, `audience` a name; both mean registered resources (RFC 8693 §2.1).
     if !request.resources.iter().all(|resource| is_target(resource)) {
-        return Err(invalid_target);
+        return Err(invalid_target(Reason::InvalidTarget));
     }
     let further = request
         .audiences
@@ -238,26 +236,18 @@ fn narrowed(
     let allowed =
         |name: &String| rights.lists("to_resources", name) && behind.contains(&name.as_str());
     if !chosen.iter().all(allowed) {
-        return Err(invalid_target);
+        return Err(invalid_target(Reason::InvalidTarget));
     }
     let narrowed = aimed(&scope, &chosen, catalogue, issuer);
     // What was asked for by name and cannot be aimed anywhere is refused rather than left out.
     if request.scope.is_some() && !has_targets && narrowed.scope != scope {
-        return Err(invalid_target);
+        return Err(invalid_target(Reason::InvalidTarget));
     }
     if narrowed.scope.is_empty() {
         Err(invalid_scope(Reason::NoScopeLeft))
     } else {
         Ok(narrowed)
     }
-}
-
-fn invalid_request(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidRequest, reason)
-}
-
-fn invalid_scope(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidScope, reason)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! UserInfo (OpenID Connect Core §5.3): who may ask, and what they read.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::token::access_token::AccessToken;
 use crate::token::claims;
@@ -8,6 +8,7 @@ use crate::token::dpop_proof::{self, DpopProof};
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
 use crate::words::identifiers::KeyThumbprint;
+use crate::words::json::JsonObject;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;
 use crate::words::scope::OPENID;
@@ -42,7 +43,7 @@ pub fn response(
     user: &User,
     client: &Client,
     catalogue: &Catalogue,
-) -> Map<String, Value> {
+) -> JsonObject {
     let requested = &token.userinfo_claims;
     let sources = claims::identity_claims(&token.scope, requested, &client.scope, catalogue);
     let mut members = claims::mapped(user, client, &sources);

@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::token::assertion::{SKEW, numeric_date, single};
 use crate::words::client::WorkloadIdentity;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::reason::Reason;
 
 /// Characters of an issuer or a subject. Dots stand for what is cut off.
@@ -18,7 +19,7 @@ const LONGEST_SHOWN: usize = 200;
 /// `None` also for a token with our own `iss`: a token of ours never authenticates a client.
 pub fn registered<'a>(
     entries: &'a [WorkloadIdentity],
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     our_issuer: &str,
 ) -> Option<&'a WorkloadIdentity> {
     if claims.get("iss").is_some_and(|issuer| issuer == our_issuer) {
@@ -29,7 +30,7 @@ pub fn registered<'a>(
 }
 
 /// The claims of a token that are others than the entry has.
-pub fn differing<'a>(entry: &'a WorkloadIdentity, claims: &Map<String, Value>) -> Vec<&'a str> {
+pub fn differing<'a>(entry: &'a WorkloadIdentity, claims: &JsonObject) -> Vec<&'a str> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     let mut names = Vec::new();
     if entry.issuer.is_some() && text("iss") != entry.issuer.as_deref() {
@@ -50,7 +51,7 @@ pub fn differing<'a>(entry: &'a WorkloadIdentity, claims: &Map<String, Value>) -
 /// the same issuer comes before others.
 pub fn nearest<'a>(
     entries: &'a [WorkloadIdentity],
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
 ) -> Option<(usize, &'a WorkloadIdentity)> {
     let issuer = claims.get("iss").and_then(Value::as_str);
     let distance = |(_, entry): &(usize, &WorkloadIdentity)| {
@@ -61,11 +62,11 @@ pub fn nearest<'a>(
 }
 
 /// Whose token it says it is: for logs.
-pub fn whose(claims: &Map<String, Value>) -> String {
+pub fn whose(claims: &JsonObject) -> String {
     format!("iss {}, sub {}", shown(claims, "iss"), shown(claims, "sub"))
 }
 
-fn shown(claims: &Map<String, Value>, name: &str) -> String {
+fn shown(claims: &JsonObject, name: &str) -> String {
     let text = claims.get(name).and_then(Value::as_str).unwrap_or("none");
     match text.char_indices().nth(LONGEST_SHOWN) {
         Some((end, _)) => format!("{}...", text.split_at(end).0),
@@ -76,7 +77,7 @@ fn shown(claims: &Map<String, Value>, name: &str) -> String {
 /// Judges audience and times of a token whose signature was verified. It may be used again until it
 /// ends: Kubernetes and SPIFFE give one token out many times.
 pub fn judge(
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     entry: &WorkloadIdentity,
     our_issuer: &str,
     now: Instant,
@@ -88,11 +89,7 @@ pub fn judge(
     check_times(claims, entry.max_lifetime, now)
 }
 
-fn check_times(
-    claims: &Map<String, Value>,
-    max_lifetime: Duration,
-    now: Instant,
-) -> Result<(), Reason> {
+fn check_times(claims: &JsonObject, max_lifetime: Duration, now: Instant) -> Result<(), Reason> {
     let issued_at = time(claims, "iat")?;
     let not_before = time(claims, "nbf")?;
     let expires_at = time(claims, "exp")?.ok_or(Reason::ClientAssertionTimes)?;
@@ -112,7 +109,7 @@ fn check_times(
     }
 }
 
-fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<Instant>, Reason> {
+fn time(claims: &JsonObject, name: &str) -> Result<Option<Instant>, Reason> {
     match claims.get(name) {
         None => Ok(None),
         Some(time) => match numeric_date(time) {
@@ -148,7 +145,7 @@ mod tests {
         }
     }
 
-    fn token(changes: &Value) -> Map<String, Value> {
+    fn token(changes: &Value) -> JsonObject {
         let now = NOW.seconds();
         let mut token = json!({
             "iss": ISSUER, "sub": SUBJECT, "aud": OURS, "repository_id": "34", "iat": now - 10, "exp": now + 300,

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::super::registration::administration::Administration;
 use super::super::registration::names::is_invisible;
@@ -15,6 +14,7 @@ use super::super::registration::verified_address;
 use crate::words::identifiers::{Sid, TenantName};
 use crate::words::identity_provider::IdentityProvider;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::session::User;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub fn decide(
 
 /// What upstream says that a user here can have: `role` and the standard claims in their types,
 /// none of the names that tokens use themselves.
-pub fn possible_claims(claims: &Map<String, Value>) -> Map<String, Value> {
+pub fn possible_claims(claims: &JsonObject) -> JsonObject {
     let mut possible = claims.clone();
     possible.retain(|name, value| is_possible_claim(name, value));
     possible
@@ -72,7 +72,7 @@ pub fn possible_claims(claims: &Map<String, Value>) -> Map<String, Value> {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClaimsChange {
-    pub set: Map<String, Value>,
+    pub set: JsonObject,
     pub removed: BTreeSet<String>,
 }
 
@@ -81,11 +81,7 @@ impl ClaimsChange {
     /// `now`. A claim that upstream says is set, whatever it was. A claim that it no longer says
     /// goes, unless it was changed here since. That an address or number is verified was changed
     /// here with the address or number. A claim that it never said is left alone.
-    pub fn between(
-        present: &Map<String, Value>,
-        before: &Map<String, Value>,
-        now: &Map<String, Value>,
-    ) -> ClaimsChange {
+    pub fn between(present: &JsonObject, before: &JsonObject, now: &JsonObject) -> ClaimsChange {
         let mut change = ClaimsChange::default();
         for (name, value) in now {
             if present.get(name) != Some(value) {
@@ -104,7 +100,7 @@ impl ClaimsChange {
     }
 
     /// A verification goes with the address or number that it was of.
-    fn settle_verification(&mut self, present: &Map<String, Value>, now: &Map<String, Value>) {
+    fn settle_verification(&mut self, present: &JsonObject, now: &JsonObject) {
         if let Some(email) = self.set.get("email")
             && !now.contains_key("email_verified")
             && let Some(verified) = verified_address::unsaid(present, email)
@@ -129,9 +125,9 @@ impl ClaimsChange {
     /// are set aside, and put back where the role changes. What it says `now` has none of them.
     pub fn beside_admin_roles(
         administration: &Administration,
-        present: &Map<String, Value>,
-        before: &Map<String, Value>,
-        now: &Map<String, Value>,
+        present: &JsonObject,
+        before: &JsonObject,
+        now: &JsonObject,
     ) -> ClaimsChange {
         let rest = administration.without_admin_roles(present);
         let before = administration.without_admin_roles(before);
@@ -146,7 +142,7 @@ impl ClaimsChange {
         self.set.is_empty() && self.removed.is_empty()
     }
 
-    pub fn applied(&self, present: &Map<String, Value>) -> Map<String, Value> {
+    pub fn applied(&self, present: &JsonObject) -> JsonObject {
         let mut applied = present.clone();
         applied.retain(|name, _| !self.removed.contains(name));
         applied.extend(self.set.clone());
@@ -213,7 +209,7 @@ impl LinkOffer {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::super::registration::provider;
     use super::*;
@@ -403,7 +399,7 @@ mod tests {
         };
         let claims = |role: &Value| {
             let role = Some(role.clone()).filter(|role| !role.is_null());
-            Map::from_iter(role.map(|role| (String::from("role"), role)))
+            JsonObject::from_iter(role.map(|role| (String::from("role"), role)))
         };
         let none = Value::Null;
         let staff = json!(["staff"]);

@@ -7,11 +7,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{UpstreamProblem, shown};
 use crate::registration::names::display_text;
 use crate::words::identity_provider::IdentityProvider;
+use crate::words::json::JsonObject;
 use crate::words::parameters::{self, Parameters};
 use crate::words::secret::SecretText;
 
@@ -118,8 +119,8 @@ pub fn passed_on(body: &[u8]) -> Option<Vec<(&'static str, String)>> {
 }
 
 /// The names that were passed on. They came by the browser, so they are what the person says.
-pub fn own_word(parameters: &Parameters) -> Map<String, Value> {
-    let mut said = Map::new();
+pub fn own_word(parameters: &Parameters) -> JsonObject {
+    let mut said = JsonObject::new();
     for (_, claim) in NAMES {
         if let Ok(Some(name)) = parameters.single(claim)
             && is_name(name)
@@ -156,7 +157,7 @@ pub fn tokens(
     body: &[u8],
 ) -> Result<UpstreamTokens, UpstreamProblem> {
     let is_form = content_type.is_some_and(|said| is_media_type(said, FORM));
-    let members: Option<Map<String, Value>> = if is_form {
+    let members: Option<JsonObject> = if is_form {
         form(body)
     } else {
         serde_json::from_slice(body).ok()
@@ -178,7 +179,7 @@ fn unfit(what: &str) -> UpstreamProblem {
     UpstreamProblem::Unusable(format!("{TOKEN_ENDPOINT}'s {what}"))
 }
 
-fn bearer_tokens(members: &Map<String, Value>) -> Result<UpstreamTokens, UpstreamProblem> {
+fn bearer_tokens(members: &JsonObject) -> Result<UpstreamTokens, UpstreamProblem> {
     // Some leave it out, and most clients take the token then.
     let is_bearer_or_unsaid = match members.get("token_type") {
         None => true,
@@ -199,7 +200,7 @@ fn bearer_tokens(members: &Map<String, Value>) -> Result<UpstreamTokens, Upstrea
 }
 
 /// A text that is not empty.
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+fn text<'a>(members: &'a JsonObject, name: &str) -> Option<&'a str> {
     let text = members.get(name).and_then(Value::as_str);
     text.filter(|text| !text.is_empty())
 }
@@ -281,9 +282,9 @@ pub fn is_media_type(content_type: &str, wanted: &str) -> bool {
 }
 
 /// `None` also where a member is there twice: it could be read in two ways.
-fn form(body: &[u8]) -> Option<Map<String, Value>> {
+fn form(body: &[u8]) -> Option<JsonObject> {
     let parameters = Parameters::parse(body).ok()?;
-    let mut members = Map::new();
+    let mut members = JsonObject::new();
     for (name, value) in parameters.iter() {
         let before = members.insert(name.to_owned(), Value::from(value));
         if before.is_some() {
@@ -295,7 +296,7 @@ fn form(body: &[u8]) -> Option<Map<String, Value>> {
 
 /// Whether the addresses of an account at a provider without OpenID are to be asked for: the
 /// registration maps one, or whether it is verified, and the userinfo answer has not got that.
-pub fn wants_emails(provider: &IdentityProvider, user_info: &Map<String, Value>) -> bool {
+pub fn wants_emails(provider: &IdentityProvider, user_info: &JsonObject) -> bool {
     let is_mapped = |name: &str| provider.claims.contains_key(name);
     let has_email = text(user_info, "email").is_some();
     let has_verified = user_info
@@ -307,10 +308,7 @@ pub fn wants_emails(provider: &IdentityProvider, user_info: &Map<String, Value>)
 /// The userinfo answer with the primary one of these addresses (GitHub's `GET /user/emails`: an
 /// array of `{"email", "primary", "verified"}`) in the place of its own: an address and whether it
 /// is verified come from one source.
-pub fn with_primary_email(
-    mut user_info: Map<String, Value>,
-    addresses: &[Map<String, Value>],
-) -> Map<String, Value> {
+pub fn with_primary_email(mut user_info: JsonObject, addresses: &[JsonObject]) -> JsonObject {
     let primary = addresses
         .iter()
         .find(|address| address.get("primary") == Some(&Value::Bool(true)));
@@ -414,7 +412,7 @@ mod tests {
             assert_eq!(read, expected, "{body}");
             let names = expected.into_iter().flatten();
             let names = names.filter(|(name, _)| name.ends_with("_name"));
-            let said: Map<_, _> = names
+            let said: JsonObject = names
                 .map(|(name, said)| (name.to_owned(), json!(said)))
                 .collect();
             let pairs = read.into_iter().flatten();
@@ -423,7 +421,7 @@ mod tests {
         let whole = format!("code={}", "c".repeat(4_091));
         assert!(passed_on(whole.as_bytes()).is_some());
         let twice = Parameters::from_pairs([("given_name", "A"), ("given_name", "B")]);
-        assert_eq!(own_word(&twice), Map::new());
+        assert_eq!(own_word(&twice), JsonObject::new());
     }
 
     #[test]
@@ -764,7 +762,7 @@ mod tests {
                 json!({"email": address, "email_verified": false}),
             ),
         ] {
-            let read: Vec<Map<String, Value>> =
+            let read: Vec<JsonObject> =
                 json("it", "array", 200, addresses.to_string().as_bytes()).unwrap();
             let taken = with_primary_email(own.as_object().unwrap().clone(), &read);
             assert_eq!(Value::Object(taken), expected, "{addresses}");
@@ -777,8 +775,7 @@ mod tests {
             (200, "null"),
             (200, "<html>"),
         ] {
-            let read: Result<Vec<Map<String, Value>>, _> =
-                json("it", "array", status, body.as_bytes());
+            let read: Result<Vec<JsonObject>, _> = json("it", "array", status, body.as_bytes());
             assert!(
                 matches!(read, Err(UpstreamProblem::Unusable(_))),
                 "{status} {body}"

@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::registration::names::display_text;
 use super::is_identifier;
 use crate::token::claims::is_reserved;
 use crate::words::claim_shape::{PROFILE, listed, shaped};
 use crate::words::identity_provider::{IdentityProvider, ProviderKind};
+use crate::words::json::JsonObject;
 use crate::words::strength::Strength;
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.
@@ -91,7 +92,7 @@ fn of_scope(scope: &str) -> Vec<&'static str> {
 
 /// Whether UserInfo may have something that the ID token lacks: a claim that the registration
 /// names, or the first claim of a scope that was asked for.
-pub fn are_wanting(provider: &IdentityProvider, id_token: &Map<String, Value>) -> bool {
+pub fn are_wanting(provider: &IdentityProvider, id_token: &JsonObject) -> bool {
     let telling = [
         ("profile", "name"),
         ("email", "email"),
@@ -109,7 +110,7 @@ pub fn are_wanting(provider: &IdentityProvider, id_token: &Map<String, Value>) -
 
 /// The claims of an answer, with the booleans that some providers write as text: Amazon Cognito
 /// does so always.
-pub fn with_booleans(mut claims: Map<String, Value>) -> Map<String, Value> {
+pub fn with_booleans(mut claims: JsonObject) -> JsonObject {
     for (flag, _) in VERIFIED {
         let said = match claims.get(flag).and_then(Value::as_str) {
             Some("true") => true,
@@ -124,10 +125,7 @@ pub fn with_booleans(mut claims: Map<String, Value>) -> Map<String, Value> {
 /// The claims of the ID token, with those that UserInfo adds. Where both have one, the signed one
 /// counts. Whether an address was verified counts only from the source that has the address: the
 /// two may have been read at different times.
-pub fn merged(
-    id_token: &Map<String, Value>,
-    user_info: Option<&Map<String, Value>>,
-) -> Map<String, Value> {
+pub fn merged(id_token: &JsonObject, user_info: Option<&JsonObject>) -> JsonObject {
     let mut merged = user_info.cloned().unwrap_or_default();
     merged.extend(id_token.clone());
     for (flag, claim) in VERIFIED {
@@ -147,10 +145,7 @@ pub fn merged(
 /// The claims that are taken over from upstream, and the names of those left out because they were
 /// too long. Reserved names, values of the wrong type and values that are too long are left out.
 /// Where all together are too long, the longest go. Claims that decide on rights are kept first.
-pub fn mapped(
-    provider: &IdentityProvider,
-    upstream: &Map<String, Value>,
-) -> (Map<String, Value>, Vec<String>) {
+pub fn mapped(provider: &IdentityProvider, upstream: &JsonObject) -> (JsonObject, Vec<String>) {
     let mut claims = shaped_claims(provider, upstream);
     let mut room = LONGEST_TOGETHER;
     let mut left_out = Vec::new();
@@ -176,8 +171,8 @@ pub fn mapped(
     (claims, left_out)
 }
 
-fn shaped_claims(provider: &IdentityProvider, upstream: &Map<String, Value>) -> Map<String, Value> {
-    let mut claims = Map::new();
+fn shaped_claims(provider: &IdentityProvider, upstream: &JsonObject) -> JsonObject {
+    let mut claims = JsonObject::new();
     for (ours, theirs) in sources(provider) {
         let value = value_of(provider, upstream, ours, &theirs);
         let shaped = value.and_then(|value| shaped(ours, &value));
@@ -191,7 +186,7 @@ fn shaped_claims(provider: &IdentityProvider, upstream: &Map<String, Value>) -> 
 /// What upstream says of one of our claims, under the names that it may come from.
 fn value_of(
     provider: &IdentityProvider,
-    upstream: &Map<String, Value>,
+    upstream: &JsonObject,
     ours: &str,
     theirs: &[&str],
 ) -> Option<Value> {
@@ -209,7 +204,7 @@ fn value_of(
 
 /// Whether it is no role, the length of its value, and its name: in the order in which claims are
 /// kept.
-fn by_length(claims: &Map<String, Value>) -> Vec<(bool, usize, String)> {
+fn by_length(claims: &JsonObject) -> Vec<(bool, usize, String)> {
     let lengths = claims
         .iter()
         .map(|(name, value)| (name != ROLE, value.to_string().len(), name.clone()));
@@ -277,16 +272,16 @@ fn is_storable(value: &Value, depth: usize) -> bool {
     }
 }
 
-pub fn label(upstream: &Map<String, Value>) -> Option<String> {
+pub fn label(upstream: &JsonObject) -> Option<String> {
     one_line(upstream, &LABELS).map(str::to_owned)
 }
 
 /// The label of an account whose claims were taken over under our names.
-pub fn known_as(taken_over: &Map<String, Value>) -> Option<&str> {
+pub fn known_as(taken_over: &JsonObject) -> Option<&str> {
     one_line(taken_over, &OUR_LABELS)
 }
 
-fn one_line<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
+fn one_line<'a>(claims: &'a JsonObject, names: &[&str]) -> Option<&'a str> {
     let fits = |text: &&str| !text.trim().is_empty() && display_text(text).is_ok();
     names
         .iter()
@@ -295,7 +290,7 @@ fn one_line<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a st
 
 /// The subject in the answer of a provider without ID tokens: a text as it is, or a whole number in
 /// decimal. Anything that could be written in two ways is refused.
-pub fn oauth_subject(user_info: &Map<String, Value>, subject_claim: &str) -> Option<String> {
+pub fn oauth_subject(user_info: &JsonObject, subject_claim: &str) -> Option<String> {
     let value = user_info.get(subject_claim)?;
     let subject = match value.as_str() {
         Some(text) => text.to_owned(),
@@ -327,7 +322,7 @@ mod tests {
         }))
     }
 
-    fn members(value: Value) -> Map<String, Value> {
+    fn members(value: Value) -> JsonObject {
         value.as_object().unwrap().clone()
     }
 
@@ -358,7 +353,7 @@ mod tests {
                 (json!(1), json!(1)),
                 (json!(" true"), json!(" true")),
             ] {
-                let mut claims = Map::from_iter([(flag.to_owned(), sent)]);
+                let mut claims = JsonObject::from_iter([(flag.to_owned(), sent)]);
                 claims.insert(String::from("name"), json!("true"));
                 let told = with_booleans(claims);
                 assert_eq!((&told[flag], &told["name"]), (&read, &json!("true")));
@@ -576,7 +571,7 @@ mod tests {
     #[test]
     fn the_longest_of_too_much_is_left_out_and_named() {
         let of = |names: &[&str], upstream: Value| {
-            let claims: Map<String, Value> = names
+            let claims: JsonObject = names
                 .iter()
                 .map(|name| ((*name).to_owned(), json!(name)))
                 .collect();

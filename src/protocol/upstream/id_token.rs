@@ -2,7 +2,7 @@
 //! Before this, its signature was verified with the provider's keys and an algorithm that its
 //! metadata names. This file judges the claims.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{OLDEST, SKEW, identifier};
 use crate::keys::jwt::half_hash;
@@ -10,6 +10,7 @@ use crate::logout::end_session::EVENT;
 use crate::token::assertion::{is_type, numeric_date};
 use crate::words::client::SigningAlgorithm;
 use crate::words::instant::Instant;
+use crate::words::json::JsonObject;
 use crate::words::named::named;
 use crate::words::secret::SecretText;
 
@@ -75,7 +76,7 @@ pub fn check_typ(typ: Option<&str>, wanted: &str) -> Result<(), TokenProblem> {
 }
 
 pub fn judge(
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     expected: &ExpectedIdToken<'_>,
     now: Instant,
 ) -> Result<IdTokenFacts, TokenProblem> {
@@ -105,7 +106,7 @@ pub fn judge(
 /// `iss`, `aud` and `azp`: who issued the token, and that it is for us. With several audiences,
 /// `azp` must name us.
 pub fn check_parties(
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     issuer: &str,
     client_id: &str,
 ) -> Result<(), TokenProblem> {
@@ -124,7 +125,7 @@ pub fn check_parties(
 }
 
 /// A text, or an array of texts (RFC 7519 §4.1.3).
-fn audiences(claims: &Map<String, Value>) -> Option<Vec<&str>> {
+fn audiences(claims: &JsonObject) -> Option<Vec<&str>> {
     let audience = claims.get("aud")?;
     match audience.as_array() {
         Some(all) => all.iter().map(Value::as_str).collect(),
@@ -133,10 +134,7 @@ fn audiences(claims: &Map<String, Value>) -> Option<Vec<&str>> {
 }
 
 /// `exp`, `iat` and `nbf`; the end, and when it was made.
-fn check_times(
-    claims: &Map<String, Value>,
-    now: Instant,
-) -> Result<(Instant, Instant), TokenProblem> {
+fn check_times(claims: &JsonObject, now: Instant) -> Result<(Instant, Instant), TokenProblem> {
     let time = |name: &str| claims.get(name).and_then(numeric_date);
     let expires_at = time("exp")
         .filter(|end| now < end.plus(SKEW))
@@ -157,7 +155,7 @@ fn check_times(
 }
 
 /// `at_hash`, where it is there (OpenID Connect Core §3.1.3.8).
-fn is_of_access_token(claims: &Map<String, Value>, expected: &ExpectedIdToken<'_>) -> bool {
+fn is_of_access_token(claims: &JsonObject, expected: &ExpectedIdToken<'_>) -> bool {
     match claims.get("at_hash") {
         None => true,
         Some(hash) => {
@@ -166,7 +164,7 @@ fn is_of_access_token(claims: &Map<String, Value>, expected: &ExpectedIdToken<'_
     }
 }
 
-fn auth_time(claims: &Map<String, Value>, now: Instant) -> Result<Option<Instant>, TokenProblem> {
+fn auth_time(claims: &JsonObject, now: Instant) -> Result<Option<Instant>, TokenProblem> {
     let Some(value) = claims.get("auth_time") else {
         return Ok(None);
     };
@@ -178,7 +176,7 @@ fn auth_time(claims: &Map<String, Value>, now: Instant) -> Result<Option<Instant
 }
 
 /// `amr`, without what is too long or too much.
-fn methods(claims: &Map<String, Value>) -> Vec<String> {
+fn methods(claims: &JsonObject) -> Vec<String> {
     let is_method = |value: &&str| {
         (1..=LONGEST_AMR).contains(&value.len())
             && value.as_bytes().iter().all(u8::is_ascii_graphic)
@@ -204,7 +202,7 @@ pub struct LogoutNotice {
 /// What a logout token says (OpenID Connect Back-Channel Logout 1.0 §2.6). Whether it was used
 /// before, only the database knows.
 pub fn judge_logout(
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     issuer: &str,
     client_id: &str,
     now: Instant,
@@ -233,7 +231,7 @@ pub fn judge_logout(
 }
 
 /// Exactly one event, with no members.
-fn is_for_logout(claims: &Map<String, Value>) -> bool {
+fn is_for_logout(claims: &JsonObject) -> bool {
     let Some(Value::Object(events)) = claims.get("events") else {
         return false;
     };
@@ -242,10 +240,7 @@ fn is_for_logout(claims: &Map<String, Value>) -> bool {
 
 /// `sub` or `sid`: where it is there, it must be an identifier. A token that is half understood
 /// could end too much.
-fn whole_identifier(
-    claims: &Map<String, Value>,
-    name: &str,
-) -> Result<Option<String>, TokenProblem> {
+fn whole_identifier(claims: &JsonObject, name: &str) -> Result<Option<String>, TokenProblem> {
     let read = identifier(claims, name);
     if claims.contains_key(name) && read.is_none() {
         return Err(TokenProblem::Nobody);

@@ -1,18 +1,15 @@
 //! The part of a provider's metadata that we need (OpenID Connect Discovery 1.0 §3, §4.3): where
 //! users and requests are sent, and what the provider supports. Errors are sentences for operators,
-//! with quoted values escaped. Also the findings of `gatepost idp test`.
+//! with quoted values escaped.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::super::discovery::{CONFIGURATION_PATH, endpoint_url};
-use super::round_trip::PromptValues;
 use super::shown;
-use crate::keys::key_set::KeySet;
-use crate::registration::problem::Finding;
 use crate::words::client::SigningAlgorithm;
-use crate::words::identity_provider::IdentityProvider;
+use crate::words::json::JsonObject;
 use crate::words::web_url::WebUrl;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,7 +82,7 @@ pub fn read(document: &Value, issuer: &str) -> Result<UpstreamMetadata, String> 
     })
 }
 
-fn check_issuer(members: &Map<String, Value>, issuer: &str) -> Result<(), String> {
+fn check_issuer(members: &JsonObject, issuer: &str) -> Result<(), String> {
     let found = text(members, "issuer")?.ok_or_else(|| missing("issuer"))?;
     if found == issuer {
         return Ok(());
@@ -100,7 +97,7 @@ fn check_issuer(members: &Map<String, Value>, issuer: &str) -> Result<(), String
 
 /// The code flow with PKCE. `response_types_supported` is required, and still some providers leave
 /// it out. A list without the one flow that we speak is refused.
-fn check_flow(members: &Map<String, Value>) -> Result<(), String> {
+fn check_flow(members: &JsonObject) -> Result<(), String> {
     let types = list(members, "response_types_supported")?;
     if types.is_some_and(|types| !types.contains(&"code")) {
         return Err(String::from("it does not serve response_type code"));
@@ -112,7 +109,7 @@ fn check_flow(members: &Map<String, Value>) -> Result<(), String> {
     Ok(())
 }
 
-fn algorithms(members: &Map<String, Value>) -> Result<Vec<SigningAlgorithm>, String> {
+fn algorithms(members: &JsonObject) -> Result<Vec<SigningAlgorithm>, String> {
     // RS256 is mandatory, so absence means RS256.
     let names =
         list(members, "id_token_signing_alg_values_supported")?.unwrap_or_else(|| vec!["RS256"]);
@@ -144,11 +141,11 @@ fn missing(name: &str) -> String {
     format!("the discovery document has no {name}")
 }
 
-fn required(members: &Map<String, Value>, name: &str) -> Result<String, String> {
+fn required(members: &JsonObject, name: &str) -> Result<String, String> {
     endpoint(members, name)?.ok_or_else(|| missing(name))
 }
 
-fn endpoint(members: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+fn endpoint(members: &JsonObject, name: &str) -> Result<Option<String>, String> {
     let Some(url) = text(members, name)? else {
         return Ok(None);
     };
@@ -159,24 +156,24 @@ fn endpoint(members: &Map<String, Value>, name: &str) -> Result<Option<String>, 
     }
 }
 
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, String> {
+fn text<'a>(members: &'a JsonObject, name: &str) -> Result<Option<&'a str>, String> {
     present(members, name, Value::as_str)
 }
 
-fn list<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<Vec<&'a str>>, String> {
+fn list<'a>(members: &'a JsonObject, name: &str) -> Result<Option<Vec<&'a str>>, String> {
     present(members, name, |value| {
         value.as_array()?.iter().map(Value::as_str).collect()
     })
 }
 
-fn set(members: &Map<String, Value>, name: &str) -> Result<Option<BTreeSet<String>>, String> {
+fn set(members: &JsonObject, name: &str) -> Result<Option<BTreeSet<String>>, String> {
     let listed = list(members, name)?;
     Ok(listed.map(|values| values.into_iter().map(str::to_owned).collect()))
 }
 
 /// A member of the wanted type. `null` counts as absent.
 fn present<'a, T>(
-    members: &'a Map<String, Value>,
+    members: &'a JsonObject,
     name: &str,
     of_kind: impl Fn(&'a Value) -> Option<T>,
 ) -> Result<Option<T>, String> {
@@ -187,283 +184,13 @@ fn present<'a, T>(
     of_kind(value).map(Some).ok_or_else(malformed)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SecretStanding {
-    Absent,
-    Opens,
-    Lost,
-}
-
-/// The provider's answers. Each error is a sentence for operators.
-#[derive(Clone, Debug)]
-pub enum ProviderAnswers {
-    OpenId {
-        metadata: Result<Box<UpstreamMetadata>, String>,
-        /// The keys at its `jwks_uri`. `None` where no document names one.
-        keys: Option<Result<KeySet, String>>,
-    },
-    /// A provider without an issuer: each endpoint with the status that it answered.
-    OAuth {
-        token: Result<u16, String>,
-        userinfo: Result<u16, String>,
-        emails: Option<Result<u16, String>>,
-    },
-}
-
-pub fn examine(
-    provider: &IdentityProvider,
-    secret: SecretStanding,
-    asked: &ProviderAnswers,
-) -> Vec<Finding> {
-    let mut findings = of_registration(provider);
-    findings.push(secret_at(secret, asked));
-    match asked {
-        ProviderAnswers::OpenId {
-            metadata: Ok(metadata),
-            keys,
-        } => {
-            findings.extend(of_metadata(provider, metadata));
-            findings.extend(keys.iter().flat_map(|keys| of_keys(keys, metadata)));
-        }
-        ProviderAnswers::OpenId {
-            metadata: Err(cause),
-            ..
-        } => {
-            findings.push(Finding::broken(format!(
-                "discovery at {}: {cause}",
-                address(provider.authority())
-            )));
-        }
-        ProviderAnswers::OAuth {
-            token,
-            userinfo,
-            emails,
-        } => {
-            findings.extend([
-                of_prompt(provider, None),
-                reached("token_endpoint", token),
-                reached("userinfo_endpoint", userinfo),
-            ]);
-            findings.extend(
-                emails
-                    .iter()
-                    .map(|emails| reached("emails_endpoint", emails)),
-            );
-        }
-    }
-    findings
-}
-
-fn of_registration(provider: &IdentityProvider) -> Vec<Finding> {
-    let enabled = if provider.enabled {
-        Finding::fine("it is enabled")
-    } else {
-        Finding::weak("it is disabled: nobody is sent there")
-    };
-    // Whether users without an account here can sign in by it.
-    let account_page = Finding::fine(match (provider.account_page, provider.provision) {
-        (true, true) => {
-            "new people get an account, and whoever has one can link one there on the account page"
-        }
-        (true, false) => {
-            "new people get no account (provision), but whoever has one by another way can link \
-             one there on the account page: account_page false leaves linking to the operator"
-        }
-        (false, true) => {
-            "new people get an account; the account page does not offer it (account_page)"
-        }
-        (false, false) => {
-            "it lets in only those who are linked by `gatepost user link` (provision, account_page)"
-        }
-    });
-    vec![enabled, account_page]
-}
-
-fn of_metadata(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Vec<Finding> {
-    let algorithms: Vec<&str> = metadata
-        .algorithms
-        .iter()
-        .copied()
-        .map(SigningAlgorithm::as_str)
-        .collect();
-    let mut findings = vec![
-        Finding::fine(format!(
-            "its discovery document is of the registered issuer, {}",
-            provider.authority()
-        )),
-        Finding::fine(format!(
-            "ID tokens are taken with {}",
-            algorithms.join(", ")
-        )),
-    ];
-    if metadata.userinfo_endpoint.is_none() {
-        let text = "it has no userinfo_endpoint: only claims of the ID token can be taken over";
-        findings.push(Finding::weak(text));
-    }
-    if provider.sign_out && metadata.end_session_endpoint.is_none() {
-        let text = "sign_out is registered, and it has no end_session_endpoint: sessions \
-                    there stay";
-        findings.push(Finding::weak(text));
-    }
-    findings.push(of_prompt(provider, metadata.prompt_values.as_ref()));
-    findings.extend(of_response_mode(provider, metadata));
-    if let Some(known) = &metadata.scopes {
-        let unknown = provider
-            .scope
-            .iter()
-            .filter(|scope| !known.contains(*scope));
-        let unknown: Vec<&str> = unknown.collect();
-        if !unknown.is_empty() {
-            findings.push(Finding::weak(format!(
-                "it is asked for a scope that its metadata does not name, which it may refuse: {}",
-                unknown.join(", ")
-            )));
-        }
-    }
-    findings
-}
-
-/// What speaks against the way in which its answer comes back.
-fn of_response_mode(provider: &IdentityProvider, metadata: &UpstreamMetadata) -> Option<Finding> {
-    let modes = metadata.response_modes.as_ref()?;
-    let mode = if provider.posts_answer {
-        "form_post"
-    } else {
-        "query"
-    };
-    // The standard has no scope `name`.
-    let is_like_apple = metadata.scopes.as_ref()?.contains("name") && modes.contains("form_post");
-    let asks_for_person = provider.scope.contains("name") || provider.scope.contains("email");
-    if !modes.contains(mode) {
-        Some(Finding::weak(format!(
-            "its metadata does not name the response_mode {mode}, by which its answer is to come"
-        )))
-    } else if is_like_apple && asks_for_person && !provider.posts_answer {
-        Some(Finding::weak(
-            "its metadata is like Apple's: asked for name or email, such a provider answers by \
-             form_post alone, so register \"response_mode\": \"form_post\"",
-        ))
-    } else {
-        None
-    }
-}
-
-fn secret_at(secret: SecretStanding, asked: &ProviderAnswers) -> Finding {
-    let metadata = match asked {
-        ProviderAnswers::OpenId { metadata, .. } => metadata.as_deref().ok(),
-        ProviderAnswers::OAuth { .. } => None,
-    };
-    let takes_none = metadata.is_some_and(|metadata| metadata.authentication.is_none());
-    let needs_one = metadata.is_some_and(|metadata| !metadata.serves_public_clients);
-    match secret {
-        SecretStanding::Lost => Finding::broken(
-            "its client_secret does not open under the master secret: add that secret's line to \
-             GATEPOST_SECRET_FILE, or apply the provider with its client_secret",
-        ),
-        SecretStanding::Opens if takes_none => Finding::broken(
-            "its token endpoint takes neither client_secret_basic nor client_secret_post, and \
-             other ways are not spoken here",
-        ),
-        SecretStanding::Opens => Finding::fine(
-            "a client_secret is stored; whether it is right shows at the first sign-in",
-        ),
-        SecretStanding::Absent if needs_one => Finding::broken(
-            "no client_secret is registered, and it does not say that it serves clients without \
-             one",
-        ),
-        SecretStanding::Absent => {
-            Finding::weak("no client_secret is registered: we go there as a public client")
-        }
-    }
-}
-
-fn of_prompt(provider: &IdentityProvider, announced: Option<&BTreeSet<String>>) -> Finding {
-    let registered = provider.prompt_values.as_ref();
-    let (listed, source) = match (registered, announced) {
-        (Some(registered), _) => (registered, "as registered (prompt_values_supported)"),
-        (None, Some(announced)) => (announced, "as its metadata says"),
-        (None, None) => {
-            return Finding::fine(
-                "nobody says which values of prompt it takes, so login and select_account are \
-                 sent: where it answers one with an error, register prompt_values_supported",
-            );
-        }
-    };
-    let unannounced: Vec<&str> = match announced {
-        Some(announced) => listed.difference(announced).map(String::as_str).collect(),
-        None => Vec::new(),
-    };
-    let taken = PromptValues::of(registered, announced);
-    if !taken.login && !taken.select_account {
-        let rule = "it takes neither login nor select_account as prompt";
-        Finding::weak(format!(
-            "{rule}, {source}: who is signed in there is not asked, not even where they link an \
-             account"
-        ))
-    } else if !unannounced.is_empty() {
-        let extra = unannounced.join(", ");
-        Finding::weak(format!(
-            "prompt_values_supported is registered with {extra}, which its metadata does not name"
-        ))
-    } else {
-        let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
-        Finding::fine(format!("prompt may be {}, {source}", listed.join(", ")))
-    }
-}
-
-fn of_keys(keys: &Result<KeySet, String>, metadata: &UpstreamMetadata) -> Vec<Finding> {
-    let keys = match keys {
-        Ok(keys) => keys,
-        Err(cause) => {
-            return vec![Finding::broken(format!(
-                "its keys at {}: {cause}",
-                metadata.jwks_uri
-            ))];
-        }
-    };
-    if !metadata
-        .algorithms
-        .iter()
-        .any(|algorithm| keys.has_key_for(*algorithm))
-    {
-        let rule =
-            "among its keys (jwks_uri) is none that is strong enough and fits these algorithms";
-        return vec![Finding::broken(rule)];
-    }
-    let mut findings = vec![Finding::fine("its keys can be had")];
-    if keys.has_ambiguous_names() {
-        findings.push(Finding::weak(
-            "two of its keys have the same kid: tokens under that name are not believed",
-        ));
-    }
-    findings
-}
-
-/// Any status counts as reached: without a token or a code the endpoint refuses.
-fn reached(endpoint: &str, asked: &Result<u16, String>) -> Finding {
-    match asked {
-        Ok(300..=399) => {
-            Finding::broken(format!("its {endpoint} redirects, which is not followed"))
-        }
-        Ok(status @ 500..) => {
-            Finding::broken(format!("its {endpoint} answers with status {status}"))
-        }
-        Ok(status) => Finding::fine(format!(
-            "its {endpoint} answers (status {status} to an empty question)"
-        )),
-        Err(cause) => Finding::broken(format!("its {endpoint}: {cause}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::super::registration::provider;
     use super::*;
-    use crate::registration::problem::Verdict;
-    use crate::words::samples::{self, changed};
+    use crate::words::samples::changed;
 
     const ISSUER: &str = "https://login.example.com/realms/corp";
 
@@ -656,181 +383,6 @@ mod tests {
             missing("jwks_uri"),
             "the discovery document has no jwks_uri"
         );
-    }
-
-    fn registered(changes: Value) -> IdentityProvider {
-        let document =
-            json!({"name": "corp", "issuer": ISSUER, "client_id": "gatepost", "sign_out": true});
-        provider::from_json(&changed(document, changes), "").unwrap()
-    }
-
-    fn answers(metadata: UpstreamMetadata) -> ProviderAnswers {
-        let one = samples::p256(1).to_jwk();
-        let es256 = UpstreamMetadata {
-            algorithms: vec![SigningAlgorithm::Es256],
-            ..metadata
-        };
-        ProviderAnswers::OpenId {
-            metadata: Ok(Box::new(es256)),
-            keys: Some(Ok(KeySet::parse(&json!({"keys": [one]})).unwrap())),
-        }
-    }
-
-    /// What is not fine.
-    fn faults(provider: &IdentityProvider, secret: SecretStanding, of: &ProviderAnswers) -> String {
-        let findings = examine(provider, secret, of);
-        assert!(findings.len() > 2, "{findings:?}");
-        let faults = findings
-            .into_iter()
-            .filter(|one| one.verdict != Verdict::Fine);
-        let faults: Vec<String> = faults.map(|one| one.text).collect();
-        faults.join("; ")
-    }
-
-    #[test]
-    fn what_a_provider_lacks_is_told() {
-        use SecretStanding::{Absent, Lost, Opens};
-        let whole = json!({
-            "userinfo_endpoint": "https://login.example.com/me",
-            "end_session_endpoint": "https://login.example.com/out",
-        });
-        let whole = read(&changed(document(), whole), ISSUER).unwrap();
-        let public = UpstreamMetadata {
-            serves_public_clients: true,
-            ..whole.clone()
-        };
-        let no_secrets = UpstreamMetadata {
-            authentication: None,
-            ..whole.clone()
-        };
-        let no_userinfo = UpstreamMetadata {
-            userinfo_endpoint: None,
-            ..whole.clone()
-        };
-        let no_sign_out = UpstreamMetadata {
-            end_session_endpoint: None,
-            ..whole.clone()
-        };
-        let named = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
-        let apple = UpstreamMetadata {
-            response_modes: named(&["query", "fragment", "form_post"]),
-            scopes: named(&["openid", "email", "name"]),
-            ..whole.clone()
-        };
-        let no_query = UpstreamMetadata {
-            response_modes: named(&["form_post"]),
-            scopes: named(&["openid", "profile", "email"]),
-            ..whole.clone()
-        };
-        let apples = json!({"scope": "openid name", "response_mode": "form_post"});
-        for (changes, secret, metadata, fault) in [
-            (json!({}), Opens, &apple, "it may refuse: profile"),
-            (apples.clone(), Opens, &apple, ""),
-            (json!({"scope": "openid"}), Opens, &apple, ""),
-            (
-                json!({"scope": "openid name"}),
-                Opens,
-                &apple,
-                "like Apple's",
-            ),
-            (
-                json!({"scope": "openid email"}),
-                Opens,
-                &apple,
-                "like Apple's",
-            ),
-            (json!({}), Opens, &no_query, "the response_mode query"),
-            (json!({"response_mode": "form_post"}), Opens, &no_query, ""),
-            (json!({}), Opens, &whole, ""),
-            (json!({"enabled": false}), Opens, &whole, "it is disabled"),
-            (
-                json!({}),
-                Lost,
-                &whole,
-                "does not open under the master secret",
-            ),
-            (
-                json!({}),
-                Absent,
-                &whole,
-                "no client_secret is registered, and",
-            ),
-            (json!({}), Absent, &public, "as a public client"),
-            (
-                json!({}),
-                Opens,
-                &no_secrets,
-                "takes neither client_secret_basic",
-            ),
-            (json!({}), Opens, &no_userinfo, "no userinfo_endpoint"),
-            (json!({}), Opens, &no_sign_out, "no end_session_endpoint"),
-            (json!({"sign_out": false}), Opens, &no_sign_out, ""),
-        ] {
-            let told = faults(&registered(changes), secret, &answers(metadata.clone()));
-            assert!(told.contains(fault), "{fault}: {told}");
-            assert_eq!(told.is_empty(), fault.is_empty(), "{fault}: {told}");
-        }
-    }
-
-    #[test]
-    fn prompts_that_are_not_taken_are_told() {
-        let values = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        for (registered_as, announced, fault) in [
-            (None, None, ""),
-            (None, Some(&["login", "none"][..]), ""),
-            (None, Some(&["select_account"]), ""),
-            (
-                None,
-                Some(&["none"]),
-                "takes neither login nor select_account",
-            ),
-            (
-                Some(json!(["none"])),
-                None,
-                "takes neither login nor select_account",
-            ),
-            (Some(json!(["login"])), None, ""),
-            (Some(json!(["login"])), Some(&["login"]), ""),
-            (
-                Some(json!(["login", "none"])),
-                Some(&["login"]),
-                "registered with none, which",
-            ),
-        ] {
-            let provider = registered(json!({"prompt_values_supported": registered_as}));
-            let announced: Option<BTreeSet<String>> = announced.map(values);
-            let told = of_prompt(&provider, announced.as_ref());
-            let is_fine = told.verdict == Verdict::Fine;
-            assert!(told.text.contains(fault), "{fault}: {}", told.text);
-            assert_eq!(is_fine, fault.is_empty(), "{}", told.text);
-        }
-    }
-
-    #[test]
-    fn keys_that_verify_nothing_are_told() {
-        let metadata = read(&document(), ISSUER).unwrap();
-        let es256 = UpstreamMetadata {
-            algorithms: vec![SigningAlgorithm::Es256],
-            ..metadata.clone()
-        };
-        let named = |number| changed(samples::p256(number).to_jwk(), json!({"kid": "a"}));
-        let set = |keys: &[Value]| Ok(KeySet::parse(&json!({ "keys": keys })).unwrap());
-        for (keys, metadata, fault) in [
-            (set(&[named(1)]), &es256, ""),
-            (set(&[named(1)]), &metadata, "is none that is strong enough"),
-            (set(&[]), &es256, "is none that is strong enough"),
-            (set(&[named(1), named(2)]), &es256, "the same kid"),
-            (Err(String::from("late")), &es256, "/keys: late"),
-        ] {
-            let told = of_keys(&keys, metadata);
-            let faults = told.iter().filter(|one| one.verdict != Verdict::Fine);
-            let faults: Vec<&str> = faults.map(|one| one.text.as_str()).collect();
-            assert!(
-                !told.is_empty() && faults.join("; ").contains(fault),
-                "{told:?}"
-            );
-            assert_eq!(faults.is_empty(), fault.is_empty(), "{told:?}");
-        }
     }
 
     proptest! {

@@ -12,9 +12,8 @@ pub mod round_trip;
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use super::discovery::endpoint_url;
+use crate::words::json::JsonObject;
 use crate::words::reason::Reason;
 use crate::words::secret::SecretText;
 use id_token::IdTokenFacts;
@@ -25,7 +24,7 @@ use id_token::IdTokenFacts;
 pub struct UpstreamIdentity {
     pub facts: IdTokenFacts,
     /// Claims under our names, roles by the provider's table among them.
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     /// The claims, under our names, that were too long to be taken over.
     pub left_out: Vec<String>,
     /// What a person recognizes the account by (a name or address), for pages; `None` where nothing
@@ -33,7 +32,7 @@ pub struct UpstreamIdentity {
     pub label: Option<String>,
     pub id_token: Option<SecretText>,
     /// Names that came by the person's browser. The provider does not vouch for them.
-    pub own_word: Map<String, Value>,
+    pub own_word: JsonObject,
 }
 
 const SKEW: Duration = Duration::from_secs(60);
@@ -54,7 +53,7 @@ fn is_identifier(text: &str) -> bool {
 }
 
 /// An identifier in a token. `None` where the member is not one.
-fn identifier(members: &Map<String, Value>, name: &str) -> Option<String> {
+fn identifier(members: &JsonObject, name: &str) -> Option<String> {
     members
         .get(name)?
         .as_str()

@@ -3,9 +3,10 @@
 
 use std::slice;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::scope::is_language_tag;
+use crate::words::json::JsonObject;
 
 /// Claims of the scope `profile` (OpenID Connect Core §5.4).
 pub const PROFILE: [&str; 14] = [
@@ -133,7 +134,7 @@ fn number(value: &Value) -> Option<Value> {
 }
 
 fn address(value: &Value) -> Option<Value> {
-    let members: Map<String, Value> = match value.as_object() {
+    let members: JsonObject = match value.as_object() {
         Some(members) => address_members(members),
         None => text(value)
             .map(|text| (String::from("formatted"), text))
@@ -143,7 +144,7 @@ fn address(value: &Value) -> Option<Value> {
     (!members.is_empty()).then_some(Value::Object(members))
 }
 
-fn address_members(members: &Map<String, Value>) -> Map<String, Value> {
+fn address_members(members: &JsonObject) -> JsonObject {
     ADDRESS
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), text(members.get(*name)?)?)))

@@ -580,9 +580,29 @@ impl TokenError {
     pub fn about_scope(reason: Reason, scope: &str) -> TokenError {
         TokenError {
             detail: Some(scope.to_owned()),
-            ..TokenError::new(TokenErrorCode::InvalidScope, reason)
+            ..invalid_scope(reason)
         }
     }
+}
+
+pub const fn invalid_request(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidRequest, reason)
+}
+
+pub const fn invalid_grant(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidGrant, reason)
+}
+
+pub const fn invalid_scope(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidScope, reason)
+}
+
+pub const fn invalid_target(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::InvalidTarget, reason)
+}
+
+pub const fn unauthorized_client(reason: Reason) -> TokenError {
+    TokenError::new(TokenErrorCode::UnauthorizedClient, reason)
 }
 
 named! {

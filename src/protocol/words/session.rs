@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::words::epochs::SessionEpochs;
 use crate::words::identifiers::{Sid, Subject, TenantName};
 use crate::words::instant::{Day, Instant};
+use crate::words::json::JsonObject;
 use crate::words::strength::Strength;
 
 /// The identity provider's name of the password login.
@@ -127,7 +127,7 @@ pub struct User {
     /// Whether they may sign in, and what they gave stands.
     pub enabled: bool,
     /// As registered or as an identity provider sent them.
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     /// What stands on this user carries it.
     pub epoch: i64,
 }

@@ -1,7 +1,7 @@
 //! Whose identities of providers are, and what is left of those that are nobody's any more.
 
-use gatepost_protocol::registration::user::{Identity, Owners};
 use gatepost_protocol::words::identifiers::{Sid, Subject};
+use gatepost_registration::user::{Identity, Owners};
 use gatepost_store::registry_writer::RegistryReader;
 use gatepost_store::{Store, StoreError, bind, column, read};
 

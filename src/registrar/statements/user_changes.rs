@@ -6,13 +6,13 @@ use std::slice;
 use postgres::Row;
 use postgres::types::Json;
 
-use gatepost_protocol::registration::user::UserEntry;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::secret::SecretText;
+use gatepost_registration::user::UserEntry;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::{RegistryReader, RegistryWriter};
 use gatepost_store::users::{self, UserRow};
-use gatepost_store::{StoreError, bind, column, read, tenant_text};
+use gatepost_store::{Bound, Store, StoreError, bind, column, read, tenant_text};
 
 /// A user as they stand within the change.
 pub fn user(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
@@ -126,13 +126,50 @@ pub fn find_sharing(
     rows.first().map(|row| column(row, "sub")).transpose()
 }
 
-/// Adds a user, with the event that says so. `Taken` as by [`users::insert`].
+const INSERT: &str = "
+WITH added AS (
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
+    SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
+           :password_hash::text, :enabled::bool, :claims::jsonb
+    WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
+      AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
+    RETURNING sub
+), {audited added} FROM added";
+
+fn insert_by(
+    new: &UserRow,
+    write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>, StoreError>,
+) -> Result<(), StoreError> {
+    let added = write(bind!(
+        INSERT,
+        ..new {
+            sub,
+            username,
+            enabled
+        },
+        tenant = tenant_text(new.tenant.as_ref()),
+        password_hash = new.password_hash.as_ref().map(SecretText::expose),
+        claims = Json(&new.claims)
+    ))?;
+    if added.is_empty() {
+        return Err(StoreError::Taken(String::from("removed_subjects")));
+    }
+    Ok(())
+}
+
+/// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's
+/// name.
+pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+    insert_by(new, |bound| store.write_audited(bound, audit))
+}
+
+/// Adds a user within a change, with the event that says so. `Taken` as by [`insert`].
 pub fn insert_user(
     writer: &mut RegistryWriter<'_>,
     new: &UserRow,
     audit: &AuditEvent<'_>,
 ) -> Result<(), StoreError> {
-    new.insert_by(|bound| writer.audited(bound, slice::from_ref(audit)))
+    insert_by(new, |bound| writer.audited(bound, slice::from_ref(audit)))
 }
 
 const UPDATE_USER: &str = "

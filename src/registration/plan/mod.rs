@@ -16,11 +16,11 @@ use serde_json::Value;
 
 use super::document::{Document, DocumentEntry};
 use super::references::Stored;
+use crate::user::{Credential, Owners, UserEntry};
 use gatepost_protocol::login::password::PasswordFlaw;
 use gatepost_protocol::registration::administration::{Administration, roles_of};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::DocumentProblem;
-use gatepost_protocol::registration::user::{Credential, Owners, UserEntry};
 use gatepost_protocol::registration::verified_address;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::token::client_secret::SecretDigest;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Comparison, PlanStep, PlannedChange, SecretChanges, Verb};
+use crate::mention::mentions;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::{DocumentProblem, shown};
 use gatepost_protocol::registration::walker::parse_own;
@@ -129,7 +130,7 @@ fn note_names_left_behind(
         if !stays || given.contains(&(*kind, name.as_str())) {
             continue;
         }
-        for mention in kind.mentions(&parse_own(&object.document)) {
+        for mention in mentions(*kind, &parse_own(&object.document)) {
             if gone.contains(&(mention.called, mention.name)) {
                 let place = format!("{} {}", kind.as_str(), shown(name));
                 let rule = format!(

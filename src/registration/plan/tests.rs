@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::strict_json::parse;
+use crate::user::Credential;
 use gatepost_protocol::registration::client_rules::ClientDefaults;
-use gatepost_protocol::registration::user::Credential;
-use gatepost_protocol::registration::walker::parse;
 use gatepost_protocol::words::identifiers::TenantName;
 
 fn registered() -> RegisteredObjects {

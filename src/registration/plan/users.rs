@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::{Comparison, FieldChange, PlanStep, PlannedChange, RegisteredUser, SecretChanges};
+use crate::user::{Credential, Identity, UserEntry};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::{DocumentProblem, shown};
-use gatepost_protocol::registration::user::{Credential, Identity, UserEntry};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identifiers::Subject;
 

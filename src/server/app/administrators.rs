@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
-
 use super::App;
 use gatepost_protocol::registration::administration::Administration;
 use gatepost_protocol::words::identifiers::Subject;
-use gatepost_store::StoreError;
+use gatepost_protocol::words::json::JsonObject;
+use gatepost_store::Result;
 use gatepost_store::users::{self, UserRow};
 
 impl App {
@@ -20,14 +19,14 @@ impl App {
     }
 
     /// Whether a role makes somebody with these claims an administrator.
-    pub fn is_administrator(&self, claims: &Map<String, Value>) -> bool {
+    pub fn is_administrator(&self, claims: &JsonObject) -> bool {
         let administration = self.config.administration.as_ref();
         administration.is_some_and(|set| set.has_admin_role(claims))
     }
 
     /// Whether a link that this administrator made for a person still counts: they are there, are
     /// enabled, reach the person, and may give all of the person's roles.
-    pub fn may_look_after(&self, admin: &Subject, person: &UserRow) -> Result<bool, StoreError> {
+    pub fn may_look_after(&self, admin: &Subject, person: &UserRow) -> Result<bool> {
         let Some(administration) = &self.config.administration else {
             return Ok(false);
         };

@@ -19,7 +19,7 @@ use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::words::identifiers::{ClientId, GrantId, Subject};
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::reason::Reason;
-use gatepost_store::StoreError;
+use gatepost_store::Result;
 use gatepost_store::audit_events::{self, AuditEvent};
 use gatepost_store::mutex::Mutex;
 
@@ -179,7 +179,7 @@ impl App {
 
     /// The heads of commands, which have no log of their own. After a failure the next look finds
     /// them.
-    fn command_heads(&self) -> Result<Vec<Head>, StoreError> {
+    fn command_heads(&self) -> Result<Vec<Head>> {
         let mut told = self.audit_failures.told.lock();
         let now = self.now();
         let (heads, before) = match told.as_ref() {

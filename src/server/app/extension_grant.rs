@@ -1,7 +1,7 @@
 //! Extension grants (RFC 6749 §4.5): the one type of all handlers, built in or not.
 
 use super::App;
-use super::failure::Failure;
+use crate::app::failure::Result;
 use crate::http::Request;
 use crate::registry::{RegisteredClient, Registry, Snapshot};
 use gatepost_protocol::token::dpop_proof::DpopProof;
@@ -42,7 +42,7 @@ impl GrantContext<'_> {
 
 /// Answers a request: a proposal, which is judged before anything is issued, or a refusal. A
 /// [`Failure`] is for what the client can do nothing about.
-pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<GrantAnswer, Failure>;
+pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<GrantAnswer>;
 
 /// A grant type and its handler: one entry of the table that your own binary gives to
 /// `gatepost::run_with`.
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use gatepost_protocol::token::extension_grant::Proposal;
 
-    fn anybody(_: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer, Failure> {
+    fn anybody(_: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer> {
         Ok(GrantAnswer::Propose(Box::new(Proposal {
             claims: request.to_json(),
             ..Proposal::default()

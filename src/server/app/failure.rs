@@ -11,6 +11,9 @@ use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost_store::StoreError;
 
+/// What a request needs; or why it failed.
+pub type Result<T, E = Failure> = core::result::Result<T, E>;
+
 /// What a handler returns instead of a response. `dispatch` makes a page or a JSON object of it,
 /// and the log line.
 #[derive(Debug)]
@@ -109,7 +112,7 @@ pub enum Stopped<R> {
 
 impl<R> Stopped<R> {
     /// Why it is refused, where it was judged.
-    pub fn refusal(self) -> Result<R, Failure> {
+    pub fn refusal(self) -> Result<R> {
         match self {
             Stopped::Refused(refusal) => Ok(refusal),
             Stopped::Failed(failure) => Err(failure),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::App;
 use super::failure::Failure;
 use super::guesses::Source;
+use crate::app::failure::Result;
 use crate::config::Config;
 use crate::http::Request;
 use crate::keys::password::{Cost, PasswordHashing, PasswordVerdict};
@@ -116,7 +117,7 @@ impl HashingTurn<'_> {
         )
     }
 
-    pub fn hash(&self, password: &SecretText) -> Result<SecretText, Failure> {
+    pub fn hash(&self, password: &SecretText) -> Result<SecretText> {
         self.hashing
             .passwords
             .hash(password)
@@ -158,7 +159,7 @@ impl App {
         request: &Request,
         client_id: Option<&ClientId>,
         account: Option<AccountHash>,
-    ) -> Result<HashingTurn<'_>, Failure> {
+    ) -> Result<HashingTurn<'_>> {
         let begun = Instant::now();
         let origin = Origin {
             source: Source::of(request.source),

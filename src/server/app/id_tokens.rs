@@ -1,15 +1,16 @@
 //! ID tokens of ours that come back, as hints.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::App;
 use crate::registry::Snapshot;
 use gatepost_protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::secret::SecretText;
 
 /// The claims of an ID token that one of our keys signed and that names us as issuer; `None` for
 /// any other text.
-pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<Map<String, Value>> {
+pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<JsonObject> {
     let jws = UnverifiedJws::parse(hint.expose())?;
     let is_ours = jws.typ.as_deref() == Some(ID_TOKEN_TYP) && snapshot.keys.verifies(&jws);
     // Verified just above, so the claims are what we signed.

@@ -16,7 +16,7 @@ use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys::{self, SigningKeyRow};
-use gatepost_store::{Store, StoreError};
+use gatepost_store::{Result, Store, StoreError};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -35,7 +35,7 @@ pub fn new_key(
     algorithm: SigningAlgorithm,
     times: KeyTimes,
     sealer: &Sealer,
-) -> Result<SigningKeyRow, StoreError> {
+) -> Result<SigningKeyRow> {
     let pkcs8 = generate(algorithm).map_err(StoreError::Refused)?;
     key_of(algorithm, &pkcs8, times, sealer)
 }
@@ -46,7 +46,7 @@ pub fn key_of(
     pkcs8: &SecretBytes,
     times: KeyTimes,
     sealer: &Sealer,
-) -> Result<SigningKeyRow, StoreError> {
+) -> Result<SigningKeyRow> {
     let key = SigningKey::from_pkcs8(algorithm, pkcs8).map_err(StoreError::Refused)?;
     Ok(SigningKeyRow {
         kid: key.kid().to_owned(),
@@ -68,7 +68,7 @@ pub fn keep(
     sealer: &Sealer,
     seasons: &KeySeasons,
     now: Instant,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<String>> {
     if due(&scheduled(&signing_keys::load(store)?.value), seasons, now).is_empty() {
         return Ok(Vec::new());
     }
@@ -92,7 +92,7 @@ pub fn perform(
     step: &KeyStep,
     keys: &[SigningKeyRow],
     sealer: &Sealer,
-) -> Result<String, StoreError> {
+) -> Result<String> {
     let (event, kid, line) = match step {
         KeyStep::Make { algorithm, times } => {
             let key = new_key(*algorithm, *times, sealer)?;

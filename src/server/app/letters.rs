@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, PoisonError, mpsc};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::guesses::{Guesses, Source};
@@ -20,6 +20,7 @@ use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_store::mutex::Mutex;
+use gatepost_store::named_thread;
 
 /// Each tells whoever tries it that somebody is called so.
 const MOST_TAKEN_NAMES: u32 = 10;
@@ -236,9 +237,7 @@ impl Letters {
         let Letter { to, message, .. } = letter.clone();
         let (tell, told) = mpsc::channel();
         let sending = move || drop(tell.send(postman.send(&to, message.expose())));
-        let started = thread::Builder::new()
-            .name(String::from("letter"))
-            .spawn(sending);
+        let started = named_thread::spawn("letter", sending);
         let thread = match started {
             Ok(thread) => thread,
             Err(error) => return (failed(&format!("no thread: {error}")), None),

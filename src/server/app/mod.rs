@@ -25,6 +25,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::audit_keeping::AuditFailures;
+use crate::app::failure::Result;
 use crate::config::Config;
 use crate::keys::master::{DerivedKeys, MasterSecret, Purpose};
 use crate::keys::sealing::{Mac, Sealer};
@@ -292,7 +293,7 @@ impl App {
     }
 
     /// Refuses when the database has not confirmed the registry for too long.
-    pub fn require_fresh_registry(&self) -> Result<(), Failure> {
+    pub fn require_fresh_registry(&self) -> Result<()> {
         if self.registry.age() > OLDEST_REGISTRY {
             Err(Failure::Busy)
         } else {

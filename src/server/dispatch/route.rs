@@ -2,7 +2,7 @@
 //! starts the server: its own, `ROUTES` of `dispatch/routes.rs`, and those of `src/manage`.
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::config::Config;
 use crate::http::{Method, Request, Response};
 use gatepost_protocol::discovery as metadata;
@@ -43,11 +43,11 @@ pub enum RoutePath {
 
 #[derive(Clone, Copy)]
 pub enum Endpoint {
-    Plain(fn(&App, &Request) -> Result<Response, Failure>),
+    Plain(fn(&App, &Request) -> Result<Response>),
     /// Takes a name from the path.
-    Named(fn(&App, &Request, &str) -> Result<Response, Failure>),
+    Named(fn(&App, &Request, &str) -> Result<Response>),
     /// Answers without the database.
-    Standing(fn(&Config, &Request, &str) -> Result<Response, Failure>),
+    Standing(fn(&Config, &Request, &str) -> Result<Response>),
 }
 
 /// Whether a request may have a long body. It is asked before the body is read.

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::endpoints::current_session::{CurrentSession, KnownConsent};
@@ -58,7 +58,7 @@ pub fn begin_session(
     context: RequestContext<'_>,
     found: CurrentUser,
     proof: &Proof,
-) -> Result<Option<CurrentSession>, Failure> {
+) -> Result<Option<CurrentSession>> {
     let RequestContext {
         app,
         current_session,
@@ -228,7 +228,7 @@ pub fn grant(
     scope: &ScopeSet,
     consent: Option<ConsentRow>,
     agreed: bool,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let transaction = context.transaction;
     match (&transaction.request.ending, &transaction.client) {
         (Ending::Client(path), Some(client)) => {
@@ -269,7 +269,7 @@ pub fn decide_device(
     context: InSession<'_>,
     decision: DeviceDecision,
     scope: &ScopeSet,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let InSession {
         app,
         transaction,
@@ -314,7 +314,7 @@ fn consent_epoch(
     client: &RegisteredClient,
     consent: Option<ConsentRow>,
     agreed: bool,
-) -> Result<i64, Failure> {
+) -> Result<i64> {
     let InSession {
         app,
         current_session,
@@ -349,7 +349,7 @@ struct Granted<'a> {
 
 impl Granted<'_> {
     /// Issues it, in the answer to the client.
-    fn respond(&self) -> Result<Response, Failure> {
+    fn respond(&self) -> Result<Response> {
         let InSession {
             app,
             transaction,
@@ -421,7 +421,7 @@ impl Granted<'_> {
     }
 
     /// A pushed request leads to one answer: whoever is second is shown a page.
-    fn use_up(&self) -> Result<bool, Failure> {
+    fn use_up(&self) -> Result<bool> {
         let InSession {
             app, transaction, ..
         } = self.context;
@@ -447,7 +447,7 @@ impl Granted<'_> {
         ))
     }
 
-    fn issue(&self) -> Result<Issued, Failure> {
+    fn issue(&self) -> Result<Issued> {
         let InSession {
             app,
             transaction,

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::transaction::{self, InSession, RequestContext, Taken, unknown_action};
@@ -19,7 +19,7 @@ use gatepost_store::consents::{self, GivenConsent};
 
 /// Takes the form of either page. A form that was drawn for another request or session is no
 /// answer: the page is shown again.
-pub fn take(context: RequestContext<'_>) -> Result<Taken, Failure> {
+pub fn take(context: RequestContext<'_>) -> Result<Taken> {
     let Some(context) = context.in_session() else {
         return Ok(Taken::Step(Step::Arrival));
     };
@@ -39,7 +39,7 @@ pub fn take(context: RequestContext<'_>) -> Result<Taken, Failure> {
     }
 }
 
-fn allow(context: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
+fn allow(context: InSession<'_>, form: &Parameters) -> Result<Taken> {
     let transaction = context.transaction;
     let ticked: ScopeSet = form.all("scope").filter(|name| !name.is_empty()).collect();
     let wants_it_remembered = form.single("remember")?.is_some();
@@ -67,7 +67,7 @@ fn allow(context: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
 
 /// Remembers what the user allowed. What they allowed before stays allowed, unless it has lapsed,
 /// is asked about now, or is withdrawn meanwhile.
-fn remember(context: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<(), Failure> {
+fn remember(context: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<()> {
     let InSession {
         app,
         transaction,
@@ -97,11 +97,7 @@ fn remember(context: InSession<'_>, client: &Client, granted: &ScopeSet) -> Resu
 }
 
 /// Draws the page that asks.
-pub fn draw(
-    context: InSession<'_>,
-    may_remember: bool,
-    drawn_again: bool,
-) -> Result<Response, Failure> {
+pub fn draw(context: InSession<'_>, may_remember: bool, drawn_again: bool) -> Result<Response> {
     let transaction = context.transaction;
     // The account page needs no consent.
     let client = transaction

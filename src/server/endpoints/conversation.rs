@@ -21,7 +21,7 @@
 //!    would go to `/consent`.)
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::account::linked;
 use crate::endpoints::consent;
 use crate::endpoints::current_session::CurrentSession;
@@ -57,7 +57,7 @@ pub enum Page {
 }
 
 /// Opens a page, or takes its form.
-pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response> {
     let is_post = request.method == Method::Post;
     let is_question = page == Page::UserCode && is_post && device::has_request(request)?;
     let transaction = match open(page, app, request, is_question)? {
@@ -76,7 +76,7 @@ pub fn handle(page: Page, app: &App, request: &Request) -> Result<Response, Fail
 }
 
 /// `is_question`: the form answers the question whether a device may have what it asks for.
-fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
+fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening> {
     if page == Page::Authorize {
         let transaction = AuthorizationTransaction::begin(app, request)?;
         // A post from another site carries no Lax cookie: the session is looked at one GET later,
@@ -93,7 +93,7 @@ fn open(page: Page, app: &App, request: &Request, is_question: bool) -> Result<O
 }
 
 /// Opens the request in the address of the page.
-fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening, Failure> {
+fn reopen(page: Page, app: &App, request: &Request, is_question: bool) -> Result<Opening> {
     let is_post = request.method == Method::Post;
     let opened = transaction::open(app, request)?;
     let is_of_device = matches!(opened.request.purpose, SealedPurpose::Device(_));
@@ -122,8 +122,8 @@ fn meet(
     request: &Request,
     transaction: &AuthorizationTransaction,
     page: Page,
-    take: impl FnOnce(RequestContext<'_>) -> Result<Taken, Failure>,
-) -> Result<Response, Failure> {
+    take: impl FnOnce(RequestContext<'_>) -> Result<Taken>,
+) -> Result<Response> {
     let current_session = app
         .require_fresh_registry()
         .and_then(|()| CurrentSession::find_at(app, request, transaction.client_id()))
@@ -141,7 +141,7 @@ fn meet(
 }
 
 /// Goes on with somebody who is back from an identity provider.
-pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Response> {
     if request.method == Method::Post {
         return callback::take_post(app, request, provider);
     }
@@ -156,7 +156,7 @@ pub fn come_back(app: &App, request: &Request, provider: &str) -> Result<Respons
     back.end(answer)
 }
 
-fn sign_in_from(back: &Back<'_>) -> Result<Response, Failure> {
+fn sign_in_from(back: &Back<'_>) -> Result<Response> {
     let opened = transaction::open_text(back.app, &back.sealed)
         .map_err(|unopened| unopened.answered(back.app, back.request))?;
     let transaction = &AuthorizationTransaction::resume(back.app, opened)?;
@@ -177,7 +177,7 @@ fn sign_in_from(back: &Back<'_>) -> Result<Response, Failure> {
 }
 
 /// Does what the page's form asks for. With `prompt=none` a client hears of an outage at once.
-fn go_on(context: RequestContext<'_>, page: Page, taken: Taken) -> Result<Response, Failure> {
+fn go_on(context: RequestContext<'_>, page: Page, taken: Taken) -> Result<Response> {
     let answer = match taken {
         Taken::Answer(response) => Ok(response),
         Taken::Step(step) => next(context, page, step),
@@ -227,7 +227,7 @@ fn sign_in(
     page: Page,
     found: CurrentUser,
     proof: &Proof,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let Some(session) = answer::begin_session(context, found, proof)? else {
         return Ok(if page == Page::Callback {
             callback::over(context.app, context.request, Reason::RoundTripOver)
@@ -248,7 +248,7 @@ fn sign_in(
 
 /// Asks the core what comes next, and does it: a page is drawn as the answer, or its address is
 /// sent; or the request is granted or refused.
-fn next(context: RequestContext<'_>, page: Page, step: Step) -> Result<Response, Failure> {
+fn next(context: RequestContext<'_>, page: Page, step: Step) -> Result<Response> {
     let Judged {
         interaction,
         consent,
@@ -308,7 +308,7 @@ fn ask_consent(
     page: Page,
     step: &Step,
     may_remember: bool,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let has_answered = match step {
         Step::AfterAccountChosen | Step::AfterWishDeclined => true,
         Step::AfterSignIn => {
@@ -325,11 +325,7 @@ fn ask_consent(
 }
 
 /// Nobody is signed in, or not as the request wants it.
-fn sign_in_first(
-    context: RequestContext<'_>,
-    page: Page,
-    step: &Step,
-) -> Result<Response, Failure> {
+fn sign_in_first(context: RequestContext<'_>, page: Page, step: &Step) -> Result<Response> {
     match page {
         Page::Authorize => match context.transaction.ways_in()?.only() {
             Some(provider) => to_provider(context, provider),
@@ -351,7 +347,7 @@ fn sign_in_first(
 }
 
 /// The sign-in page; or, where there is nothing to choose, straight to the provider.
-fn ask_who(context: RequestContext<'_>) -> Result<Response, Failure> {
+fn ask_who(context: RequestContext<'_>) -> Result<Response> {
     let ways = context.transaction.ways_in()?;
     if let Some(provider) = ways.only() {
         return to_provider(context, provider);
@@ -365,7 +361,7 @@ fn ask_who(context: RequestContext<'_>) -> Result<Response, Failure> {
     Ok(login::draw(context, drawn))
 }
 
-fn to_provider(context: RequestContext<'_>, provider: &str) -> Result<Response, Failure> {
+fn to_provider(context: RequestContext<'_>, provider: &str) -> Result<Response> {
     let purpose = UpstreamPurpose::SignIn {
         transaction: context.transaction,
         someone_else: context.someone_else,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::cookies::{self, SessionHandle};
 use crate::http::{Request, Response};
 use crate::pages::frame::Account;
@@ -41,7 +41,7 @@ pub enum KnownConsent {
 
 impl CurrentSession {
     /// The live session of this browser, if it has one.
-    pub fn find(app: &App, request: &Request) -> Result<Option<CurrentSession>, Failure> {
+    pub fn find(app: &App, request: &Request) -> Result<Option<CurrentSession>> {
         CurrentSession::find_at(app, request, None)
     }
 
@@ -50,7 +50,7 @@ impl CurrentSession {
         app: &App,
         request: &Request,
         client_id: Option<&ClientId>,
-    ) -> Result<Option<CurrentSession>, Failure> {
+    ) -> Result<Option<CurrentSession>> {
         let Some(handle) = SessionHandle::of(&app.config, request) else {
             return Ok(None);
         };
@@ -58,7 +58,7 @@ impl CurrentSession {
         CurrentSession::read(app, handle, browser_state, client_id)
     }
 
-    pub fn read_again(&self, app: &App) -> Result<Option<CurrentSession>, Failure> {
+    pub fn read_again(&self, app: &App) -> Result<Option<CurrentSession>> {
         CurrentSession::read(app, self.handle.clone(), self.browser_state.clone(), None)
     }
 
@@ -67,7 +67,7 @@ impl CurrentSession {
         handle: SessionHandle,
         browser_state: Option<SecretText>,
         client_id: Option<&ClientId>,
-    ) -> Result<Option<CurrentSession>, Failure> {
+    ) -> Result<Option<CurrentSession>> {
         let Some(found) = sessions::find(&app.store, handle.day, &handle.hash(), client_id)? else {
             return Ok(None);
         };

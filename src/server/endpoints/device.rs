@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::app::guesses::Source;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, Browser};
@@ -25,12 +25,12 @@ use gatepost_protocol::device::device_code::{
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::parameters::{self, Parameters};
-use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::reason::{Reason, unauthorized_client};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::device_authorizations::{self, Entered, NewDevice};
 
 /// Asks for the code, or takes it. The address of a page that asked before has it under seal.
-pub fn open(app: &App, request: &Request) -> Result<Opening, Failure> {
+pub fn open(app: &App, request: &Request) -> Result<Opening> {
     if request.method == Method::Post {
         return take_code(app, request);
     }
@@ -49,7 +49,7 @@ pub fn open(app: &App, request: &Request) -> Result<Opening, Failure> {
 }
 
 /// Whether the address has a sealed request: a post to it answers the question about the device.
-pub fn has_request(request: &Request) -> Result<bool, Failure> {
+pub fn has_request(request: &Request) -> Result<bool> {
     Ok(request.query_parameters()?.was_sent("r"))
 }
 
@@ -76,7 +76,7 @@ fn draw(
     browser.carried_by(&app.config, answers::form_page(200, page))
 }
 
-fn take_code(app: &App, request: &Request) -> Result<Opening, Failure> {
+fn take_code(app: &App, request: &Request) -> Result<Opening> {
     let form = forms::read_post(app, request)?;
     let typed = form.bounded("user_code", parameters::OTHER)?;
     let code = typed.and_then(UserCode::parse);
@@ -127,7 +127,7 @@ const DRAWINGS: usize = 8;
 const CROWDED: Duration = Duration::from_secs(60);
 
 /// Answers a device authorization request.
-pub fn authorize(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn authorize(app: &App, request: &Request) -> Result<Response> {
     require_form(request, 400)?;
     let parameters = request.form_parameters()?;
     refuse_parameters_in_query(request, &PARAMETERS)?;
@@ -141,18 +141,9 @@ pub fn authorize(app: &App, request: &Request) -> Result<Response, Failure> {
     Ok(response)
 }
 
-fn answer(
-    app: &App,
-    request: &Request,
-    client: &Client,
-    parameters: &Parameters,
-) -> Result<Value, Failure> {
+fn answer(app: &App, request: &Request, client: &Client, parameters: &Parameters) -> Result<Value> {
     if !client.allows_grant(&GrantType::DeviceCode) {
-        return Err(TokenError::new(
-            TokenErrorCode::UnauthorizedClient,
-            Reason::UnregisteredGrantType,
-        )
-        .into());
+        return Err(unauthorized_client(Reason::UnregisteredGrantType).into());
     }
     let snapshot = app.registry.snapshot();
     let asked = DeviceAuthorizationRequest::from_form(

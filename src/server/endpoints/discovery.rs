@@ -2,13 +2,13 @@
 //! to the start page.
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::answers::{self, Presentation};
 use crate::http::{Body, Request, Response};
 
 /// `/.well-known/openid-configuration` (OpenID Connect Discovery §4) and RFC 8414's place for the
 /// same document, which comes from the tables that validate requests.
-pub fn metadata(app: &App) -> Result<Response, Failure> {
+pub fn metadata(app: &App) -> Result<Response> {
     Ok(public(
         Body::Shared(app.discovery_document()),
         "public, max-age=3600",
@@ -17,7 +17,7 @@ pub fn metadata(app: &App) -> Result<Response, Failure> {
 
 /// `/.well-known/openid-configuration/jwks` (RFC 7517 §5). It may be kept for half a minute alone:
 /// Kubernetes' API server asks again no earlier, and refuses until then what a new key signs.
-pub fn jwks(app: &App) -> Result<Response, Failure> {
+pub fn jwks(app: &App) -> Result<Response> {
     Ok(public(
         Body::Shared(app.jwks_document()),
         "public, max-age=30",

@@ -5,7 +5,7 @@
 use percent_encoding::percent_decode;
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::Errand;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::Browser;
@@ -23,7 +23,7 @@ use gatepost_protocol::words::secret::SecretText;
 pub use crate::endpoints::login::FORGOTTEN as PAGE;
 
 /// Shows the page, or takes its form. Without e-mail there is no such page.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let presentation = Presentation::of(app, request);
     if app.letters.from().is_none() {
         return Ok(answers::no_such_page(&presentation));
@@ -51,7 +51,7 @@ fn draw(page: &TiedPage<'_>, name: &str, problem: Option<AskingProblem>) -> Resp
     page.browser.carried_by(&page.app.config, response)
 }
 
-fn take(page: &TiedPage<'_>) -> Result<Response, Failure> {
+fn take(page: &TiedPage<'_>) -> Result<Response> {
     let request = page.presentation.request;
     if percent_decode(&request.body).any(|byte| byte == 0) {
         // Nobody is called so, and no form can be read of it.

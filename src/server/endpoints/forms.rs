@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::http::Request;
 use gatepost_protocol::token::token_request::known_parameter_in_query;
 use gatepost_protocol::words::named::named;
@@ -15,7 +15,7 @@ use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 
 /// Requires `application/x-www-form-urlencoded`, with or without parameters; `status` otherwise.
-pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
+pub fn require_form(request: &Request, status: u16) -> Result<()> {
     let media_type = request.media_type();
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return Ok(());
@@ -28,7 +28,7 @@ pub fn require_form(request: &Request, status: u16) -> Result<(), Failure> {
 }
 
 /// Parameters in the URL end up in logs: refused even where the body has them too.
-pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<(), Failure> {
+pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<()> {
     let query = request.query_parameters()?;
     if known_parameter_in_query(query, known) {
         Err(Failure::bad_request(Reason::ParameterInQuery))
@@ -48,13 +48,13 @@ const PRESENTED_TOKEN_PARAMETERS: [&str; 6] = [
 ];
 
 /// The same for an endpoint that takes a token.
-pub fn refuse_presented_token_in_query(request: &Request) -> Result<(), Failure> {
+pub fn refuse_presented_token_in_query(request: &Request) -> Result<()> {
     refuse_parameters_in_query(request, &PRESENTED_TOKEN_PARAMETERS)
 }
 
 /// Reads `token`. Each token says what it is, so `token_type_hint` (RFC 7009 §2.1, RFC 7662 §2.1)
 /// may be anything. It must only not be sent twice.
-pub fn presented_token(parameters: &Parameters) -> Result<SecretText, Failure> {
+pub fn presented_token(parameters: &Parameters) -> Result<SecretText> {
     parameters.single("token_type_hint")?;
     let token = parameters.bounded("token", parameters::HANDLE)?;
     Ok(token.map(SecretText::new).ok_or(Reason::MissingToken)?)
@@ -131,7 +131,7 @@ pub fn tidy(typed: Option<&str>, most: usize) -> String {
 
 /// Reads the post of one of our forms. It must come from one of our pages (403 otherwise) and be
 /// form-encoded.
-pub fn read_post(app: &App, request: &Request) -> Result<Parameters, Failure> {
+pub fn read_post(app: &App, request: &Request) -> Result<Parameters> {
     let sender = check_sender(
         app.config.base_url.origin(),
         request.headers.first("origin"),

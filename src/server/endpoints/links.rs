@@ -10,7 +10,7 @@ mod password;
 mod sign_up;
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::Browser;
 use crate::endpoints::transaction;
@@ -37,7 +37,7 @@ const PREFIX: usize = 4;
 
 /// Takes a link out of the address, shows its form, or takes that. But for `/account/link`, there
 /// is no such page without e-mail.
-pub fn handle(path: &'static str, app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(path: &'static str, app: &App, request: &Request) -> Result<Response> {
     let presentation = Presentation::of(app, request);
     if path != ACCOUNT && app.letters.from().is_none() {
         return Ok(answers::no_such_page(&presentation));
@@ -104,7 +104,7 @@ fn open(app: &App, text: &str, browser: &Browser) -> Option<SealedPurpose> {
     })
 }
 
-fn go_on(asked: &LinkRequest<'_>, purpose: SealedPurpose) -> Result<Response, Failure> {
+fn go_on(asked: &LinkRequest<'_>, purpose: SealedPurpose) -> Result<Response> {
     match purpose {
         SealedPurpose::SetPassword { link, browser } => match password::saved_codes(&asked.page)? {
             Some(file) => Ok(file),

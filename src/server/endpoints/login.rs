@@ -17,7 +17,7 @@ use super::answers;
 use super::cookies::{self, Browser};
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::forms::{self, Form};
 use crate::endpoints::login::password::{
     Attempt, PasswordOutcome, attempt, password_in, record_failure,
@@ -106,7 +106,7 @@ fn password_set(context: RequestContext<'_>) -> Option<PasswordSetNote> {
 
 /// Takes the form: a decision on the chooser, a cancellation, another service, or user name and
 /// password.
-pub fn take(context: RequestContext<'_>) -> Result<Taken, Failure> {
+pub fn take(context: RequestContext<'_>) -> Result<Taken> {
     let form = forms::read_post(context.app, context.request)?;
     let decision = form.single("decision")?;
     let context = RequestContext {
@@ -139,7 +139,7 @@ fn take_stale(
     context: RequestContext<'_>,
     form: &Parameters,
     decision: Option<&str>,
-) -> Result<Taken, Failure> {
+) -> Result<Taken> {
     let username = form.bounded("username", parameters::USERNAME)?;
     if let Some(signed_in) = context.in_session()
         && signed_in.goes_on()?
@@ -167,7 +167,7 @@ fn names_no_other(
     context: InSession<'_>,
     form: &Parameters,
     username: Option<&str>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     if context.someone_else || form.single("identity_provider")?.is_some() {
         return Ok(false);
     }
@@ -183,7 +183,7 @@ fn names_no_other(
     Ok(named.as_ref() == Some(&context.current_session.user.sub))
 }
 
-fn sign_in(context: RequestContext<'_>, form: &Parameters) -> Result<Taken, Failure> {
+fn sign_in(context: RequestContext<'_>, form: &Parameters) -> Result<Taken> {
     match form.single("identity_provider")? {
         Some(provider) if context.transaction.choices().offers(provider) => Ok(Taken::OtherWay {
             someone_else: context.someone_else,
@@ -194,7 +194,7 @@ fn sign_in(context: RequestContext<'_>, form: &Parameters) -> Result<Taken, Fail
     }
 }
 
-fn by_password(context: RequestContext<'_>, form: &Parameters) -> Result<Taken, Failure> {
+fn by_password(context: RequestContext<'_>, form: &Parameters) -> Result<Taken> {
     let ticked = form.single("remember")?.is_some();
     let username = form.bounded("username", parameters::USERNAME)?;
     let password = password_in(form, "password")?;
@@ -219,7 +219,7 @@ fn try_password(
     drawn: Drawn<'_>,
     username: &str,
     password: &SecretText,
-) -> Result<Taken, Failure> {
+) -> Result<Taken> {
     let RequestContext {
         app,
         request,
@@ -267,7 +267,7 @@ pub fn after_failure(
     context: RequestContext<'_>,
     provider: &str,
     problem: &UpstreamProblem,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let transaction = context.transaction;
     let reason = problem.reason();
     let detail = problem.detail(provider);

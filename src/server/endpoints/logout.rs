@@ -7,7 +7,7 @@ pub mod end_session;
 use super::answers::{self, Presentation};
 use super::{cookies, static_files};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::config::Config;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::forms::{self, Form};
@@ -20,7 +20,7 @@ use gatepost_protocol::words::reason::Reason;
 
 /// Refused when the sealed request does not open or has expired, or when the form is not of this
 /// browser.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let sign_out = SignOut::reopen(app, request)?;
     let current_session = CurrentSession::find(app, request)?;
     match (
@@ -35,7 +35,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     }
 }
 
-fn take(sign_out: &SignOut<'_>, current_session: &CurrentSession) -> Result<Response, Failure> {
+fn take(sign_out: &SignOut<'_>, current_session: &CurrentSession) -> Result<Response> {
     let SignOut { app, request, .. } = *sign_out;
     let form = forms::read_post(app, request)?;
     let browser = Some(&current_session.handle.random);

@@ -11,7 +11,7 @@ use crate::app::letters::Letters;
 use crate::app::{App, LogoutCalls, Standing};
 use crate::endpoints::answers;
 use crate::http::{Body, Request, Response};
-use crate::metrics::exposition::{CONTENT_TYPE, Exposition, Kind};
+use crate::metrics::exposition::{CONTENT_TYPE, Exposition, MetricKind};
 use crate::metrics::{Metrics, ServerStats};
 use gatepost_protocol::login::letters::Withheld;
 use gatepost_protocol::login::second_factor::FactorKind;
@@ -89,7 +89,11 @@ fn text(status: u16, words: impl Into<String>) -> Response {
 /// knows, while it is away.
 pub fn handle(metrics: &Metrics, server: &ServerStats, app: Option<&App>) -> Response {
     let mut text = Exposition::default();
-    text.family("gatepost_build_info", Kind::Gauge, "Which build this is.");
+    text.family(
+        "gatepost_build_info",
+        MetricKind::Gauge,
+        "Which build this is.",
+    );
     text.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     process(&mut text);
     server_figures(&mut text, server);
@@ -117,9 +121,14 @@ fn standing(text: &mut Exposition, app: Option<&App>) {
         Some(Standing::NotReady(_)) | None => (false, false),
     };
     let help = "Whether /readyz answers 200.";
-    text.single("gatepost_ready", Kind::Gauge, help, u8::from(ready));
+    text.single("gatepost_ready", MetricKind::Gauge, help, u8::from(ready));
     let help = "Whether it does although something is wrong, as it says.";
-    text.single("gatepost_degraded", Kind::Gauge, help, u8::from(degraded));
+    text.single(
+        "gatepost_degraded",
+        MetricKind::Gauge,
+        help,
+        u8::from(degraded),
+    );
 }
 
 fn process(text: &mut Exposition) {
@@ -128,18 +137,18 @@ fn process(text: &mut Exposition) {
     if let Ok(kibibytes) = resident.parse::<u64>() {
         text.single(
             "process_resident_memory_bytes",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "Resident memory.",
             kibibytes.saturating_mul(1_024),
         );
     }
     if let Ok(threads) = field(&status, "Threads:").parse::<u64>() {
-        text.single("process_threads", Kind::Gauge, "Threads.", threads);
+        text.single("process_threads", MetricKind::Gauge, "Threads.", threads);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         text.single(
             "process_open_fds",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "Open descriptors.",
             open.count(),
         );
@@ -170,7 +179,7 @@ fn server_figures(text: &mut Exposition, server: &ServerStats) {
             &server.awaited,
         ),
     ] {
-        text.single(name, Kind::Gauge, help, count.load(Ordering::Relaxed));
+        text.single(name, MetricKind::Gauge, help, count.load(Ordering::Relaxed));
     }
     for (name, help, count) in [
         (
@@ -209,7 +218,12 @@ fn server_figures(text: &mut Exposition, server: &ServerStats) {
             &server.dropped_log_lines,
         ),
     ] {
-        text.single(name, Kind::Counter, help, count.load(Ordering::Relaxed));
+        text.single(
+            name,
+            MetricKind::Counter,
+            help,
+            count.load(Ordering::Relaxed),
+        );
     }
 }
 
@@ -252,17 +266,17 @@ fn house(text: &mut Exposition, app: &App) {
             app.registry.cached_clients(),
         ),
     ] {
-        text.single(name, Kind::Gauge, help, value);
+        text.single(name, MetricKind::Gauge, help, value);
     }
     text.single(
         "gatepost_registry_age_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Since the database last confirmed what is held in memory.",
         app.registry.age().as_secs_f64(),
     );
     text.single(
         "gatepost_clock_skew_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "How far this machine's clock is behind the database's.",
         seconds(app.clock.skew_micros()),
     );
@@ -271,7 +285,7 @@ fn house(text: &mut Exposition, app: &App) {
     letters(text, &app.letters);
     text.single(
         "gatepost_identity_providers_dropped_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Requests that named an identity provider which their client cannot have.",
         app.dropped_identity_providers.load(Ordering::Relaxed),
     );
@@ -280,7 +294,7 @@ fn house(text: &mut Exposition, app: &App) {
 fn factors(text: &mut Exposition, app: &App) {
     text.family(
         "gatepost_factors_used_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "Second factors that signed somebody in, by kind.",
     );
     for (kind, counter) in FactorKind::ALL.iter().zip(&app.factors_used) {
@@ -295,7 +309,11 @@ fn factors(text: &mut Exposition, app: &App) {
 fn logout_calls(text: &mut Exposition, calls: &LogoutCalls) {
     let help = "Calls that told clients of a session's end; failed ones are repeated until they \
                 are given up.";
-    text.family("gatepost_backchannel_logouts_total", Kind::Counter, help);
+    text.family(
+        "gatepost_backchannel_logouts_total",
+        MetricKind::Counter,
+        help,
+    );
     for (outcome, count) in calls.by_outcome() {
         text.sample("", &[("outcome", outcome)], count);
     }
@@ -304,14 +322,14 @@ fn logout_calls(text: &mut Exposition, calls: &LogoutCalls) {
 fn letters(text: &mut Exposition, letters: &Letters) {
     text.single(
         "gatepost_letters_waiting",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "E-mails that wait to be sent, or are under way.",
         letters.waiting(),
     );
     let totals = &letters.counts;
     text.family(
         "gatepost_letters_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "E-mails by outcome; failed ones are repeated until they are given up.",
     );
     for (outcome, count) in [
@@ -324,7 +342,7 @@ fn letters(text: &mut Exposition, letters: &Letters) {
     }
     text.family(
         "gatepost_letters_withheld_total",
-        Kind::Counter,
+        MetricKind::Counter,
         "E-mails that were not sent, by the limit that kept them.",
     );
     for (limit, count) in Withheld::ALL.iter().zip(&totals.withheld) {
@@ -338,7 +356,7 @@ fn keys(text: &mut Exposition, app: &App) {
     let now = app.now();
     text.family(
         "gatepost_signing_key_age_seconds",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Since a published key began to sign; negative while it is only announced.",
     );
     for (kid, algorithm, activates_at) in snapshot.keys.ages(now) {
@@ -356,13 +374,17 @@ fn tables(text: &mut Exposition, app: &App) {
     let Ok(sizes) = table_sizes(&app.store) else {
         return;
     };
-    text.family("gatepost_partitions", Kind::Gauge, "Partitions by table.");
+    text.family(
+        "gatepost_partitions",
+        MetricKind::Gauge,
+        "Partitions by table.",
+    );
     for size in sizes.iter().filter(|size| size.partitions > 0) {
         text.sample("", &[("table", &size.table)], size.partitions);
     }
     text.family(
         "gatepost_table_bytes",
-        Kind::Gauge,
+        MetricKind::Gauge,
         "Bytes on disk by table, indexes included.",
     );
     for size in &sizes {

@@ -1,8 +1,6 @@
 //! Leaves letters to the lane of letters for what a signed-in person did, among them notices: they
 //! tell people what changed about their account, whoever changed it.
 
-use serde_json::{Map, Value};
-
 use crate::app::App;
 use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
@@ -10,6 +8,7 @@ use crate::endpoints::answers::Presentation;
 use crate::pages::user_agent::browser;
 use gatepost_protocol::login::letters::{Withheld, verified_address};
 use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::{UserRow, called};
@@ -75,7 +74,7 @@ pub struct Noticed<'a> {
     pub sub: &'a Subject,
     /// What they are called in the letter.
     pub name: &'a str,
-    pub claims: &'a Map<String, Value>,
+    pub claims: &'a JsonObject,
 }
 
 /// The same for a change by a program.

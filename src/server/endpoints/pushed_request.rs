@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use super::answers;
 use super::forms::{refuse_parameters_in_query, require_form};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::app::metadata_documents::undescribed;
 use crate::endpoints::token::dpop::{self, Sender, authenticate_sender};
 use crate::http::{Request, Response};
@@ -26,7 +26,7 @@ use gatepost_protocol::words::reason::{AuthorizeErrorCode, Reason, TokenErrorCod
 const CREDENTIALS: [&str; 2] = ["client_secret", "client_assertion"];
 
 /// Answers a pushed request with its `request_uri`.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     if !app.config.pushed_requests {
         let code = TokenErrorCode::InvalidRequest;
         return Err(Failure::refused(404, code, Reason::NotFound));

@@ -5,7 +5,7 @@
 use super::account::address;
 use super::answers;
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::transaction::{InSession, own_page};
 use crate::http::{Request, Response};
@@ -19,13 +19,13 @@ use gatepost_store::clients;
 /// Applications that are shown at most.
 const MOST: i64 = 200;
 
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let purpose = SealedPurpose::Start(own_page::visit(request)?);
     let current_session = CurrentSession::find(app, request)?;
     own_page::to_signed_in(app, request, current_session.as_ref(), purpose, draw)
 }
 
-fn draw(context: InSession<'_>) -> Result<Response, Failure> {
+fn draw(context: InSession<'_>) -> Result<Response> {
     let app = context.app;
     let user = &context.current_session.user;
     let mut applications = Vec::new();

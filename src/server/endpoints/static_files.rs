@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::config::{self, Brand, Config};
 use crate::http::{Body, Request, Response};
 use crate::pages::brand::brand_css;
@@ -57,7 +57,7 @@ const FILES: [(&str, &str, &[u8]); 7] = [
 
 /// Answers with a file, which browsers may keep. An address of another version is asked for while
 /// one build or colour follows another: what this one has must not be kept under it.
-pub fn handle(config: &Config, request: &Request, name: &str) -> Result<Response, Failure> {
+pub fn handle(config: &Config, request: &Request, name: &str) -> Result<Response> {
     let asked = request.query.strip_prefix("v=");
     let caching = if asked.is_none_or(|asked| asked == version(config)) {
         "public, max-age=86400"
@@ -68,7 +68,7 @@ pub fn handle(config: &Config, request: &Request, name: &str) -> Result<Response
 }
 
 /// Names are looked up in a table: there is no file system to traverse.
-fn file(config: &Config, name: &str) -> Result<Response, Failure> {
+fn file(config: &Config, name: &str) -> Result<Response> {
     if name == "brand.css" {
         let css = brand_css(config.brand.color.ok_or_else(not_found)?);
         return Ok(Response::with_body(200, CSS, Body::Owned(css.into_bytes())));
@@ -82,7 +82,7 @@ fn file(config: &Config, name: &str) -> Result<Response, Failure> {
 }
 
 /// The operator's logo. An SVG may hold scripts, which run when it is opened by itself: not here.
-fn brand_logo(config: &Config) -> Result<Response, Failure> {
+fn brand_logo(config: &Config) -> Result<Response> {
     let path = config.brand.logo.as_ref().ok_or_else(not_found)?;
     let bytes = fs::read(path).map_err(|_| not_found())?;
     let content_type = picture(path, &bytes).ok_or_else(not_found)?;
@@ -135,7 +135,7 @@ pub fn version(config: &Config) -> &'static str {
 /// `/clients/{client_id}/logo`: what is registered, and a picture. It comes from us, so that
 /// browsers of people who sign in tell nobody else. Where it cannot be had there is one of ours: a
 /// page without scripts cannot take an empty picture away.
-pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response, Failure> {
+pub fn client_logo(app: &App, encoded_client_id: &str) -> Result<Response> {
     let client_id = decoded(encoded_client_id).ok_or_else(not_found)?;
     let registered = app.registry.client(&client_id)?.ok_or_else(not_found)?;
     let client = app.described(&registered).map_err(|_| not_found())?;

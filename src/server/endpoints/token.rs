@@ -10,7 +10,7 @@ pub mod userinfo;
 use super::answers;
 use super::forms::{refuse_parameters_in_query, require_form};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::token::dpop::authenticate_sender;
 use crate::endpoints::token::grants::GrantContext;
 use crate::http::{Request, Response};
@@ -19,7 +19,7 @@ use gatepost_protocol::token::token_request::{self, TokenRequest};
 use gatepost_protocol::words::parameters::Parameters;
 
 /// Answers a token request.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let parameters = form(request)?;
     app.require_fresh_registry()?;
     let now = app.now();
@@ -43,7 +43,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     Ok(dpop::with_nonce(app, &client.client, response, now))
 }
 
-fn form(request: &Request) -> Result<Parameters, Failure> {
+fn form(request: &Request) -> Result<Parameters> {
     require_form(request, 400)?;
     let parameters = Parameters::parse(&request.body)?;
     refuse_parameters_in_query(request, &token_request::PARAMETERS)?;
@@ -52,7 +52,7 @@ fn form(request: &Request) -> Result<Parameters, Failure> {
 }
 
 /// Reads what the client asks for, and calls the grant.
-fn grant(context: GrantContext<'_>, parameters: &Parameters) -> Result<Response, Failure> {
+fn grant(context: GrantContext<'_>, parameters: &Parameters) -> Result<Response> {
     let named = with_registered_names(parameters, &context.snapshot.catalogue);
     let has_grant = |name: &str| context.app.has_grant(name);
     let client = &context.client.client;

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::app::metadata_documents::undescribed;
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
@@ -69,7 +69,7 @@ pub struct AuthorizationTransaction {
 
 impl AuthorizationTransaction {
     /// Takes in a request to `/connect/authorize` (OpenID Connect Core §3.1.2).
-    pub fn begin(app: &App, request: &Request) -> Result<AuthorizationTransaction, Failure> {
+    pub fn begin(app: &App, request: &Request) -> Result<AuthorizationTransaction> {
         let form;
         let parameters = if request.method == Method::Post {
             require_form(request, 415)?;
@@ -95,10 +95,7 @@ impl AuthorizationTransaction {
         Ok(transaction)
     }
 
-    fn from_parameters(
-        app: &App,
-        parameters: &Parameters,
-    ) -> Result<AuthorizationTransaction, Failure> {
+    fn from_parameters(app: &App, parameters: &Parameters) -> Result<AuthorizationTransaction> {
         match pushed_request::sealed(parameters) {
             Some(sealed) => {
                 let pushed = SealedPurpose::Pushed(open_pushed(app, parameters, sealed)?);
@@ -142,7 +139,7 @@ impl AuthorizationTransaction {
 
     /// Goes on with a request whose seal was opened. It is validated anew, against the
     /// registration of today, with the time at which it first came.
-    pub fn resume(app: &App, opened: Opened) -> Result<AuthorizationTransaction, Failure> {
+    pub fn resume(app: &App, opened: Opened) -> Result<AuthorizationTransaction> {
         let Opened {
             request:
                 SealedRequest {
@@ -208,7 +205,7 @@ impl AuthorizationTransaction {
         parameters: &Parameters,
         received_at: Instant,
         sealed: String,
-    ) -> Result<AuthorizationTransaction, Failure> {
+    ) -> Result<AuthorizationTransaction> {
         let client_id = authorize_request::client_id(parameters)?;
         let registered = app
             .registry
@@ -251,7 +248,7 @@ impl AuthorizationTransaction {
     }
 
     /// The ways to sign in for this request. Refused where there is none.
-    pub fn ways_in(&self) -> Result<Choices, Failure> {
+    pub fn ways_in(&self) -> Result<Choices> {
         let choices = self.choices();
         if choices.is_empty() {
             return Err(self.refuse_with(AuthorizeErrorCode::AccessDenied, Reason::NoWayToSignIn));
@@ -338,7 +335,7 @@ impl AuthorizationTransaction {
         &self,
         app: &App,
         current_session: &CurrentSession,
-    ) -> Result<Option<ConsentRow>, Failure> {
+    ) -> Result<Option<ConsentRow>> {
         match &current_session.consent {
             KnownConsent::Read(consent) => Ok(consent.clone()),
             KnownConsent::Unread => self.find_consent(app, current_session),
@@ -350,7 +347,7 @@ impl AuthorizationTransaction {
         &self,
         app: &App,
         current_session: &CurrentSession,
-    ) -> Result<Option<ConsentRow>, Failure> {
+    ) -> Result<Option<ConsentRow>> {
         let Some(client_id) = self.client_id() else {
             return Ok(None);
         };
@@ -362,7 +359,7 @@ impl AuthorizationTransaction {
     }
 
     /// The subject of `id_token_hint`: one of our ID tokens, expired or not.
-    pub fn hinted_subject(&self, app: &App) -> Result<Option<Subject>, Failure> {
+    pub fn hinted_subject(&self, app: &App) -> Result<Option<Subject>> {
         let Some(hint) = &self.request.unverified_id_token_hint else {
             return Ok(None);
         };
@@ -583,7 +580,7 @@ impl<'a> RequestContext<'a> {
     /// Ends the request without what was asked for. A client is told why; everybody else goes back
     /// to where they came from. Where that would only ask them to sign in once more, they come to
     /// the page that signs out: it says that they are signed out.
-    pub fn give_up(&self, code: AuthorizeErrorCode, reason: Reason) -> Result<Taken, Failure> {
+    pub fn give_up(&self, code: AuthorizeErrorCode, reason: Reason) -> Result<Taken> {
         let least = self.app.config.client_defaults.minimum_acr;
         let strength = self
             .current_session
@@ -601,13 +598,13 @@ impl<'a> RequestContext<'a> {
         Ok(Taken::Answer(answers::see_other(address)))
     }
 
-    pub fn cancel(&self) -> Result<Taken, Failure> {
+    pub fn cancel(&self) -> Result<Taken> {
         self.give_up(AuthorizeErrorCode::AccessDenied, Reason::AccessDenied)
     }
 
     /// Asks the core what comes next, with what is stored now. Refuses where the user must sign in
     /// and has no way to.
-    pub fn judge(self, step: Step) -> Result<Judged, Failure> {
+    pub fn judge(self, step: Step) -> Result<Judged> {
         let RequestContext {
             app,
             transaction,
@@ -680,7 +677,7 @@ impl<'a> InSession<'a> {
 
     /// Whether the request would go on in this session if its page were opened again, and nobody
     /// be asked who they are. Not for a device, whose code is held against it first.
-    pub fn goes_on(self) -> Result<bool, Failure> {
+    pub fn goes_on(self) -> Result<bool> {
         let context = self.within(Some(self.current_session));
         let interaction = context.judge(Step::Arrival)?.interaction;
         let asks = matches!(interaction, Interaction::Login { .. });

@@ -6,7 +6,7 @@ use std::fmt::{Display, Write};
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     Counter,
     Gauge,
     Histogram,
@@ -19,12 +19,12 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
+    pub fn family(&mut self, name: &'static str, kind: MetricKind, help: &str) {
         self.family = name;
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         };
         self.text.extend([
             "# HELP ",
@@ -39,7 +39,13 @@ impl Exposition {
         ]);
     }
 
-    pub fn single(&mut self, name: &'static str, kind: Kind, help: &str, value: impl Display) {
+    pub fn single(
+        &mut self,
+        name: &'static str,
+        kind: MetricKind,
+        help: &str,
+        value: impl Display,
+    ) {
         self.family(name, kind, help);
         self.sample("", &[], value);
     }
@@ -82,7 +88,7 @@ mod tests {
     #[test]
     fn a_label_cannot_leave_its_quotes() {
         let mut exposition = Exposition::default();
-        exposition.family("f", Kind::Counter, "");
+        exposition.family("f", MetricKind::Counter, "");
         exposition.sample("", &[("l", "a\"} 1\n\\")], 0);
         assert!(
             exposition

@@ -1,10 +1,10 @@
 //! A request of ours, and what became of it.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant as Monotonic};
-use std::{fmt, thread};
 
 use rustls::CertificateError;
 use rustls::pki_types::CertificateDer;
@@ -24,6 +24,8 @@ use gatepost_protocol::words::forwarded::Cidr;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::tls_words::tls_words;
+
+use gatepost_store::named_thread;
 
 /// From the first packet to the last byte of the answer.
 pub(super) const WHOLE: Duration = Duration::from_secs(5);
@@ -390,16 +392,14 @@ fn addresses(host: &str, port: u16, within: Duration) -> Result<Vec<SocketAddr>,
 /// Looks a name up in a thread of its own, because the system's look-up cannot be stopped.
 fn look_up(host: String, port: u16, within: Duration) -> Result<Vec<SocketAddr>, Error> {
     let (sender, receiver) = mpsc::sync_channel(1);
-    let started = thread::Builder::new()
-        .name(String::from("look-up"))
-        .spawn(move || {
-            let found = (host.as_str(), port)
-                .to_socket_addrs()
-                .map(Vec::from_iter)
-                .unwrap_or_default();
-            // The caller may have given up.
-            let _ = sender.send(found);
-        });
+    let started = named_thread::spawn("look-up", move || {
+        let found = (host.as_str(), port)
+            .to_socket_addrs()
+            .map(Vec::from_iter)
+            .unwrap_or_default();
+        // The caller may have given up.
+        let _ = sender.send(found);
+    });
     started.map_err(Error::Io)?;
     receiver
         .recv_timeout(within)

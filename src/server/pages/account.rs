@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use maud::{Markup, html};
-use serde_json::{Map, Value};
 
 use crate::pages::consent::wording;
 use crate::pages::frame::{
@@ -29,6 +28,7 @@ use gatepost_protocol::upstream::claims::known_as;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identity_provider::IdentityProvider;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::session::Session;
 use gatepost_store::authenticators::Authenticator;
 use gatepost_store::linked_identities::LinkedIdentity;
@@ -42,7 +42,7 @@ pub struct Holdings<'a> {
     /// A password, or a passkey alone.
     pub has_own_way_in: bool,
     /// With their address, where letters are sent.
-    pub claims: Option<&'a Map<String, Value>>,
+    pub claims: Option<&'a JsonObject>,
     pub may_change_name: bool,
     /// With the recovery codes.
     pub factors: &'a [Authenticator],
@@ -404,7 +404,7 @@ fn password(
 fn address(
     texts: &Texts,
     form: PageForm<'_>,
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     problem: Option<AccountProblem>,
 ) -> Markup {
     let is_wrong = problem == Some(AccountProblem::AddressUnfit);
@@ -464,7 +464,7 @@ fn changing(
     }
 }
 
-fn present_address(texts: &Texts, claims: &Map<String, Value>) -> Markup {
+fn present_address(texts: &Texts, claims: &JsonObject) -> Markup {
     html! {
         @match stored_address(claims) {
             Some(address) => {

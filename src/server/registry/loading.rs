@@ -25,17 +25,17 @@ use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_protocol::words::web_url;
-use gatepost_store::StoreError;
 use gatepost_store::catalogue::{CatalogueRow, CatalogueRows};
 use gatepost_store::clients::{ClientRow, SecretRow};
 use gatepost_store::mutex::Mutex;
 use gatepost_store::signing_keys::SigningKeyRow;
+use gatepost_store::{Result, StoreError};
 
 pub(super) fn client(
     row: ClientRow,
     defaults: &ClientDefaults,
     sealer: &Sealer,
-) -> Result<RegisteredClient, StoreError> {
+) -> Result<RegisteredClient> {
     let client =
         registration::client::from_json(&walker::parse_own(&row.metadata), "client", defaults)
             .map_err(|problems| corrupt("client", row.client_id.as_str(), &problems))?;
@@ -118,7 +118,7 @@ fn open_text(sealed: &SecretBytes, sealer: &Sealer) -> Option<SecretText> {
 }
 
 /// The catalogue with the scopes that exist without being registered.
-pub fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
+pub fn catalogue(rows: CatalogueRows) -> Result<Catalogue> {
     let mut catalogue = Catalogue {
         plain_pkce: rows.plain_pkce,
         metadata_documents: rows.metadata_documents,
@@ -158,8 +158,8 @@ pub fn catalogue(rows: CatalogueRows) -> Result<Catalogue, StoreError> {
 fn put<T>(
     map: &mut BTreeMap<String, T>,
     row: CatalogueRow,
-    read: impl FnOnce(&mut Walker<'_, '_>) -> T,
-) -> Result<(), StoreError> {
+    read: impl FnOnce(&mut Walker<'_>) -> T,
+) -> Result<()> {
     let kind = row.kind.as_str();
     let object = registration::stored(&row.document, kind, read)
         .map_err(|problems| corrupt(kind, &row.name, &problems))?;
@@ -327,7 +327,7 @@ impl KeyRing {
         rows: Vec<SigningKeyRow>,
         sealer: &Sealer,
         now: Instant,
-    ) -> Result<KeyRing, StoreError> {
+    ) -> Result<KeyRing> {
         // One that can sign may have to, whatever its time.
         let mut keys = Vec::new();
         for row in rows {
@@ -418,7 +418,7 @@ fn unwrap_private(
     row: &SigningKeyRow,
     wrapped: &SecretBytes,
     sealer: &Sealer,
-) -> Result<SigningKey, StoreError> {
+) -> Result<SigningKey> {
     let Some(pkcs8) = sealer.open(wrapped.expose()) else {
         return Err(StoreError::Refused(format!(
             "signing key {} does not open under the master secret: it is not the one this database \
@@ -432,7 +432,7 @@ fn unwrap_private(
     Ok(key.called(&row.kid))
 }
 
-fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key, StoreError> {
+fn unwrap(row: SigningKeyRow, sealer: &Sealer) -> Result<Key> {
     let private = match &row.wrapped_private {
         Some(wrapped) => Some(unwrap_private(&row, wrapped, sealer)?),
         None => None,

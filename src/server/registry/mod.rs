@@ -26,7 +26,7 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::clients::{self, ClientRow, LongestLifetimes};
 use gatepost_store::clock::Clock;
 use gatepost_store::installation::{self, InstallationReading};
-use gatepost_store::{Store, StoreError, catalogue, signing_keys, users};
+use gatepost_store::{Result, Store, StoreError, catalogue, signing_keys, users};
 
 /// A client and its secrets.
 #[derive(Clone, Debug)]
@@ -200,7 +200,7 @@ impl Registry {
         defaults: ClientDefaults,
         sealers: Sealers,
         client_cache_bytes: usize,
-    ) -> Result<Registry, StoreError> {
+    ) -> Result<Registry> {
         let reading = installation::read(&store)?;
         follow(&clock, &reading);
         let snapshot =
@@ -227,7 +227,7 @@ impl Registry {
 
     /// Asks the database for its version and clock, and reads anew what has changed. Called once a
     /// second.
-    pub fn refresh(&self) -> Result<(), StoreError> {
+    pub fn refresh(&self) -> Result<()> {
         let outcome = self.read_anew();
         let trouble = match &outcome {
             Ok(()) => Trouble::Silence,
@@ -291,10 +291,7 @@ impl Registry {
     /// The client of that name, disabled ones too; one whose registration cannot be read, or breaks
     /// today's rules, counts as not there. One read when it is not held at the current version;
     /// none for a name that no client has.
-    pub fn client(
-        &self,
-        client_id: &ClientId,
-    ) -> Result<Option<Arc<RegisteredClient>>, StoreError> {
+    pub fn client(&self, client_id: &ClientId) -> Result<Option<Arc<RegisteredClient>>> {
         if !self.snapshot().client_ids.contains(client_id.as_str()) {
             return Ok(None);
         }

@@ -9,11 +9,12 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Event, SupervisorSettings};
 use crate::server::control::{DRAIN, Report};
+
+use gatepost_store::named_thread;
 
 /// Time for a new process to answer its first probe.
 const START_PATIENCE: Duration = Duration::from_secs(10);
@@ -72,9 +73,7 @@ impl ServerProcess {
             .process_group(0)
             .spawn()?;
         let reports = ours.try_clone()?;
-        thread::Builder::new()
-            .name(String::from("reports"))
-            .spawn(move || listen_to(number, reports, &events))?;
+        named_thread::spawn("reports", move || listen_to(number, reports, &events))?;
         let now = Instant::now();
         Ok(ServerProcess {
             number,

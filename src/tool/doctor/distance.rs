@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatepost_protocol::registration::problem::Finding;
+use gatepost_registration::finding::Finding;
 use gatepost_store::worker::ALLOWANCE;
 use gatepost_store::{LEAST_FOR_A_WRITE, PROOF_OF_LIFE};
 

@@ -9,9 +9,9 @@ use super::{Inside, Nonces};
 use crate::healthcheck;
 use crate::output::{CommandResult, Failure};
 use gatepost_protocol::discovery::{CONFIGURATION_PATH, TOKEN_PATH, USERINFO_PATH};
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::words::forwarded::{Cidr, is_trusted, source};
 use gatepost_protocol::words::web_url::WebUrl;
+use gatepost_registration::finding::Finding;
 use gatepost_server::config::{Config, ListenAddress};
 use gatepost_server::outbound::{Outbound, OutboundAnswer, OutboundError, OutboundRequest};
 

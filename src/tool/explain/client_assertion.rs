@@ -1,19 +1,20 @@
 //! What the assertion of a client says, and which rule it breaks: one of its own, or a token of a
 //! workload. Whether it was used before is not looked at.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::extension::cut;
 use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::keys::key_set::KeySet;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::assertion::{
     self, AssertionProblem, ExpectedAssertion, is_workload_typ, numeric_date, reason_for,
 };
 use gatepost_protocol::token::workload_identity;
 use gatepost_protocol::words::client::{Client, Profile};
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::broken;
+use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::assertions::{KeySource, verify_by};
 use gatepost_server::endpoints::token::client_authentication::{
@@ -50,7 +51,7 @@ fn detail(
     app: &App,
     client: &Client,
     jws: &UnverifiedJws,
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     problem: AssertionProblem,
 ) -> String {
     match problem {
@@ -102,7 +103,7 @@ fn verify(
 }
 
 /// How far from now its times are.
-fn times(app: &App, claims: &Map<String, Value>) -> String {
+fn times(app: &App, claims: &JsonObject) -> String {
     let now = app.now().seconds();
     let mut told = Vec::new();
     for name in ["exp", "nbf", "iat"] {
@@ -132,7 +133,7 @@ fn algorithms(client: &Client, jws: &UnverifiedJws) -> String {
     )
 }
 
-fn shown(claims: &Map<String, Value>, name: &str) -> String {
+fn shown(claims: &JsonObject, name: &str) -> String {
     match claims.get(name) {
         None => String::from("missing"),
         Some(Value::String(text)) => cut(text),
@@ -141,12 +142,7 @@ fn shown(claims: &Map<String, Value>, name: &str) -> String {
 }
 
 /// A token that another issuer gave to a workload, as far as it can be judged without its keys.
-fn of_workload(
-    app: &App,
-    client: &Client,
-    jws: &UnverifiedJws,
-    claims: &Map<String, Value>,
-) -> Finding {
+fn of_workload(app: &App, client: &Client, jws: &UnverifiedJws, claims: &JsonObject) -> Finding {
     let unknown = |detail: &str| {
         let detail = format!("{}; {detail}", workload_identity::whose(claims));
         broken(Reason::UnknownWorkload, Some(&detail))

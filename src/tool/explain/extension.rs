@@ -1,13 +1,12 @@
 //! What the grants say that bring a token or an assertion along: token exchange, the JWT bearer
 //! grant, and ID-JAGs, of ours and of others.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::standing::life;
 use super::token::{ProvenSender, grant};
 use super::{Judged, explain_refusal, refusal};
 use gatepost_protocol::keys::jwt::{ID_JAG_TYP, UnverifiedJws};
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::assertion::{self, ExpectedAssertion, is_type, numeric_date};
 use gatepost_protocol::token::audience::narrow;
 use gatepost_protocol::token::extension_grant::scope_for_user;
@@ -17,10 +16,12 @@ use gatepost_protocol::token::token_exchange::{self, ExchangeCircumstances, chec
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint};
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_registrar::explanation::{broken, refused};
+use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::grants::extension::asked;
 use gatepost_server::endpoints::token::grants::id_jag::id_token;
@@ -208,7 +209,7 @@ fn of_another(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
 }
 
 /// We signed it, so we wrote these claims.
-fn of_ours(app: &App, claims: &Map<String, Value>) -> Finding {
+fn of_ours(app: &App, claims: &JsonObject) -> Finding {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
     let whom = format!(
         "we gave it to a client for {} at {}",

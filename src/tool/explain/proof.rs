@@ -1,10 +1,7 @@
 //! What a DPoP proof says, and which rule it breaks.
 
-use serde_json::{Map, Value};
-
 use gatepost_protocol::discovery::{USERINFO_PATH, endpoint_url};
 use gatepost_protocol::keys::jwt::UnverifiedJws;
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::assertion::numeric_date;
 use gatepost_protocol::token::dpop_proof::{
     DpopProof, ExpectedProof, MadeFor, NONCE_SECONDS, UnverifiedProof, is_one, nonce_buckets,
@@ -12,8 +9,10 @@ use gatepost_protocol::token::dpop_proof::{
 };
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::KeyThumbprint;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::explanation::{self, Explained, broken};
+use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::dpop::{bucket_of, read_verified};
 
@@ -122,7 +121,7 @@ fn goes_with_token(app: &App, address: &str) -> bool {
 }
 
 /// Which claims a proof lacks, or has in another form than it must.
-fn lacking(claims: &Map<String, Value>) -> String {
+fn lacking(claims: &JsonObject) -> String {
     let mut lacking = Vec::new();
     for name in ["htm", "htu"] {
         if text(claims, name).is_none() {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Judged;
 use crate::output::time;
-use gatepost_protocol::registration::problem::Finding;
+use crate::statements::audit_list::{self, EventFilter};
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
 use gatepost_protocol::token::liveness::{LivenessFacts, given_at, session_of};
 use gatepost_protocol::words::epochs::Epochs;
@@ -12,10 +12,10 @@ use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_protocol::words::session::SignIn;
 use gatepost_registrar::explanation::Explained;
+use gatepost_registration::finding::Finding;
 use gatepost_server::app::App;
 use gatepost_server::endpoints::token::introspection::{origins_stand, standing};
-use gatepost_store::StoreError;
-use gatepost_store::audit_events::{self, EventFilter};
+use gatepost_store::Result;
 use gatepost_store::tokens::{self, TokenStanding};
 
 /// One thing that a token stands on.
@@ -43,7 +43,7 @@ fn part(
 }
 
 impl Part {
-    fn finding(&self, app: &App) -> Result<Finding, StoreError> {
+    fn finding(&self, app: &App) -> Result<Finding> {
         if self.is_alive {
             return Ok(Finding::fine(format!("alive: {}", self.what)));
         }
@@ -192,14 +192,14 @@ pub(super) fn by_word(text: &str) -> EventFilter {
 }
 
 /// The latest event of one of these names that the filter lets through.
-pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String, StoreError> {
+pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String> {
     let mut found = Vec::new();
     for name in names.split_whitespace() {
         let filter = EventFilter {
             event: Some(name.to_owned()),
             ..filter.clone()
         };
-        found.extend(audit_events::list(&app.store, &filter, 1)?);
+        found.extend(audit_list::list(&app.store, &filter, 1)?);
     }
     let Some(event) = found.into_iter().max_by_key(|event| event.at) else {
         return Ok(String::new());

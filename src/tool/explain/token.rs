@@ -1,6 +1,6 @@
 //! Which rule of the token endpoint a request breaks, and what is wrong with a token.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::client_assertion;
 use super::extension;
@@ -14,7 +14,6 @@ use gatepost_protocol::authorize::authorization_code::{
 use gatepost_protocol::discovery::{TOKEN_PATH, endpoint_url};
 use gatepost_protocol::keys::jwt::UnverifiedJws;
 use gatepost_protocol::registration::client::METHODS;
-use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::token::access_token::AccessToken;
 use gatepost_protocol::token::audience::with_registered_names;
 use gatepost_protocol::token::client_authentication::PresentedClient;
@@ -24,11 +23,13 @@ use gatepost_protocol::token::token_request::{
 };
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_registrar::explanation::{Explained, broken, near, refused};
+use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::app::failure::Stopped;
 use gatepost_server::app::{App, id_tokens};
 use gatepost_server::endpoints::token::client_authentication::{RecognisedClient, recognise};
@@ -38,7 +39,7 @@ use gatepost_server::endpoints::token::grants::id_jag::is_given_to;
 use gatepost_server::endpoints::token::grants::refresh_token::refresh_handle;
 use gatepost_server::endpoints::token::introspection::{PresentedToken, open};
 use gatepost_server::http::Headers;
-use gatepost_store::{StoreError, grants, tokens, users};
+use gatepost_store::{Result, grants, tokens, users};
 
 /// A request as it is sent: headers, if any, and the form as the last line.
 pub(super) fn request(app: &App, text: &str) -> Judged {
@@ -221,7 +222,7 @@ fn unopened(app: &App, text: &SecretText) -> Judged {
 }
 
 /// An ID token: whether its client may still send it as a hint.
-fn id_token(app: &App, claims: &Map<String, Value>) -> Judged {
+fn id_token(app: &App, claims: &JsonObject) -> Judged {
     let audience = claims.get("aud").and_then(Value::as_str);
     let audience = audience.unwrap_or_default();
     let client = app.registry.client(&ClientId::new(audience))?;
@@ -369,7 +370,7 @@ fn bound(key: Option<KeyThumbprint>) -> Option<Finding> {
 }
 
 /// Tokens are for those to whom the client is open now.
-fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>, StoreError> {
+fn closed(app: &App, client_id: &ClientId, sub: &Subject) -> Result<Option<Finding>> {
     let client = app.registry.client(client_id)?;
     let user = users::find(&app.store, sub)?;
     let is_closed = client.zip(user).is_some_and(|(client, user)| {

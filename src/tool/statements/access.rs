@@ -2,7 +2,7 @@
 
 use postgres::Row;
 
-use gatepost_store::{Store, StoreError, bind, column};
+use gatepost_store::{Result, Store, bind, column};
 
 const APPLICATIONS: &str = "
 SELECT c.client_id FROM clients c
@@ -11,7 +11,7 @@ WHERE c.enabled AND {opened by people}
 ORDER BY c.client_id";
 
 /// The applications that people sign in to, or the one of that name.
-pub fn applications(store: &Store, client_id: Option<&str>) -> Result<Vec<String>, StoreError> {
+pub fn applications(store: &Store, client_id: Option<&str>) -> Result<Vec<String>> {
     let bound = bind!(APPLICATIONS, client_id);
     store.list(bound, |row| column(row, "client_id"))
 }
@@ -85,12 +85,12 @@ pub fn openers(
     client_id: &str,
     user: Option<&str>,
     behind: &Behind,
-) -> Result<Vec<[String; 9]>, StoreError> {
+) -> Result<Vec<[String; 9]>> {
     let bound = bind!(OPENERS, ..behind { role, tenant, sub }, client_id, user);
     store.list(bound, cells)
 }
 
-fn cells(row: &Row) -> Result<[String; 9], StoreError> {
+fn cells(row: &Row) -> Result<[String; 9]> {
     let mut cells = <[String; 9]>::default();
     for (cell, name) in cells.iter_mut().zip(COLUMNS) {
         *cell = column(row, name)?;

@@ -4,7 +4,7 @@ use postgres::IsolationLevel;
 
 use gatepost_protocol::words::instant::Day;
 use gatepost_store::audit_events::{StoredEvent, stored};
-use gatepost_store::{Store, StoreError, bind};
+use gatepost_store::{Result, Store, bind};
 
 const PAGE: &str = "
 SELECT day, at, chain, seq, previous, hash, event, client_id, sub, sid, source, request_id,
@@ -17,7 +17,7 @@ const PAGE_ROWS: usize = 5_000;
 
 /// Passes on every row by day, chain and place, for the verification: all as of one moment, since
 /// what comes meanwhile would show without what it follows.
-pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result<(), StoreError> {
+pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result<()> {
     store.administer(|client| {
         let of_one_moment = client
             .build_transaction()

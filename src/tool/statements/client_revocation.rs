@@ -5,7 +5,7 @@ use std::slice;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{StoreError, bind};
+use gatepost_store::{Result, bind};
 
 const REVOKE_CLIENT: &str = "
 WITH revoked AS (
@@ -19,7 +19,7 @@ pub fn revoke_client(
     writer: &mut RegistryWriter<'_>,
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let revoked = writer.audited(bind!(REVOKE_CLIENT, client_id), slice::from_ref(audit))?;
     writer.revoked_clients.push(client_id.clone());
     Ok(!revoked.is_empty())

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use postgres::Client;
 
-use gatepost_protocol::registration::problem::{Finding, Verdict};
-use gatepost_store::{START_UP, Store, StoreError, bind};
+use gatepost_registration::finding::{Finding, Verdict};
+use gatepost_store::{Result, START_UP, Store, StoreError, bind};
 
 /// `:connections` is the size of the pool. During a reload each machine has two processes.
 const EXAMINE: &str = "
@@ -69,7 +69,7 @@ pub struct Examined {
     pub round_trip: Duration,
 }
 
-pub fn examine(store: &Store, connections: u32) -> Result<Examined, StoreError> {
+pub fn examine(store: &Store, connections: u32) -> Result<Examined> {
     store.administer(|client| {
         let mut findings = Vec::new();
         let bound = bind!(EXAMINE, connections = i64::from(connections));
@@ -100,7 +100,7 @@ pub fn examine(store: &Store, connections: u32) -> Result<Examined, StoreError> 
 }
 
 /// Asks nothing, as does the proof that an idle connection lives.
-fn median_round_trip(client: &mut Client) -> Result<Duration, StoreError> {
+fn median_round_trip(client: &mut Client) -> Result<Duration> {
     let mut taken = [Duration::ZERO; ROUND_TRIPS];
     for taken in &mut taken {
         let begun = Instant::now();
@@ -111,7 +111,7 @@ fn median_round_trip(client: &mut Client) -> Result<Duration, StoreError> {
     Ok(taken[ROUND_TRIPS / 2])
 }
 
-fn shortest_commit(client: &mut Client) -> Result<Duration, StoreError> {
+fn shortest_commit(client: &mut Client) -> Result<Duration> {
     let mut shortest = Duration::MAX;
     for _ in 0..3 {
         let begun = Instant::now();
@@ -128,7 +128,7 @@ fn no_transaction() -> StoreError {
 
 /// Refuses a pooler that gives a connection's statements to another one of Postgres, where they
 /// were not prepared. It shows only while that one is in use, so others are kept in use meanwhile.
-pub fn keeps_statements(store: &Store) -> Result<(), StoreError> {
+pub fn keeps_statements(store: &Store) -> Result<()> {
     store.administer(|client| {
         for _ in 0..3 {
             let prepared = client.prepare("SELECT 1")?;

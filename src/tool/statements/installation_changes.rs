@@ -4,7 +4,7 @@ use postgres::Client;
 
 use gatepost_store::installation::{self, Installation, check_issuer};
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{StoreError, bind};
+use gatepost_store::{Result, bind};
 
 const CREATE: &str = "
 WITH made AS (
@@ -15,11 +15,7 @@ INSERT INTO lowering (lowered) SELECT {lowered} FROM made";
 
 /// Makes the row where there is none; answers the row that stands. Refused when that one has
 /// another issuer: tokens, codes and wrapped keys are bound to it.
-pub fn ensure(
-    client: &mut Client,
-    new_id: [u8; 16],
-    issuer: &str,
-) -> Result<Installation, StoreError> {
+pub fn ensure(client: &mut Client, new_id: [u8; 16], issuer: &str) -> Result<Installation> {
     let created = bind!(CREATE, id = &new_id[..], issuer);
     client.execute(&created.text(), created.values)?;
     let found =
@@ -32,7 +28,7 @@ const RENAME: &str = "UPDATE installation SET issuer = :issuer::text";
 
 /// Makes this the database of another issuer. Everything sealed must be sealed anew in the same
 /// transaction.
-pub fn rename_issuer(writer: &mut RegistryWriter<'_>, issuer: &str) -> Result<(), StoreError> {
+pub fn rename_issuer(writer: &mut RegistryWriter<'_>, issuer: &str) -> Result<()> {
     writer.execute(bind!(RENAME, issuer)).map(drop)
 }
 
@@ -41,6 +37,6 @@ INSERT INTO lowering (lowered) VALUES ({lowered})
 ON CONFLICT (only_row) DO UPDATE SET lowered = excluded.lowered";
 
 /// From then on this database counts as the one that the keys of user names were made in.
-pub fn keep_lowered(writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
+pub fn keep_lowered(writer: &mut RegistryWriter<'_>) -> Result<()> {
     writer.execute(bind!(KEEP_LOWERED)).map(drop)
 }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use gatepost_store::migrate::{
     LEVELS, MIGRATIONS, Migration, check_compatible, check_texts, compatible_from, level,
 };
-use gatepost_store::{Store, StoreError, column};
+use gatepost_store::{Result, Store, StoreError, column};
 
 /// Whoever migrates holds the advisory lock of this name: a fixed number, and the schema, since a
 /// database may hold several installations.
@@ -91,30 +91,24 @@ fn end_of_statement(text: &str) -> usize {
 /// Applies what is missing, level by level, one process at a time; answers the names of what it
 /// applied. Refused when a level that was applied has another text now, or the database cannot
 /// compare user names.
-pub fn migrate(client: &mut Client) -> Result<Vec<&'static str>, StoreError> {
+pub fn migrate(client: &mut Client) -> Result<Vec<&'static str>> {
     apply(client, MIGRATIONS)
 }
 
-pub fn apply(
-    client: &mut Client,
-    migrations: &[Migration],
-) -> Result<Vec<&'static str>, StoreError> {
+pub fn apply(client: &mut Client, migrations: &[Migration]) -> Result<Vec<&'static str>> {
     apply_by(client, migrations, |level| Ok(level.commit()?))
 }
 
 /// As [`migrate`], each commit watched.
-pub fn migrate_watched(
-    store: &Store,
-    client: &mut Client,
-) -> Result<Vec<&'static str>, StoreError> {
+pub fn migrate_watched(store: &Store, client: &mut Client) -> Result<Vec<&'static str>> {
     apply_by(client, MIGRATIONS, |level| store.commit(level))
 }
 
 fn apply_by(
     client: &mut Client,
     migrations: &[Migration],
-    commit: impl Fn(Transaction<'_>) -> Result<(), StoreError>,
-) -> Result<Vec<&'static str>, StoreError> {
+    commit: impl Fn(Transaction<'_>) -> Result<()>,
+) -> Result<Vec<&'static str>> {
     alone(client, |client| {
         // The look is taken back: a level that fails leaves nothing.
         let missing = missing(&mut client.transaction()?, migrations)?;
@@ -139,7 +133,7 @@ fn apply_by(
 }
 
 /// Tells Postgres how small the small tables are, so that it plans for that.
-pub fn analyze(client: &mut Client) -> Result<(), StoreError> {
+pub fn analyze(client: &mut Client) -> Result<()> {
     Ok(client.batch_execute(ANALYZE)?)
 }
 
@@ -168,7 +162,7 @@ pub fn alone<T, E: From<StoreError>>(
 
 /// Makes an index beside those who read and write, however long that takes. What an interrupted run
 /// left is dropped first; what it finished stays.
-fn make_index(client: &mut Client, statement: &str) -> Result<(), StoreError> {
+fn make_index(client: &mut Client, statement: &str) -> Result<()> {
     client.batch_execute("SET statement_timeout = 0; SET lock_timeout = 0")?;
     for row in client.query(INDEXES, &[&statement])? {
         let name: String = column(&row, "name")?;
@@ -185,8 +179,8 @@ fn make_index(client: &mut Client, statement: &str) -> Result<(), StoreError> {
 fn fill(
     client: &mut Client,
     statement: &str,
-    commit: impl Fn(Transaction<'_>) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    commit: impl Fn(Transaction<'_>) -> Result<()>,
+) -> Result<()> {
     let mut last = Some(String::new());
     while let Some(done) = last {
         let mut transaction = client.transaction()?;
@@ -232,7 +226,7 @@ fn undone(error: StoreError) -> StoreError {
     ))
 }
 
-fn record(transaction: &mut Transaction<'_>, migration: &Migration) -> Result<(), StoreError> {
+fn record(transaction: &mut Transaction<'_>, migration: &Migration) -> Result<()> {
     let compatible_from = compatible_from(migration.sql).ok_or_else(|| {
         StoreError::Refused(format!(
             "{} does not begin with -- compatible_from: N",
@@ -262,10 +256,7 @@ pub struct Rehearsed {
 
 /// Runs what is missing and takes all of it back. Holds the locks it tells of for as long as it
 /// takes. Indexes that are made concurrently and what goes in batches are left out.
-pub fn rehearse(
-    client: &mut Client,
-    migrations: &[Migration],
-) -> Result<Vec<Rehearsed>, StoreError> {
+pub fn rehearse(client: &mut Client, migrations: &[Migration]) -> Result<Vec<Rehearsed>> {
     alone(client, |client| {
         let mut transaction = client.transaction()?;
         let present: Vec<u32> = column(&transaction.query_one(TABLES, &[])?, "present")?;
@@ -293,7 +284,7 @@ fn rehearse_level(
     migration: &Migration,
     present: &[u32],
     known: &mut Vec<String>,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<String>> {
     let mut told = Vec::new();
     for index in statements(migration, Manner::Concurrently) {
         told.push(format!("nobody would wait: {}", first_line(index)));
@@ -352,7 +343,7 @@ WHERE effect <> ALL($2::text[]) ORDER BY place, effect";
 fn missing<'a>(
     transaction: &mut Transaction<'_>,
     migrations: &'a [Migration],
-) -> Result<Vec<&'a Migration>, StoreError> {
+) -> Result<Vec<&'a Migration>> {
     check_fitness(transaction)?;
     transaction.batch_execute(BEGIN)?;
     let applied = transaction
@@ -377,7 +368,7 @@ fn missing<'a>(
 
 /// User names are told apart by `lower(normalize(.., NFKC))`, which a C or Turkish locale would do
 /// differently.
-fn check_fitness(transaction: &mut Transaction<'_>) -> Result<(), StoreError> {
+fn check_fitness(transaction: &mut Transaction<'_>) -> Result<()> {
     if column(&transaction.query_one(ENCODING, &[])?, "fit")?
         && column(&transaction.query_one(FITNESS, &[])?, "fit")?
     {

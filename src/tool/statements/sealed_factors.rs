@@ -6,7 +6,7 @@ use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_store::authenticators::{Authenticator, authenticator, of_each, secret};
 use gatepost_store::registry_writer::{RegistryReader, RegistryWriter};
-use gatepost_store::{Bound, Store, StoreError, bind, column};
+use gatepost_store::{Bound, Result, Store, StoreError, bind, column};
 
 const LIST_SEALED: &str =
     "SELECT a.* FROM authenticators a WHERE a.secret IS NOT NULL ORDER BY a.sub, a.kind, a.id";
@@ -14,7 +14,7 @@ const LIST_SEALED: &str =
 /// The sealed secrets of all factors.
 pub fn sealed_authenticators(
     reader: &mut RegistryReader<'_>,
-) -> Result<Vec<(Subject, Authenticator)>, StoreError> {
+) -> Result<Vec<(Subject, Authenticator)>> {
     reader.list(bind!(LIST_SEALED), |row| {
         Ok((column(row, "sub")?, authenticator(row)?))
     })
@@ -37,7 +37,7 @@ WHERE a.sub = n.sub AND a.kind = n.kind AND a.id = n.id AND a.secret = n.secret"
 
 /// Seals a few anew, in a statement of its own: whoever signs in by one of them waits no longer.
 /// Answers how many were still as they were read.
-pub fn reseal(store: &Store, resealed: &[ResealedFactor]) -> Result<u64, StoreError> {
+pub fn reseal(store: &Store, resealed: &[ResealedFactor]) -> Result<u64> {
     with_reseal(resealed, |bound| store.execute(bound))
 }
 
@@ -45,7 +45,7 @@ pub fn reseal(store: &Store, resealed: &[ResealedFactor]) -> Result<u64, StoreEr
 pub fn reseal_authenticator(
     writer: &mut RegistryWriter<'_>,
     resealed: &ResealedFactor,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     match with_reseal(slice::from_ref(resealed), |bound| writer.execute(bound))? {
         0 => Err(StoreError::Conflict(String::from(
             "a second factor was replaced meanwhile: try again",
@@ -75,7 +75,7 @@ pub fn drop_authenticator(
     writer: &mut RegistryWriter<'_>,
     sub: &Subject,
     factor: &Authenticator,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let bound = bind!(
         DROP,
         sub,

@@ -4,7 +4,7 @@ use super::installation_changes::keep_lowered;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_store::registry_writer::{RegistryReader, RegistryWriter};
 use gatepost_store::users::{self, UserRow};
-use gatepost_store::{StoreError, bind, read, tenant_text};
+use gatepost_store::{Result, bind, read, tenant_text};
 
 const FIND_USER_BY_NAME: &str = "
 SELECT u.* FROM users u
@@ -19,7 +19,7 @@ pub fn user_by_name(
     writer: &mut RegistryWriter<'_>,
     tenant: Option<&TenantName>,
     username: &str,
-) -> Result<Option<UserRow>, StoreError> {
+) -> Result<Option<UserRow>> {
     let tenant = tenant_text(tenant);
     let rows = writer
         .reader
@@ -42,7 +42,7 @@ ORDER BY subs LIMIT 100";
 
 /// Who would have one key, as this database turns capitals into small letters; the first
 /// hundred of them. Reads all users, however long that takes.
-pub fn clashes(reader: &mut RegistryReader<'_>) -> Result<Vec<Clash>, StoreError> {
+pub fn clashes(reader: &mut RegistryReader<'_>) -> Result<Vec<Clash>> {
     reader.run("SET LOCAL statement_timeout = 0")?;
     reader.list(bind!(CLASHES), |row| read!(row, Clash { subs, usernames; }))
 }
@@ -57,7 +57,7 @@ UPDATE users SET username_key = lower(normalize(username, NFKC))
 WHERE username_key <> lower(normalize(username, NFKC))";
 
 /// Makes the keys of all user names anew; answers how many changed.
-pub fn key_names(writer: &mut RegistryWriter<'_>) -> Result<u64, StoreError> {
+pub fn key_names(writer: &mut RegistryWriter<'_>) -> Result<u64> {
     writer.execute(bind!(FREE_KEYS))?;
     let changed = writer.execute(bind!(KEY_NAMES))?;
     keep_lowered(writer)?;
@@ -66,6 +66,6 @@ pub fn key_names(writer: &mut RegistryWriter<'_>) -> Result<u64, StoreError> {
 
 /// Makes the indexes of users anew, among them that of addresses, which keeps them in small
 /// letters. Nobody can use them meanwhile.
-pub fn index_users(writer: &mut RegistryWriter<'_>) -> Result<(), StoreError> {
+pub fn index_users(writer: &mut RegistryWriter<'_>) -> Result<()> {
     writer.reader.run("REINDEX TABLE users")
 }

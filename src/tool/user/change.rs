@@ -1,6 +1,6 @@
 //! `gatepost user role|set|disable|enable|remove|link|unlink`: what changes about somebody.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{judged, missing, named};
 use crate::arguments::Invocation;
@@ -12,15 +12,17 @@ use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::registration::names::hint;
-use gatepost_protocol::registration::user::{Identity, is_possible_claim};
+use gatepost_protocol::registration::user::is_possible_claim;
 use gatepost_protocol::registration::verified_address;
 use gatepost_protocol::token::jwt_bearer::is_possible_subject;
 use gatepost_protocol::words::identifiers::TenantName;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_registrar::enactment::{note_shared_address, remove_user};
 use gatepost_registrar::events::{told_field, told_link, user_event};
 use gatepost_registrar::statements::user_changes;
 use gatepost_registration::plan::FieldChange;
+use gatepost_registration::user::Identity;
 use gatepost_server::pages::second_factor::factor_name;
 use gatepost_store::authenticators::{Authenticator, RemovedFactors};
 use gatepost_store::linked_identities::{self, Linked, Unlinked};
@@ -251,7 +253,7 @@ fn wanted_claims(typed: &[&str]) -> CommandResult<Vec<(String, Option<Value>)>> 
             (!text.is_empty()).then(|| json.unwrap_or_else(|| json!(text))),
         ));
     }
-    let given: Map<String, Value> = wanted
+    let given: JsonObject = wanted
         .iter()
         .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
         .collect();

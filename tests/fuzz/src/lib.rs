@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use gatepost::import::Import;
 use gatepost::protocol::registration::client::from_json;
 use gatepost::protocol::registration::client_rules::ClientDefaults;
-use gatepost::protocol::registration::walker::parse;
 use gatepost::protocol::token::claims::built_in_catalogue;
 use gatepost::protocol::words::catalogue::{Catalogue, RegisteredResource, RegisteredScope};
 use gatepost::protocol::words::client::Client;
 use gatepost::protocol::words::instant::Instant;
 use gatepost::protocol::words::scope::ScopeKind;
 use gatepost::registration::document::Document;
+use gatepost::registration::strict_json::parse;
 use serde_json::{Value, json};
 
 /// 2026-11-20T00:00:00Z

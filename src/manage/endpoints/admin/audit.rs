@@ -4,13 +4,13 @@ use super::Administrator;
 use crate::pages::admin::audit::{AuditPage, audit_page};
 use crate::pages::admin::audit_words::{KINDS, text};
 use crate::statements::audit_log::{self, AuditSearch, EventPlace, EventsAsked};
+use crate::statements::hourly_counts;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::http::Response;
-use gatepost_store::folds;
 
 /// How many events one page shows.
 const MOST: usize = 50;
@@ -68,7 +68,7 @@ impl Administrator<'_> {
             search,
             found: &found,
             has_more,
-            hours: &folds::counts(self.store(), self.reach, hours.start, hours.end - 1)?,
+            hours: &hourly_counts::counts(self.store(), self.reach, hours.start, hours.end - 1)?,
         };
         Ok(self.shown(|around| audit_page(around, page)))
     }

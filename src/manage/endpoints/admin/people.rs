@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::Administrator;
+use super::{Administrator, wrong_passwords};
 use crate::pages::admin::people::{LOCKED, MOST_COUNTED, PeoplePage, counted, people_page};
 use crate::statements::admin_people::Person;
 use crate::statements::people_list::{self, LookedAt, PeopleAsked, PeopleCursor};
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::parameters;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::endpoints::login::wrong_passwords;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::Response;
 

@@ -8,10 +8,13 @@ use serde_json::{Value, json};
 
 use super::Administrator;
 use super::links::LinkWay;
+use super::wrong_passwords;
 use crate::endpoints::{decoded, not_found};
 use crate::pages;
 use crate::pages::admin::Told;
-use crate::pages::admin::person::{PersonDetails, PersonView, dangerous_deeds, was_done};
+use crate::pages::admin::person::{
+    PersonDetails, PersonView, WrongPasswords, dangerous_deeds, was_done,
+};
 use crate::statements::admin_people::{self, ActingAdmin, Person, PersonChange};
 use crate::statements::roles;
 use gatepost_protocol::login::sign_up::may_be_called;
@@ -24,7 +27,6 @@ use gatepost_server::app::failure::Failure;
 use gatepost_server::app::letters::AccountChange;
 use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::letters;
-use gatepost_server::endpoints::login::wrong_passwords::{self, WrongPasswords};
 use gatepost_server::endpoints::notices;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::Response;

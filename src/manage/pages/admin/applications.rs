@@ -5,11 +5,11 @@ use maud::{Markup, html};
 
 use crate::pages::admin::people::{PeoplePage, listing};
 use crate::pages::admin::{AdminChrome, page_of};
-use gatepost_protocol::registration::problem::{Finding, Verdict};
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::MOST_GRANTS;
+use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::pages::moment::on_day;
 use gatepost_server::pages::texts::Texts;
 

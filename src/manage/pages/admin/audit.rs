@@ -9,11 +9,11 @@ use super::audit_week::week_picture;
 use super::audit_words::{KINDS, sentence, word};
 use crate::pages::admin::{AdminChrome, choice, typed_field};
 use crate::statements::audit_log::{AuditSearch, SeenEvent};
+use crate::statements::hourly_counts::HourlyCounts;
 use gatepost_protocol::audit::audit_chain::{AuditRow, EVENTS};
 use gatepost_server::pages::frame::button_to;
 use gatepost_server::pages::moment::at;
 use gatepost_server::pages::texts::Template;
-use gatepost_store::folds::HourlyCounts;
 
 /// What was asked for, and what was found.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use maud::{Markup, html};
 
 use super::audit_words::word;
 use crate::pages::admin::AdminChrome;
+use crate::statements::hourly_counts::HourlyCounts;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_server::pages::moment::at;
 use gatepost_server::pages::texts::Template;
-use gatepost_store::folds::HourlyCounts;
 
 /// Of the picture, in its own units: where the line is that sign-ins stand on and failures hang
 /// from, its height, and the width of an hour.

@@ -13,8 +13,8 @@ use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::administration::{roles_of, set_roles};
 use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::session::Session;
-use gatepost_server::endpoints::login::wrong_passwords::WrongPasswords;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
 };
@@ -24,6 +24,15 @@ use gatepost_server::pages::sign_ins::{SignIns, ending};
 use gatepost_server::pages::texts::{Template, Texts};
 use gatepost_store::authenticators::Authenticator;
 use gatepost_store::users::UserRow;
+
+/// What wrong passwords of a user there were, from everywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WrongPasswords {
+    /// Within an hour.
+    pub count: i64,
+    /// Until when passwords are not looked at that come from where there were too many wrong ones.
+    pub locked_until: Option<Instant>,
+}
 
 /// What there is to see, as it is stored.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Map, Value};
 
 use super::AuthorizeRefusal;
+use crate::words::json::JsonObject;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::{AuthorizeErrorCode, Reason};
 
@@ -51,7 +51,7 @@ pub(crate) fn way_back(parameters: &Parameters) -> UnverifiedWayBack {
     }
 }
 
-fn text(payload: &Map<String, Value>, name: &str) -> Option<String> {
+fn text(payload: &JsonObject, name: &str) -> Option<String> {
     let text = payload.get(name)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
@@ -60,7 +60,7 @@ fn was_filled(parameters: &Parameters, name: &str) -> bool {
     parameters.all(name).any(|value| !value.is_empty())
 }
 
-fn payload(jws: &str) -> Option<Map<String, Value>> {
+fn payload(jws: &str) -> Option<JsonObject> {
     let mut parts = jws.split('.');
     let header = parts.next()?;
     let payload = parts.next()?;
@@ -71,6 +71,6 @@ fn payload(jws: &str) -> Option<Map<String, Value>> {
     if is_jws { object(payload) } else { None }
 }
 
-fn object(part: &str) -> Option<Map<String, Value>> {
+fn object(part: &str) -> Option<JsonObject> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }

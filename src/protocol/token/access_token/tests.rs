@@ -12,7 +12,7 @@ fn form(scope_claim: ScopeClaim, client_as_subject: bool) -> JwtForm<'static> {
         issuer: ISSUER,
         scope_claim,
         client_as_subject,
-        further_claims: Map::new(),
+        further_claims: JsonObject::new(),
     }
 }
 

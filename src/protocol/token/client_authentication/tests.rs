@@ -144,7 +144,7 @@ fn a_failure_is_answered_as_the_header_was_used_and_the_rule_says() {
     let wrong = invalid_client(Reason::WrongClientSecret);
     let of_header = failure(true, wrong.clone());
     let of_body = failure(false, wrong);
-    let contradictory = failure(true, contradiction(Reason::RepeatedParameter));
+    let contradictory = failure(true, invalid_request(Reason::RepeatedParameter));
     for (failure, rule, status) in [
         (&of_header, Standard, 401),
         (&of_header, Always400, 400),

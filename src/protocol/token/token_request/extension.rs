@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{invalid_request, resources, scope, targets};
 use crate::words::client::GrantType;
+use crate::words::json::JsonObject;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::{Reason, TokenError};
 use crate::words::scope::ScopeSet;
@@ -32,8 +33,8 @@ impl ExtensionRequest {
     }
 
     /// The request as JSON: each parameter is a text, `resource` an array.
-    pub fn to_json(&self) -> Map<String, Value> {
-        let mut members = Map::new();
+    pub fn to_json(&self) -> JsonObject {
+        let mut members = JsonObject::new();
         for (name, value) in &self.parameters {
             members.insert(name.clone(), json!(value));
         }
@@ -127,6 +128,8 @@ fn longest(name: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const NAME: &str = "urn:example:legacy-key";

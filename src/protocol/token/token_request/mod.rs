@@ -9,7 +9,10 @@ use crate::words::client::{Client, GrantType};
 use crate::words::instant::Instant;
 use crate::words::legacy_flow::LEGACY_UNTIL;
 use crate::words::parameters::{self, Parameters};
-use crate::words::reason::{Reason, TokenError, TokenErrorCode};
+use crate::words::reason::{
+    Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
+    unauthorized_client,
+};
 use crate::words::scope::ScopeSet;
 use crate::words::secret::SecretText;
 use crate::words::session::LOCAL;
@@ -178,10 +181,9 @@ fn check_grant_type(
     if !is_over && client.allows_grant(grant_type) {
         return Ok(());
     }
-    let code = TokenErrorCode::UnauthorizedClient;
     Err(TokenError {
         detail: is_over.then(|| LEGACY_UNTIL.to_owned()),
-        ..TokenError::new(code, Reason::UnregisteredGrantType)
+        ..unauthorized_client(Reason::UnregisteredGrantType)
     })
 }
 
@@ -216,9 +218,7 @@ fn handle<'a>(
 ) -> Result<Option<&'a str>, TokenError> {
     match parameters.bounded(name, parameters::HANDLE) {
         Ok(sent) => Ok(sent),
-        Err(Reason::OverlongParameter) => {
-            Err(TokenError::new(TokenErrorCode::InvalidGrant, unknown))
-        }
+        Err(Reason::OverlongParameter) => Err(invalid_grant(unknown)),
         Err(reason) => Err(invalid_request(reason)),
     }
 }
@@ -239,10 +239,7 @@ fn client_credentials(
     client: &Client,
 ) -> Result<ClientCredentialsRequest, TokenError> {
     if !client.is_confidential() {
-        return Err(TokenError::new(
-            TokenErrorCode::UnauthorizedClient,
-            Reason::PublicClientCredentials,
-        ));
+        return Err(unauthorized_client(Reason::PublicClientCredentials));
     }
     Ok(ClientCredentialsRequest {
         scope: scope(parameters)?,
@@ -252,10 +249,7 @@ fn client_credentials(
 
 fn password(parameters: &Parameters, client: &Client) -> Result<PasswordRequest, TokenError> {
     if !client.allows_identity_provider(LOCAL) {
-        return Err(TokenError::new(
-            TokenErrorCode::UnauthorizedClient,
-            Reason::NoPasswordSignIn,
-        ));
+        return Err(unauthorized_client(Reason::NoPasswordSignIn));
     }
     let username = parameters
         .bounded("username", parameters::USERNAME)
@@ -294,10 +288,7 @@ pub(crate) fn scope(parameters: &Parameters) -> Result<Option<ScopeSet>, TokenEr
     };
     match ScopeSet::parse(text) {
         Some(scope) if !scope.is_empty() => Ok(Some(scope)),
-        Some(_) | None => {
-            let code = TokenErrorCode::InvalidScope;
-            Err(TokenError::new(code, Reason::UnknownScope))
-        }
+        Some(_) | None => Err(invalid_scope(Reason::UnknownScope)),
     }
 }
 
@@ -326,10 +317,6 @@ fn targets(parameters: &Parameters, name: &str) -> Result<Vec<String>, TokenErro
 
 fn required<T>(sent: Option<T>, missing: Reason) -> Result<T, TokenError> {
     sent.ok_or_else(|| invalid_request(missing))
-}
-
-fn invalid_request(reason: Reason) -> TokenError {
-    TokenError::new(TokenErrorCode::InvalidRequest, reason)
 }
 
 fn unsupported() -> TokenError {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::flow::{Link, is_over};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::AccountChange;
 use crate::endpoints::account::{address, draw_again};
 use crate::endpoints::answers;
@@ -31,11 +31,11 @@ impl Link for AddressLink {
     const SETS_COOKIE: bool = false;
 
     /// Whether it is still good for the user, their session says.
-    fn judge(&self, app: &App) -> Result<Option<()>, Failure> {
+    fn judge(&self, app: &App) -> Result<Option<()>> {
         Ok((app.now() < self.expires_at).then_some(()))
     }
 
-    fn answer(&self, page: &TiedPage<'_>, (): ()) -> Result<Response, Failure> {
+    fn answer(&self, page: &TiedPage<'_>, (): ()) -> Result<Response> {
         let app = page.app;
         let request = page.presentation.request;
         let transaction = &AuthorizationTransaction::to_account(app)?;
@@ -81,11 +81,7 @@ fn ask(context: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Respo
     answers::form_page(200, markup)
 }
 
-fn take(
-    context: InSession<'_>,
-    page: &TiedPage<'_>,
-    link: &AddressLink,
-) -> Result<Response, Failure> {
+fn take(context: InSession<'_>, page: &TiedPage<'_>, link: &AddressLink) -> Result<Response> {
     let InSession {
         app,
         current_session,
@@ -103,7 +99,7 @@ fn take(
 }
 
 /// `false` when the account is no longer as it was read.
-fn change_address(context: InSession<'_>, link: &AddressLink) -> Result<bool, Failure> {
+fn change_address(context: InSession<'_>, link: &AddressLink) -> Result<bool> {
     let InSession {
         app,
         current_session,

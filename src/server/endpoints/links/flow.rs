@@ -12,7 +12,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::transaction;
 use crate::endpoints::transaction::tied_page::TiedPage;
@@ -36,10 +36,10 @@ pub(super) trait Link {
     const SETS_COOKIE: bool = true;
 
     /// Whom or what it is for; `None` where it is over.
-    fn judge(&self, app: &App) -> Result<Option<Self::Target>, Failure>;
+    fn judge(&self, app: &App) -> Result<Option<Self::Target>>;
 
     /// Draws the form, or takes it. The link is good.
-    fn answer(&self, page: &TiedPage<'_>, target: Self::Target) -> Result<Response, Failure>;
+    fn answer(&self, page: &TiedPage<'_>, target: Self::Target) -> Result<Response>;
 }
 
 /// A request with a link.
@@ -54,7 +54,7 @@ pub(super) struct LinkRequest<'a> {
 
 impl LinkRequest<'_> {
     /// `tied`: the name of the browser that the form is good in.
-    pub(super) fn meet<L: Link>(&self, tied: Option<&str>, link: &L) -> Result<Response, Failure> {
+    pub(super) fn meet<L: Link>(&self, tied: Option<&str>, link: &L) -> Result<Response> {
         let page = &self.page;
         let name = name_of(&page.browser.value);
         let is_tied = tied.is_none_or(|tied| tied == name && !self.is_late);
@@ -93,7 +93,7 @@ pub(super) fn over(presentation: Presentation<'_>) -> Response {
 
 /// Says that the link cannot be used any more. Whoever sends its form may have used it by that a
 /// moment ago.
-pub(super) fn is_over(page: &TiedPage<'_>) -> Result<Response, Failure> {
+pub(super) fn is_over(page: &TiedPage<'_>) -> Result<Response> {
     if page.is_post() {
         page.app.store.confirm()?;
     }

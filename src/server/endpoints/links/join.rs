@@ -1,13 +1,13 @@
 //! Links from the letters of sign-up links. Each makes one account, for the address that the letter
 //! went to.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::flow::{Link, is_over};
 use super::password::sign_in;
 use super::sign_up::PAGE;
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::account::TypedPassword;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
@@ -22,6 +22,7 @@ use crate::pages::join::{JoinProblem, Typed};
 use gatepost_protocol::login::sign_up::JoinLink;
 use gatepost_protocol::registration::administration::set_roles;
 use gatepost_protocol::words::identifiers::{Subject, encode};
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::StoreError;
@@ -33,7 +34,7 @@ impl Link for JoinLink {
 
     /// The sign-up link behind the letter, while both are good. Whether the letter was used is not
     /// asked here: the account that it made has the address.
-    fn judge(&self, app: &App) -> Result<Option<SignUpLink>, Failure> {
+    fn judge(&self, app: &App) -> Result<Option<SignUpLink>> {
         let found = standing_link(app, &self.id)?;
         let Some(found) = found.filter(|_| app.now() < self.expires_at) else {
             return Ok(None);
@@ -42,7 +43,7 @@ impl Link for JoinLink {
         Ok((!is_held).then_some(found))
     }
 
-    fn answer(&self, page: &TiedPage<'_>, sign_up: SignUpLink) -> Result<Response, Failure> {
+    fn answer(&self, page: &TiedPage<'_>, sign_up: SignUpLink) -> Result<Response> {
         let joining = Joining {
             page,
             link: self,
@@ -73,7 +74,7 @@ impl Joining<'_> {
         answers::form_page(200, markup)
     }
 
-    fn take(&self) -> Result<Response, Failure> {
+    fn take(&self) -> Result<Response> {
         let app = self.page.app;
         let request = self.page.presentation.request;
         let form = forms::read_post(app, request)?;
@@ -139,8 +140,8 @@ impl Joining<'_> {
         sign_up_links::join(&self.page.app.store, &new, &event)
     }
 
-    fn claims(&self, name: &str) -> Map<String, Value> {
-        let mut claims = Map::from_iter([
+    fn claims(&self, name: &str) -> JsonObject {
+        let mut claims = JsonObject::from_iter([
             (
                 String::from("email"),
                 Value::from(self.link.address.as_str()),
@@ -157,9 +158,9 @@ impl Joining<'_> {
     }
 
     /// A link can be older than the setting that makes one of its roles that of administrators.
-    fn drop_admin_roles(&self, claims: &mut Map<String, Value>) {
+    fn drop_admin_roles(&self, claims: &mut JsonObject) {
         let administration = self.page.app.config.administration.as_ref();
-        if administration.is_some_and(|set| set.keep_admin_roles(&Map::new(), claims)) {
+        if administration.is_some_and(|set| set.keep_admin_roles(&JsonObject::new(), claims)) {
             let id = &self.page.presentation.request.id;
             log::warn!("request {id}: a sign-up link gives the role of administrators: dropped");
         }

@@ -5,7 +5,7 @@
 use super::flow::{Link, name_of, on_to_form};
 use super::password::{PasswordForm, user_of};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::answers;
 use crate::endpoints::forms;
 use crate::endpoints::login::passkey;
@@ -28,17 +28,14 @@ pub(super) struct LetterLink {
 impl Link for LetterLink {
     type Target = CurrentUser;
 
-    fn judge(&self, app: &App) -> Result<Option<CurrentUser>, Failure> {
+    fn judge(&self, app: &App) -> Result<Option<CurrentUser>> {
         let link = &self.link;
-        let found = user_of(app, &link.user, &link.origin)?;
-        Ok(found.filter(|found| {
-            let epoch = found.installation_epoch;
-            let factors = found.user.factors;
-            link.stands(&found.user.clone().into_core(), factors, epoch, app.now())
-        }))
+        user_of(app, &link.user, &link.origin, |user, factors, epoch| {
+            link.stands(user, factors, epoch, app.now())
+        })
     }
 
-    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response, Failure> {
+    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response> {
         if found.user.strongest_acr > Strength::SignedIn && !self.factor_shown {
             let link = &self.link;
             return FactorForm { page, found, link }.answer();
@@ -61,7 +58,7 @@ struct FactorForm<'a> {
 }
 
 impl FactorForm<'_> {
-    fn answer(&self) -> Result<Response, Failure> {
+    fn answer(&self) -> Result<Response> {
         let transaction = &AuthorizationTransaction::to_account(self.page.app)?;
         let context = RequestContext {
             app: self.page.app,
@@ -81,7 +78,7 @@ impl FactorForm<'_> {
         &self,
         context: RequestContext<'_>,
         problem: Option<FactorProblem>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response> {
         let ticket = second_factor::ticket(context.app, &self.found.user, self.page.tie());
         ask_at(
             context,
@@ -91,7 +88,7 @@ impl FactorForm<'_> {
         )
     }
 
-    fn take(&self, context: RequestContext<'_>) -> Result<Response, Failure> {
+    fn take(&self, context: RequestContext<'_>) -> Result<Response> {
         let app = context.app;
         let form = forms::read_post(app, context.request)?;
         let ties = [self.page.tie()];

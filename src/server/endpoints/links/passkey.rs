@@ -6,7 +6,7 @@ use serde_json::json;
 use super::flow::{Link, is_over, over};
 use super::password::sign_in;
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
@@ -27,7 +27,7 @@ use gatepost_store::users::{CurrentUser, UserRow};
 impl Link for PasskeyLink {
     type Target = CurrentUser;
 
-    fn judge(&self, app: &App) -> Result<Option<CurrentUser>, Failure> {
+    fn judge(&self, app: &App) -> Result<Option<CurrentUser>> {
         let found = self.link.judge(app)?;
         Ok(found.filter(|found| {
             let wanted = self.address_hash;
@@ -35,7 +35,7 @@ impl Link for PasskeyLink {
         }))
     }
 
-    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response, Failure> {
+    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response> {
         if page.is_post() {
             take(page, &found.user)
         } else {
@@ -44,11 +44,7 @@ impl Link for PasskeyLink {
     }
 }
 
-fn draw(
-    page: &TiedPage<'_>,
-    user: &UserRow,
-    problem: Option<FactorProblem>,
-) -> Result<Response, Failure> {
+fn draw(page: &TiedPage<'_>, user: &UserRow, problem: Option<FactorProblem>) -> Result<Response> {
     let Some(party) = webauthn::party(page.app) else {
         return Ok(over(page.presentation));
     };
@@ -66,7 +62,7 @@ fn draw(
     Ok(answers::scripted_page(200, markup))
 }
 
-fn take(page: &TiedPage<'_>, user: &UserRow) -> Result<Response, Failure> {
+fn take(page: &TiedPage<'_>, user: &UserRow) -> Result<Response> {
     let TiedPage {
         app, presentation, ..
     } = page;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::flow::{Link, is_over};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::AccountChange;
 use crate::endpoints::account::TypedPassword;
 use crate::endpoints::answers;
@@ -28,6 +28,7 @@ use gatepost_protocol::login::password_link::{Enrolling, LinkOrigin, LinkUser, P
 use gatepost_protocol::sealed_request::{SealedPurpose, Visit};
 use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::secret::SecretText;
+use gatepost_protocol::words::session::User;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::authenticators::{self, Authenticator, NewFactors};
@@ -36,16 +37,13 @@ use gatepost_store::users::{self, CurrentUser};
 impl Link for PasswordLink {
     type Target = CurrentUser;
 
-    fn judge(&self, app: &App) -> Result<Option<CurrentUser>, Failure> {
-        let found = user_of(app, &self.user, &self.origin)?;
-        Ok(found.filter(|found| {
-            let epoch = found.installation_epoch;
-            let factors = found.user.factors;
-            self.stands(&found.user.clone().into_core(), factors, epoch, app.now())
-        }))
+    fn judge(&self, app: &App) -> Result<Option<CurrentUser>> {
+        user_of(app, &self.user, &self.origin, |user, factors, epoch| {
+            self.stands(user, factors, epoch, app.now())
+        })
     }
 
-    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response, Failure> {
+    fn answer(&self, page: &TiedPage<'_>, found: CurrentUser) -> Result<Response> {
         let form = PasswordForm {
             page,
             found,
@@ -56,12 +54,14 @@ impl Link for PasswordLink {
     }
 }
 
-/// The user of a link, if whoever made it could make it now.
+/// The user of a link, if whoever made it could make it now, and it stands for what they are now:
+/// with these factors, under this epoch of the installation.
 pub(super) fn user_of<Wish>(
     app: &App,
     user: &LinkUser,
     origin: &LinkOrigin<Wish>,
-) -> Result<Option<CurrentUser>, Failure> {
+    stands: impl FnOnce(&User, i64, i64) -> bool,
+) -> Result<Option<CurrentUser>> {
     let Some(found) = users::find_for_client(&app.store, &user.subject, None)? else {
         return Ok(None);
     };
@@ -70,12 +70,14 @@ pub(super) fn user_of<Wish>(
         LinkOrigin::ByAdministrator(maker) => !app.may_look_after(maker, &found.user)?,
         LinkOrigin::ByProgram => app.is_administrator(&found.user.claims),
     };
-    Ok((!is_over).then_some(found))
+    let user = found.user.clone().into_core();
+    let is_good = !is_over && stands(&user, found.user.factors, found.installation_epoch);
+    Ok(is_good.then_some(found))
 }
 
 /// The recovery codes that a link has just shown, as a file, if the form asks for that. The link is
 /// over by then.
-pub(super) fn saved_codes(page: &TiedPage<'_>) -> Result<Option<Response>, Failure> {
+pub(super) fn saved_codes(page: &TiedPage<'_>) -> Result<Option<Response>> {
     if !page.is_post() {
         return Ok(None);
     }
@@ -97,7 +99,7 @@ pub(super) struct PasswordForm<'a> {
 }
 
 impl PasswordForm<'_> {
-    pub(super) fn answer(&self) -> Result<Response, Failure> {
+    pub(super) fn answer(&self) -> Result<Response> {
         if self.page.is_post() {
             self.take()
         } else {
@@ -123,7 +125,7 @@ impl PasswordForm<'_> {
         answers::form_page(200, markup)
     }
 
-    fn take(&self) -> Result<Response, Failure> {
+    fn take(&self) -> Result<Response> {
         let page = self.page;
         let app = page.app;
         let user = &self.found.user;
@@ -154,7 +156,7 @@ impl PasswordForm<'_> {
     }
 
     /// `None` where the new password is the current one. Whoever enrols may keep theirs.
-    fn hash(&self, new: &SecretText) -> Result<Option<SecretText>, Failure> {
+    fn hash(&self, new: &SecretText) -> Result<Option<SecretText>> {
         let request = self.page.presentation.request;
         let hashing = self.page.app.take_hashing_turn(request, None, None)?;
         let current = self.found.user.password_hash.as_ref();
@@ -174,7 +176,7 @@ impl PasswordForm<'_> {
         self.page.event("password_set_by_link", sub, detail)
     }
 
-    fn set_password(&self, hash: &SecretText) -> Result<Response, Failure> {
+    fn set_password(&self, hash: &SecretText) -> Result<Response> {
         let user = &self.found.user;
         let epochs = Some(self.found.session_epochs());
         let verified = self.letter.and_then(|_| stored_address(&user.claims));
@@ -191,7 +193,7 @@ impl PasswordForm<'_> {
     }
 
     /// Sets the password together with an app and recovery codes, which it shows.
-    fn enrol(&self, added: Authenticator, hash: &SecretText) -> Result<Response, Failure> {
+    fn enrol(&self, added: Authenticator, hash: &SecretText) -> Result<Response> {
         let page = self.page;
         let app = page.app;
         let user = &self.found.user;

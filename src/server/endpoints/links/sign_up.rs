@@ -3,7 +3,7 @@
 
 use super::flow::Link;
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::Errand;
 use crate::endpoints::answers;
 use crate::endpoints::forms::{self, Form};
@@ -25,11 +25,11 @@ impl Link for SignUp {
     const PAGE: &'static str = PAGE;
 
     /// The lane of letters alone looks it up.
-    fn judge(&self, _: &App) -> Result<Option<()>, Failure> {
+    fn judge(&self, _: &App) -> Result<Option<()>> {
         Ok(Some(()))
     }
 
-    fn answer(&self, page: &TiedPage<'_>, (): ()) -> Result<Response, Failure> {
+    fn answer(&self, page: &TiedPage<'_>, (): ()) -> Result<Response> {
         if page.is_post() {
             take(page, self.0)
         } else {
@@ -46,7 +46,7 @@ fn ask(page: &TiedPage<'_>, address: &str, problem: Option<AskingProblem>) -> Re
     page.browser.carried_by(&page.app.config, response)
 }
 
-fn take(page: &TiedPage<'_>, id: SignUpId) -> Result<Response, Failure> {
+fn take(page: &TiedPage<'_>, id: SignUpId) -> Result<Response> {
     let app = page.app;
     let form = forms::read_post(app, page.presentation.request)?;
     let typed = form.single("address")?.unwrap_or_default().trim();

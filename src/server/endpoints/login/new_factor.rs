@@ -12,7 +12,7 @@ use super::webauthn::{
 };
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::{Failure, Stopped};
+use crate::app::failure::{Failure, Result, Stopped};
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
@@ -170,7 +170,7 @@ pub fn shown_right(
 
 /// Takes what that page posts: the app is theirs once it has shown a right code, and the session is
 /// as strong as both.
-pub fn add_app(context: InSession<'_>, form: &Parameters) -> Result<Added, Failure> {
+pub fn add_app(context: InSession<'_>, form: &Parameters) -> Result<Added> {
     match shown_right(context.app, &context.current_session.user, form) {
         Ok(new) => add(context, new, &["otp"], None),
         Err(stopped) => Ok(Added::Problem(stopped.refusal()?)),
@@ -183,7 +183,7 @@ fn add(
     factor: Authenticator,
     methods: &[&str],
     user_handle: Option<&[u8]>,
-) -> Result<Added, Failure> {
+) -> Result<Added> {
     let InSession {
         app,
         current_session,
@@ -334,7 +334,7 @@ pub fn creation(
     party: RelyingParty<'_>,
     maker: &PasskeyMaker<'_>,
     tie: [u8; 32],
-) -> Result<String, Failure> {
+) -> Result<String> {
     let PasskeyMaker {
         user,
         display_name,
@@ -378,7 +378,7 @@ pub fn passkey_page(
     tie: [u8; 32],
     is_required: bool,
     problem: Option<FactorProblem>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let party = party(context.app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
     let user = &context.current_session.user;
     let known = authenticators::list(&context.app.store, &user.sub, false)?;
@@ -397,11 +397,7 @@ pub fn passkey_page(
 }
 
 /// Takes what that page posts.
-pub fn add_passkey(
-    context: InSession<'_>,
-    tie: [u8; 32],
-    form: &Parameters,
-) -> Result<Added, Failure> {
+pub fn add_passkey(context: InSession<'_>, tie: [u8; 32], form: &Parameters) -> Result<Added> {
     let InSession {
         app,
         current_session,

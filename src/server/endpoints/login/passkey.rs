@@ -10,7 +10,7 @@ use super::second_factor::{SECOND_FACTOR_FAILED, ask, stands};
 use super::webauthn::{self, CLIENT_DATA, PASSKEY_REFUSED};
 use super::wrong_passwords::counted_wrong;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::{Failure, Stopped};
+use crate::app::failure::{Result, Stopped};
 use crate::endpoints::answers;
 use crate::endpoints::transaction::{AuthorizationTransaction, Proof, RequestContext, Taken};
 use crate::pages::login::LoginProblem;
@@ -36,7 +36,7 @@ pub(super) fn prove(
     ticket: Option<&Ticket>,
     ties: &[[u8; 32]],
     form: &Parameters,
-) -> Result<Taken, Failure> {
+) -> Result<Taken> {
     match show(context, ticket, ties, form) {
         Err(stopped) => refuse(context, ticket, stopped.refusal()?),
         Ok(shown) => {
@@ -77,11 +77,7 @@ pub fn show(
     judged
 }
 
-fn refuse(
-    context: RequestContext<'_>,
-    ticket: Option<&Ticket>,
-    reason: Reason,
-) -> Result<Taken, Failure> {
+fn refuse(context: RequestContext<'_>, ticket: Option<&Ticket>, reason: Reason) -> Result<Taken> {
     let Some(ticket) = ticket else {
         return Ok(Taken::NotSignedIn(LoginProblem::PasskeyRefused, reason));
     };
@@ -100,7 +96,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn read(form: &Parameters) -> Result<Answer, Failure> {
+    fn read(form: &Parameters) -> Result<Answer> {
         Ok(Answer {
             id: webauthn::decoded(form, "id", parameters::HANDLE)?,
             client_data: webauthn::decoded(form, "client_data", CLIENT_DATA)?,
@@ -203,7 +199,7 @@ fn find(
     context: RequestContext<'_>,
     ticket: Option<&Ticket>,
     answer: &Answer,
-) -> Result<Option<Owned>, Failure> {
+) -> Result<Option<Owned>> {
     let RequestContext {
         app, transaction, ..
     } = context;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::login::known_browser;
 use crate::endpoints::login::wrong_passwords::{Admitted, Buckets};
 use crate::http::Request;
@@ -57,7 +57,7 @@ impl Attempt<'_> {
 }
 
 /// The password in a field of a form.
-pub fn password_in<'a>(form: &'a Parameters, field: &str) -> Result<Option<&'a str>, Failure> {
+pub fn password_in<'a>(form: &'a Parameters, field: &str) -> Result<Option<&'a str>> {
     let password = form.single(field)?;
     if password.is_some_and(|password| password.len() > parameters::PASSWORD_BYTES) {
         return Err(Failure::bad_request(Reason::OverlongParameter));
@@ -66,7 +66,7 @@ pub fn password_in<'a>(form: &'a Parameters, field: &str) -> Result<Option<&'a s
 }
 
 /// Tries a password.
-pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Failure> {
+pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome> {
     let account = users::find_for_sign_in(
         &app.store,
         attempt.tenant,
@@ -132,7 +132,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome, Fail
 }
 
 /// Takes as much time as a try. A client must not see whether a password was looked at.
-pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<(), Failure> {
+pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<()> {
     let hashing = app.take_hashing_turn(attempt.request, attempt.client_id(), None)?;
     let _: PasswordVerdict = hashing.verify(None, attempt.password);
     Ok(())

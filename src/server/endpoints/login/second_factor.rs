@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::{Failure, Stopped};
+use crate::app::failure::{Result, Stopped};
 use crate::app::guesses::Source;
 use crate::endpoints::answers;
 use crate::endpoints::cookies;
@@ -49,7 +49,7 @@ pub fn after_password(
     context: RequestContext<'_>,
     user: &UserRow,
     proof: Proof,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let RequestContext {
         app,
         request,
@@ -76,7 +76,7 @@ pub fn after_password(
 }
 
 /// Asks for what makes this session stronger.
-pub fn in_session(context: InSession<'_>, stronger: Stronger) -> Result<Response, Failure> {
+pub fn in_session(context: InSession<'_>, stronger: Stronger) -> Result<Response> {
     let may_skip = match stronger {
         Stronger::Prove { may_skip } => may_skip,
         Stronger::Enrol(wanted) => return enrol(context, wanted, None, None),
@@ -116,7 +116,7 @@ pub(super) fn ask(
     context: RequestContext<'_>,
     ticket: &Ticket,
     problem: Option<FactorProblem>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     ask_at(context, &context.action(PAGE), ticket, problem)
 }
 
@@ -126,7 +126,7 @@ pub fn ask_at(
     action: &str,
     ticket: &Ticket,
     problem: Option<FactorProblem>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let app = context.app;
     let factors = authenticators::list(&app.store, &ticket.subject, true)?;
     let passkeys = passkey_ids(&factors);
@@ -162,7 +162,7 @@ fn enrol(
     wanted: Strength,
     app_before: Option<&str>,
     problem: Option<FactorProblem>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     context.with_form(PAGE, Form::NewFactor, |form| match wanted {
         Strength::PhishingResistant => {
             new_factor::passkey_page(context, form, context.tie(), true, problem)
@@ -174,7 +174,7 @@ fn enrol(
 }
 
 /// Takes the form of the page that asks for a factor, and of the page that adds one.
-pub fn take(context: RequestContext<'_>) -> Result<Taken, Failure> {
+pub fn take(context: RequestContext<'_>) -> Result<Taken> {
     let RequestContext {
         app,
         request,
@@ -221,7 +221,7 @@ fn is_stale_form_of(
     context: InSession<'_>,
     form: &Parameters,
     decision: Option<&str>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let app = context.app;
     let browser = cookies::pre_session(&app.config, context.request);
     let sealed = &context.transaction.sealed;
@@ -242,16 +242,12 @@ fn is_stale_form_of(
 }
 
 /// The ticket in the form that was posted, if it is tied to one of these and in time.
-pub fn posted_ticket(
-    app: &App,
-    form: &Parameters,
-    ties: &[[u8; 32]],
-) -> Result<Option<Ticket>, Failure> {
+pub fn posted_ticket(app: &App, form: &Parameters, ties: &[[u8; 32]]) -> Result<Option<Ticket>> {
     let opened = sealed_ticket(app, form)?;
     Ok(opened.filter(|ticket| ties.contains(&ticket.tie) && app.now() < ticket.expires_at))
 }
 
-fn sealed_ticket(app: &App, form: &Parameters) -> Result<Option<Ticket>, Failure> {
+fn sealed_ticket(app: &App, form: &Parameters) -> Result<Option<Ticket>> {
     let text = form.bounded("form_token", parameters::HANDLE)?;
     Ok(text.and_then(|text| app.vault.second_factors.open_text(TICKET, text)))
 }
@@ -260,7 +256,7 @@ fn expired() -> Taken {
     Taken::NotSignedIn(LoginProblem::PageExpired, Reason::PageExpired)
 }
 
-fn decline(context: RequestContext<'_>) -> Result<Taken, Failure> {
+fn decline(context: RequestContext<'_>) -> Result<Taken> {
     context.give_up(
         AuthorizeErrorCode::UnmetAuthenticationRequirements,
         Reason::FactorDeclined,
@@ -268,7 +264,7 @@ fn decline(context: RequestContext<'_>) -> Result<Taken, Failure> {
 }
 
 /// Takes the factor that this sign-in needs, or a refusal to add one.
-fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken, Failure> {
+fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken> {
     let again = |wanted, problem| {
         let page = enrol(context, wanted, form.single("app")?, problem)?;
         Ok(Taken::Answer(page))
@@ -314,11 +310,7 @@ fn take_new_factor(context: InSession<'_>, form: &Parameters) -> Result<Taken, F
 }
 
 /// Tries the code that was typed. The sign-in then has all that was proved.
-fn prove(
-    context: RequestContext<'_>,
-    ticket: &Ticket,
-    form: &Parameters,
-) -> Result<Taken, Failure> {
+fn prove(context: RequestContext<'_>, ticket: &Ticket, form: &Parameters) -> Result<Taken> {
     let client_id = context.transaction.client_id();
     let found = users::find_for_client(&context.app.store, &ticket.subject, client_id)?;
     let Some(found) = found.filter(|found| stands(ticket, &found.user)) else {
@@ -420,11 +412,7 @@ struct Counter {
     most: i32,
 }
 
-fn try_code(
-    context: RequestContext<'_>,
-    found: &CurrentUser,
-    text: &str,
-) -> Result<CodeVerdict, Failure> {
+fn try_code(context: RequestContext<'_>, found: &CurrentUser, text: &str) -> Result<CodeVerdict> {
     let app = context.app;
     let code = typed(text);
     let (kind, limits_of_all): (FactorKind, &[CodeLimit]) = match code {
@@ -472,7 +460,7 @@ fn try_code(
 }
 
 /// Counts one more code in each, and says how long to wait where that is too many.
-fn count(app: &App, counters: &[Counter]) -> Result<Option<Duration>, Failure> {
+fn count(app: &App, counters: &[Counter]) -> Result<Option<Duration>> {
     if counters.is_empty() {
         return Ok(None);
     }
@@ -495,7 +483,7 @@ fn spend(
     user: &UserRow,
     kind: FactorKind,
     code: Typed,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let app = context.app;
     let store = &app.store;
     let event = AuditEvent {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::keys::random;
 use gatepost_protocol::login::passkey::{self, Challenge, NewPasskey, RelyingParty};
 use gatepost_protocol::words::parameters::Parameters;
@@ -62,7 +62,7 @@ pub fn answered(app: &App, bytes: &[u8], ties: &[[u8; 32]]) -> Option<Challenge>
 }
 
 /// A field in base64url.
-pub fn decoded(form: &Parameters, name: &str, most: usize) -> Result<Vec<u8>, Failure> {
+pub fn decoded(form: &Parameters, name: &str, most: usize) -> Result<Vec<u8>> {
     let text = form.bounded(name, most)?.unwrap_or_default();
     URL_SAFE_NO_PAD
         .decode(text)

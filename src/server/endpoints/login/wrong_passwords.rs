@@ -8,19 +8,17 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::guesses::Source;
 use gatepost_protocol::login::password::{
     Admission, Counters, Failures, PasswordLimits, address_key, admit,
 };
-use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_store::sign_in_failures::{self, AccountFailures, FailureBucket, FailureCount};
 use gatepost_store::users::CurrentUser;
 
-const HOUR: Duration = Duration::from_secs(3_600);
-/// How often in an hour an administrator may let somebody try again.
-const MOST_PARDONS: i32 = 3;
+pub const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Whether an attempt is looked at.
 pub(super) enum Admitted {
@@ -30,16 +28,16 @@ pub(super) enum Admitted {
 }
 
 /// Where the failures of an account are counted, as it was typed.
-pub(super) struct Buckets {
+pub struct Buckets {
     pub(super) account_and_source: [u8; 32],
     /// Not where the source stands for many people.
     pub(super) source: Option<[u8; 32]>,
     /// Failures from everywhere.
-    account: [u8; 32],
+    pub account: [u8; 32],
     /// Keeps until when a source waits that failed too often.
-    lock: [u8; 32],
+    pub lock: [u8; 32],
     /// Failures before its moment count no more.
-    pardon: [u8; 32],
+    pub pardon: [u8; 32],
 }
 
 impl Buckets {
@@ -62,7 +60,7 @@ impl Buckets {
         }
     }
 
-    pub(super) fn admit(&self, app: &App) -> Result<Admitted, Failure> {
+    pub(super) fn admit(&self, app: &App) -> Result<Admitted> {
         let mut asked = vec![self.account_and_source, self.account, self.pardon];
         asked.extend(self.source);
         let counts = read(app, &asked)?;
@@ -87,7 +85,7 @@ impl Buckets {
     }
 
     /// Counts a wrong password.
-    pub(super) fn count_failure(&self, app: &App) -> Result<(), Failure> {
+    pub(super) fn count_failure(&self, app: &App) -> Result<()> {
         let account = FailureBucket {
             bucket: self.account,
             window: HOUR,
@@ -97,7 +95,7 @@ impl Buckets {
         self.record(app, &counted)
     }
 
-    fn record(&self, app: &App, counted: &[FailureBucket]) -> Result<(), Failure> {
+    fn record(&self, app: &App, counted: &[FailureBucket]) -> Result<()> {
         let of = AccountFailures {
             counted,
             source: self.source,
@@ -118,9 +116,10 @@ fn note(app: &App, bucket: [u8; 32]) -> FailureBucket {
 }
 
 /// By their buckets.
-type Counts = BTreeMap<[u8; 32], FailureCount>;
+pub type Counts = BTreeMap<[u8; 32], FailureCount>;
 
-fn read(app: &App, buckets: &[[u8; 32]]) -> Result<Counts, Failure> {
+/// Counts of those buckets. Fails with the database alone.
+pub fn read(app: &App, buckets: &[[u8; 32]]) -> Result<Counts> {
     let counts = sign_in_failures::find(&app.store, buckets)?;
     Ok(counts
         .into_iter()
@@ -128,7 +127,7 @@ fn read(app: &App, buckets: &[[u8; 32]]) -> Result<Counts, Failure> {
         .collect())
 }
 
-fn moment_of(counts: &Counts, bucket: [u8; 32]) -> Option<Instant> {
+pub fn moment_of(counts: &Counts, bucket: [u8; 32]) -> Option<Instant> {
     counts.get(&bucket).map(|count| count.last_at)
 }
 
@@ -152,8 +151,8 @@ fn limits(app: &App) -> PasswordLimits {
     limits.by(app.config.sign_in_with)
 }
 
-/// By name and by address.
-fn of_user(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<Buckets> {
+/// Where the failures of a user are counted: by name and by address.
+pub fn of_user(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<Buckets> {
     let tenant = found.user.tenant.as_ref();
     let address_key = address_key(&found.user.claims);
     let keys = [&found.username_key, &address_key].into_iter().flatten();
@@ -170,74 +169,11 @@ pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<[u8;
 }
 
 /// Forgets the wrong passwords of somebody from the source that their new password comes from.
-pub fn forget_of_source(app: &App, found: &CurrentUser, source: IpAddr) -> Result<(), Failure> {
+pub fn forget_of_source(app: &App, found: &CurrentUser, source: IpAddr) -> Result<()> {
     let all = of_user(app, found, source);
     let forgotten: Vec<_> = all
         .iter()
         .flat_map(|one| [one.account_and_source, one.lock])
         .collect();
     Ok(sign_in_failures::take_back(&app.store, &[], &forgotten)?)
-}
-
-/// What wrong passwords of a user there were, from everywhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WrongPasswords {
-    /// Within an hour.
-    pub count: i64,
-    /// Until when passwords are not looked at that come from where there were too many wrong ones.
-    pub locked_until: Option<Instant>,
-}
-
-/// Looks up the wrong passwords of each of these users, in one statement. The source counts for
-/// nothing.
-pub fn look_up(
-    app: &App,
-    users: &[&CurrentUser],
-    source: IpAddr,
-) -> Result<Vec<WrongPasswords>, Failure> {
-    let all: Vec<Vec<Buckets>> = users.iter().map(|one| of_user(app, one, source)).collect();
-    let asked: Vec<_> = all
-        .iter()
-        .flatten()
-        .flat_map(|one| [one.account, one.lock, one.pardon])
-        .collect();
-    let counts = read(app, &asked)?;
-    Ok(all.iter().map(|of_user| told(of_user, &counts)).collect())
-}
-
-fn told(of_user: &[Buckets], counts: &Counts) -> WrongPasswords {
-    let mut told = WrongPasswords::default();
-    for of in of_user {
-        let count = counts.get(&of.account);
-        told.count += count.map_or(0, |count| i64::from(count.failures));
-        let pardoned_at = moment_of(counts, of.pardon);
-        let lock = counts.get(&of.lock);
-        let lock = lock.filter(|lock| Some(lock.last_at) > pardoned_at);
-        told.locked_until = told.locked_until.max(lock.map(|lock| lock.expires_at));
-    }
-    told
-}
-
-/// The buckets that pardon the wrong passwords of a user, by name and by address, for as long as
-/// one of them could count. The source counts for nothing.
-pub fn pardons(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<FailureBucket> {
-    let pardon = |one: Buckets| FailureBucket {
-        bucket: one.pardon,
-        window: app.config.limits.password_window.max(HOUR),
-    };
-    of_user(app, found, source)
-        .into_iter()
-        .map(pardon)
-        .collect()
-}
-
-/// Counts one more pardon of a user. `false` where there were too many within an hour.
-pub fn count_pardon(app: &App, sub: &Subject) -> Result<bool, Failure> {
-    let parts: [&[u8]; 2] = [b"pardons", sub.as_str().as_bytes()];
-    let counted = FailureBucket {
-        bucket: app.vault.throttle_buckets.tag(&parts),
-        window: HOUR,
-    };
-    let counts = sign_in_failures::record(&app.store, &[counted])?;
-    Ok(counts.iter().all(|count| count.failures <= MOST_PARDONS))
 }

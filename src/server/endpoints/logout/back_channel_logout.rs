@@ -13,7 +13,7 @@ use crate::endpoints::token::grants::issue;
 use crate::outbound::OutboundRequest;
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::secret::SecretText;
-use gatepost_store::StoreError;
+use gatepost_store::Result;
 use gatepost_store::session_clients::{self, CallOutcome, DueCall, MOST_TRIES};
 
 const PAUSE: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub fn keep_calling(app: &App) -> ! {
 
 /// Takes a handful of calls and makes them side by side: a client that does not answer holds up
 /// seven others, once.
-fn call_once(app: &App) -> Result<usize, StoreError> {
+fn call_once(app: &App) -> Result<usize> {
     let due = session_clients::take(&app.store, i64::from(AT_ONCE))?;
     thread::scope(|scope| {
         for call in &due {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::app::{App, id_tokens};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::cookies::{self, SessionHandle};
@@ -37,7 +37,7 @@ use gatepost_store::sessions;
 
 /// OpenID Connect RP-Initiated Logout §2. Refused with a page when the client is not registered or
 /// disabled.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     if request.method == Method::Post {
         // A post from another site carries no Lax cookie: the session is looked at one GET later,
         // on a page of ours.
@@ -65,11 +65,7 @@ pub struct SignOut<'a> {
 }
 
 impl<'a> SignOut<'a> {
-    fn begin(
-        app: &'a App,
-        request: &'a Request,
-        parameters: &Parameters,
-    ) -> Result<SignOut<'a>, Failure> {
+    fn begin(app: &'a App, request: &'a Request, parameters: &Parameters) -> Result<SignOut<'a>> {
         let snapshot = app.registry.snapshot();
         let asked =
             EndSessionRequest::read(parameters, |hint| id_tokens::claims(app, &snapshot, hint))?;
@@ -82,7 +78,7 @@ impl<'a> SignOut<'a> {
 
     /// Opens the request in the address of the logout page; a plain one when the person came there
     /// alone.
-    pub fn reopen(app: &'a App, request: &'a Request) -> Result<SignOut<'a>, Failure> {
+    pub fn reopen(app: &'a App, request: &'a Request) -> Result<SignOut<'a>> {
         let query = request.query_parameters()?;
         if query.single("r")?.is_none() {
             return SignOut::of(app, request, EndSessionRequest::default(), String::new());
@@ -101,7 +97,7 @@ impl<'a> SignOut<'a> {
         request: &'a Request,
         asked: EndSessionRequest,
         sealed: String,
-    ) -> Result<SignOut<'a>, Failure> {
+    ) -> Result<SignOut<'a>> {
         let mut client = None;
         if let Some(client_id) = &asked.client_id {
             let found = app.registry.client(client_id)?;
@@ -142,7 +138,7 @@ impl<'a> SignOut<'a> {
 
     /// Ends the session that there is, and sends the person on: to the clients' frames, upstream to
     /// be signed out there as well, back to the client, or to a page that says that it is done.
-    pub fn finish(&self, current_session: Option<&CurrentSession>) -> Result<Response, Failure> {
+    pub fn finish(&self, current_session: Option<&CurrentSession>) -> Result<Response> {
         let app = self.app;
         let Some(current_session) = current_session else {
             self.end_what_is_dead()?;
@@ -166,7 +162,7 @@ impl<'a> SignOut<'a> {
         Ok(cookies::remove_session(&app.config, self.leave(&ended)))
     }
 
-    fn end(&self, session: &Session, detail: Value) -> Result<(), Failure> {
+    fn end(&self, session: &Session, detail: Value) -> Result<()> {
         let event = AuditEvent {
             event: "signed_out",
             client_id: self.asked.client_id.as_ref(),
@@ -182,7 +178,7 @@ impl<'a> SignOut<'a> {
     /// themselves, server to server. Nothing ends by the token's `sub` alone: its user may have
     /// other sessions, which the client has no token of. An end that is found is confirmed, as in
     /// [`SignOut::end_what_is_dead`].
-    fn end_hinted(&self) -> Result<(), Failure> {
+    fn end_hinted(&self) -> Result<()> {
         if let Some(hinted) = &self.asked.hinted
             && let Some(sid) = &hinted.sid
             && let Some(session) = sessions::find_of_user(&self.app.store, sid, &hinted.subject)?
@@ -196,7 +192,7 @@ impl<'a> SignOut<'a> {
     /// The end of this browser's session may have reached no standby, and after a failover the
     /// session could live again. So it is ended anew, or its end confirmed, before the page says
     /// so.
-    fn end_what_is_dead(&self) -> Result<(), Failure> {
+    fn end_what_is_dead(&self) -> Result<()> {
         let app = self.app;
         if let Some(handle) = SessionHandle::of(&app.config, self.request)
             && let Some(found) = sessions::find(&app.store, handle.day, &handle.hash(), None)?
@@ -209,10 +205,7 @@ impl<'a> SignOut<'a> {
 
     /// The end of a sign-out, for a browser that is back from upstream. One that has a session
     /// again is asked.
-    fn after_upstream(
-        &self,
-        current_session: Option<&CurrentSession>,
-    ) -> Result<Response, Failure> {
+    fn after_upstream(&self, current_session: Option<&CurrentSession>) -> Result<Response> {
         match (self.way_back(), current_session) {
             (None, Some(_)) => return Ok(answers::see_other(self.page())),
             (Some(_), Some(_)) => {}
@@ -289,7 +282,7 @@ fn refused(client_id: Option<ClientId>, reason: Reason) -> Failure {
 }
 
 /// The clients' pages that end their part of the session, and where.
-fn frames(app: &App, session: &Session) -> Result<Vec<(Arc<RegisteredClient>, String)>, Failure> {
+fn frames(app: &App, session: &Session) -> Result<Vec<(Arc<RegisteredClient>, String)>> {
     let mut frames = Vec::new();
     for client_id in session_clients::list(&app.store, session.day, &session.sid)? {
         let Some(client) = app.registry.client(&client_id)? else {
@@ -305,7 +298,7 @@ fn frames(app: &App, session: &Session) -> Result<Vec<(Arc<RegisteredClient>, St
 
 /// `/external/{idp}/signed-out`: the browser is back. A sign-out that did not begin here leads to
 /// `/logout`, which says that nobody is signed in or asks whether to sign out.
-pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+pub fn signed_out(app: &App, request: &Request, provider: &str) -> Result<Response> {
     let query = request.query_parameters().map_err(Failure::bad_request)?;
     let state = query
         .bounded("state", parameters::HANDLE)

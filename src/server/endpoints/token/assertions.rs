@@ -1,7 +1,7 @@
 //! JWTs from others. They are verified by their sender's keys, which are registered, or fetched and
 //! kept. An assertion is good for one use, over all processes.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::app::App;
 use crate::app::failure::{Failure, Stopped};
@@ -17,6 +17,7 @@ use gatepost_protocol::token::assertion::{
 use gatepost_protocol::words::catalogue::AssertionIssuer;
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_store::tokens;
 
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +91,7 @@ impl App {
         jws: &UnverifiedJws,
         keys: KeySource<'_>,
         algs: &[SigningAlgorithm],
-    ) -> Result<Map<String, Value>, Stopped<AssertionProblem>> {
+    ) -> Result<JsonObject, Stopped<AssertionProblem>> {
         match keys {
             KeySource::Inline(jwks) => {
                 let set = KeySet::parse(jwks).ok_or(AssertionProblem::KeysUnavailable);
@@ -117,7 +118,7 @@ impl App {
         jws: &UnverifiedJws,
         provenance: Provenance,
         algs: &[SigningAlgorithm],
-    ) -> Result<Map<String, Value>, Stopped<AssertionProblem>> {
+    ) -> Result<JsonObject, Stopped<AssertionProblem>> {
         let fetch = |asker: Asker<'_>| fetch_key_set(asker, sought.url, sought.deadline);
         let found = self.key_sets.find(sought, |_| true, fetch);
         let set = found.map_err(without_keys)?;
@@ -161,7 +162,7 @@ pub fn verify_by(
     jws: &UnverifiedJws,
     keys: &KeySet,
     algs: &[SigningAlgorithm],
-) -> Result<Map<String, Value>, AssertionProblem> {
+) -> Result<JsonObject, AssertionProblem> {
     let key = verifying_key(jws, keys, algs)?;
     if !verify(key, jws.signing_input.as_bytes(), &jws.signature) {
         return Err(AssertionProblem::Signature);

@@ -6,11 +6,9 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::{Failure, Refusal, Stopped};
+use crate::app::failure::{Failure, Refusal, Result, Stopped};
 use crate::app::guesses::{Guesses, Source};
 use crate::app::metadata_documents::reason_for;
 use crate::endpoints::token::assertions::KeySource;
@@ -25,6 +23,7 @@ use gatepost_protocol::token::workload_identity;
 use gatepost_protocol::words::client::{Client, Profile, SigningAlgorithm};
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 
@@ -53,7 +52,7 @@ pub fn authenticate(
     request: &Request,
     parameters: &Parameters,
     now: Instant,
-) -> Result<Arc<RegisteredClient>, Failure> {
+) -> Result<Arc<RegisteredClient>> {
     let caller = CallerProof {
         judge: client,
         answered: identity,
@@ -67,7 +66,7 @@ pub fn authenticate_introspector(
     request: &Request,
     parameters: &Parameters,
     now: Instant,
-) -> Result<Introspector, Failure> {
+) -> Result<Introspector> {
     app.require_fresh_registry()?;
     let caller = CallerProof {
         judge: introspector,
@@ -84,7 +83,7 @@ fn prove<T>(
     parameters: &Parameters,
     now: Instant,
     caller: &CallerProof<T>,
-) -> Result<T, Failure> {
+) -> Result<T> {
     let refused = |failure| refused(app, (caller.answered)(failure));
     let headers: Vec<&str> = request.headers.all("authorization").collect();
     let presented = match PresentedClient::from_request(&headers, parameters) {
@@ -293,7 +292,7 @@ pub fn recognise(
 }
 
 /// Whether an assertion is for a workload of the client: somebody else issued it.
-pub fn is_of_workload(client: &Client, claims: &Map<String, Value>) -> bool {
+pub fn is_of_workload(client: &Client, claims: &JsonObject) -> bool {
     let name = client.client_id.as_str();
     let is_own = claims.get("iss").is_some_and(|issuer| issuer == name);
     !is_own && !client.federated.is_empty()
@@ -305,7 +304,7 @@ pub fn keys_for<'a>(
     app: &App,
     client: &'a Client,
     jws: &UnverifiedJws,
-    claims: &Map<String, Value>,
+    claims: &JsonObject,
     now: Instant,
 ) -> Result<KeySource<'a>, AssertionProblem> {
     if !assertion::is_client_assertion_typ(jws.typ.as_deref()) {
@@ -352,7 +351,7 @@ fn by_workload(
     app: &App,
     client: &Client,
     jws: &UnverifiedJws,
-    unverified: &Map<String, Value>,
+    unverified: &JsonObject,
     now: Instant,
 ) -> Result<(), Stopped<Reason>> {
     let entry = workload_identity::registered(&client.federated, unverified, app.issuer());

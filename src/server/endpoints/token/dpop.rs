@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::client_authentication::authenticate;
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::http::{Request, Response};
 use crate::keys::signing::verify;
 use crate::registry::RegisteredClient;
@@ -38,7 +38,7 @@ pub fn authenticate_sender(
     request: &Request,
     parameters: &Parameters,
     now: Instant,
-) -> Result<Sender, Failure> {
+) -> Result<Sender> {
     if !is_sent(request) {
         return Ok(Sender {
             client: authenticate(app, request, parameters, now)?,
@@ -72,7 +72,7 @@ fn named(
     app: &App,
     request: &Request,
     parameters: &Parameters,
-) -> Result<Option<Arc<RegisteredClient>>, Failure> {
+) -> Result<Option<Arc<RegisteredClient>>> {
     let headers: Vec<&str> = request.headers.all("authorization").collect();
     match PresentedClient::from_request(&headers, parameters) {
         Ok(presented) => Ok(app.registry.client(&presented.client_id)?),
@@ -121,7 +121,7 @@ fn check(
     judged: &Result<DpopProof, Reason>,
     client: &Client,
     now: Instant,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let checked = match judged {
         Ok(proof) => check_nonce(app, proof, client, now),
         Err(reason) => Err(*reason),
@@ -200,7 +200,7 @@ pub fn with_nonce(app: &App, client: &Client, response: Response, now: Instant) 
 }
 
 /// Refuses a form without a proof, where the client is registered to send one always.
-pub fn require(sender: &Sender) -> Result<(), Failure> {
+pub fn require(sender: &Sender) -> Result<()> {
     let client = &sender.client.client;
     if client.requires_dpop && sender.proof.is_none() {
         let refusal = Failure::bad_request(Reason::ProofMissing);
@@ -217,7 +217,7 @@ pub fn require_holder(
     sent: &SentToken,
     token: &AccessToken,
     refused: impl Fn(BearerFailure) -> Failure,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let Some(key) = key_to_prove(sent, token).map_err(&refused)? else {
         return Ok(());
     };

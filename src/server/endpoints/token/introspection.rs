@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers;
 use crate::endpoints::forms::{presented_token, refuse_presented_token_in_query, require_form};
 use crate::endpoints::token::client_authentication::{
@@ -29,7 +29,7 @@ use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{StoreError, grants, tokens};
 
 /// Answers about a token.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let parameters = form(request)?;
     let introspector = authenticate_introspector(app, request, &parameters, app.now())?;
     let about = about(app, &introspector, &presented_token(&parameters)?)?;
@@ -42,7 +42,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     Ok(response)
 }
 
-fn form(request: &Request) -> Result<Parameters, Failure> {
+fn form(request: &Request) -> Result<Parameters> {
     require_form(request, 415)?;
     let parameters = Parameters::parse(&request.body)?;
     refuse_presented_token_in_query(request)?;
@@ -50,11 +50,7 @@ fn form(request: &Request) -> Result<Parameters, Failure> {
 }
 
 /// `None` when the token is not active, or is none of the caller's business.
-fn about(
-    app: &App,
-    introspector: &Introspector,
-    token: &SecretText,
-) -> Result<Option<Value>, Failure> {
+fn about(app: &App, introspector: &Introspector, token: &SecretText) -> Result<Option<Value>> {
     match (open(app, token), introspector) {
         (Some(PresentedToken::Access(token)), _) => of_access_token(app, introspector, &token),
         (Some(PresentedToken::Refresh(handle)), Introspector::Client(client)) => {
@@ -68,7 +64,7 @@ fn of_access_token(
     app: &App,
     introspector: &Introspector,
     token: &AccessToken,
-) -> Result<Option<Value>, Failure> {
+) -> Result<Option<Value>> {
     let caller = match introspector {
         Introspector::Client(client) => Caller::Client(&client.client.client_id),
         Introspector::Resource(name) => Caller::Resource(name),
@@ -98,7 +94,7 @@ fn of_refresh_token(
     app: &App,
     client: &RegisteredClient,
     handle: RefreshHandle,
-) -> Result<Option<Value>, Failure> {
+) -> Result<Option<Value>> {
     let client = &client.client;
     let Some(grant) = grants::find(&app.store, handle.grant, Some(&client.client_id))? else {
         return Ok(None);
@@ -118,7 +114,7 @@ fn of_refresh_token(
 }
 
 /// Revokes a token of the client that asks.
-pub fn revoke_presented(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn revoke_presented(app: &App, request: &Request) -> Result<Response> {
     let parameters = form(request)?;
     let client = authenticate(app, request, &parameters, app.now())?;
     let client_id = &client.client.client_id;
@@ -135,7 +131,7 @@ fn revoke(
     request: &Request,
     client_id: &ClientId,
     parameters: &Parameters,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let revoked = match open(app, &presented_token(parameters)?) {
         Some(PresentedToken::Refresh(handle)) => revoke_grant(app, request, client_id, handle),
         Some(PresentedToken::Access(token)) if token.client_id == *client_id => {
@@ -229,13 +225,13 @@ pub fn access_token(app: &App, token: &SecretText) -> Option<AccessToken> {
 
 /// Whether a token and everything it stands on are alive, with the tokens that it was exchanged
 /// from; and its user.
-pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
+pub fn standing(app: &App, token: &AccessToken) -> Result<(bool, Option<User>)> {
     let (stands, user) = stands_alone(app, token)?;
     Ok((stands && origins_stand(app, token)?, user))
 }
 
 /// The same, without the tokens that it was exchanged from.
-fn stands_alone(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), Failure> {
+fn stands_alone(app: &App, token: &AccessToken) -> Result<(bool, Option<User>)> {
     let client = app.registry.client(&token.client_id)?;
     let client = client.as_ref().map(|client| &client.client);
     let found = tokens::find(&app.store, token)?;
@@ -244,7 +240,7 @@ fn stands_alone(app: &App, token: &AccessToken) -> Result<(bool, Option<User>), 
 }
 
 /// Whether the tokens that this one was exchanged from are alive. True if it was not exchanged.
-pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool, Failure> {
+pub fn origins_stand(app: &App, token: &AccessToken) -> Result<bool> {
     let Some(delegation) = &token.delegation else {
         return Ok(true);
     };

@@ -2,7 +2,7 @@
 //! scopes open.
 
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers;
 use crate::endpoints::forms::require_form;
 use crate::endpoints::token::dpop::{self, require_holder};
@@ -18,7 +18,7 @@ use gatepost_protocol::words::scope::OPENID;
 use gatepost_protocol::words::session::User;
 
 /// Answers with claims, or with the challenge of RFC 6750 §3.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let sent = presented(request)?;
     let refused = |failure| Failure::Unadmitted {
         failure,
@@ -50,7 +50,7 @@ fn claims(app: &App, token: &AccessToken, user: &User, client: &Client) -> Respo
 }
 
 /// The token from the header or from a form. A body that is empty needs no content type.
-fn presented(request: &Request) -> Result<SentToken, Failure> {
+fn presented(request: &Request) -> Result<SentToken> {
     let query = request.query_parameters()?;
     let form = if request.method == Method::Post && !request.body.is_empty() {
         require_form(request, 415)?;

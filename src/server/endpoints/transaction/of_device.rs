@@ -2,7 +2,7 @@
 
 use super::{AuthorizationTransaction, Opened, seal};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use gatepost_protocol::authorize::authorize_request::{AuthorizeRequest, Ending};
 use gatepost_protocol::device::device_code::{UserCode, is_still_allowed};
 use gatepost_protocol::sealed_request::SealedPurpose;
@@ -15,10 +15,7 @@ use gatepost_store::device_authorizations::{self, WaitingDevice};
 impl AuthorizationTransaction {
     /// Begins with the code of a device. `None` when no device waits with this code, or when the
     /// device may no longer have what it asked for.
-    pub fn to_device(
-        app: &App,
-        user_code: UserCode,
-    ) -> Result<Option<AuthorizationTransaction>, Failure> {
+    pub fn to_device(app: &App, user_code: UserCode) -> Result<Option<AuthorizationTransaction>> {
         let Opened { request, sealed } = seal(app, SealedPurpose::Device(user_code.clone()));
         AuthorizationTransaction::of_device(app, user_code, request.received_at, sealed)
     }
@@ -28,7 +25,7 @@ impl AuthorizationTransaction {
         user_code: UserCode,
         received_at: Instant,
         sealed: String,
-    ) -> Result<Option<AuthorizationTransaction>, Failure> {
+    ) -> Result<Option<AuthorizationTransaction>> {
         let hashes = user_code_hashes(app, &user_code);
         let Some(device) = device_authorizations::find_waiting(&app.store, &hashes)? else {
             return Ok(None);

@@ -2,7 +2,7 @@
 
 use super::expired::{Unopened, without_request};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::http::{Method, Request};
 use gatepost_protocol::sealed_request::{SealedPurpose, SealedRequest};
 use gatepost_protocol::words::parameters;
@@ -29,7 +29,7 @@ pub fn seal(app: &App, purpose: SealedPurpose) -> Opened {
 
 /// Opens the request in the address of one of our pages. Refuses a request that we did not seal.
 /// Whoever comes with one that has expired, or with none, is led to where they can begin.
-pub fn open(app: &App, request: &Request) -> Result<Opened, Failure> {
+pub fn open(app: &App, request: &Request) -> Result<Opened> {
     let query = request.query_parameters()?;
     match query.bounded("r", parameters::HANDLE)? {
         None if request.method != Method::Post => Err(without_request(app, request)),

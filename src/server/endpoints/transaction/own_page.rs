@@ -2,7 +2,7 @@
 
 use super::{AuthorizationTransaction, InSession, RequestContext, seal};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::config::Config;
 use crate::endpoints::answers;
 use crate::endpoints::current_session::CurrentSession;
@@ -17,13 +17,13 @@ use gatepost_protocol::words::session::LOCAL;
 use gatepost_protocol::words::strength::Strength;
 
 /// What the address of a page of ours asks for; unknown parameters are left alone.
-pub fn asked(request: &Request, name: &str) -> Result<Option<String>, Failure> {
+pub fn asked(request: &Request, name: &str) -> Result<Option<String>> {
     let query = request.query_parameters()?;
     Ok(query.bounded(name, parameters::OTHER)?.map(str::to_owned))
 }
 
 /// A visit as the address of a page of ours asks for it.
-pub fn visit(request: &Request) -> Result<Visit, Failure> {
+pub fn visit(request: &Request) -> Result<Visit> {
     Ok(Visit {
         tenant: asked(request, "tenant")?,
         ui_locales: asked(request, "ui_locales")?,
@@ -38,8 +38,8 @@ pub fn to_signed_in(
     request: &Request,
     current_session: Option<&CurrentSession>,
     purpose: SealedPurpose,
-    show: impl FnOnce(InSession<'_>) -> Result<Response, Failure>,
-) -> Result<Response, Failure> {
+    show: impl FnOnce(InSession<'_>) -> Result<Response>,
+) -> Result<Response> {
     let transaction = AuthorizationTransaction::resume(app, seal(app, purpose))?;
     let context = RequestContext {
         app,
@@ -57,14 +57,14 @@ pub fn to_signed_in(
 }
 
 /// Sends somebody to sign in for a page of ours.
-pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response, Failure> {
+pub fn to_sign_in(app: &App, purpose: SealedPurpose) -> Result<Response> {
     let transaction = AuthorizationTransaction::resume(app, seal(app, purpose))?;
     Ok(answers::see_other(transaction.page(app, "/login")))
 }
 
 impl AuthorizationTransaction {
     /// Begins on the way to the account page, for a user who is signed in.
-    pub fn to_account(app: &App) -> Result<AuthorizationTransaction, Failure> {
+    pub fn to_account(app: &App) -> Result<AuthorizationTransaction> {
         let purpose = SealedPurpose::Account(Visit::default());
         AuthorizationTransaction::resume(app, seal(app, purpose))
     }
@@ -76,7 +76,7 @@ impl AuthorizationTransaction {
         visit: Visit,
         received_at: Instant,
         sealed: String,
-    ) -> Result<AuthorizationTransaction, Failure> {
+    ) -> Result<AuthorizationTransaction> {
         let snapshot = app.registry.snapshot();
         let names = visit.tenant.as_deref().into_iter();
         let acr_values = AcrValues {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::provider::{Connection, not_believed, registered};
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::{Failure, Refusal};
+use crate::app::failure::{Failure, Refusal, Result};
 use crate::app::fetched::Provenance;
 use crate::app::guesses::Source;
 use crate::endpoints::current_session::CurrentSession;
@@ -34,7 +34,7 @@ use gatepost_store::{StoreError, sessions};
 const LOGOUT_TOKEN: &str = "the logout token";
 
 /// Takes a logout token: 200 and nothing, or 400 for whatever is not believed.
-pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response> {
     require_form(request, 400)?;
     refuse_too_many(app, request)?;
     // First, so that a body that is no form gets the same answer at every provider's address.
@@ -52,7 +52,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response, 
         .header("Pragma", "no-cache"))
 }
 
-fn refuse_too_many(app: &App, request: &Request) -> Result<(), Failure> {
+fn refuse_too_many(app: &App, request: &Request) -> Result<()> {
     let source = Source::of(request.source);
     let Some(retry_after) = app.logout_token_failures.wait(&source, 1, app.now()) else {
         return Ok(());
@@ -69,7 +69,7 @@ fn take_logout_token(
     request: &Request,
     provider: &IdentityProvider,
     token: &str,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let notice = read(app, provider, token).map_err(|problem| match problem {
         UpstreamProblem::NotBelieved(cause) => refused(app, request, Some(provider), &cause),
         UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {
@@ -192,10 +192,7 @@ pub struct UpstreamSignOut {
 
 impl UpstreamSignOut {
     /// For a session that came from a provider where signing out here signs out there.
-    pub fn of(
-        app: &App,
-        current_session: &CurrentSession,
-    ) -> Result<Option<UpstreamSignOut>, Failure> {
+    pub fn of(app: &App, current_session: &CurrentSession) -> Result<Option<UpstreamSignOut>> {
         let snapshot = app.registry.snapshot();
         let provider = registered(&snapshot, current_session.row.identity_provider());
         let Some(provider) = provider.filter(|provider| provider.sign_out) else {

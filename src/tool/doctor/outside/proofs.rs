@@ -10,8 +10,8 @@ use crate::doctor::{Nonces, Proving, some};
 use gatepost_protocol::discovery::{
     PUSHED_REQUEST_PATH, REGISTRATION_EXPORT_PATH, TOKEN_PATH, USERINFO_PATH,
 };
-use gatepost_protocol::registration::problem::Finding;
 use gatepost_protocol::token::dpop_proof::NONCE_HEADER;
+use gatepost_registration::finding::Finding;
 use gatepost_server::endpoints::metrics::AS_REFUSAL;
 use gatepost_server::outbound::{OutboundAnswer, OutboundError};
 

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use gatepost::protocol::registration::client_rules::ClientDefaults;
-use gatepost::protocol::registration::walker::parse;
 use gatepost::registration::document::{Document, beyond_reading, document, refused_over_http};
 use gatepost::registration::plan::{Pruning, RegisteredObject, RegisteredObjects};
 use gatepost::registration::references::Stored;
+use gatepost::registration::strict_json::parse;
 use gatepost_fuzz::assert_untold;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;

@@ -5,7 +5,7 @@
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::keys::random;
 use gatepost_protocol::authorize::authorization_code::{
     AuthorizationCode, CodeVerdict, PREFIX, redeem,
@@ -21,7 +21,7 @@ use gatepost_store::grants;
 pub fn handle(
     context: GrantContext<'_>,
     request: &AuthorizationCodeRequest,
-) -> Result<TokenResponse, Failure> {
+) -> Result<TokenResponse> {
     let GrantContext {
         app,
         client,

@@ -2,20 +2,20 @@
 
 use super::GrantContext;
 use super::issue::{Additions, Issue};
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use gatepost_protocol::token::audience::{Narrowed, granted_scope, narrow};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::ClientCredentialsRequest;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
-use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::reason::{Reason, TokenError, unauthorized_client};
 use gatepost_protocol::words::scope::ScopeSet;
 
 /// Issues an access token without user, ID token or refresh token.
 pub fn handle(
     context: GrantContext<'_>,
     request: &ClientCredentialsRequest,
-) -> Result<TokenResponse, Failure> {
+) -> Result<TokenResponse> {
     let GrantContext {
         app,
         client,
@@ -47,8 +47,7 @@ pub fn judge(
     issuer: &str,
 ) -> Result<GivenToClient, TokenError> {
     if !client.is_confidential() {
-        let code = TokenErrorCode::UnauthorizedClient;
-        return Err(TokenError::new(code, Reason::PublicClientCredentials));
+        return Err(unauthorized_client(Reason::PublicClientCredentials));
     }
     let scope = granted_scope(request.scope.as_ref(), client, catalogue)?;
     let narrowed = narrow(&scope, &request.resources, &[], catalogue, issuer)?;

@@ -2,7 +2,7 @@
 //! and again until its user has decided, and gets its tokens once.
 
 use super::{GrantContext, begun, invalid_grant, issue};
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::keys::random;
 use gatepost_protocol::device::device_code::judge_poll;
 use gatepost_protocol::token::audience::narrow_granted;
@@ -15,10 +15,7 @@ use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::device_authorizations::{self, DeviceRedemption};
 
 /// Polls, and redeems once the user has allowed it.
-pub fn handle(
-    context: GrantContext<'_>,
-    request: &DeviceCodeRequest,
-) -> Result<TokenResponse, Failure> {
+pub fn handle(context: GrantContext<'_>, request: &DeviceCodeRequest) -> Result<TokenResponse> {
     let GrantContext {
         app,
         client,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::app::extension_grant::{ExtensionGrant, ExtensionHandler};
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::app::guesses::Source;
 use crate::endpoints::token::grants::issue::{Additions, Issue, IssueUser};
 use crate::endpoints::token::grants::{
@@ -31,7 +31,7 @@ use gatepost_protocol::words::catalogue::{Catalogue, SqlGrant};
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::epochs::Epochs;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
-use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode, invalid_request};
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_protocol::words::session::{SignIn, User};
 use gatepost_store::audit_events::AuditEvent;
@@ -49,10 +49,7 @@ const BUILT_IN: [ExtensionGrant; 2] = [
 ];
 
 /// Asks the grant, judges what it proposes, and issues that.
-pub fn handle(
-    context: GrantContext<'_>,
-    request: &ExtensionRequest,
-) -> Result<TokenResponse, Failure> {
+pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<TokenResponse> {
     let GrantContext {
         app,
         client,
@@ -128,7 +125,7 @@ pub fn asked(
     request: &ExtensionRequest,
     client: &Client,
     catalogue: &Catalogue,
-) -> Result<AskedScope, Failure> {
+) -> Result<AskedScope> {
     let scope = requested_scope(request.scope.as_ref(), client, catalogue)?;
     let words = request
         .parameter("acr_values")
@@ -150,7 +147,7 @@ fn handler(context: GrantContext<'_>, request: &ExtensionRequest) -> ExtensionHa
     found.map_or(call_function, |grant| grant.handle)
 }
 
-fn wait_or_go_on(context: GrantContext<'_>) -> Result<(), Failure> {
+fn wait_or_go_on(context: GrantContext<'_>) -> Result<()> {
     let wait = context
         .app
         .extension_failures
@@ -197,7 +194,7 @@ fn issue_granted(
     request: &ExtensionRequest,
     user: Option<(&User, Epochs)>,
     proposal: &Proposal,
-) -> Result<TokenResponse, Failure> {
+) -> Result<TokenResponse> {
     let additions = Additions {
         claims: granted.claims.clone(),
         members: granted.parameters,
@@ -250,11 +247,7 @@ fn issue_granted(
     issue.tokens(narrowed, additions)
 }
 
-fn enter(
-    context: GrantContext<'_>,
-    grant: &Grant,
-    request: &ExtensionRequest,
-) -> Result<(), Failure> {
+fn enter(context: GrantContext<'_>, grant: &Grant, request: &ExtensionRequest) -> Result<()> {
     let event = AuditEvent {
         event: "grant_begun",
         detail: json!({"grant_type": request.grant_type}),
@@ -269,10 +262,7 @@ fn enter(
 
 /// Calls the operator's SQL function. When it fails, that is our failure and not the client's: 503,
 /// and a line in the log.
-pub fn call_function(
-    context: GrantContext<'_>,
-    request: &ExtensionRequest,
-) -> Result<GrantAnswer, Failure> {
+pub fn call_function(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer> {
     let GrantContext {
         app,
         client,
@@ -302,7 +292,7 @@ pub fn call_function(
     }
 }
 
-fn read_answer(grant: &SqlGrant, answer: FunctionAnswer) -> Result<GrantAnswer, Failure> {
+fn read_answer(grant: &SqlGrant, answer: FunctionAnswer) -> Result<GrantAnswer> {
     match answer {
         FunctionAnswer::Null => Ok(GrantAnswer::Refuse(GrantRefusal::invalid_grant(""))),
         FunctionAnswer::Value(answer) => read(&answer).map_err(|fault| {
@@ -314,8 +304,7 @@ fn read_answer(grant: &SqlGrant, answer: FunctionAnswer) -> Result<GrantAnswer, 
         FunctionAnswer::Raised(message) => {
             Ok(GrantAnswer::Refuse(GrantRefusal::invalid_grant(&message)))
         }
-        FunctionAnswer::Unreadable => Ok(GrantAnswer::Refuse(GrantRefusal::of(TokenError::new(
-            TokenErrorCode::InvalidRequest,
+        FunctionAnswer::Unreadable => Ok(GrantAnswer::Refuse(GrantRefusal::of(invalid_request(
             Reason::ExtensionInput,
         )))),
     }

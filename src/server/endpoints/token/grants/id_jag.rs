@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use super::GrantContext;
 use super::issue;
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use gatepost_protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use gatepost_protocol::token::access_token::AccessToken;
 use gatepost_protocol::token::id_jag::{
@@ -15,16 +15,13 @@ use gatepost_protocol::token::id_jag::{
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::client::Client;
-use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::reason::{Reason, invalid_request};
 use gatepost_store::audit_events::{self, AuditEvent};
 use gatepost_store::tokens;
 
 /// Reads what the ID token stands on, judges that, and notes the ID-JAG before it is given out. A
 /// revocation that comes after the read comes after the ID-JAG.
-pub fn handle(
-    context: GrantContext<'_>,
-    request: &ExtensionRequest,
-) -> Result<TokenResponse, Failure> {
+pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<TokenResponse> {
     let GrantContext {
         app,
         client,
@@ -36,7 +33,7 @@ pub fn handle(
         return Err(Failure::bad_request(Reason::IdJagForBrowser));
     }
     let client = &client.client;
-    let unfit = || TokenError::new(TokenErrorCode::InvalidRequest, Reason::InvalidSubjectToken);
+    let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let token = id_token(app, client, read(request, client)?).ok_or_else(unfit)?;
     let found = tokens::find(&app.store, &token)?;
     let user = found.user.as_ref();

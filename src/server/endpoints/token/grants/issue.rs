@@ -6,11 +6,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::{GrantContext, invalid_grant};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::token::grants::id_jag::is_given_to;
 use crate::keys::random;
 use crate::registry::Snapshot;
@@ -30,6 +29,7 @@ use gatepost_protocol::token::refresh_token::{self, RefreshHandle};
 use gatepost_protocol::words::client::{AccessTokenType, Client, SigningAlgorithm};
 use gatepost_protocol::words::identifiers::{KeyThumbprint, Sid, Subject};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::response_type::ResponseType;
@@ -75,11 +75,11 @@ pub struct IssueUser<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
     /// Further claims of the access token. They were judged.
-    pub claims: Map<String, Value>,
+    pub claims: JsonObject,
     /// Who acts for the user, in an exchanged token.
     pub delegation: Option<Delegation>,
     pub ends_at: Option<Instant>,
-    pub members: Map<String, Value>,
+    pub members: JsonObject,
 }
 
 /// Makes the tokens of a grant that was entered or refreshed just now. The ID token speaks of
@@ -91,7 +91,7 @@ pub fn of_grant(
     user: UserRow,
     scope: &ScopeSet,
     nonce: Option<&str>,
-) -> Result<TokenResponse, Failure> {
+) -> Result<TokenResponse> {
     let user = IssueUser {
         sign_in: &grant.user,
         user: &user.into_core(),
@@ -137,11 +137,7 @@ impl<'a> Issue<'a> {
 
     /// Makes the token response: an access token for the scopes and audience of `narrowed`, an ID
     /// token if `openid` was granted, and a refresh token if the grant has one.
-    pub fn tokens(
-        &self,
-        narrowed: Narrowed,
-        additions: Additions,
-    ) -> Result<TokenResponse, Failure> {
+    pub fn tokens(&self, narrowed: Narrowed, additions: Additions) -> Result<TokenResponse> {
         self.check_user()?;
         let further = additions.members.clone();
         let token = self.describe(narrowed, additions);
@@ -174,7 +170,7 @@ impl<'a> Issue<'a> {
     }
 
     /// Whether the client may have tokens of this user, by this sign-in.
-    fn check_user(&self) -> Result<(), Failure> {
+    fn check_user(&self) -> Result<()> {
         let Some(user) = self.user else {
             return Ok(());
         };
@@ -210,7 +206,7 @@ impl<'a> Issue<'a> {
         response_type: ResponseType,
         code: Option<SecretText>,
         narrowed: Option<Narrowed>,
-    ) -> Result<Issued, Failure> {
+    ) -> Result<Issued> {
         let access_token = match narrowed {
             Some(narrowed) => Some(self.front_channel_access_token(narrowed)?),
             None => None,
@@ -242,10 +238,7 @@ impl<'a> Issue<'a> {
         })
     }
 
-    fn front_channel_access_token(
-        &self,
-        narrowed: Narrowed,
-    ) -> Result<FrontChannelAccessToken, Failure> {
+    fn front_channel_access_token(&self, narrowed: Narrowed) -> Result<FrontChannelAccessToken> {
         let token = self.describe(narrowed, Additions::default());
         Ok(FrontChannelAccessToken {
             access_token: self.access_token(&token)?,
@@ -289,7 +282,7 @@ impl<'a> Issue<'a> {
         }
     }
 
-    fn access_token(&self, token: &AccessToken) -> Result<SecretText, Failure> {
+    fn access_token(&self, token: &AccessToken) -> Result<SecretText> {
         let app = self.app;
         let client = self.client;
         match client.access_token_type {
@@ -318,7 +311,7 @@ impl<'a> Issue<'a> {
         }
     }
 
-    fn id_token(&self, user: IssueUser<'_>, beside: &Beside<'_>) -> Result<SecretText, Failure> {
+    fn id_token(&self, user: IssueUser<'_>, beside: &Beside<'_>) -> Result<SecretText> {
         let client = self.client;
         let alg = client.id_token_signed_response_alg;
         let claims = IdToken {
@@ -367,7 +360,7 @@ fn sign(
     alg: SigningAlgorithm,
     typ: &str,
     claims: &impl Serialize,
-) -> Result<SecretText, Failure> {
+) -> Result<SecretText> {
     let Some(key) = snapshot.keys.signing_key(alg, now) else {
         let problem = format!("there is no {} key to sign with", alg.as_str());
         return Err(Failure::Unavailable(StoreError::Unavailable(problem)));
@@ -385,7 +378,7 @@ pub fn logout_token(
     client: &Client,
     sub: &Subject,
     sid: &Sid,
-) -> Result<SecretText, Failure> {
+) -> Result<SecretText> {
     let jti = random_jti();
     let now = app.now();
     let claims = end_session::claims(app.issuer(), &client.client_id, sub, sid, &jti, now);
@@ -394,7 +387,7 @@ pub fn logout_token(
 }
 
 /// Makes an ID-JAG. It is signed as the client's ID tokens are.
-pub fn id_jag(context: GrantContext<'_>, granted: &IdJagGrant<'_>) -> Result<SecretText, Failure> {
+pub fn id_jag(context: GrantContext<'_>, granted: &IdJagGrant<'_>) -> Result<SecretText> {
     let now = context.now;
     let claims = granted.claims(context.app.issuer(), &random_jti(), context.key(), now);
     let alg = context.client.client.id_token_signed_response_alg;

@@ -3,26 +3,21 @@
 //! The proposal is judged as that of any extension grant.
 
 use super::GrantContext;
-use crate::app::failure::{Failure, Stopped};
+use crate::app::failure::{Result, Stopped};
 use crate::endpoints::token::assertions::KeySource;
 use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::token::assertion::{AssertionProblem, ExpectedAssertion};
 use gatepost_protocol::token::extension_grant::{GrantAnswer, GrantRefusal, Proposal};
-use gatepost_protocol::token::jwt_bearer::{
-    ShownAssertion, invalid_grant, is_possible_subject, refused, shown,
-};
+use gatepost_protocol::token::jwt_bearer::{ShownAssertion, is_possible_subject, refused, shown};
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::catalogue::{AssertionIssuer, AssertionSubject};
 use gatepost_protocol::words::client::SigningAlgorithm;
-use gatepost_protocol::words::reason::Reason;
+use gatepost_protocol::words::reason::{Reason, invalid_grant};
 use gatepost_store::linked_identities;
 use gatepost_store::users::{self, CurrentUser};
 
 /// Verifies the assertion, takes it, and proposes the user it speaks of.
-pub fn handle(
-    context: GrantContext<'_>,
-    request: &ExtensionRequest,
-) -> Result<GrantAnswer, Failure> {
+pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer> {
     let GrantContext {
         app,
         client,
@@ -77,7 +72,7 @@ fn user(
     context: GrantContext<'_>,
     issuer: &AssertionIssuer,
     subject: &str,
-) -> Result<Option<(CurrentUser, Option<String>)>, Failure> {
+) -> Result<Option<(CurrentUser, Option<String>)>> {
     if !is_possible_subject(subject) {
         return Ok(None);
     }

@@ -16,15 +16,15 @@ pub mod token_exchange;
 use std::time::Duration;
 
 pub use crate::app::extension_grant::GrantContext;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::keys::random;
 use gatepost_protocol::token::grant::{Given, Grant};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::TokenRequest;
-use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::reason::{self, Reason};
 
 fn invalid_grant(reason: Reason) -> Failure {
-    TokenError::new(TokenErrorCode::InvalidGrant, reason).into()
+    reason::invalid_grant(reason).into()
 }
 
 /// A grant that is redeemed as soon as it is given.
@@ -37,7 +37,7 @@ fn begun(context: GrantContext<'_>, given: Given) -> Grant {
 }
 
 /// Calls the function of the grant type.
-pub fn handle(context: GrantContext<'_>, request: &TokenRequest) -> Result<TokenResponse, Failure> {
+pub fn handle(context: GrantContext<'_>, request: &TokenRequest) -> Result<TokenResponse> {
     match request {
         TokenRequest::AuthorizationCode(request) => authorization_code::handle(context, request),
         TokenRequest::RefreshToken(request) => refresh_token::handle(context, request),

@@ -3,7 +3,7 @@
 //! sign-in page.
 
 use super::{GrantContext, begun, invalid_grant, issue};
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::login::password::{self, Attempt, PasswordOutcome};
 use crate::keys::random;
 use gatepost_protocol::token::audience::{narrow, requested_scope};
@@ -12,7 +12,7 @@ use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::PasswordRequest;
 use gatepost_protocol::words::acr_values::tenant_for_password;
 use gatepost_protocol::words::legacy_flow::LegacyFlow;
-use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::reason::{Reason, invalid_request};
 use gatepost_protocol::words::session::{PASSWORD, SignIn};
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::audit_events::AuditEvent;
@@ -21,10 +21,7 @@ use gatepost_store::users::CurrentUser;
 
 /// Issues tokens for the right password. Unknown, wrong, disabled and throttled get the same answer
 /// in the same time.
-pub fn handle(
-    context: GrantContext<'_>,
-    request: &PasswordRequest,
-) -> Result<TokenResponse, Failure> {
+pub fn handle(context: GrantContext<'_>, request: &PasswordRequest) -> Result<TokenResponse> {
     let GrantContext {
         app,
         client,
@@ -36,7 +33,7 @@ pub fn handle(
         &client.client,
         &snapshot.catalogue,
     )
-    .map_err(|reason| TokenError::new(TokenErrorCode::InvalidRequest, reason))?;
+    .map_err(invalid_request)?;
     let scope = requested_scope(request.scope.as_ref(), &client.client, &snapshot.catalogue)?;
     let narrowed = narrow(
         &scope,
@@ -85,7 +82,7 @@ pub fn handle(
     issue::of_grant(context, narrowed, &grant, *user, &grant.scope, None)
 }
 
-fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser, Failure> {
+fn try_password(context: GrantContext<'_>, attempt: &Attempt<'_>) -> Result<CurrentUser> {
     let app = context.app;
     match password::attempt(app, attempt)? {
         PasswordOutcome::Accepted(found) => Ok(*found),

@@ -5,7 +5,7 @@ use serde_json::{Map, json};
 use super::GrantContext;
 use super::issue::{Additions, Issue, IssueUser};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::token::introspection::{access_token, standing};
 use gatepost_protocol::token::access_token::{AccessToken, StandsOn};
 use gatepost_protocol::token::claims::ClaimNames;
@@ -17,14 +17,11 @@ use gatepost_protocol::token::token_exchange::{
 };
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::identifiers::Subject;
-use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
+use gatepost_protocol::words::reason::{Reason, invalid_request};
 use gatepost_store::users::{self, CurrentUser};
 
 /// Judges an exchange.
-pub fn handle(
-    context: GrantContext<'_>,
-    request: &ExtensionRequest,
-) -> Result<GrantAnswer, Failure> {
+pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer> {
     let GrantContext {
         app,
         client,
@@ -53,12 +50,8 @@ pub fn handle(
 
 /// One of our access tokens, alive by all the checks of introspection. Anything else makes the
 /// request invalid (RFC 8693 §2.2.2).
-fn live(
-    context: GrantContext<'_>,
-    shown: &ShownToken,
-    reason: Reason,
-) -> Result<AccessToken, Failure> {
-    let unfit = || TokenError::new(TokenErrorCode::InvalidRequest, reason);
+fn live(context: GrantContext<'_>, shown: &ShownToken, reason: Reason) -> Result<AccessToken> {
+    let unfit = || invalid_request(reason);
     let token = opened(context.app, shown).ok_or_else(unfit)?;
     match standing(context.app, &token)? {
         (true, _) => Ok(token),
@@ -73,10 +66,7 @@ pub fn opened(app: &App, shown: &ShownToken) -> Option<AccessToken> {
 }
 
 /// Issues an access token, and nothing else, for what was judged.
-pub(crate) fn issue(
-    context: GrantContext<'_>,
-    exchanged: Exchanged,
-) -> Result<TokenResponse, Failure> {
+pub(crate) fn issue(context: GrantContext<'_>, exchanged: Exchanged) -> Result<TokenResponse> {
     let found = user(context, &exchanged.user.subject)?;
     let stands_on = StandsOn::User(found.epochs(context.client.epoch));
     let scope = exchanged.narrowed.scope.clone();
@@ -101,14 +91,11 @@ pub(crate) fn issue(
 }
 
 /// The user whom the tokens speak of, as long as the client is open to them.
-fn user(context: GrantContext<'_>, subject: &Subject) -> Result<CurrentUser, Failure> {
+fn user(context: GrantContext<'_>, subject: &Subject) -> Result<CurrentUser> {
     let client = &context.client.client;
     let found = users::find_for_client(&context.app.store, subject, Some(&client.client_id))?;
     match found {
         Some(found) if client.is_open_to(found.user.claims.get("role")) => Ok(found),
-        Some(_) | None => {
-            let code = TokenErrorCode::InvalidRequest;
-            Err(TokenError::new(code, Reason::InvalidSubjectToken).into())
-        }
+        Some(_) | None => Err(invalid_request(Reason::InvalidSubjectToken).into()),
     }
 }

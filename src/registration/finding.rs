@@ -1,0 +1,39 @@
+//! What a look at something registered says of it.
+
+use gatepost_protocol::words::named::named;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub verdict: Verdict,
+    pub text: String,
+}
+
+named! {
+    pub enum Verdict {
+        Fine = "ok",
+        /// It works; there is something better.
+        Weak = "weak",
+        Broken = "fails",
+    }
+}
+
+impl Finding {
+    fn new(verdict: Verdict, text: impl Into<String>) -> Finding {
+        Finding {
+            verdict,
+            text: text.into(),
+        }
+    }
+
+    pub fn fine(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Fine, text)
+    }
+
+    pub fn weak(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Weak, text)
+    }
+
+    pub fn broken(text: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Broken, text)
+    }
+}
