@@ -18,7 +18,8 @@ pub(super) fn report(invocation: &Invocation, operator: &Operator) -> CommandRes
     }
     let user = invocation.option("--user");
     let subs = user.map(|name| called(store, name)).transpose()?;
-    if let (Some(name), Some([])) = (user, subs.as_deref()) {
+    if subs.as_ref().is_some_and(Vec::is_empty) {
+        let name = user.unwrap_or_default();
         return refuse(format!("there is no user {name:?}"));
     }
     let headings = COLUMNS.map(String::from);
