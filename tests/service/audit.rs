@@ -11,6 +11,7 @@ use gatepost::store::audit_events;
 use gatepost::tool::statements::audit_list;
 use serde_json::{Value, json};
 
+use crate::admin_applications;
 use crate::support::claims::Says;
 use crate::support::flow::{
     VERIFIER, authorize_path, basic, code, redeem, redeem_as, redeem_with, sign_in, signed_in,
@@ -1006,4 +1007,27 @@ fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who
     // Another took over before it went.
     let before = &of("signing_key_rotated")["replaced"]["new"];
     assert_eq!(&of("signing_key_retired")["old"], before);
+}
+
+/// As the page at `/admin` tells it.
+#[test]
+fn administrators_read_what_was_turned_away_and_who_deleted_a_role() {
+    let gatepost = admin_applications::start();
+    let deleted = r#"{"by":"admin","admin":"sub|boss","kind":"role","name":"books"}"#;
+    for (event, detail) in [
+        ("more_failures", r#"{"count":0,"turned_away":30}"#),
+        ("registration_removed", deleted),
+    ] {
+        gatepost.run_sql(&format!(
+            "INSERT INTO audit_events SELECT day, clock_timestamp(), '{event}', 0, previous, hash,
+             '{event}', NULL, NULL, NULL, NULL, NULL, '{detail}' FROM audit_events LIMIT 1"
+        ));
+    }
+    let log = admin_applications::page(&mut admin_applications::boss(&gatepost), "/admin/audit");
+    for sentence in [
+        "<bdi>0</bdi> further failures from one network, and <bdi>30</bdi> attempts turned away</p>",
+        "<bdi>boss</bdi></a> deleted the role <bdi>books</bdi></p>",
+    ] {
+        log.assert_says(sentence);
+    }
 }

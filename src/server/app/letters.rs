@@ -64,6 +64,8 @@ pub enum Errand {
         greeted: String,
         to: MailAddress,
         change: AccountChange,
+        /// What the administrator is called who did it; `None` where nobody did it for them.
+        by: Option<String>,
     },
     Written(Letter),
 }
@@ -76,6 +78,8 @@ pub enum AccountChange {
     Address,
     FactorAdded,
     FactorRemoved,
+    /// New ones took the place of the old ones.
+    RecoveryCodes,
     /// An account elsewhere can be used to sign in.
     Linked,
     Unlinked,
