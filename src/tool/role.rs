@@ -33,16 +33,17 @@ pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> CommandRes
     );
     input::confirm(invocation, &question)?;
     let mut taken = 0;
-    while members > 0 {
+    let mut is_held = members > 0;
+    while is_held {
         let batch = operator.store.change_registry(|writer| {
             check_clients(writer, role)?;
             Ok::<_, Failure>(take_role(writer, role)?)
         })?;
-        if batch == 0 {
-            break;
+        is_held = batch > 0;
+        if is_held {
+            taken += batch;
+            note(format!("taken from {taken} people"));
         }
-        taken += batch;
-        note(format!("taken from {taken} people"));
     }
     operator.store.change_registry(|writer| {
         check_clients(writer, role)?;

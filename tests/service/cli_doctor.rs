@@ -564,7 +564,7 @@ fn what_is_wrong_with_the_proxy_is_found_alone() {
     let mut broken = findings.iter().filter(|(verdict, _)| verdict == "fails");
     let (_, first) = broken.next().unwrap();
     first.assert_says("lacks the line that opens signing key ");
-    let (_, last) = broken.last().unwrap();
+    let (_, last) = broken.next_back().unwrap();
     last.assert_says("refuses our nonce");
 }
 
