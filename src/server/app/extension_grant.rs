@@ -41,7 +41,7 @@ impl GrantContext<'_> {
 }
 
 /// Answers a request: a proposal, which is judged before anything is issued, or a refusal. A
-/// [`Failure`] is for what the client can do nothing about.
+/// [`Failure`](crate::app::failure::Failure) is for what the client can do nothing about.
 pub type ExtensionHandler = fn(GrantContext<'_>, &ExtensionRequest) -> Result<GrantAnswer>;
 
 /// A grant type and its handler: one entry of the table that your own binary gives to

@@ -5,7 +5,6 @@ use crate::app::App;
 use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
 use crate::endpoints::answers::Presentation;
-use crate::endpoints::transaction::InSession;
 use crate::pages::user_agent::browser;
 use gatepost_protocol::login::letters::{Withheld, verified_address};
 use gatepost_protocol::words::identifiers::Subject;
@@ -57,18 +56,17 @@ pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: 
     notify(app, &asked_by(app, presentation), &before(user), change);
 }
 
-/// The same of what an administrator did, in whose session this is. It says who did it, and not
-/// from where.
-pub fn send_by_administrator(context: InSession<'_>, user: &UserRow, change: AccountChange) {
-    let asked = asked_by(context.app, &context.presentation());
-    let administrator = context.current_session.user.called().to_owned();
-    leave(
-        context.app,
-        &asked,
-        &before(user),
-        change,
-        Some(administrator),
-    );
+/// The same of what an administrator did, who is called so. It says who did it, and not from where.
+pub fn send_by_administrator(
+    app: &App,
+    presentation: &Presentation<'_>,
+    administrator: &str,
+    user: &UserRow,
+    change: AccountChange,
+) {
+    let asked = asked_by(app, presentation);
+    let by = Some(administrator.to_owned());
+    leave(app, &asked, &before(user), change, by);
 }
 
 /// Tells a user of a factor that took the place of all that they had.

@@ -265,7 +265,15 @@ impl Deed<'_> {
     /// Tells the person at the address that they had.
     fn notify(&self, change: AccountChange) {
         let context = self.administrator.context;
-        notices::send(context.app, &context.presentation(), self.user, change);
+        let administrator = context.current_session.user.called();
+        let presentation = context.presentation();
+        notices::send_by_administrator(
+            context.app,
+            &presentation,
+            administrator,
+            self.user,
+            change,
+        );
     }
 
     fn end_session(&self) -> Result<Response, Failure> {

@@ -5,11 +5,9 @@
 use gatepost::manage::scim::attribute::{Shape, UserAttribute, UserAttributes};
 use gatepost::manage::scim::patch::patched;
 use gatepost::manage::scim::projection::Projection;
-use gatepost::manage::scim::resource::{
-    attributes, changed_to, new_user, read, replaced_by, show,
-};
-use gatepost::protocol::words::identifiers::Subject;
+use gatepost::manage::scim::resource::{attributes, changed_to, new_user, read, replaced_by, show};
 use gatepost::manage::statements::scim_users::ScimUser;
+use gatepost::protocol::words::identifiers::Subject;
 use gatepost::protocol::words::strength::Strength;
 use gatepost::store::users::UserRow;
 use gatepost_fuzz::NOW;
@@ -75,7 +73,11 @@ fuzz_target!(|data: &[u8]| {
     let Ok(changed) = changed_to(&alice, &wanted) else {
         return;
     };
-    let shown = show(&changed, "https://login.example/scim/1", &Projection::default());
+    let shown = show(
+        &changed,
+        "https://login.example/scim/1",
+        &Projection::default(),
+    );
     let has = attributes(&changed);
     assert_eq!(read(&Value::Object(shown)), Ok(has.clone()));
     assert!(!has.contains_key(&UserAttribute::Password));
