@@ -63,6 +63,8 @@ pub enum Errand {
         greeted: String,
         to: MailAddress,
         change: AccountChange,
+        /// What the administrator is called who did it; `None` where nobody did it for them.
+        by: Option<String>,
     },
     Written(Letter),
 }

@@ -142,13 +142,15 @@ fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<(), Failure> {
             greeted,
             to,
             change,
+            by,
         } => {
             // A provider that is not trusted with addresses chooses nobody's.
             if !users::address_counts(&app.store, sub, Some(to.as_str()))? {
                 return Ok(());
             }
             let page = format!("{}/account", app.issuer());
-            let text = frame(app, asked, Some(greeted)).notice(username, *change, &page);
+            let frame = frame(app, asked, Some(greeted));
+            let text = frame.notice(username, *change, by.as_deref(), &page);
             let letter = letter(app, asked.language, to, &text, vec![sub.clone()], "notice");
             write_about(app, asked, b"notices", sub, letter).map(drop)
         }

@@ -54,12 +54,20 @@ pub fn is_withheld(app: &App, asked: &AskedBy) -> bool {
 /// Tells a user what changed, at the address that they had; not where that is not verified. The
 /// lane leaves out an address that only an identity provider without `trust_email` verified.
 pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: AccountChange) {
-    let before = Noticed {
-        sub: &user.sub,
-        name: user.designation(),
-        claims: &user.claims,
-    };
-    notify(app, &asked_by(app, presentation), &before, change);
+    notify(app, &asked_by(app, presentation), &before(user), change);
+}
+
+/// The same of what an administrator did, who is called `by`: it says who did it, and not from
+/// where.
+pub fn send_by_administrator(
+    app: &App,
+    presentation: &Presentation<'_>,
+    user: &UserRow,
+    change: AccountChange,
+    by: &str,
+) {
+    let asked = asked_by(app, presentation);
+    leave(app, &asked, &before(user), change, Some(by.to_owned()));
 }
 
 /// Tells a user of a factor that took the place of all that they had.
@@ -78,8 +86,27 @@ pub struct Noticed<'a> {
     pub claims: &'a Map<String, Value>,
 }
 
+fn before(user: &UserRow) -> Noticed<'_> {
+    Noticed {
+        sub: &user.sub,
+        name: user.designation(),
+        claims: &user.claims,
+    }
+}
+
 /// The same for a change by a program.
 pub fn notify(app: &App, asked: &AskedBy, before: &Noticed<'_>, change: AccountChange) {
+    leave(app, asked, before, change, None);
+}
+
+/// `by` is what the administrator is called who made the change.
+fn leave(
+    app: &App,
+    asked: &AskedBy,
+    before: &Noticed<'_>,
+    change: AccountChange,
+    by: Option<String>,
+) {
     let address = verified_address(before.claims).and_then(|text| MailAddress::parse(text).ok());
     let (Some(to), Some(_)) = (address, app.letters.from()) else {
         return;
@@ -90,6 +117,7 @@ pub fn notify(app: &App, asked: &AskedBy, before: &Noticed<'_>, change: AccountC
         greeted: called(before.claims, before.name).to_owned(),
         to,
         change,
+        by,
     };
     hand_over(app, asked, Some(before.sub), errand);
 }

@@ -174,23 +174,39 @@ impl<'a> LetterFrame<'a> {
             .end(texts.letter_address_subject)
     }
 
-    /// About a change of somebody's account. `page` is where they look after it.
-    pub fn notice(self, username: &str, change: AccountChange, page: &str) -> LetterText {
+    /// About a change of somebody's account. `by` is the administrator who made it, from whose
+    /// browser the request came: nothing of that is told. `page` is where the person looks after
+    /// their account.
+    pub fn notice(
+        self,
+        username: &str,
+        change: AccountChange,
+        by: Option<&str>,
+        page: &str,
+    ) -> LetterText {
         let texts = self.texts;
         let told = match change {
             AccountChange::Password => texts.notice_password,
             AccountChange::PasswordRemoved => texts.notice_password_removed,
             AccountChange::Address => texts.notice_address,
             AccountChange::FactorAdded => texts.notice_factor_added,
+            // An administrator removes all at once.
+            AccountChange::FactorRemoved if by.is_some() => texts.notice_factors_removed,
             AccountChange::FactorRemoved => texts.notice_factor_removed,
             AccountChange::Linked => texts.notice_linked,
             AccountChange::Unlinked => texts.notice_unlinked,
         };
         let about = texts.letter_account.fill(username);
-        self.begin()
-            .say(told)
-            .source()
-            .say(&texts.letter_notice_press.fill(texts.end_other_sessions))
+        let draft = self.begin().say(told);
+        let draft = match by {
+            Some(name) => draft
+                .moment()
+                .say(&texts.letter_notice_by.fill(&printed(name))),
+            None => draft
+                .source()
+                .say(&texts.letter_notice_press.fill(texts.end_other_sessions)),
+        };
+        draft
             .link(&about, texts.account_title, page)
             .say(texts.letter_notice_not_you)
             .end(texts.letter_notice_subject)
@@ -256,6 +272,13 @@ impl Draft<'_> {
         self.say(&lines.join("\n"))
     }
 
+    /// When it was asked for.
+    fn moment(self) -> Self {
+        let LetterFrame { texts, asked, .. } = self.frame;
+        let Some(asked) = asked else { return self };
+        self.say(&texts.letter_moment.fill(&moment::in_utc(texts, asked.at)))
+    }
+
     /// `subject` has a place for the brand.
     fn end(mut self, subject: Template) -> LetterText {
         let LetterFrame { texts, brand, .. } = self.frame;
@@ -281,5 +304,65 @@ impl Draft<'_> {
             text: self.plain.join("\n\n") + "\n",
             html: document.into_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+    use crate::pages::language::Language;
+
+    /// Somebody else reads it: nothing of the administrator but their name, and that within bounds.
+    #[test]
+    fn a_notice_of_what_an_administrator_did_says_who_and_not_from_where() {
+        let asked = AskedBy {
+            source: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),
+            request_id: String::new(),
+            language: "en",
+            browser: Some(String::from("Firefox · Linux")),
+            at: Instant::from_seconds(0),
+        };
+        let by = String::from("Bo\r\nss\u{202e}") + &"y".repeat(60);
+        let shown = String::from("Boss") + &"y".repeat(56);
+        let brand = Brand {
+            name: String::from("Wonderland"),
+            logo: None,
+            color: None,
+            privacy_url: None,
+            terms_url: None,
+            help_url: None,
+        };
+        for language in Language::ALL {
+            let texts = language.texts();
+            let frame = LetterFrame {
+                texts,
+                brand: &brand,
+                greeted: Some("Tess"),
+                asked: Some(&asked),
+            };
+            for (change, told) in [
+                (AccountChange::FactorRemoved, texts.notice_factors_removed),
+                (AccountChange::Address, texts.notice_address),
+            ] {
+                let letter = frame.notice("tess", change, Some(&by), "https://id.example/account");
+                for part in [&letter.text, &letter.html] {
+                    assert!(part.contains(told), "{part}");
+                    assert!(
+                        part.contains(&texts.letter_notice_by.fill(&shown)),
+                        "{part}"
+                    );
+                    assert!(part.contains("1970"), "{part}");
+                    assert!(
+                        !part.contains("192.0.2.7") && !part.contains("Firefox"),
+                        "{part}"
+                    );
+                    assert!(!part.contains(texts.end_other_sessions), "{part}");
+                }
+            }
+        }
+        let texts = Language::English.texts();
+        assert!(texts.letter_notice_by.0.starts_with("{} did this."));
     }
 }

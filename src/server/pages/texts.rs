@@ -434,12 +434,14 @@ texts! {
     notice_address
     notice_factor_added
     notice_factor_removed
+    notice_factors_removed
     notice_linked
     notice_unlinked
     letter_moment {}
     letter_browser {}
     letter_notice_press {}
     letter_notice_not_you
+    letter_notice_by {}
     no_address
     address_not_confirmed
     new_address
