@@ -561,7 +561,11 @@ fn people_are_told_of_new_recovery_codes_and_of_accounts_elsewhere() {
             .all(|letter| letter.to == ["alice@example.com"])
     );
     for (told, times) in [
-        ("second factor was added", 2),
+        ("second factor was added", 1),
+        (
+            "New recovery codes were made; the old ones no longer work.",
+            1,
+        ),
         ("was linked to your account", 1),
         ("is no longer linked to your account", 1),
     ] {

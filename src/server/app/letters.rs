@@ -77,6 +77,8 @@ pub enum AccountChange {
     Address,
     FactorAdded,
     FactorRemoved,
+    /// New ones took the place of the old ones.
+    RecoveryCodes,
     /// An account elsewhere can be used to sign in.
     Linked,
     Unlinked,

@@ -193,6 +193,7 @@ impl<'a> LetterFrame<'a> {
             // An administrator removes all at once.
             AccountChange::FactorRemoved if by.is_some() => texts.notice_factors_removed,
             AccountChange::FactorRemoved => texts.notice_factor_removed,
+            AccountChange::RecoveryCodes => texts.notice_recovery_codes,
             AccountChange::Linked => texts.notice_linked,
             AccountChange::Unlinked => texts.notice_unlinked,
         };

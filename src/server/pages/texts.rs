@@ -435,6 +435,7 @@ texts! {
     notice_factor_added
     notice_factor_removed
     notice_factors_removed
+    notice_recovery_codes
     notice_linked
     notice_unlinked
     letter_moment {}

@@ -181,7 +181,7 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
         app,
         &context.presentation(),
         &current_session.user,
-        AccountChange::FactorAdded,
+        AccountChange::RecoveryCodes,
     );
     Ok(recovery_page(context, &codes.texts))
 }
