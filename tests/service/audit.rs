@@ -10,6 +10,7 @@ use gatepost::protocol::words::instant::Day;
 use gatepost::store::audit_events;
 use serde_json::{Value, json};
 
+use crate::admin_applications;
 use crate::support::claims::Says;
 use crate::support::flow::{
     VERIFIER, authorize_path, basic, code, redeem, redeem_as, redeem_with, sign_in, signed_in,
@@ -1226,4 +1227,22 @@ fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who
         of("signing_key_retired")["old"],
         of("signing_key_rotated")["replaced"]["new"]
     );
+}
+
+/// As the page at `/admin` tells it.
+#[test]
+fn administrators_read_what_was_counted_alone() {
+    let gatepost = admin_applications::start();
+    for (event, detail) in [("more_failures", r#"{"count":0,"turned_away":30}"#)] {
+        gatepost.run_sql(&format!(
+            "INSERT INTO audit_events SELECT day, clock_timestamp(), '{event}', 0, previous, hash,
+             '{event}', NULL, NULL, NULL, NULL, NULL, '{detail}' FROM audit_events LIMIT 1"
+        ));
+    }
+    let log = admin_applications::page(&mut admin_applications::boss(&gatepost), "/admin/audit");
+    for sentence in [
+        "<bdi>0</bdi> further failures from one network, and <bdi>30</bdi> attempts turned away</p>",
+    ] {
+        log.assert_says(sentence);
+    }
 }
