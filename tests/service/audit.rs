@@ -1231,9 +1231,13 @@ fn changes_of_users_and_keys_are_told_with_old_and_new_and_without_what_says_who
 
 /// As the page at `/admin` tells it.
 #[test]
-fn administrators_read_what_was_counted_alone() {
+fn administrators_read_what_was_turned_away_and_who_deleted_a_role() {
     let gatepost = admin_applications::start();
-    for (event, detail) in [("more_failures", r#"{"count":0,"turned_away":30}"#)] {
+    let deleted = r#"{"by":"admin","admin":"sub|boss","kind":"role","name":"books"}"#;
+    for (event, detail) in [
+        ("more_failures", r#"{"count":0,"turned_away":30}"#),
+        ("registration_removed", deleted),
+    ] {
         gatepost.run_sql(&format!(
             "INSERT INTO audit_events SELECT day, clock_timestamp(), '{event}', 0, previous, hash,
              '{event}', NULL, NULL, NULL, NULL, NULL, '{detail}' FROM audit_events LIMIT 1"
@@ -1242,6 +1246,7 @@ fn administrators_read_what_was_counted_alone() {
     let log = admin_applications::page(&mut admin_applications::boss(&gatepost), "/admin/audit");
     for sentence in [
         "<bdi>0</bdi> further failures from one network, and <bdi>30</bdi> attempts turned away</p>",
+        "<bdi>boss</bdi></a> deleted the role <bdi>books</bdi></p>",
     ] {
         log.assert_says(sentence);
     }
