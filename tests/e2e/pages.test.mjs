@@ -124,21 +124,27 @@ describe("every page", { timeout: 400_000 }, () => {
     await context.close();
   });
 
-  test("shows the times of the account page as the reader's own clock does", async () => {
-    const { page, context, complaints } = await visitor(browser, { locale: "de-DE", timezoneId: "Asia/Tokyo" });
-    await page.goto(`${dev.provider}/account`);
-    await enterPassword(page, alice);
-    const shown = page.locator(".items time").first();
-    const utc = await shown.getAttribute("datetime");
-    const parts = { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
-    const format = new Intl.DateTimeFormat("de", { ...parts, timeZone: "Asia/Tokyo" });
-    // The script runs once the page has been read, which may be after the element is there.
-    await page.waitForFunction(() => !document.querySelector(".items time").textContent.endsWith("UTC"));
-    assert.equal(await shown.textContent(), format.format(new Date(utc)));
-    const told = await page.locator(".items li").first().textContent();
-    assert.match(told, /Chrome · Linux|Chromium · Linux/);
-    assert.deepEqual(complaints, []);
-    await context.close();
+  test("shows the times of the account page as the reader's own clock does, with its zone", async () => {
+    for (const [locale, timeZone, shape] of [
+      ["de-DE", "Asia/Tokyo", /^\d{1,2}\. \S+ \d{4}, \d\d:\d\d GMT\+9$/],
+      ["en-GB", "Europe/London", /^\d{1,2} [A-Z][a-z]+ \d{4}, \d\d:\d\d (GMT|BST)$/],
+    ]) {
+      const { page, context, complaints } = await visitor(browser, { locale, timezoneId: timeZone });
+      await page.goto(`${dev.provider}/account`);
+      await enterPassword(page, alice);
+      const shown = page.locator(".items time").first();
+      const utc = await shown.getAttribute("datetime");
+      const parts = { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
+      const format = new Intl.DateTimeFormat(locale, { ...parts, timeZoneName: "short", timeZone });
+      // The script runs once the page has been read, which may be after the element is there.
+      await page.waitForFunction(() => !document.querySelector(".items time").textContent.endsWith("UTC"));
+      assert.equal(await shown.textContent(), format.format(new Date(utc)));
+      assert.match(await shown.textContent(), shape);
+      const told = await page.locator(".items li").first().textContent();
+      assert.match(told, /Chrome · Linux|Chromium · Linux/);
+      assert.deepEqual(complaints, []);
+      await context.close();
+    }
   });
 
   // The pages that look the same to everybody who is signed in.
