@@ -72,7 +72,10 @@ fn every_answer_has_an_id_that_the_log_and_the_page_have_too() {
                 .is_some_and(|kind| kind.contains("html"));
         assert_eq!(
             is_page,
-            answer.text().contains(&format!("<code>{id}</code>")),
+            answer
+                .text()
+                .replace("</span><span>", "")
+                .contains(&format!("<code><span>{id}</span></code>")),
             "{path}"
         );
     }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{Chrome, back_to, button_to, headed, help, web_link};
+use crate::pages::frame::{Chrome, back_to, button_to, headed, help, in_fours, web_link};
 use crate::pages::texts::{Text, Texts};
 use gatepost_protocol::words::client::Client;
 
@@ -146,7 +146,7 @@ pub fn page(chrome: Chrome<'_>, problem: Problem, besides: Besides<'_>) -> Marku
             p { (texts.support_hint) }
             dl {
                 dt { (texts.reference) }
-                dd { code { (chrome.request_id) } }
+                dd { code { (reference(chrome.request_id)) } }
                 @if let Some(code) = besides.code {
                     dt { (texts.reason_code) }
                     dd { code { (code) } }
@@ -157,4 +157,17 @@ pub fn page(chrome: Chrome<'_>, problem: Problem, besides: Besides<'_>) -> Marku
         }
     };
     headed(chrome, true, heading, &card)
+}
+
+/// One of our own stands in groups, and is whole when it is copied. A proxy's is as the proxy
+/// writes it.
+fn reference(request_id: &str) -> Markup {
+    let is_ours = request_id.len() == 16 && request_id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    html! {
+        @if is_ours {
+            @for group in in_fours(request_id) { span { (group) } }
+        } @else {
+            (request_id)
+        }
+    }
 }

@@ -342,6 +342,12 @@ pub(crate) fn link_button(decision: &str, id: &str, label: &str) -> Markup {
     }
 }
 
+/// As people read it out: groups of four of its letters, which are ASCII.
+pub(super) fn in_fours(text: &str) -> impl Iterator<Item = &str> {
+    let starts = (0..text.len()).step_by(4);
+    starts.filter_map(|at| text.get(at..text.len().min(at + 4)))
+}
+
 /// The address, if following it stays on the web: whatever was registered, `javascript:` and its
 /// like never become a link.
 pub(crate) fn web_link(url: &str) -> Option<&str> {

@@ -9,8 +9,8 @@ use qrcodegen::{QrCode, QrCodeEcc};
 
 use crate::pages::account::Holdings;
 use crate::pages::frame::{
-    Chrome, PageForm, about, button, described_by, field_problem, headed, hidden, link_button,
-    primary_button, script, submit,
+    Chrome, PageForm, about, button, described_by, field_problem, headed, hidden, in_fours,
+    link_button, primary_button, script, submit,
 };
 use crate::pages::icons::{APP, PASSKEY, RECOVERY_CODES, icon};
 use crate::pages::login::{SignInFor, cancel, card};
@@ -282,16 +282,14 @@ fn add_app_buttons(texts: &Texts, form: PageForm<'_>, new: NewApp<'_>) -> Markup
 
 /// What sets an app up, in a form: `app` and `code`.
 pub(super) fn setup(texts: &Texts, new: NewApp<'_>, problem: Option<FactorProblem>) -> Markup {
-    let groups = (0..new.key.len())
-        .step_by(4)
-        .filter_map(|at| new.key.get(at..new.key.len().min(at + 4)));
+    let groups: Vec<&str> = in_fours(new.key).collect();
     html! {
         p { (texts.scan_code) }
         @if let Ok(picture) = QrCode::encode_text(new.otpauth, QrCodeEcc::Medium) {
             (qr_code(texts, &picture))
         }
         p { (texts.key_by_hand) }
-        p { code .key { (groups.collect::<Vec<_>>().join(" ")) } }
+        p { code .key { (groups.join(" ")) } }
         (hidden("app", new.sealed))
         (code(texts.code_now, None, problem))
     }
