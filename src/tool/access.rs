@@ -1,9 +1,11 @@
 //! `gatepost access`: who may open which application, for a review.
 
 use super::arguments::Invocation;
+use super::client;
 use super::operator::Operator;
-use super::output::{CommandResult, Failure, say, table};
-use super::statements::access::{Behind, COLUMNS, PART, applications, openers};
+use super::output::{CommandResult, Failure, refuse, say, table};
+use super::statements::access::{Behind, COLUMNS, PART, applications, called, openers};
+use gatepost_protocol::words::identifiers::ClientId;
 
 /// The columns of the report.
 const SHOWN: usize = 8;
@@ -11,6 +13,15 @@ const SHOWN: usize = 8;
 /// A part at a time: however many people there are, it holds no more of them.
 pub(super) fn report(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let store = &operator.store;
+    if let Some(client_id) = invocation.option("--client") {
+        client::named(operator, &ClientId::new(client_id))?;
+    }
+    let user = invocation.option("--user");
+    let subs = user.map(|name| called(store, name)).transpose()?;
+    if subs.as_ref().is_some_and(Vec::is_empty) {
+        let name = user.unwrap_or_default();
+        return refuse(format!("there is no user {name:?}"));
+    }
     let headings = COLUMNS.map(String::from);
     if invocation.has("--csv") {
         print(invocation, vec![headings])?;
@@ -18,7 +29,7 @@ pub(super) fn report(invocation: &Invocation, operator: &Operator) -> CommandRes
     for client_id in applications(store, invocation.option("--client"))? {
         let mut behind = Behind::default();
         loop {
-            let rows = openers(store, &client_id, invocation.option("--user"), &behind)?;
+            let rows = openers(store, &client_id, subs.as_deref(), &behind)?;
             let is_last = rows.len() < PART;
             if let Some([.., sub, role, _, _, tenant]) = rows.last() {
                 behind = Behind {
@@ -50,9 +61,11 @@ fn print(invocation: &Invocation, rows: Vec<[String; 9]>) -> CommandResult {
     say(String::from_utf8_lossy(&written))
 }
 
-/// A spreadsheet takes what begins so for a formula.
-fn harmless(cell: String) -> String {
-    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+/// A spreadsheet takes what begins so for a formula, and may pass over other control characters
+/// before it.
+fn harmless(mut cell: String) -> String {
+    cell.retain(|letter| !letter.is_control() || matches!(letter, '\t' | '\r' | '\n'));
+    if cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) {
         format!("'{cell}")
     } else {
         cell

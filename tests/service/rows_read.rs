@@ -119,7 +119,7 @@ const ELSEWHERE: &str = "
     user_changes::FIND_USERS user_names::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
     user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_IMPORTED_HASH
-    access::APPLICATIONS access::OPENERS roles::HOLD roles::LIST roles::OPENED roles::TAKE";
+    access::APPLICATIONS access::CALLED access::OPENERS roles::HOLD roles::LIST roles::OPENED roles::TAKE";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.

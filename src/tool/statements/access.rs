@@ -16,6 +16,18 @@ pub fn applications(store: &Store, client_id: Option<&str>) -> Result<Vec<String
     store.list(bound, |row| column(row, "client_id"))
 }
 
+const CALLED: &str = "
+SELECT h.sub FROM users h
+WHERE h.sub = :name::text OR h.username_key = lower(normalize(:name::text, NFKC))
+   OR h.claims ? 'email' AND h.password_hash IS NOT NULL AND {address counts}
+      AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) COLLATE \"C\"
+          = left(lower(normalize(:name::text, NFKC)), 254)";
+
+/// The subjects of all who are called so, in whatever tenant, or sign in by this address.
+pub fn called(store: &Store, name: &str) -> Result<Vec<String>, StoreError> {
+    store.list(bind!(CALLED, name), |row| column(row, "sub"))
+}
+
 /// The columns of a row, and at the end the tenant, which the report does not have.
 pub const COLUMNS: [&str; 9] = [
     "client_id",
@@ -41,11 +53,9 @@ FROM clients c CROSS JOIN LATERAL (
                      FROM client_uses o WHERE o.client_id = c.client_id), '') AS last_used,
            '' AS tenant
     WHERE jsonb_typeof(c.metadata -> 'allowed_roles') IS DISTINCT FROM 'array'
-      AND (:user::text IS NULL OR EXISTS (
+      AND (:subs::text[] IS NULL OR EXISTS (
           SELECT FROM users u CROSS JOIN LATERAL (SELECT u.tenant AS name) AS t
-          WHERE u.enabled
-            AND (u.username_key = lower(normalize(:user::text, NFKC)) OR u.sub = :user::text)
-            AND {lets tenant in}))
+          WHERE u.enabled AND u.sub = ANY(:subs::text[]) AND {lets tenant in}))
     UNION ALL
     SELECT m.* FROM jsonb_array_elements_text(
         CASE jsonb_typeof(c.metadata -> 'allowed_roles') WHEN 'array'
@@ -59,8 +69,7 @@ FROM clients c CROSS JOIN LATERAL (
         FROM role_members m JOIN users u ON u.sub = m.sub
         LEFT JOIN client_user_uses o ON o.sub = m.sub AND o.client_id = c.client_id
         WHERE m.tenant = t.name AND m.role = r.role AND u.enabled
-          AND (:user::text IS NULL
-               OR u.username_key = lower(normalize(:user::text, NFKC)) OR u.sub = :user::text)
+          AND (:subs::text[] IS NULL OR u.sub = ANY(:subs::text[]))
           AND m.sub > CASE WHEN (r.role, t.name) = (:role::text, :tenant::text)
                            THEN :sub::text ELSE '' END
         ORDER BY m.sub LIMIT 1000
@@ -79,14 +88,15 @@ pub struct Behind {
     pub sub: String,
 }
 
-/// A [`PART`] of those who may open an application, or of what somebody may, by the [`COLUMNS`].
+/// A [`PART`] of those who may open an application, or of those of them that are named, by the
+/// [`COLUMNS`].
 pub fn openers(
     store: &Store,
     client_id: &str,
-    user: Option<&str>,
+    subs: Option<&[String]>,
     behind: &Behind,
 ) -> Result<Vec<[String; 9]>, StoreError> {
-    let bound = bind!(OPENERS, ..behind { role, tenant, sub }, client_id, user);
+    let bound = bind!(OPENERS, ..behind { role, tenant, sub }, client_id, subs);
     store.list(bound, cells)
 }
 
