@@ -26,14 +26,14 @@ pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> CommandRes
             "nobody has the role {name}, and it is not registered"
         ));
     }
-    check_settings(operator, role)?;
+    check_settings(operator, role, members)?;
     let question = format!(
         "This removes the role {name} and takes it from {members} people. It ends nothing else: \
          they stay signed in, and keep their other roles."
     );
     input::confirm(invocation, &question)?;
     let mut taken = 0;
-    loop {
+    while members > 0 {
         let batch = operator.store.change_registry(|writer| {
             check_clients(writer, role)?;
             Ok::<_, Failure>(take_role(writer, role)?)
@@ -51,13 +51,17 @@ pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> CommandRes
     say(format!("removed the role {name}; {taken} people had it"))
 }
 
-fn check_settings(operator: &Operator, role: &str) -> CommandResult {
+/// A role of administrators goes while nobody has it: where one is registered, `plan --prune` names
+/// this command.
+fn check_settings(operator: &Operator, role: &str, members: i64) -> CommandResult {
     let Some(administration) = &operator.config.administration else {
         return Ok(());
     };
     let name = in_text(role);
-    if administration.is_admin_role(role) {
-        return refuse(format!("GATEPOST_ADMIN_ROLE names the role {name}"));
+    if administration.is_admin_role(role) && members > 0 {
+        return refuse(format!(
+            "GATEPOST_ADMIN_ROLE names the role {name}: take it from its {members} people first"
+        ));
     }
     if administration.given_roles.iter().any(|given| given == role) {
         return refuse(format!("GATEPOST_ADMIN_ROLES names the role {name}"));

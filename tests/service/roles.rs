@@ -157,6 +157,16 @@ fn a_role_that_something_asks_for_is_not_removed() {
         assert!(refused.stderr.contains(setting), "{refused:?}");
     }
     assert_eq!(members(&installation), ["books sub|one", "office sub|one"]);
+    // Registered by mistake, and nobody has it.
+    installation.apply(&json!({"roles": [role("office:acme", false)]}));
+    let command = [
+        &["role", "remove", "office:acme", "--yes"][..],
+        &administered,
+    ]
+    .concat();
+    let told = installation.done(&command, "");
+    assert!(told.contains("0 people had it"), "{told}");
+    assert_eq!(installation.database.count("roles"), 0);
 }
 
 /// What the build before wrote counts, while it writes and afterwards; what an interrupted run did
