@@ -213,6 +213,27 @@ mod tests {
     }
 
     #[test]
+    fn the_roles_that_its_applications_ask_for_have_names_and_are_given_by_administrators() {
+        let data = DemoData::following("http://localhost:8081").unwrap();
+        let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
+        let played = data.clients.iter();
+        let played = played.filter(|client| DEMO_CLIENTS.contains(&client.client_id.as_str()));
+        let asked: BTreeSet<&str> = played
+            .flat_map(|client| client.allowed_roles.iter().map(String::as_str))
+            .collect();
+        let registered: BTreeSet<&str> = document["roles"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|role| role["given_by_administrators"] == true)
+            .filter(|role| role["display_name"].is_string() && role["description"].is_string())
+            .filter_map(|role| role["name"].as_str())
+            .collect();
+        assert_eq!(registered, asked);
+        assert_eq!(registered.len(), 3);
+    }
+
+    #[test]
     fn a_company_of_twelve_has_three_who_are_shown_and_one_with_an_app() {
         let data = DemoData::following("http://localhost:8081").unwrap();
         let document: serde_json::Value = serde_json::from_str(DOCUMENT).unwrap();
