@@ -566,6 +566,16 @@ fn names_in_sentences_are_isolated_from_their_direction() {
 }
 
 #[test]
+fn japanese_has_one_word_for_signing_in_and_one_for_a_second_factor() {
+    let pages = include_str!("../../../static/texts/ja.txt");
+    for texts in [pages, Language::Japanese.events()] {
+        for other in ["サインイン", "サインアウト", "第 2 要素", "二要素"] {
+            assert!(!texts.contains(other), "{other}");
+        }
+    }
+}
+
+#[test]
 fn every_form_posts_and_carries_one_form_token() {
     for page in pages(Language::English, "x") {
         if page.name.starts_with("form_post") {
