@@ -250,3 +250,53 @@ fn the_report_of_whoever_is_not_there_is_refused_and_runs_nothing_in_a_spreadshe
     let two = installation.done(&["access", "--csv", "--user", "two"], "");
     assert!(two.contains(",\"'\n=1\",sub|two,"), "{two}");
 }
+
+fn client(client_id: &str, more: &Value) -> Value {
+    let mut client = json!({
+        "client_id": client_id, "redirect_uris": ["https://shop.example/cb"], "scope": "openid",
+        "grant_types": ["authorization_code"], "token_endpoint_auth_method": "none",
+    });
+    let members = client.as_object_mut().unwrap();
+    members.extend(more.as_object().unwrap().clone());
+    client
+}
+
+#[test]
+fn the_report_of_whoever_is_not_there_is_refused_and_runs_nothing_in_a_spreadsheet() {
+    let installation = Installation::migrated();
+    let mut document = json!({
+        "clients": [client("shop", &json!({"allowed_roles": ["books"]}))],
+        "tenants": [{"name": "acme"}],
+        "users": [user("one", &json!("books")), user("two", &json!("books")), user("three", &json!("books"))],
+    });
+    document["users"][0]["password"] = json!("a password of one");
+    document["users"][0]["tenant"] = json!("acme");
+    let claims = json!({"name": "\u{7}\u{1b}=1", "role": "books", "email": "one@example.com", "email_verified": true});
+    document["users"][0]["claims"] = claims;
+    document["users"][1]["claims"]["name"] = json!("\n=1");
+    let applied = installation.apply(&document);
+    assert_eq!(applied.code, 0, "{applied:?}");
+    for (arguments, rule) in [
+        (["--client", "shp"], "there is no client \"shp\""),
+        (["--user", "won"], "there is no user \"won\""),
+        (["--user", "two@example.com"], "there is no user"),
+    ] {
+        let refused = installation.run(&[&["access", "--csv"][..], &arguments].concat());
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert_eq!(refused.stdout, "");
+        assert!(refused.stderr.contains(rule), "{refused:?}");
+    }
+    for name in ["ONE", "sub|one", "One@example.com"] {
+        let report = installation.done(&["access", "--csv", "--user", name], "");
+        let rows = Vec::from_iter(report.lines().skip(1));
+        let [row] = rows.as_slice() else {
+            panic!("{name}: {report}")
+        };
+        assert!(
+            row.starts_with("shop,shop,one,'=1,sub|one,books,"),
+            "{name}: {row}"
+        );
+    }
+    let two = installation.done(&["access", "--csv", "--user", "two"], "");
+    assert!(two.contains(",\"'\n=1\",sub|two,"), "{two}");
+}

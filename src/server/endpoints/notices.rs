@@ -56,17 +56,17 @@ pub fn send(app: &App, presentation: &Presentation<'_>, user: &UserRow, change: 
     notify(app, &asked_by(app, presentation), &before(user), change);
 }
 
-/// The same of what an administrator did, who is called so. It says who did it, and not from where.
+/// The same of what an administrator did, who is called `by`: it says who did it, and not from
+/// where.
 pub fn send_by_administrator(
     app: &App,
     presentation: &Presentation<'_>,
-    administrator: &str,
     user: &UserRow,
     change: AccountChange,
+    by: &str,
 ) {
     let asked = asked_by(app, presentation);
-    let by = Some(administrator.to_owned());
-    leave(app, &asked, &before(user), change, by);
+    leave(app, &asked, &before(user), change, Some(by.to_owned()));
 }
 
 /// Tells a user of a factor that took the place of all that they had.

@@ -265,15 +265,9 @@ impl Deed<'_> {
     /// Tells the person at the address that they had.
     fn notify(&self, change: AccountChange) {
         let context = self.administrator.context;
-        let administrator = context.current_session.user.called();
+        let by = context.current_session.user.called();
         let presentation = context.presentation();
-        notices::send_by_administrator(
-            context.app,
-            &presentation,
-            administrator,
-            self.user,
-            change,
-        );
+        notices::send_by_administrator(context.app, &presentation, self.user, change, by);
     }
 
     fn end_session(&self) -> Result<Response, Failure> {
