@@ -1031,26 +1031,3 @@ fn administrators_read_what_was_turned_away_and_who_deleted_a_role() {
         log.assert_says(sentence);
     }
 }
-
-/// As the page at `/admin` tells it.
-#[test]
-fn administrators_read_what_was_turned_away_and_who_deleted_a_role() {
-    let gatepost = admin_applications::start();
-    let deleted = r#"{"by":"admin","admin":"sub|boss","kind":"role","name":"books"}"#;
-    for (event, detail) in [
-        ("more_failures", r#"{"count":0,"turned_away":30}"#),
-        ("registration_removed", deleted),
-    ] {
-        gatepost.run_sql(&format!(
-            "INSERT INTO audit_events SELECT day, clock_timestamp(), '{event}', 0, previous, hash,
-             '{event}', NULL, NULL, NULL, NULL, NULL, '{detail}' FROM audit_events LIMIT 1"
-        ));
-    }
-    let log = admin_applications::page(&mut admin_applications::boss(&gatepost), "/admin/audit");
-    for sentence in [
-        "<bdi>0</bdi> further failures from one network, and <bdi>30</bdi> attempts turned away</p>",
-        "<bdi>boss</bdi></a> deleted the role <bdi>books</bdi></p>",
-    ] {
-        log.assert_says(sentence);
-    }
-}
