@@ -97,16 +97,17 @@ impl Administrator<'_> {
     fn delete_role(&self, role: &str) -> Result<Told, Failure> {
         let texts = self.texts();
         self.store().change_registry(|writer| {
-            let asking = clients_that_ask(writer, role)?;
-            if !asking.is_empty() {
-                return Ok(Err(about(texts.role_is_asked_for, &asking.join(", "))));
-            }
             for hindrance in roles::hold(writer, self.acting(""), role)? {
                 match hindrance.as_str() {
                     "" => {}
                     "setting" => return Ok(Err(html! { (texts.role_in_setting) })),
                     _ => return Ok(Err(html! { (texts.role_for_operator) })),
                 }
+            }
+            // Only whoever reaches everybody may hear of all clients.
+            let asking = clients_that_ask(writer, role)?;
+            if !asking.is_empty() {
+                return Ok(Err(about(texts.role_is_asked_for, &asking.join(", "))));
             }
             let request = self.context.request;
             writer.author = Some(EventAuthor {
