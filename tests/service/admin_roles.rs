@@ -165,8 +165,14 @@ fn a_role_is_taken_from_all_who_are_ticked_or_from_nobody() {
         ("sub|gus", json!(["books"]), json!([])),
     ] {
         let (event, detail) = events(&gatepost, sub).pop().unwrap();
-        assert_eq!((event.as_str(), &detail["by"]), ("user_changed", &json!("admin")));
-        assert_eq!((&detail["old"]["role"], &detail["new"]["role"]), (&old, &new));
+        assert_eq!(
+            (event.as_str(), &detail["by"]),
+            ("user_changed", &json!("admin"))
+        );
+        assert_eq!(
+            (&detail["old"]["role"], &detail["new"]["role"]),
+            (&old, &new)
+        );
     }
     // Somebody else was faster.
     says(&take(&mut boss, &page, &["ann"]), "Nothing was done.");

@@ -9,6 +9,8 @@ use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{Store, StoreError, bind, column, tenant_text};
 
+use super::admin_people::ActingAdmin;
+
 // One by one: for many at once Postgres would read everybody.
 const HELD: &str = "
 SELECT n.name FROM unnest(:names::text[]) AS n (name)
@@ -59,6 +61,7 @@ WITH invited AS (
       AND NOT EXISTS (SELECT FROM invited i JOIN clients c ON c.client_id = i.sub)
       AND NOT EXISTS (SELECT FROM invited i JOIN users u ON u.sub = i.username
                       WHERE u.username IS NULL AND u.tenant = :tenant::text)
+      AND NOT EXISTS (SELECT FROM invited i WHERE NOT {given roles} @> (i.claims -> 'role'))
       AND {names are free}
     RETURNING sub
 ), done AS (
@@ -66,9 +69,10 @@ WITH invited AS (
 ), {audited done} FROM done";
 
 /// Adds all of them, with an event for each, or nobody: `Taken` when a user name is somebody's, or
-/// the address of somebody that counts.
+/// the address of somebody that counts, or a role cannot be given.
 pub fn invite(
     store: &Store,
+    acting: ActingAdmin<'_>,
     tenant: Option<&TenantName>,
     people: &[NewPerson],
     events: &[AuditEvent<'_>],
@@ -78,6 +82,10 @@ pub fn invite(
     let claims: Vec<_> = people.iter().map(|one| Json(&one.claims)).collect();
     let bound = bind!(
         INVITE,
+        ..acting {
+            given_roles,
+            admin_role
+        },
         tenant = tenant_text(tenant),
         sub = "",
         subs,

@@ -188,3 +188,22 @@ pub fn hold(
     );
     writer.reader.list(bound, |row| column(row, "hindrance"))
 }
+
+const CAN_BE_GIVEN: &str = "SELECT {given roles} @> to_jsonb(:roles::text[]) AS can_be_given";
+
+/// Whether an administrator may give all of these roles now.
+pub fn can_be_given(
+    store: &Store,
+    acting: ActingAdmin<'_>,
+    roles: &[&str],
+) -> Result<bool, StoreError> {
+    let bound = bind!(
+        CAN_BE_GIVEN,
+        ..acting {
+            given_roles,
+            admin_role
+        },
+        roles
+    );
+    column(&store.one(bound)?, "can_be_given")
+}

@@ -20,6 +20,7 @@ use crate::pages::admin::invitations::{
 use crate::pages::admin::page_of;
 use crate::statements::admin_people::{self, Person};
 use crate::statements::invitations::{self, NewPerson};
+use crate::statements::roles;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::parameters;
@@ -71,10 +72,15 @@ impl Administrator<'_> {
         let names = [typed.username.as_str()];
         let is_held = !invitations::held(self.store(), tenant.as_ref(), &names)?.is_empty();
         let new = self.new_person(&new_batch(), asked, &typed);
-        if is_held || !self.add(tenant.as_ref(), slice::from_ref(&new))? {
+        let problem = if is_held {
             // By the same invitation, maybe, of which no standby heard.
             self.store().confirm()?;
-            return Ok(self.draw_invitation(&typed, asked, Some(TAKEN)));
+            Some(TAKEN)
+        } else {
+            self.add(tenant.as_ref(), slice::from_ref(&new))?
+        };
+        if problem.is_some() {
+            return Ok(self.draw_invitation(&typed, asked, problem));
         }
         let person = self.found_person(&new.sub)?;
         let at_page = Administrator {
@@ -134,9 +140,13 @@ impl Administrator<'_> {
         }
     }
 
-    /// Adds all of them, with an event for each. `false` where a name was taken meanwhile: then
-    /// nobody is added.
-    fn add(&self, tenant: Option<&TenantName>, people: &[NewPerson]) -> Result<bool, Failure> {
+    /// Adds all of them, with an event for each. Where that cannot be any more, nobody is added,
+    /// and it answers why.
+    fn add(
+        &self,
+        tenant: Option<&TenantName>,
+        people: &[NewPerson],
+    ) -> Result<Option<InviteProblem>, Failure> {
         let by_letter = self.invitation().by_letter;
         let events = people.iter().map(|new| {
             let roles = roles_of(&new.claims);
@@ -144,11 +154,21 @@ impl Administrator<'_> {
             self.event("user_added", &new.sub, detail)
         });
         let events = Vec::from_iter(events);
-        match invitations::invite(self.store(), tenant, people, &events) {
-            Ok(()) => Ok(true),
-            Err(StoreError::Taken(_)) => Ok(false),
-            Err(error) => Err(error.into()),
+        match invitations::invite(self.store(), self.acting(""), tenant, people, &events) {
+            Ok(()) => return Ok(None),
+            Err(StoreError::Taken(_)) => {}
+            Err(error) => return Err(error.into()),
         }
+        // By the same form, maybe, of which no standby heard.
+        self.store().confirm()?;
+        let roles = Vec::from_iter(people.iter().flat_map(|new| roles_of(&new.claims)));
+        let can_be_given = roles::can_be_given(self.store(), self.acting(""), &roles)?;
+        let problem = if can_be_given {
+            TAKEN
+        } else {
+            InviteProblem::RoleGone
+        };
+        Ok(Some(problem))
     }
 
     /// Shows the form for pasted lines, or takes it.
@@ -197,10 +217,9 @@ impl Administrator<'_> {
             pasted.lines = &lines;
             return Ok(self.draw_pasted(pasted));
         }
-        if !self.add(tenant.as_ref(), &new)? {
-            // By the same form, maybe, of which no standby heard.
-            self.store().confirm()?;
-            pasted.complaint = Some(texts.username_taken);
+        if let Some(problem) = self.add(tenant.as_ref(), &new)? {
+            let sentence = problem.told(texts).1;
+            pasted.complaint = Some(&sentence);
             return Ok(self.draw_pasted(pasted));
         }
         self.welcome(&self.people(&subs, None)?, false)

@@ -186,7 +186,15 @@ impl Deed<'_> {
             let told = Ok(was_done(self.texts, &person, self.decision));
             return administrator.draw_person(&person, Some(&told), None);
         }
-        let page = self.not_done(&person, self.texts.changed_meanwhile)?;
+        let roles = Vec::from_iter(self.typed.roles.iter().map(String::as_str));
+        let can_be_given =
+            roles::can_be_given(administrator.store(), administrator.acting(""), &roles)?;
+        let sentence = if can_be_given {
+            self.texts.changed_meanwhile
+        } else {
+            self.texts.role_gone
+        };
+        let page = self.not_done(&person, sentence)?;
         Ok(answers::noted(page, Reason::PersonChanged))
     }
 

@@ -85,8 +85,7 @@ impl Administrator<'_> {
             let user = &person.found.user;
             let had = PersonDetails::stored(&user.claims).roles;
             let kept = Vec::from_iter(had.iter().filter(|had| *had != role));
-            let detail =
-                json!({"changed": ["role"], "old": {"role": had}, "new": {"role": kept}});
+            let detail = json!({"changed": ["role"], "old": {"role": had}, "new": {"role": kept}});
             self.event("user_changed", &user.sub, detail)
         });
         let events = Vec::from_iter(events);
