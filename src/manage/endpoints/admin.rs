@@ -9,7 +9,7 @@ pub mod admission;
 mod applications;
 mod audit;
 mod explanation;
-mod invitations;
+pub mod invitations;
 mod links;
 mod pasted_people;
 mod people;

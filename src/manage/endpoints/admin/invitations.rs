@@ -26,8 +26,11 @@ use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
+use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::http::Response;
+use gatepost_server::endpoints::cookies::SessionHandle;
+use gatepost_server::endpoints::forms::{self, Form};
+use gatepost_server::http::{Request, Response};
 use gatepost_server::keys::random;
 use gatepost_server::pages::join::JoinProblem;
 use gatepost_store::StoreError;
@@ -49,6 +52,16 @@ struct Added {
 /// Says which form it is, if it is sent again.
 fn new_batch() -> String {
     URL_SAFE_NO_PAD.encode(random::bytes::<16>())
+}
+
+/// Whether pasted lines may be long, as a text is that a browser has encoded: from whoever was shown
+/// the form for them, whose address says so.
+pub fn takes_long_body(app: &App, request: &Request) -> bool {
+    SessionHandle::of(&app.config, request).is_some_and(|handle| {
+        let browser = Some(&handle.random);
+        let query = request.query_parameters();
+        query.is_ok_and(|query| forms::matches(app, Form::Admin, "invite-several", browser, query))
+    })
 }
 
 impl Administrator<'_> {

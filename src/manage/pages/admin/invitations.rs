@@ -180,6 +180,12 @@ pub fn invite_several_page(
     pasted: Pasted<'_>,
 ) -> Markup {
     let texts = around.chrome.texts;
+    // The address says that a long text is coming.
+    let action = around.address_with("invite-several", &[("form_token", form.token)]);
+    let form = PageForm {
+        action: &action,
+        ..form
+    };
     let some_roles = Vec::from_iter(invitation.given_roles.iter().take(2).map(String::as_str));
     let card = html! {
         p .lead { (invite_hint(texts, invitation.by_letter)) }
