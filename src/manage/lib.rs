@@ -6,7 +6,7 @@ pub mod pages;
 pub mod scim;
 pub mod statements;
 
-use crate::endpoints::admin::admission;
+use crate::endpoints::admin::{admission, invitations};
 use crate::endpoints::registration;
 use crate::endpoints::scim as scim_endpoint;
 use crate::scim::error::ScimError;
@@ -24,7 +24,10 @@ pub const ROUTES: &[Route] = &[
         FORM,
         Plain(|app, request| admission::handle(app, request, "")),
     ),
-    Route::page(Below("/admin/"), "admin", FORM, Named(admission::handle)),
+    Route {
+        takes_long_body: Some(invitations::takes_long_body),
+        ..Route::page(Below("/admin/"), "admin", FORM, Named(admission::handle))
+    },
     Route::program(
         Exact(REGISTRATION_EXPORT_PATH),
         "registration",

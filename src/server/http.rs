@@ -25,7 +25,7 @@ pub struct Request {
     pub query: String,
     pub parsed_query: OnceLock<Result<Parameters, Reason>>,
     pub headers: Headers,
-    /// At most 64 KiB, or 1 MiB where a registration is sent.
+    /// At most 64 KiB, or 1 MiB where a registration or a list of people is sent.
     pub body: Vec<u8>,
     /// After trusted proxies were believed.
     pub source: IpAddr,

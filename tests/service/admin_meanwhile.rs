@@ -108,3 +108,31 @@ fn a_role_that_is_deleted_meanwhile_is_given_to_nobody_and_told() {
     assert_ne!(before["claims"]["role"], Value::Null);
     refused.assert_says("value=\"newt\"");
 }
+
+#[test]
+fn a_role_that_is_gone_is_given_by_no_statement_though_the_server_has_not_heard() {
+    let mut registered = registered();
+    registered["roles"] = json!([{"name": "books", "given_by_administrators": true}]);
+    let gatepost = Gatepost::start_with(&registered, &ON);
+    let mut anna = admin_by(&gatepost, "anna", "acme", 0);
+    // Nothing tells the servers of it.
+    let gone = "UPDATE roles SET document = document - 'given_by_administrators'";
+    gatepost.database.run(gone);
+    let before = row(&gatepost, "amy");
+    let newt = [("username", "newt"), ("name", "Newt"), ("role", "books")];
+    let lines = [("lines", "Newt,newt@example.com,newt,books")];
+    let save = [&typed("Amy", "amy@example.com")[..], &[("role", "books")]].concat();
+    for (address, fields) in [
+        (&*person_page("amy"), &save[..]),
+        ("/admin/invite", &newt),
+        ("/admin/invite-several", &lines),
+    ] {
+        let page = anna.get(address);
+        let refused = post_to(&mut anna, address, &page, fields);
+        tells(&refused, "A role that you chose is not there any more");
+    }
+    assert_eq!(row(&gatepost, "amy"), before);
+    let count = "SELECT count(*) FROM users WHERE username = 'newt'";
+    assert_eq!(gatepost.database.value::<i64>(count, &[]), 0);
+    is_done(&act(&mut anna, "amy", &typed("Amy", "amy@example.com")));
+}

@@ -18,7 +18,7 @@ const MOST_ROWS: i64 = 20;
 /// Statements that a request of a client or a browser runs.
 const REQUESTS: &str = "
     admin_people::END_OF_PERSON admin_people::NOTE
-    admin_people::FIND_PERSON invitations::HELD invitations::INVITE
+    admin_people::FIND_PERSON invitations::HELD invitations::INVITE roles::CAN_BE_GIVEN
     authenticators::FIND_PASSKEY authenticators::LIST authenticators::USER_HANDLE
     authenticators::USE_PASSKEY authenticators::USE_RECOVERY_CODE authenticators::USE_STEP
     clients::FIND consents::END_LAPSED consents::FIND consents::LIST_OF_USER

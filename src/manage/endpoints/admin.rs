@@ -9,7 +9,7 @@ pub mod admission;
 mod applications;
 mod audit;
 mod explanation;
-mod invitations;
+pub mod invitations;
 mod links;
 mod pasted_people;
 mod people;
@@ -150,12 +150,14 @@ impl<'a> Administrator<'a> {
         self.context.app.now() < signed_in_at.plus(FRESH)
     }
 
-    /// Sends them to sign in once more, and back to this page, which says that nothing was done.
+    /// Sends them to sign in once more, and back to this page, which says that nothing was done with
+    /// a form.
     pub fn sign_in_anew(&self) -> Result<Response, Failure> {
         let tenant = self.context.current_session.row.tenant.as_ref();
         let asked = &self.context.transaction.request;
+        let undone = self.form.map(|_| ("signed_in", "anew"));
         let purpose = SealedPurpose::Admin {
-            page: way_back(self.page, &Parameters::from_pairs([("signed_in", "anew")])),
+            page: way_back(self.page, &Parameters::from_pairs(undone)),
             tenant: tenant.map(ToString::to_string),
             ui_locales: asked.ui_locales.clone(),
             anew: true,

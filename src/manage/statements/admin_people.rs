@@ -107,7 +107,7 @@ pub struct ActingAdmin<'a> {
     pub version: &'a str,
 }
 
-// Nobody is called by the address of somebody else.
+// Nobody is called by the address of somebody else, or gets a role that cannot be given.
 const CHANGE_PERSON: &str = "
 WITH keys AS (
     SELECT u.tenant, :username::text AS name, true AS is_alone
@@ -122,6 +122,7 @@ WITH keys AS (
         factors = CASE WHEN :drops_factors::bool THEN u.factors + 1 ELSE u.factors END,
         strongest_acr = CASE WHEN :drops_factors::bool THEN '1' ELSE u.strongest_acr END
     WHERE {acted on} AND {names are free}
+      AND coalesce({given roles} @> (:claims::jsonb -> 'role'), true)
     RETURNING u.sub
 ), dropped AS (
     DELETE FROM authenticators a USING changed WHERE a.sub = changed.sub AND :drops_factors::bool
@@ -141,7 +142,8 @@ pub struct PersonChange<'a> {
 }
 
 /// Changes a person. `false` when the administrator may not act on them, or they are no longer as
-/// they were seen, or a new user name is the address of somebody else. `Taken` when somebody is
+/// they were seen, or a role cannot be given, or a new user name is the address of somebody else.
+/// `Taken` when somebody is
 /// called so.
 pub fn change(
     store: &Store,

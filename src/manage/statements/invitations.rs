@@ -1,38 +1,56 @@
 //! Inviting many people at once.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use postgres::types::Json;
 use serde_json::{Map, Value};
 
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::{Store, StoreError, bind, column, tenant_text};
+use gatepost_store::{Store, StoreError, bind, column, read, tenant_text};
+
+use super::admin_people::ActingAdmin;
+
+/// A user name or an address that is looked for.
+#[derive(Clone, Debug)]
+pub struct HeldName {
+    /// What all names have in common that count as the same.
+    pub key: String,
+    /// Whether somebody is called by it, or has it as their address, verified or not.
+    pub is_held: bool,
+}
 
 // One by one: for many at once Postgres would read everybody.
 const HELD: &str = "
-SELECT n.name FROM unnest(:names::text[]) AS n (name)
-CROSS JOIN LATERAL (
-    (SELECT FROM users u
-     WHERE u.tenant = :tenant::text AND u.claims ? 'email'
+SELECT n.name, lower(normalize(n.name, NFKC)) AS key, h.sub IS NOT NULL AS is_held
+FROM unnest(:names::text[]) AS n (name)
+LEFT JOIN LATERAL (
+    (SELECT u.sub FROM users u
+     WHERE u.tenant = :tenant::text AND u.sub <> :sub::text AND u.claims ? 'email'
        AND left(lower(normalize(u.claims ->> 'email', NFKC)), 254)
            = left(lower(normalize(n.name, NFKC)), 254) COLLATE \"C\"
      LIMIT 1)
     UNION ALL
-    (SELECT FROM users u
-     WHERE u.tenant = :tenant::text AND u.username_key = lower(normalize(n.name, NFKC)) LIMIT 1)
+    (SELECT u.sub FROM users u
+     WHERE u.tenant = :tenant::text AND u.sub <> :sub::text
+       AND u.username_key = lower(normalize(n.name, NFKC))
+     LIMIT 1)
     LIMIT 1
-) AS h";
+) AS h ON true
+WHERE n.name <> ''";
 
-/// Those of the names by which somebody of that tenant is called, or that are the address of
-/// somebody, verified or not.
+/// What is known of these names in that tenant, but for what `sub` has themselves.
 pub fn held(
     store: &Store,
     tenant: Option<&TenantName>,
     names: &[&str],
-) -> Result<BTreeSet<String>, StoreError> {
-    let rows = store.rows(bind!(HELD, tenant = tenant_text(tenant), names))?;
-    rows.iter().map(|row| column(row, "name")).collect()
+    sub: &str,
+) -> Result<BTreeMap<String, HeldName>, StoreError> {
+    let bound = bind!(HELD, tenant = tenant_text(tenant), names, sub);
+    store.list(bound, |row| {
+        let held = read!(row, HeldName { key, is_held; })?;
+        Ok((column(row, "name")?, held))
+    })
 }
 
 /// Somebody who is to be added.
@@ -59,6 +77,7 @@ WITH invited AS (
       AND NOT EXISTS (SELECT FROM invited i JOIN clients c ON c.client_id = i.sub)
       AND NOT EXISTS (SELECT FROM invited i JOIN users u ON u.sub = i.username
                       WHERE u.username IS NULL AND u.tenant = :tenant::text)
+      AND NOT EXISTS (SELECT FROM invited i WHERE NOT {given roles} @> (i.claims -> 'role'))
       AND {names are free}
     RETURNING sub
 ), done AS (
@@ -66,9 +85,10 @@ WITH invited AS (
 ), {audited done} FROM done";
 
 /// Adds all of them, with an event for each, or nobody: `Taken` when a user name is somebody's, or
-/// the address of somebody that counts.
+/// the address of somebody that counts, or a role cannot be given.
 pub fn invite(
     store: &Store,
+    acting: ActingAdmin<'_>,
     tenant: Option<&TenantName>,
     people: &[NewPerson],
     events: &[AuditEvent<'_>],
@@ -78,6 +98,10 @@ pub fn invite(
     let claims: Vec<_> = people.iter().map(|one| Json(&one.claims)).collect();
     let bound = bind!(
         INVITE,
+        ..acting {
+            given_roles,
+            admin_role
+        },
         tenant = tenant_text(tenant),
         sub = "",
         subs,

@@ -112,8 +112,8 @@ pub fn opened(
 const TAKE: &str = "
 WITH judged AS (
     SELECT u.sub, u.claims -> 'role' AS roles FROM users u
-    WHERE u.sub = ANY(:subs::text[]) AND {may be changed}
-      AND roles_of(u.claims) @> ARRAY[:role::text]
+    WHERE u.sub = ANY(:subs::text[]) AND u.xmin::text = ANY(:versions::text[])
+      AND {may be changed} AND roles_of(u.claims) @> ARRAY[:role::text]
     ORDER BY u.sub FOR UPDATE
 ), changed AS (
     UPDATE users u
@@ -128,13 +128,15 @@ WITH judged AS (
     SELECT FROM changed HAVING count(*) > 0
 ), {audited done} FROM done";
 
-/// Takes a role from people. `false` when the administrator may not act on one of them, or one does
-/// not have it: then it is taken from nobody.
+/// Takes a role from people, as they were seen in one read, which found these `versions`. `false`
+/// when one is another now, or the administrator may not act on one, or one does not have it: then
+/// it is taken from nobody.
 pub fn take(
     store: &Store,
     acting: ActingAdmin<'_>,
     role: &str,
     subs: &[Subject],
+    versions: &[&str],
     events: &[AuditEvent<'_>],
 ) -> Result<bool, StoreError> {
     let bound = bind!(
@@ -146,7 +148,8 @@ pub fn take(
             admin_role
         },
         role,
-        subs
+        subs,
+        versions
     );
     Ok(!store.write_all_audited(bound, events)?.is_empty())
 }
@@ -184,4 +187,23 @@ pub fn hold(
         role
     );
     writer.reader.list(bound, |row| column(row, "hindrance"))
+}
+
+const CAN_BE_GIVEN: &str = "SELECT {given roles} @> to_jsonb(:roles::text[]) AS can_be_given";
+
+/// Whether an administrator may give all of these roles now.
+pub fn can_be_given(
+    store: &Store,
+    acting: ActingAdmin<'_>,
+    roles: &[&str],
+) -> Result<bool, StoreError> {
+    let bound = bind!(
+        CAN_BE_GIVEN,
+        ..acting {
+            given_roles,
+            admin_role
+        },
+        roles
+    );
+    column(&store.one(bound)?, "can_be_given")
 }

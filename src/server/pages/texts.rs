@@ -189,6 +189,7 @@ texts! {
     allow
     deny
     session_changed
+    sign_in_was_old
 
     // Connecting a device
     device_title

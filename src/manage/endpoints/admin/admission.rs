@@ -38,11 +38,17 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
             form: form.as_ref(),
             undone: None,
         };
-        if form.is_some() && page != EXPLAIN && !administrator.may_act() {
+        // Much is typed there: whoever would have to sign in does it before.
+        let writes = form.is_some() && page != EXPLAIN || page.starts_with("invite");
+        if writes && !administrator.may_act() {
             return administrator.sign_in_anew();
         }
         if administrator.is_undone()? {
-            administrator.undone = Some(administrator.texts().session_changed);
+            let texts = administrator.texts();
+            administrator.undone = Some(match form {
+                Some(_) => texts.session_changed,
+                None => texts.sign_in_was_old,
+            });
         }
         answer(&administrator)
     })

@@ -1,8 +1,8 @@
 //! `/admin/invite` and `/admin/invite-several`: new people, and the links by which they choose
 //! their passwords. Of several pasted lines everybody is added, or nobody.
 //!
-//! A form for several that is sent again, as its answer was lost, finds the people that it added:
-//! their subjects are made of what each line says and of the form.
+//! A form that is sent again, as its answer was lost, finds the people that it added: their subjects
+//! are made of what it says of each, and of which form it is.
 
 use std::slice;
 
@@ -12,7 +12,8 @@ use serde_json::{Map, json};
 
 use super::Administrator;
 use super::links::LinkWay;
-use super::pasted_people::read;
+use super::pasted_people::{note_held, read};
+use crate::endpoints::not_found;
 use crate::pages::admin::invitations::{
     Invitation, InviteProblem, InvitedPerson, Newcomer, Pasted, PastedLine, invite_page,
     invite_several_page, invited_page,
@@ -20,35 +21,55 @@ use crate::pages::admin::invitations::{
 use crate::pages::admin::page_of;
 use crate::statements::admin_people::{self, Person};
 use crate::statements::invitations::{self, NewPerson};
+use crate::statements::roles;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
+use gatepost_server::app::App;
 use gatepost_server::app::failure::Failure;
-use gatepost_server::http::Response;
+use gatepost_server::endpoints::cookies::SessionHandle;
+use gatepost_server::endpoints::forms::{self, Form};
+use gatepost_server::http::{Request, Response};
 use gatepost_server::keys::random;
-use gatepost_server::pages::account::AccountProblem;
 use gatepost_server::pages::join::JoinProblem;
 use gatepost_store::StoreError;
 
 /// How many people one form can invite.
 const MOST_PEOPLE: usize = 200;
+/// Of their lines, in bytes.
+const LONGEST_TEXT: usize = 64 * 1_024;
 
-const SESSION_CHANGED: InviteProblem =
-    InviteProblem::Account(JoinProblem::Other(AccountProblem::SessionChanged));
 const TAKEN: InviteProblem = InviteProblem::Account(JoinProblem::UsernameTaken);
+
+/// People who were invited.
+struct Added {
+    people: Vec<Person>,
+    /// Whether the same form was sent before.
+    is_again: bool,
+}
 
 /// Says which form it is, if it is sent again.
 fn new_batch() -> String {
     URL_SAFE_NO_PAD.encode(random::bytes::<16>())
 }
 
+/// Whether pasted lines may be long, as a text is that a browser has encoded: from whoever was shown
+/// the form for them, whose address says so.
+pub fn takes_long_body(app: &App, request: &Request) -> bool {
+    SessionHandle::of(&app.config, request).is_some_and(|handle| {
+        let browser = Some(&handle.random);
+        let query = request.query_parameters();
+        query.is_ok_and(|query| forms::matches(app, Form::Admin, "invite-several", browser, query))
+    })
+}
+
 impl Administrator<'_> {
     /// Shows the form for one person, or takes it.
     pub(super) fn invite(&self) -> Result<Response, Failure> {
-        let session_changed = self.undone.map(|_| SESSION_CHANGED);
+        let undone = self.undone.map(InviteProblem::Undone);
         let Some(form) = self.form else {
-            return Ok(self.draw_invitation(&Newcomer::default(), "", session_changed));
+            return Ok(self.draw_invitation(&Newcomer::default(), "", undone));
         };
         let typed = Newcomer {
             username: form
@@ -60,30 +81,36 @@ impl Administrator<'_> {
         };
         let asked = form.single("tenant")?.unwrap_or_default();
         let role_gone = self.lost_role(&typed.details.roles);
-        let problem = session_changed
+        let problem = undone
             .or(role_gone.map(|_| InviteProblem::RoleGone))
             .or(InviteProblem::of(&typed, self.invitation().by_letter));
         if problem.is_some() {
             return Ok(self.draw_invitation(&typed, asked, problem));
         }
         let tenant = self.tenant_of(asked)?;
+        let batch = form.bounded("batch", parameters::OTHER)?;
+        let new = self.new_person(batch.unwrap_or(&new_batch()), asked, &typed);
         // People also sign in by address: that of somebody else is as good as taken.
-        let names = [typed.username.as_str()];
-        let is_held = !invitations::held(self.store(), tenant.as_ref(), &names)?.is_empty();
-        let new = self.new_person(&new_batch(), asked, &typed);
-        if is_held || !self.add(tenant.as_ref(), slice::from_ref(&new))? {
-            // By the same invitation, maybe, of which no standby heard.
-            self.store().confirm()?;
-            return Ok(self.draw_invitation(&typed, asked, Some(TAKEN)));
-        }
-        let person = self.found_person(&new.sub)?;
+        let held = invitations::held(self.store(), tenant.as_ref(), &typed.names(), "")?;
+        let held = match held.iter().find(|(_, name)| name.is_held) {
+            Some((name, _)) if *name == typed.username => Some(TAKEN),
+            Some(_) => Some(InviteProblem::AddressHeld),
+            None => None,
+        };
+        let added = match self.add(tenant.as_ref(), slice::from_ref(&new), held)? {
+            Ok(added) => added,
+            Err(problem) => return Ok(self.draw_invitation(&typed, asked, Some(problem))),
+        };
+        let person = added.people.first().ok_or_else(not_found)?;
         let at_page = Administrator {
             page: &page_of("people", new.sub.as_str()),
             ..*self
         };
-        match at_page.link_way(&person) {
-            Some(way) => at_page.pass_link_on(&person, &way),
-            None => at_page.draw_person(&person, None, None),
+        match at_page.link_way(person) {
+            Some(way) if self.gets_link(person, added.is_again)? => {
+                at_page.pass_link_on(person, &way)
+            }
+            _ => at_page.draw_person(person, None, None),
         }
     }
 
@@ -105,7 +132,15 @@ impl Administrator<'_> {
     ) -> Response {
         let invitation = self.invitation();
         self.shown_with_form(|around, form| {
-            invite_page(around, form, invitation, typed, asked, problem)
+            invite_page(
+                around,
+                form,
+                invitation,
+                typed,
+                asked,
+                &new_batch(),
+                problem,
+            )
         })
     }
 
@@ -134,21 +169,47 @@ impl Administrator<'_> {
         }
     }
 
-    /// Adds all of them, with an event for each. `false` where a name was taken meanwhile: then
-    /// nobody is added.
-    fn add(&self, tenant: Option<&TenantName>, people: &[NewPerson]) -> Result<bool, Failure> {
+    /// Adds all of them, with an event for each, unless a name is `held`. Where that cannot be done,
+    /// the same form did it before, or nobody is added, and it answers why.
+    fn add(
+        &self,
+        tenant: Option<&TenantName>,
+        new: &[NewPerson],
+        held: Option<InviteProblem>,
+    ) -> Result<Result<Added, InviteProblem>, Failure> {
+        let store = self.store();
         let by_letter = self.invitation().by_letter;
-        let events = people.iter().map(|new| {
+        let events = new.iter().map(|new| {
             let roles = roles_of(&new.claims);
             let detail = json!({"link": true, "mail": by_letter, "new": {"role": roles}});
             self.event("user_added", &new.sub, detail)
         });
         let events = Vec::from_iter(events);
-        match invitations::invite(self.store(), tenant, people, &events) {
-            Ok(()) => Ok(true),
-            Err(StoreError::Taken(_)) => Ok(false),
-            Err(error) => Err(error.into()),
+        let is_added = held.is_none()
+            && match invitations::invite(store, self.acting(""), tenant, new, &events) {
+                Ok(()) => true,
+                Err(StoreError::Taken(_)) => false,
+                Err(error) => return Err(error.into()),
+            };
+        if !is_added {
+            // By the same form, maybe, of which no standby heard.
+            store.confirm()?;
         }
+        let subs = Vec::from_iter(new.iter().map(|new| new.sub.clone()));
+        let people = self.people(&subs, None)?;
+        if is_added || people.len() == new.len() {
+            return Ok(Ok(Added {
+                people,
+                is_again: !is_added,
+            }));
+        }
+        let roles = Vec::from_iter(new.iter().flat_map(|new| roles_of(&new.claims)));
+        let problem = match held {
+            Some(problem) => problem,
+            None if roles::can_be_given(store, self.acting(""), &roles)? => TAKEN,
+            None => InviteProblem::RoleGone,
+        };
+        Ok(Err(problem))
     }
 
     /// Shows the form for pasted lines, or takes it.
@@ -170,6 +231,7 @@ impl Administrator<'_> {
             .unwrap_or(&new_batch);
         let mut lines = read(pasted.text, texts, self.invitation());
         let unread = match lines.len() {
+            _ if pasted.text.len() > LONGEST_TEXT => Some(texts.too_many_lines),
             0 => Some(texts.no_lines),
             1..=MOST_PEOPLE => None,
             _ => Some(texts.too_many_lines),
@@ -183,27 +245,25 @@ impl Administrator<'_> {
         let newcomers = lines.iter().map(|line| &line.newcomer);
         let new = newcomers.map(|newcomer| self.new_person(pasted.batch, pasted.tenant, newcomer));
         let new = Vec::from_iter(new);
-        let subs = Vec::from_iter(new.iter().map(|new| new.sub.clone()));
-        if is_good(&lines) {
-            let known = self.people(&subs, None)?;
-            if known.len() == subs.len() {
-                self.store().confirm()?;
-                return self.welcome(&known, true);
-            }
-            self.note_held(tenant.as_ref(), &mut lines)?;
-        }
-        if !is_good(&lines) {
-            pasted.complaint = Some(texts.nobody_invited);
-            pasted.lines = &lines;
-            return Ok(self.draw_pasted(pasted));
-        }
-        if !self.add(tenant.as_ref(), &new)? {
-            // By the same form, maybe, of which no standby heard.
-            self.store().confirm()?;
-            pasted.complaint = Some(texts.username_taken);
-            return Ok(self.draw_pasted(pasted));
-        }
-        self.welcome(&self.people(&subs, None)?, false)
+        let has_own_mistakes = !is_good(&lines);
+        let names = lines.iter().flat_map(|line| line.newcomer.names());
+        let held = invitations::held(self.store(), tenant.as_ref(), &Vec::from_iter(names), "")?;
+        note_held(&mut lines, &held, texts);
+        let held = (!is_good(&lines)).then_some(TAKEN);
+        let added = match held {
+            Some(problem) if has_own_mistakes => Err(problem),
+            held => self.add(tenant.as_ref(), &new, held)?,
+        };
+        let problem = match added {
+            Ok(added) => return self.welcome(&added),
+            Err(problem) => problem.told(texts).1,
+        };
+        pasted.complaint = Some(match held {
+            Some(_) => texts.nobody_invited,
+            None => &problem,
+        });
+        pasted.lines = &lines;
+        Ok(self.draw_pasted(pasted))
     }
 
     fn draw_pasted(&self, pasted: Pasted<'_>) -> Response {
@@ -211,52 +271,33 @@ impl Administrator<'_> {
         self.shown_with_form(|around, form| invite_several_page(around, form, invitation, pasted))
     }
 
-    /// Tells of each line whose user name or address somebody has.
-    fn note_held(
-        &self,
-        tenant: Option<&TenantName>,
-        lines: &mut [PastedLine],
-    ) -> Result<(), Failure> {
-        let names = lines.iter().flat_map(|line| line.newcomer.names());
-        let held = invitations::held(self.store(), tenant, &Vec::from_iter(names))?;
-        for line in lines {
-            if line
-                .newcomer
-                .names()
-                .iter()
-                .any(|name| held.contains(*name))
-            {
-                line.mistakes.push(self.texts().line_held.to_owned());
-            }
-        }
-        Ok(())
-    }
-
-    /// Says who was invited, and passes their links on. Of people who are confirmed letters went;
-    /// links that nobody may have seen are made anew.
-    fn welcome(&self, people: &[Person], is_again: bool) -> Result<Response, Failure> {
+    /// Says who was invited, and passes their links on.
+    fn welcome(&self, added: &Added) -> Result<Response, Failure> {
         let mut invited = Vec::new();
-        for person in people {
+        for person in &added.people {
             let mut one = InvitedPerson {
                 person,
                 link: None,
                 lacks_letter: false,
             };
             match self.link_way(person) {
-                Some(LinkWay::Letter(to)) if !is_again => {
-                    one.lacks_letter = !self.leave_letter(person, &to)?;
-                }
-                Some(LinkWay::Shown)
-                    if person.is_new() && (!is_again || self.notes_link(person, false)?) =>
-                {
-                    one.link = Some(self.link_to_show(person));
-                }
+                Some(way) if self.gets_link(person, added.is_again)? => match way {
+                    LinkWay::Letter(to) => one.lacks_letter = !self.leave_letter(person, &to)?,
+                    LinkWay::Shown => one.link = Some(self.link_to_show(person)),
+                },
                 _ => {}
             }
             invited.push(one);
         }
         let by_letter = self.invitation().by_letter;
         Ok(self.shown(|around| invited_page(around, by_letter, &invited)))
+    }
+
+    /// Whether somebody who was invited is to get a link. Of who was invited before, nobody may
+    /// have seen one: who has not come yet gets another.
+    fn gets_link(&self, person: &Person, is_again: bool) -> Result<bool, Failure> {
+        let by_letter = self.invitation().by_letter;
+        Ok(person.is_new() && (!is_again || self.notes_link(person, by_letter)?))
     }
 
     /// Tells the audit log of a link that is made for a person, where the administrator may act on

@@ -6,6 +6,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 
 use crate::pages::admin::invitations::{Invitation, InviteProblem, Newcomer, PastedLine};
 use crate::pages::admin::person::PersonDetails;
+use crate::statements::invitations::HeldName;
 use gatepost_server::endpoints::forms::tidy;
 use gatepost_server::pages::texts::Texts;
 
@@ -29,7 +30,6 @@ pub fn read(text: &str, texts: &Texts, invitation: Invitation<'_>) -> Vec<Pasted
             lines.push(read_line(index + 1, &fields, texts, invitation));
         }
     }
-    note_repetitions(&mut lines, texts);
     lines
 }
 
@@ -51,7 +51,8 @@ fn fields_of(line: &str, separator: u8) -> StringRecord {
         .delimiter(separator)
         .trim(Trim::All)
         .from_reader(line.as_bytes());
-    let first = reader.records().next();
+    // To the reader that is the end of a line.
+    let first = reader.records().next().filter(|_| !line.contains('\r'));
     first.and_then(Result::ok).unwrap_or_default()
 }
 
@@ -119,19 +120,22 @@ fn role_called<'a>(called: &str, texts: &Texts, invitation: Invitation<'a>) -> O
     invitation.given_roles.iter().find(is_called)
 }
 
-/// User names and addresses stand in one line alone, in whatever letters.
-fn note_repetitions(lines: &mut [PastedLine], texts: &Texts) {
+/// Tells of each line whose user name or address stands in one before, or is somebody's already.
+pub fn note_held(lines: &mut [PastedLine], held: &BTreeMap<String, HeldName>, texts: &Texts) {
     let mut first_lines = BTreeMap::new();
     for line in lines {
-        for name in line.newcomer.names() {
-            let first = *first_lines
-                .entry(name.to_lowercase())
-                .or_insert(line.number);
-            if first != line.number && !name.is_empty() {
+        let names = line.newcomer.names();
+        let names = Vec::from_iter(names.iter().filter_map(|name| held.get(*name)));
+        for name in &names {
+            let first = *first_lines.entry(&name.key).or_insert(line.number);
+            if first != line.number {
                 let sentence = texts.line_twice.fill(&first.to_string());
                 line.mistakes.push(sentence);
                 break;
             }
+        }
+        if names.iter().any(|name| name.is_held) {
+            line.mistakes.push(texts.line_held.to_owned());
         }
     }
 }
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn each_mistake_of_each_line_is_told() {
-        let read = read_of(
+        let mut read = read_of(
             "Ann,ann@example.com,ann\n\
              Ann\n\
              a,b@example.com,c,,e\n\
@@ -206,8 +210,17 @@ mod tests {
              Dee,ANN@example.com,dee\n\
              Dora,dora@example.com,Ann\n\
              name,address\n\
-             a\u{202e}b,cy@example.com,a\u{202e}b",
+             a\u{202e}b,cy@example.com,a\u{202e}b\n\
+             Flo,flo@example.com\rFay,fay@example.com",
         );
+        let held = ["ann", "Ann", "ann@example.com", "ANN@example.com"].map(|name| {
+            let held = HeldName {
+                key: name.to_lowercase(),
+                is_held: false,
+            };
+            (name.to_owned(), held)
+        });
+        note_held(&mut read, &BTreeMap::from(held), Language::English.texts());
         let of_line = |line: &PastedLine| {
             let number = line.number;
             Vec::from_iter(line.mistakes.iter().map(move |one| (number, one.clone())))
@@ -235,6 +248,7 @@ mod tests {
                 10,
                 "This user name cannot be used here. Choose another one.",
             ),
+            (11, columns),
         ];
         let expected = expected.map(|(line, sentence): (usize, &str)| (line, sentence.to_owned()));
         assert_eq!(told, expected);

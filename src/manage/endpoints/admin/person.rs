@@ -16,7 +16,7 @@ use crate::pages::admin::person::{
     PersonDetails, PersonView, WrongPasswords, dangerous_deeds, was_done,
 };
 use crate::statements::admin_people::{self, ActingAdmin, Person, PersonChange};
-use crate::statements::roles;
+use crate::statements::{invitations, roles};
 use gatepost_protocol::login::sign_up::may_be_called;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::words::identifiers::{Sid, Subject};
@@ -34,7 +34,7 @@ use gatepost_server::pages::texts::Texts;
 use gatepost_store::StoreError;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users::UserRow;
-use gatepost_store::{authenticators, sessions, sign_up_links, tenant_text};
+use gatepost_store::{authenticators, sessions, tenant_text};
 
 /// How many sign-ins are shown: the latest ones.
 const MOST_SESSIONS: i64 = 100;
@@ -187,7 +187,15 @@ impl Deed<'_> {
             let told = Ok(was_done(self.texts, &person, self.decision));
             return administrator.draw_person(&person, Some(&told), None);
         }
-        let page = self.not_done(&person, self.texts.changed_meanwhile)?;
+        let roles = Vec::from_iter(self.typed.roles.iter().map(String::as_str));
+        let can_be_given =
+            roles::can_be_given(administrator.store(), administrator.acting(""), &roles)?;
+        let sentence = if can_be_given {
+            self.texts.changed_meanwhile
+        } else {
+            self.texts.role_gone
+        };
+        let page = self.not_done(&person, sentence)?;
         Ok(answers::noted(page, Reason::PersonChanged))
     }
 
@@ -355,12 +363,20 @@ impl Deed<'_> {
         if !address.is_empty() && MailAddress::parse(address).is_err() {
             return Ok(Some(texts.address_unfit));
         }
-        let renames = self.form.was_sent("also_username");
-        if renames && user.username.as_deref() == Some(before) && !address.is_empty() {
-            let store = self.administrator.store();
-            if sign_up_links::holds(store, user.tenant.as_ref(), address)? {
-                return Ok(Some(texts.username_taken));
-            }
+        let renames = self.form.was_sent("also_username")
+            && user.username.as_deref() == Some(before)
+            && !address.is_empty();
+        let store = self.administrator.store();
+        let sub = self.user.sub.as_str();
+        let held = invitations::held(store, user.tenant.as_ref(), &[address], sub)?;
+        if held.values().any(|address| address.is_held) {
+            return Ok(Some(if renames {
+                texts.username_taken
+            } else {
+                texts.line_held
+            }));
+        }
+        if renames {
             user.username = Some(address.to_owned());
         }
         if !may_be_called(user.username.as_deref().unwrap_or_default(), address) {

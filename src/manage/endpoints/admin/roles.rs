@@ -9,6 +9,7 @@ use super::Administrator;
 use crate::endpoints::decoded;
 use crate::pages::admin::Told;
 use crate::pages::admin::people::PeoplePage;
+use crate::pages::admin::person::PersonDetails;
 use crate::pages::admin::roles::{RoleView, list_page, role_page};
 use crate::statements::people_list::PeopleAsked;
 use crate::statements::roles;
@@ -79,16 +80,20 @@ impl Administrator<'_> {
         }
         let store = self.store();
         let subs = Vec::from_iter(ticked.into_iter().map(Subject::new));
-        let event = |sub| {
-            let detail = json!({"changed": ["role"], "old": {"role": [role]}, "new": {"role": []}});
-            self.event("user_changed", sub, detail)
-        };
-        let events = Vec::from_iter(subs.iter().map(event));
-        if !roles::take(store, self.acting(""), role, &subs, &events)? {
+        let people = self.people(&subs, None)?;
+        let events = people.iter().map(|person| {
+            let user = &person.found.user;
+            let had = PersonDetails::stored(&user.claims).roles;
+            let kept = Vec::from_iter(had.iter().filter(|had| *had != role));
+            let detail = json!({"changed": ["role"], "old": {"role": had}, "new": {"role": kept}});
+            self.event("user_changed", &user.sub, detail)
+        });
+        let events = Vec::from_iter(events);
+        let versions = Vec::from_iter(people.iter().map(|person| person.version.as_str()));
+        if !roles::take(store, self.acting(""), role, &subs, &versions, &events)? {
             store.confirm()?;
             return Ok(Err(html! { (texts.role_changed_meanwhile) }));
         }
-        let people = self.people(&subs, None)?;
         let names = Vec::from_iter(people.iter().map(|person| person.found.user.called()));
         Ok(Ok(done(about(texts.role_was_taken, &names.join(", ")))))
     }
@@ -97,16 +102,17 @@ impl Administrator<'_> {
     fn delete_role(&self, role: &str) -> Result<Told, Failure> {
         let texts = self.texts();
         self.store().change_registry(|writer| {
-            let asking = clients_that_ask(writer, role)?;
-            if !asking.is_empty() {
-                return Ok(Err(about(texts.role_is_asked_for, &asking.join(", "))));
-            }
             for hindrance in roles::hold(writer, self.acting(""), role)? {
                 match hindrance.as_str() {
                     "" => {}
                     "setting" => return Ok(Err(html! { (texts.role_in_setting) })),
                     _ => return Ok(Err(html! { (texts.role_for_operator) })),
                 }
+            }
+            // Only whoever reaches everybody may hear of all clients.
+            let asking = clients_that_ask(writer, role)?;
+            if !asking.is_empty() {
+                return Ok(Err(about(texts.role_is_asked_for, &asking.join(", "))));
             }
             let request = self.context.request;
             writer.author = Some(EventAuthor {

@@ -43,8 +43,12 @@ impl Newcomer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InviteProblem {
     Account(JoinProblem),
+    /// People sign in by their addresses, too.
+    AddressHeld,
     /// A role was ticked that is not there any more.
     RoleGone,
+    /// The form came of another session, or too late.
+    Undone(&'static str),
 }
 
 impl InviteProblem {
@@ -64,19 +68,22 @@ impl InviteProblem {
     pub fn told(self, texts: &Texts) -> (Option<&'static str>, String) {
         match self {
             InviteProblem::Account(problem) => problem.told(texts),
+            InviteProblem::AddressHeld => (Some("new-address"), texts.line_held.to_owned()),
+            InviteProblem::Undone(sentence) => (None, sentence.to_owned()),
             InviteProblem::RoleGone => (Some("role-0"), texts.role_gone.to_owned()),
         }
     }
 }
 
 /// The page that invites somebody to the tenant that was chosen. Its form posts `form_token`,
-/// `username`, `name`, `address`, `tenant`, and any number of `role` and `offered`.
+/// `batch`, `username`, `name`, `address`, `tenant`, and any number of `role` and `offered`.
 pub fn invite_page(
     around: AdminChrome<'_>,
     form: PageForm<'_>,
     invitation: Invitation<'_>,
     typed: &Newcomer,
     chosen: &str,
+    batch: &str,
     problem: Option<InviteProblem>,
 ) -> Markup {
     let texts = around.chrome.texts;
@@ -95,6 +102,7 @@ pub fn invite_page(
             (field_problem(texts, field.or(Some("username")), sentence))
         }
         (form.of(&html! {
+            (hidden("batch", batch))
             div .field {
                 label for="username" { (texts.username) }
                 input #username type="text" name="username" value=(typed.username) required
@@ -172,6 +180,12 @@ pub fn invite_several_page(
     pasted: Pasted<'_>,
 ) -> Markup {
     let texts = around.chrome.texts;
+    // The address says that a long text is coming.
+    let action = around.address_with("invite-several", &[("form_token", form.token)]);
+    let form = PageForm {
+        action: &action,
+        ..form
+    };
     let some_roles = Vec::from_iter(invitation.given_roles.iter().take(2).map(String::as_str));
     let card = html! {
         p .lead { (invite_hint(texts, invitation.by_letter)) }
