@@ -255,8 +255,8 @@ impl Administrator<'_> {
             }
             invited.push(one);
         }
-        let by_letter = self.invitation().by_letter;
-        Ok(self.shown(|around| invited_page(around, by_letter, &invited)))
+        let invitation = self.invitation();
+        Ok(self.shown(|around| invited_page(around, invitation, &invited)))
     }
 
     /// Tells the audit log of a link that is made for a person, where the administrator may act on
