@@ -23,7 +23,7 @@ const night = `
   FROM (SELECT day FROM audit_events LIMIT 1) a, generate_series(1, 120) n;
   INSERT INTO folds SELECT floor(extract(epoch FROM clock_timestamp()) / 3600)::int4 - n FROM generate_series(7, 170) n;
   INSERT INTO hourly_counts
-  SELECT hour, '', kind, CASE kind WHEN 'signed_in' THEN 20 + hour % 24 * 7 ELSE hour % 5 END
+  SELECT hour, '', kind, CASE kind WHEN 'signed_in' THEN 20 + hour % 24 * 7 WHEN 'failed' THEN hour % 5 ELSE hour % 5 * 900 END
   FROM folds, unnest(ARRAY['signed_in', 'failed', 'turned_away']) kind;`;
 
 describe("the audit log", { timeout: 300_000 }, () => {

@@ -42,7 +42,7 @@ fn registered(people: Vec<Value>) -> Value {
     registered["tenants"] = json!([{"name": "acme"}, {"name": "globex"}]);
     registered["roles"] = json!([
         {"name": "books", "display_name": "Bookkeeping", "description": "Opens the ledger", "given_by_administrators": true},
-        {"name": "archive", "given_by_administrators": true},
+        {"name": "archive", "display_name": "The archive", "given_by_administrators": true},
         {"name": "vault", "display_name": "The vault"},
     ]);
     registered["clients"] = json!([
@@ -110,6 +110,9 @@ fn roles_are_listed_with_whom_they_have_within_reach_alone() {
         says(&page, role);
     }
     says(&page, "People: 4");
+    let people = boss.get("/admin/people");
+    says(&people, "<option value=\"staff\">staff</option>");
+    says(&people, "<option value=\"vault\">The vault</option>");
     let page = boss.get("/admin/roles/books");
     for said in [
         "Opens the ledger",
@@ -134,6 +137,31 @@ fn roles_are_listed_with_whom_they_have_within_reach_alone() {
     let page = anna.get("/admin/roles/secret-project");
     says(&page, "This role is not there, or no longer.");
     assert_eq!(anna.get("/admin/roles/secret-project%00").status, 404);
+}
+
+#[test]
+fn whoever_takes_a_role_from_people_of_a_page_stays_on_it() {
+    let name = |number| format!("p{number:02}");
+    let mut people = Vec::from_iter((0..27).map(|number| person(&name(number), "", &["archive"])));
+    people.push(person("boss", "", &["office"]));
+    let gatepost = Gatepost::start_with(&registered(people), &ON);
+    let mut boss = admin_by(&gatepost, "boss", "", 0);
+    let behind = "/admin/roles/archive?after=sub%7Cp24&ui_locales=en";
+    let page = boss.get(behind);
+    says(&page, "No application asks for this role.");
+    says(
+        &page,
+        "action=\"/admin/roles/archive?after=sub%7Cp24&amp;ui_locales=en\"",
+    );
+    let ticked = [("decision", "take"), ("person", "sub|p25")];
+    let taken = post_to(&mut boss, behind, &page, &ticked);
+    says(&taken, "The role was taken from ");
+    says(&taken, "p26 Brandt");
+    does_not_say(&taken, "p24 Brandt");
+    let ticked = [("decision", "take"), ("person", "sub|p26")];
+    let emptied = post_to(&mut boss, behind, &taken, &ticked);
+    says(&emptied, "Previous page");
+    does_not_say(&emptied, "Take it from those ticked");
 }
 
 #[test]
@@ -201,13 +229,16 @@ fn a_role_is_deleted_once_nothing_asks_for_it() {
         .run("UPDATE users SET claims = '{\"role\": \"books\"}' WHERE username = 'vic'");
     says(
         &delete("books"),
-        "while applications ask for it: <strong><bdi>globex-only, ledger",
+        "while applications ask for it: <strong><bdi>The globex-only, The ledger",
     );
     assert_eq!(roles_of(&gatepost, "ben"), r#"["books"]"#);
     assert_eq!(gatepost.database.count("roles"), 3);
     let epoch = "SELECT epoch FROM users WHERE username = 'cleo'";
     let before: i64 = gatepost.database.value(epoch, &[]);
-    says(&delete("archive"), "was deleted");
+    says(
+        &delete("archive"),
+        "<bdi>The archive</bdi></strong> was deleted",
+    );
     assert_eq!(roles_of(&gatepost, "cleo"), "");
     assert_eq!(gatepost.database.value::<i64>(epoch, &[]), before);
     let event = "SELECT detail ->> 'admin' FROM audit_events WHERE event = 'registration_removed'";
@@ -317,7 +348,17 @@ fn who_may_open_an_application_is_told_there_and_by_the_person() {
     );
     let mut boss = admin_by(&gatepost, "boss", "", 0);
     let page = boss.get("/admin/applications/ledger");
-    for said in ["Who may open it", "Found: 3", "ann Brandt", "vic Brandt"] {
+    says(
+        &page,
+        "Roles<br><bdi>Bookkeeping</bdi><br><bdi>The vault</bdi>",
+    );
+    for said in [
+        "<h1><bdi>The ledger</bdi></h1>",
+        "Who may open it",
+        "Found: 3",
+        "ann Brandt",
+        "vic Brandt",
+    ] {
         says(&page, said);
     }
     does_not_say(&page, "gus Brandt");

@@ -12,6 +12,9 @@ use super::admin_people::{ActingAdmin, AdminReach};
 /// Roles of one page, behind which there may be more.
 pub const PAGE: usize = 100;
 
+/// So many applications are read that some roles open.
+pub const MOST_OPENED: usize = 100;
+
 #[derive(Clone, Debug)]
 pub struct ListedRole {
     pub name: String,

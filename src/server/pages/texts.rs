@@ -534,6 +534,7 @@ texts! {
     letter_under_way {}
     was_invited {}
     were_invited {}
+    their_link
     letters_under_way
     no_letter
     link_shown_once {}
@@ -545,6 +546,7 @@ texts! {
     none
     address_confirmed
     last_sign_in
+    never
     counted_hourly
     wrong_tries
     locked_until {}
@@ -593,6 +595,7 @@ texts! {
 
     // Roles
     not_registered
+    people_count {}
     opens
     opens_nothing
     members

@@ -32,7 +32,8 @@ impl Administrator<'_> {
             .iter()
             .filter_map(|used| within(app, used, reach))
             .collect();
-        Ok(self.shown(|around| list_page(around, &shown, next, reach)))
+        let catalogue = &self.context.transaction.snapshot.catalogue;
+        Ok(self.shown(|around| list_page(around, catalogue, &shown, next, reach)))
     }
 
     /// `name` is the client's, as it stands in the path.

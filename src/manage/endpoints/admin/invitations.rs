@@ -289,8 +289,8 @@ impl Administrator<'_> {
             }
             invited.push(one);
         }
-        let by_letter = self.invitation().by_letter;
-        Ok(self.shown(|around| invited_page(around, by_letter, &invited)))
+        let invitation = self.invitation();
+        Ok(self.shown(|around| invited_page(around, invitation, &invited)))
     }
 
     /// Whether somebody who was invited is to get a link. Of who was invited before, nobody may

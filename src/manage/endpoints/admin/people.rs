@@ -49,7 +49,7 @@ impl Administrator<'_> {
     }
 
     /// What the query has of that name; an empty text where it has none.
-    fn asked_for(&self, name: &str) -> Result<&str, Failure> {
+    pub(super) fn asked_for(&self, name: &str) -> Result<&str, Failure> {
         let text = self.query()?.bounded(name, parameters::USERNAME)?;
         Ok(text.unwrap_or_default())
     }
@@ -81,7 +81,11 @@ impl Administrator<'_> {
             subs.reverse();
         }
         let is_first = cursor == PeopleCursor::Behind("");
-        let first = subs.first().filter(|_| !is_first).cloned();
+        let mut first = subs.first().filter(|_| !is_first).cloned();
+        if let (true, PeopleCursor::Behind(sub)) = (subs.is_empty() && !is_first, cursor) {
+            // Those of the page are gone: somebody took the role from them.
+            first = Some(Subject::new(sub));
+        }
         let (next, previous) = if is_backward {
             (subs.last().cloned(), further)
         } else {
@@ -100,6 +104,7 @@ impl Administrator<'_> {
             next,
             previous,
             catalogue: &self.context.transaction.snapshot.catalogue,
+            given_roles: self.given_roles,
         })
     }
 

@@ -8,19 +8,19 @@ use serde_json::json;
 use super::Administrator;
 use crate::endpoints::decoded;
 use crate::pages::admin::Told;
-use crate::pages::admin::people::PeoplePage;
+use crate::pages::admin::people::{PeoplePage, role_name};
 use crate::pages::admin::person::PersonDetails;
 use crate::pages::admin::roles::{RoleView, list_page, role_page};
 use crate::statements::people_list::PeopleAsked;
 use crate::statements::roles;
-use gatepost_protocol::words::identifiers::Subject;
+use gatepost_protocol::words::identifiers::{ClientId, Subject};
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::role_removal::{take_role, unregister};
 use gatepost_registrar::statements::role_removal::clients_that_ask;
 use gatepost_server::app::failure::Failure;
 use gatepost_server::http::Response;
-use gatepost_server::pages::frame::{about, done};
+use gatepost_server::pages::frame::{PageForm, about, done};
 use gatepost_store::audit_events::EventAuthor;
 
 impl Administrator<'_> {
@@ -68,7 +68,15 @@ impl Administrator<'_> {
             may_be_deleted: is_given && self.reach.contains(&""),
             told: told.as_ref(),
         };
-        Ok(self.shown_with_form(|around, form| role_page(around, form, view)))
+        // Whoever takes the role from some of a page stays on it.
+        let place = [
+            ("before", self.asked_for("before")?),
+            ("after", self.asked_for("after")?),
+        ];
+        Ok(self.shown_with_form(|around, form| {
+            let action = &around.address_with(self.page, &place);
+            role_page(around, PageForm { action, ..form }, view)
+        }))
     }
 
     /// Takes it from all who were ticked, or from nobody.
@@ -112,7 +120,8 @@ impl Administrator<'_> {
             // Only whoever reaches everybody may hear of all clients.
             let asking = clients_that_ask(writer, role)?;
             if !asking.is_empty() {
-                return Ok(Err(about(texts.role_is_asked_for, &asking.join(", "))));
+                let names = self.application_names(&asking)?;
+                return Ok(Err(about(texts.role_is_asked_for, &names)));
             }
             let request = self.context.request;
             writer.author = Some(EventAuthor {
@@ -122,7 +131,25 @@ impl Administrator<'_> {
             });
             unregister(writer, role)?;
             while take_role(writer, role)? > 0 {}
-            Ok(Ok(done(about(texts.role_was_deleted, role))))
+            let catalogue = &self.context.transaction.snapshot.catalogue;
+            let name = role_name(self.around(), catalogue, role);
+            Ok(Ok(done(about(texts.role_was_deleted, name))))
         })
+    }
+
+    /// What applications are called.
+    fn application_names(&self, client_ids: &[String]) -> Result<String, Failure> {
+        let chrome = self.context.chrome();
+        let mut names = Vec::new();
+        for client_id in client_ids {
+            let found = self
+                .context
+                .app
+                .registry
+                .client(&ClientId::new(client_id))?;
+            let name = found.as_ref().map(|found| chrome.name_of(&found.client));
+            names.push(name.unwrap_or(client_id).to_owned());
+        }
+        Ok(names.join(", "))
     }
 }

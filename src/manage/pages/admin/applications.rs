@@ -3,20 +3,21 @@
 
 use maud::{Markup, html};
 
-use crate::pages::admin::people::{PeoplePage, listing};
+use crate::pages::admin::people::{PeoplePage, listing, role_name};
 use crate::pages::admin::{AdminChrome, page_of};
+use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::identifiers::{ClientId, TenantName};
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::MOST_GRANTS;
 use gatepost_registration::finding::{Finding, Verdict};
 use gatepost_server::pages::moment::on_day;
-use gatepost_server::pages::texts::Texts;
 
 /// All of them, in the order of their names; with `next`, there are more behind that name. Of
 /// tenants, those within `reach` are named.
 pub fn list_page(
     around: AdminChrome<'_>,
+    catalogue: &Catalogue,
     applications: &[ExaminedClient],
     next: Option<&ClientId>,
     reach: &[&str],
@@ -29,7 +30,10 @@ pub fn list_page(
         } @else {
             ul .items {
                 @for one in applications {
-                    li { p { (headline(around, one)) } (facts(texts, one, None, reach)) }
+                    li {
+                        p { (headline(around, one)) }
+                        (facts(around, catalogue, one, None, reach))
+                    }
                 }
             }
         }
@@ -62,8 +66,7 @@ pub fn application_page(
         client, findings, ..
     } = application;
     let card = html! {
-        p .lead { strong { bdi { (around.chrome.name_of(client)) } } " " (grade(findings)) }
-        (facts(texts, application, grants, reach))
+        (facts(around, people.catalogue, application, grants, reach))
         @if client.allowed_roles.is_some() {
             h2 { (texts.may_open_it) }
             (listing(around, people))
@@ -73,7 +76,8 @@ pub fn application_page(
             (told(findings))
         }
     };
-    around.document(false, texts.applications, &card)
+    let name = around.chrome.name_of(client);
+    around.document_beside(false, name, &grade(findings), &card)
 }
 
 /// Findings are in English, whatever the language of the page is.
@@ -101,11 +105,13 @@ fn grade(findings: &[Finding]) -> Markup {
 }
 
 fn facts(
-    texts: &Texts,
+    around: AdminChrome<'_>,
+    catalogue: &Catalogue,
     application: &ExaminedClient,
     grants: Option<i64>,
     reach: &[&str],
 ) -> Markup {
+    let texts = around.chrome.texts;
     let client = &application.client;
     html! {
         p .hint { bdi { (client.client_id) } }
@@ -129,12 +135,18 @@ fn facts(
             dt { (texts.scopes) }
             dd { @for scope in client.scope.iter() { bdi { (scope) } " " } }
             dt { (texts.who_may_use) }
-            dd { (who_may_use(texts, client, reach)) }
+            dd { (who_may_use(around, catalogue, client, reach)) }
         }
     }
 }
 
-fn who_may_use(texts: &Texts, client: &Client, reach: &[&str]) -> Markup {
+fn who_may_use(
+    around: AdminChrome<'_>,
+    catalogue: &Catalogue,
+    client: &Client,
+    reach: &[&str],
+) -> Markup {
+    let texts = around.chrome.texts;
     let roles = client.allowed_roles.as_ref();
     let is_known = |tenant: &&TenantName| reach.contains(&"") || reach.contains(&tenant.as_str());
     html! {
@@ -142,12 +154,15 @@ fn who_may_use(texts: &Texts, client: &Client, reach: &[&str]) -> Markup {
             span .badge .warning { (texts.everybody) }
         }
         @if let Some(roles) = roles {
-            (texts.roles) @for role in roles { br; bdi { (role) } }
+            (texts.roles) @for role in roles { br; bdi { (role_name(around, catalogue, role)) } }
         }
         @if let Some(tenants) = &client.tenants {
             @if roles.is_some() { br; }
             (texts.organisation)
-            @for tenant in tenants.iter().filter(is_known) { br; bdi { (tenant) } }
+            @for tenant in tenants.iter().filter(is_known) {
+                br;
+                bdi { (catalogue.tenant_name(tenant.as_str())) }
+            }
         }
     }
 }

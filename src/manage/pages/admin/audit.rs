@@ -33,6 +33,10 @@ pub fn audit_page(around: AdminChrome<'_>, page: AuditPage<'_>) -> Markup {
         (around.search_form("audit", &search_fields(around, page.search)))
         @if page.found.is_empty() {
             p role="status" { (texts.nothing_found) }
+            @if !page.search.reference.is_empty() {
+                p { (word(around, "reference-unknown")) }
+                p { a href=(around.address("explain")) { (texts.why_refused) } }
+            }
         } @else {
             ul .items .log { @for event in page.found { li { (one(around, event)) } } }
             @if let Some(last) = page.found.last().filter(|_| page.has_more) {

@@ -7,21 +7,27 @@ use crate::pages::admin::AdminChrome;
 use crate::statements::hourly_counts::HourlyCounts;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::{Day, Instant};
-use gatepost_server::pages::moment::at;
+use gatepost_server::pages::moment::{at, on_day};
 use gatepost_server::pages::texts::Template;
 
 /// Of the picture, in its own units: where the line is that sign-ins stand on and failures hang
-/// from, its height, and the width of an hour.
+/// from, how far these reach, its height, and the width of an hour. Further failures stand on the
+/// lower edge.
 const LINE: i64 = 72;
-const HEIGHT: i64 = 120;
+const FAILED: i64 = 32;
+const HEIGHT: i64 = 128;
 const WIDTH: usize = 4;
 
 /// `hours` are those that are over of seven days.
 pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
     let counted = || hours.iter().filter_map(|hour| hour.counts.as_deref());
     let most_in = counted().map(|counts| counts.iter().take(1).sum()).max();
-    let most_failed = counted().map(|counts| counts.iter().skip(1).sum()).max();
-    let [most_in, most_failed] = [most_in, most_failed].map(Option::unwrap_or_default);
+    let most_failed = counted()
+        .map(|counts| counts.iter().skip(1).take(1).sum())
+        .max();
+    let most_further = counted().map(|counts| counts.iter().skip(2).sum()).max();
+    let [most_in, most_failed, most_further] =
+        [most_in, most_failed, most_further].map(Option::unwrap_or_default);
     let most = |name, most: i64| word(around, name).replace("{n}", &most.to_string());
     let midnights = hours.iter().filter(|hour| hour.hour % 24 == 0);
     html! {
@@ -31,13 +37,14 @@ pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> M
                 viewBox={ "0 0 " (7 * 24 * WIDTH) " " (HEIGHT) } {
                 @for (place, hour) in hours.iter().enumerate() {
                     @let bar = |class, y, height| bar(class, place, y, height);
-                    @if let Some([signed_in, failed, rest @ ..]) = hour.counts.as_deref() {
+                    @if let Some([signed_in, failed, further @ ..]) = hour.counts.as_deref() {
                         @let up = scaled(*signed_in, most_in, LINE);
-                        @let down = scaled(*failed, most_failed, HEIGHT - LINE);
-                        @let more = scaled(rest.iter().sum(), most_failed, HEIGHT - LINE - down);
+                        @let down = scaled(*failed, most_failed, FAILED);
+                        @let room = HEIGHT - LINE - FAILED;
+                        @let apart = scaled(further.iter().sum(), most_further, room);
                         (bar("in", LINE - up, up))
                         (bar("failed", LINE, down))
-                        (bar("further", LINE + down, more))
+                        (bar("further", HEIGHT - apart, apart))
                     } @else {
                         (bar("unknown", 0, HEIGHT))
                     }
@@ -46,16 +53,23 @@ pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> M
             }
             ol .days {
                 @for hour in midnights {
-                    @let day = timestamp::format_day(Day(hour.hour / 24));
-                    @let address = around.address_with("audit", &[("day", &day)]);
-                    @let number = day.rsplit('-').next().unwrap_or_default();
-                    li { a href=(address) aria-label=(day) { (number) } }
+                    @let day = Day(hour.hour / 24);
+                    @let written = timestamp::format_day(day);
+                    @let address = around.address_with("audit", &[("day", &written)]);
+                    li {
+                        a href=(address) {
+                            span aria-hidden="true" { (written.rsplit('-').next().unwrap_or("")) }
+                            span .visually-hidden {
+                                (on_day(around.chrome.texts, Template("{}"), day))
+                            }
+                        }
+                    }
                 }
             }
             ul .legend {
                 li .in { (most("sign-ins-most", most_in)) }
                 li .failed { (most("failures-most", most_failed)) }
-                li .further { (word(around, "further")) }
+                li .further { (most("further-most", most_further)) }
                 li .unknown { (word(around, "not-counted")) }
             }
             details {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::admin::people::{role_choices, role_name};
+use crate::pages::admin::people::{role_choices, role_name, roles_had};
 use crate::pages::admin::person::{PersonDetails, name_field};
 use crate::pages::admin::{AdminChrome, choice, page_of};
 use crate::statements::admin_people::Person;
@@ -187,6 +187,8 @@ pub fn invite_several_page(
         ..form
     };
     let some_roles = Vec::from_iter(invitation.given_roles.iter().take(2).map(String::as_str));
+    let is_wrong = pasted.complaint.map(|_| "true");
+    let described = is_wrong.map_or("lines-hint", |_| "problem lines-hint");
     let card = html! {
         p .lead { (invite_hint(texts, invitation.by_letter)) }
         @if let Some(sentence) = pasted.complaint {
@@ -202,7 +204,7 @@ pub fn invite_several_page(
                 label for="lines" { (texts.pasted_lines) }
                 // A line break behind the tag would not count.
                 textarea #lines name="lines" rows="10" required spellcheck="false" dir="auto"
-                    aria-describedby="lines-hint" { "\n" (pasted.text) }
+                    aria-invalid=[is_wrong] aria-describedby=(described) { "\n" (pasted.text) }
                 div #lines-hint .hint {
                     p { (texts.pasted_lines_hint) }
                     p { code { "Nora Novak,nora@example.com,nora," (some_roles.join("|")) } }
@@ -249,22 +251,42 @@ pub struct InvitedPerson<'a> {
 /// The page that says who was invited, with their links where there is no e-mail.
 pub fn invited_page(
     around: AdminChrome<'_>,
-    by_letter: bool,
+    invitation: Invitation<'_>,
     invited: &[InvitedPerson<'_>],
 ) -> Markup {
     let texts = around.chrome.texts;
+    let Invitation {
+        catalogue,
+        by_letter,
+        ..
+    } = invitation;
+    let name = texts.standard_claim("name").unwrap_or(texts.your_name);
+    let heads = [name, texts.username, texts.email_address, texts.roles];
+    let last_head = if by_letter {
+        texts.state
+    } else {
+        texts.their_link
+    };
     let card = html! {
         (done(html! {
             (texts.were_invited.fill(&invited.len().to_string())) " "
             @if by_letter { (texts.letters_under_way) } @else { (texts.links_shown_once) }
         }))
-        table .people { tbody { @for one in invited { (row(around, one)) } } }
+        table .people {
+            thead {
+                tr {
+                    @for head in heads { th scope="col" { (head) } }
+                    th scope="col" { (last_head) }
+                }
+            }
+            tbody { @for one in invited { (row(around, catalogue, one)) } }
+        }
         (button_to(&around.address("invite"), texts.invite_another))
     };
     around.document(false, texts.invite_several, &card)
 }
 
-fn row(around: AdminChrome<'_>, invited: &InvitedPerson<'_>) -> Markup {
+fn row(around: AdminChrome<'_>, catalogue: &Catalogue, invited: &InvitedPerson<'_>) -> Markup {
     let user = &invited.person.found.user;
     let page = page_of("people", user.sub.as_str());
     html! {
@@ -272,6 +294,7 @@ fn row(around: AdminChrome<'_>, invited: &InvitedPerson<'_>) -> Markup {
             th scope="row" { a href=(around.address(&page)) { bdi { (user.called()) } } }
             td { bdi { (user.designation()) } }
             td { @if let Some(address) = stored_address(&user.claims) { bdi { (address) } } }
+            td { (roles_had(around, catalogue, user)) }
             td {
                 @if let Some(link) = &invited.link { code .link-shown { (link) } }
                 @if invited.lacks_letter {

@@ -82,25 +82,31 @@ pub struct AdminChrome<'a> {
 impl AdminChrome<'_> {
     /// The address of another of these pages, in the language of this one.
     pub fn address(&self, page: &str) -> String {
+        self.own_address(&format!("admin/{page}"))
+    }
+
+    /// The same of any page of ours.
+    fn own_address(&self, page: &str) -> String {
         let base_path = self.chrome.base_path;
         match self.ui_locales {
-            "" => format!("{base_path}/admin/{page}"),
+            "" => format!("{base_path}/{page}"),
             _ => {
                 let joint = if page.contains('?') { '&' } else { '?' };
                 let language = self.chrome.texts.language.tag();
-                format!("{base_path}/admin/{page}{joint}ui_locales={language}")
+                format!("{base_path}/{page}{joint}ui_locales={language}")
             }
         }
     }
 
     /// The same with what is asked for there. Empty texts ask for nothing.
-    pub(super) fn address_with(&self, page: &str, asked: &[(&str, &str)]) -> String {
+    pub fn address_with(&self, page: &str, asked: &[(&str, &str)]) -> String {
         let asked = asked.iter().filter(|(_, value)| !value.is_empty());
         let encoded = asked.map(|(name, value)| {
             format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))
         });
         let query = Vec::from_iter(encoded).join("&");
-        self.address(&format!("{page}?{query}"))
+        let joint = if query.is_empty() { "" } else { "?" };
+        self.address(&format!("{page}{joint}{query}"))
     }
 
     /// A form that looks for something, by the address of the page.
@@ -150,9 +156,7 @@ impl AdminChrome<'_> {
 
     /// The brand, the sections, who is signed in, and the way out.
     fn bar(&self) -> Markup {
-        let Chrome {
-            texts, base_path, ..
-        } = self.chrome;
+        let texts = self.chrome.texts;
         let sections = [
             ("people", texts.people),
             ("roles", texts.roles),
@@ -171,8 +175,8 @@ impl AdminChrome<'_> {
                     }
                 }
                 ul .links {
-                    li { a href={ (base_path) "/account" } { bdi { (self.administrator) } } }
-                    li { a href={ (base_path) "/logout" } { (texts.sign_out) } }
+                    li { a href=(self.own_address("account")) { bdi { (self.administrator) } } }
+                    li { a href=(self.own_address("logout")) { (texts.sign_out) } }
                 }
             }
         }

@@ -16,6 +16,7 @@ use gatepost_protocol::words::strength::Strength;
 use gatepost_server::pages::frame::hidden;
 use gatepost_server::pages::moment::{at, on_day};
 use gatepost_server::pages::texts::{Template, Texts};
+use gatepost_store::users::UserRow;
 
 /// One page of people, and what was asked for.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct PeoplePage<'a> {
     pub next: Option<Subject>,
     pub previous: Option<Subject>,
     pub catalogue: &'a Catalogue,
+    /// The roles that the administrator may give.
+    pub given_roles: &'a [String],
 }
 
 /// As many people are counted exactly.
@@ -94,14 +97,14 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
         (LOCKED, texts.locked_out),
     ];
     let chosen = page.asked.roles.and_then(<[_]>::first).copied();
-    let registered = &page.catalogue.roles;
-    let mut roles = Vec::from_iter(registered.keys().map(String::as_str));
-    roles.extend(chosen.filter(|role| !registered.contains_key(*role)));
+    let known = page.catalogue.roles.keys().chain(page.given_roles);
+    let roles: BTreeSet<&str> = known.map(String::as_str).chain(chosen).collect();
+    let has_roles = !roles.is_empty();
     let named = |role| (role, role_name(around, page.catalogue, role));
     let roles = iter::once(("", texts.any_role)).chain(roles.into_iter().map(named));
     html! {
         (typed_field("q", texts.search_people, page.asked.typed, texts.search_people_hint))
-        @if chosen.is_some() || !registered.is_empty() {
+        @if has_roles {
             (choice("role", texts.roles, chosen.unwrap_or_default(), roles))
         }
         (choice("state", texts.state, page.asked.state, states))
@@ -109,11 +112,7 @@ fn search_fields(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 }
 
 /// What a role is called: as it is registered, else by its name.
-pub(super) fn role_name<'a>(
-    around: AdminChrome<'a>,
-    catalogue: &'a Catalogue,
-    role: &'a str,
-) -> &'a str {
+pub fn role_name<'a>(around: AdminChrome<'a>, catalogue: &'a Catalogue, role: &'a str) -> &'a str {
     let registered = catalogue.roles.get(role);
     registered.map_or(role, |registered| {
         around.chrome.texts.language.of(&registered.display_name)
@@ -147,7 +146,6 @@ fn table(around: AdminChrome<'_>, page: &PeoplePage<'_>) -> Markup {
 fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Markup {
     let texts = around.chrome.texts;
     let user = &person.found.user;
-    let roles = roles_of(&user.claims);
     let has_tenants = !page.catalogue.tenants.is_empty();
     let address = around.address(&page_of("people", user.sub.as_str()));
     let lacks_factor =
@@ -169,16 +167,13 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
                     }
                 }
             }
-            td {
-                @for (index, role) in roles.iter().enumerate() {
-                    @if index > 0 { ", " }
-                    bdi { (role_name(around, page.catalogue, role)) }
-                }
-            }
-            td {
-                @if page.is_search {
+            td { (roles_had(around, page.catalogue, user)) }
+            @if page.is_search {
+                td data-head=(texts.last_sign_in) {
                     @if let Some(day) = person.used_on { (on_day(texts, Template("{}"), day)) }
-                } @else {
+                }
+            } @else {
+                td data-head=(texts.since) {
                     @match person.since {
                         Some(moment) => (at(texts, Template("{}"), moment)),
                         None => (texts.since_before),
@@ -196,6 +191,16 @@ fn row(around: AdminChrome<'_>, page: &PeoplePage<'_>, person: &Person) -> Marku
                     span .badge .warning { (texts.no_second_factor) }
                 }
             }
+        }
+    }
+}
+
+/// The names of somebody's roles.
+pub(super) fn roles_had(around: AdminChrome<'_>, catalogue: &Catalogue, user: &UserRow) -> Markup {
+    html! {
+        @for (index, role) in roles_of(&user.claims).into_iter().enumerate() {
+            @if index > 0 { ", " }
+            bdi { (role_name(around, catalogue, role)) }
         }
     }
 }

@@ -185,7 +185,15 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
         div .details {
             dl {
                 dt { (texts.account_state) }
-                dd { @if user.enabled { (texts.enabled) } @else { (texts.disabled) } }
+                dd {
+                    @if !user.enabled {
+                        (texts.disabled)
+                    } @else if person.is_new() {
+                        (texts.invited)
+                    } @else {
+                        (texts.enabled)
+                    }
+                }
                 @if let Some(tenant) = &user.tenant {
                     dt { (texts.organisation) }
                     dd { bdi { (view.catalogue.tenant_name(tenant.as_str())) } }
@@ -224,7 +232,7 @@ fn state(around: AdminChrome<'_>, view: PersonView<'_>) -> Markup {
                 dd {
                     @match person.used_on {
                         Some(day) => (on_day(texts, Template("{}"), day)),
-                        None => (texts.none),
+                        None => (texts.never),
                     }
                     p .hint { (texts.counted_hourly) }
                 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::pages::admin::people::{PeoplePage, counted, listing, role_description, role_name};
 use crate::pages::admin::{AdminChrome, Told, notice, page_of};
-use crate::statements::roles::{ListedRole, Opened, PAGE};
+use crate::statements::roles::{ListedRole, MOST_OPENED, Opened, PAGE};
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_server::pages::frame::{PageForm, about, button};
@@ -30,7 +30,7 @@ pub fn list_page(
                         " " span .badge { (texts.not_registered) }
                     }
                     (role_description(around, catalogue, name))
-                    p .hint { (texts.people) ": " (counted(texts, *people)) }
+                    p .hint { (texts.people_count.fill(&counted(texts, *people))) }
                 }
             }
         }
@@ -45,7 +45,11 @@ pub(super) fn opened_by(around: AdminChrome<'_>, opened: &[Opened], role: &str) 
     let is_asking = |one: &&Opened| one.role.as_deref() == Some(role);
     let asking = Vec::from_iter(opened.iter().filter(is_asking));
     html! {
-        @if !asking.is_empty() { p .hint { (texts.opens) } }
+        @if !asking.is_empty() {
+            p .hint { (texts.opens) }
+        } @else if opened.len() < MOST_OPENED {
+            p .hint { (texts.opens_nothing) }
+        }
         ul .opened {
             @for one in asking {
                 li {
@@ -83,6 +87,7 @@ pub fn role_page(around: AdminChrome<'_>, form: PageForm<'_>, view: RoleView<'_>
     let RoleView { role, people, .. } = view;
     let name = role_name(around, people.catalogue, role);
     let is_there = view.is_given || !people.people.is_empty();
+    let may_be_taken = people.has_ticks && people.people.iter().any(|person| person.may_be_changed);
     let card = html! {
         (notice(texts, view.told))
         (role_description(around, people.catalogue, role))
@@ -90,7 +95,7 @@ pub fn role_page(around: AdminChrome<'_>, form: PageForm<'_>, view: RoleView<'_>
         h2 { (texts.members) }
         @if is_there { (form.of(&html! {
             (listing(around, people))
-            @if people.has_ticks { div .actions { (button("take", texts.take_role)) } }
+            @if may_be_taken { div .actions { (button("take", texts.take_role)) } }
         })) } @else { p role="status" { (texts.no_such_role) } }
         @if view.is_given {
             p .hint { a href=(around.address("people")) { (texts.give_role_hint) } }
