@@ -59,7 +59,7 @@ fn events_are_sentences_that_are_chosen_by_words_and_found_by_what_is_read_out()
             "<p>{AMY}: the account was changed <span class=\"hint\">by an operator</span></p>"
         ),
         &format!("<p>{AMY} opened <a href=\"/admin/applications/acmes\"><bdi>Wiki</bdi></a></p>"),
-        "<p><bdi>17</bdi> further failures from one network</p>",
+        "<p><bdi>17</bdi> further failures from one network, and <bdi>3</bdi> attempts turned away</p>",
         "<p><bdi>sub|gone</bdi> was removed</p>",
         r#"<a href="/admin/explain?what=GP1211">GP1211</a>"#,
     ] {

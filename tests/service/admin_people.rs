@@ -485,6 +485,12 @@ fn with_mail_a_link_goes_to_the_confirmed_address_and_to_no_other() {
         "{}",
         notice.text
     );
+    for said in ["did this.", "When: "] {
+        assert!(notice.text.contains(said), "{}", notice.text);
+    }
+    for unsaid in ["127.0.0.1", "Browser"] {
+        assert!(!notice.text.contains(unsaid), "{}", notice.text);
+    }
     is_done(&act(&mut boss, "tess", &[("decision", "remove_factors")]));
     let refused = act(&mut boss, "tess", &[("decision", "reset")]);
     tells(&refused, "the e-mail address is not confirmed");

@@ -47,6 +47,7 @@ fn sentence_name<'a>(event: &'a str, detail: &Value) -> &'a str {
     match (event, enabled) {
         ("user_changed", [Some(true), Some(false)]) => "user_disabled",
         ("user_changed", [Some(false), Some(true)]) => "user_enabled",
+        ("factor_added", _) if detail["factor"] == "recovery_code" => "recovery_codes_made",
         _ => event,
     }
 }
