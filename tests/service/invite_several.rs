@@ -202,7 +202,12 @@ fn each_mistake_is_told_with_its_line_and_nothing_is_done() {
         (&longest, "more than 64 KiB of text"),
         (&encoded_longest, "such as name@example.com"),
     ] {
-        let refused = post_to(&mut anna, &page.action(), &page, &[("lines", lines)]);
+        let refused = post_to(
+            &mut anna,
+            &page.action(),
+            &page,
+            &[("lines", lines.as_str())],
+        );
         tells(&refused, sentence);
         assert!(refused.text().contains(lines.as_str()));
     }
