@@ -178,13 +178,13 @@ fn each_administrator_sees_the_applications_that_are_open_to_their_people() {
             "acmes",
             "ok",
             "1",
-            "<dd>Roles<br><bdi>staff</bdi><br>Organisation<br><bdi>acme</bdi></dd>",
+            "<dd>Roles<br><bdi>staff</bdi><br>Organisation<br><bdi>Acme</bdi></dd>",
         ),
         (
             "both",
             "ok",
             "0",
-            "<dd>Organisation<br><bdi>acme</bdi></dd>",
+            "<dd>Organisation<br><bdi>Acme</bdi></dd>",
         ),
         (
             "conf1",
@@ -212,7 +212,7 @@ fn each_administrator_sees_the_applications_that_are_open_to_their_people() {
             "badge warning"
         };
         one.assert_says(&format!(
-            "</bdi></strong> <span class=\"{badge}\" lang=\"en\">{grade}</span></p>"
+            "</bdi></h1><span class=\"{badge}\" lang=\"en\">{grade}</span></div>"
         ));
         one.assert_says_for(id, &format!("<dt>Access grants</dt><dd>{grants}</dd>"));
         assert!(one.contains(who), "{id}: {one}");
