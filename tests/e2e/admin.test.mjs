@@ -48,7 +48,7 @@ describe("administrators", { timeout: 300_000 }, () => {
   }
 
   async function find(page, typed) {
-    await page.getByRole("link", { name: "People" }).click();
+    await page.getByRole("link", { name: "People", exact: true }).click();
     await page.getByRole("searchbox").fill(typed);
     await page.getByRole("button", { name: "Search" }).click();
     await page.getByRole("searchbox").waitFor();

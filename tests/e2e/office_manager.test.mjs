@@ -46,7 +46,7 @@ function task(number, what, does) {
 // ---- What the office manager does ----
 
 async function listed(page, { words = "", state = "" } = {}) {
-  await page.getByRole("link", { name: "People" }).click();
+  await page.getByRole("link", { name: "People", exact: true }).click();
   await page.getByLabel("Search people").fill(words);
   await page.getByLabel("State").selectOption(state);
   await page.getByRole("button", { name: "Search" }).click();
@@ -85,7 +85,7 @@ async function askedAndDone(page, label, sentence) {
 }
 
 async function invite(page, { username, name, address, role }) {
-  await page.getByRole("link", { name: "People" }).click();
+  await page.getByRole("link", { name: "People", exact: true }).click();
   await page.getByRole("link", { name: "Invite somebody" }).click();
   await page.getByLabel("User name").fill(username);
   await page.getByLabel("Full name").fill(name);
@@ -193,7 +193,7 @@ describe("an office manager", { timeout: 600_000 }, () => {
   });
 
   task(2, "invites five by pasted lines, one with a mistake", async (page) => {
-    await page.getByRole("link", { name: "People" }).click();
+    await page.getByRole("link", { name: "People", exact: true }).click();
     await page.getByRole("link", { name: "Invite somebody" }).click();
     await page.getByRole("link", { name: "Invite several" }).click();
     const lines = [
@@ -371,6 +371,7 @@ describe("an office manager", { timeout: 600_000 }, () => {
     await page.getByRole("row", { name: /20 3 0 0$/ }).first().waitFor();
     await screenshot(page, "office-night");
     await page.getByRole("link", { name: day }).click();
+    await happened(page, "Sign-ins");
     assert.match(await page.locator("main").innerText(), /Clara Winter signed in/);
     await happened(page, "Failed attempts");
     await page.getByText("A sign-in failed: Hugo Marchetti").waitFor();

@@ -176,8 +176,8 @@ fn each_administrator_sees_the_applications_that_are_open_to_their_people() {
 
     for [id, grade, grants, who] in rows_of(
         r#"
-        acmes           | ok    | 1 | <dd>Roles<br><bdi>staff</bdi><br>Organisation<br><bdi>acme</bdi></dd>
-        both            | ok    | 0 | <dd>Organisation<br><bdi>acme</bdi></dd>
+        acmes           | ok    | 1 | <dd>Roles<br><bdi>staff</bdi><br>Organisation<br><bdi>Acme</bdi></dd>
+        both            | ok    | 0 | <dd>Organisation<br><bdi>Acme</bdi></dd>
         conf1           | ok    | 0 | <dd><span class="badge warning">Everybody</span></dd>
         off             | fails | 0 | <dd><span class="badge warning">Everybody</span></dd>
         odd%2Fname%252F | ok    | 0 | <dd><span class="badge warning">Everybody</span></dd>
@@ -190,14 +190,14 @@ fn each_administrator_sees_the_applications_that_are_open_to_their_people() {
             "badge warning"
         };
         one.assert_says(&format!(
-            "</bdi></strong> <span class=\"{badge}\" lang=\"en\">{grade}</span></p>"
+            "</bdi></h1><span class=\"{badge}\" lang=\"en\">{grade}</span></div>"
         ));
         one.assert_says_for(id, &format!("<dt>Access grants</dt><dd>{grants}</dd>"));
         assert!(one.contains(who), "{id}: {one}");
         assert!(!one.to_lowercase().contains("globex"), "{one}");
     }
     let both = page(&mut boss, "/admin/applications/both");
-    both.assert_says("<bdi>acme</bdi><br><bdi>globex</bdi>");
+    both.assert_says("<bdi>Acme</bdi><br><bdi>Globex</bdi>");
     assert!(both.contains("<dt>Access grants</dt><dd>1</dd>"), "{both}");
     let off = page(&mut boss, "/admin/applications/off");
     assert!(off.contains("it is disabled"), "{off}");

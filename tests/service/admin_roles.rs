@@ -258,6 +258,9 @@ fn a_role_is_deleted_once_nothing_asks_for_it() {
 #[test]
 fn whoever_may_not_delete_a_role_hears_of_no_clients_that_ask_for_it() {
     let gatepost = scene();
+    gatepost.database.run(
+        "UPDATE users SET claims = '{\"role\": [\"books\", \"vault\"]}' WHERE username = 'ben'",
+    );
     let mut anna = admin_by(&gatepost, "anna", "acme", 0);
     for (role, sentence) in [
         ("staff", "cannot be deleted here"),
