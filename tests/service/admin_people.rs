@@ -139,7 +139,7 @@ fn each_administrator_finds_their_own_people() {
 /// What a form of that page carries, whichever it is.
 fn carried(page: &Answer) -> Vec<(String, String)> {
     let hidden = |name: &str| page.attribute(&format!("name=\"{name}\""), "value");
-    let names = ["form_token", "version"].into_iter();
+    let names = ["form_token", "version", "batch"].into_iter();
     names
         .filter_map(|name| Some((name.to_owned(), hidden(name)?)))
         .collect()
@@ -408,6 +408,10 @@ fn somebody_who_starts_is_invited_by_a_link_where_there_is_no_mail() {
         (
             &[("username", "other"), ("address", "nonsense")],
             "such as name@example.com",
+        ),
+        (
+            &[("username", "other"), ("address", "AMY@example.com")],
+            "Somebody has this user name or e-mail address already.",
         ),
     ] {
         let page = anna.get("/admin/invite");
@@ -764,6 +768,16 @@ fn a_new_address_becomes_the_user_name_of_whoever_is_called_by_it() {
     ];
     is_done(&act(&mut anna, "amy", &fields));
     assert_eq!(row(&gatepost, "amy")["username"], "amy");
+    let held = [
+        ("name", "x"),
+        ("address", "DRAKE@example.com"),
+        ("decision", "save"),
+    ];
+    let refused = act(&mut anna, "amy", &held);
+    tells(
+        &refused,
+        "Somebody has this user name or e-mail address already.",
+    );
 }
 
 #[test]
@@ -1079,6 +1093,7 @@ fn nobody_learns_of_other_tenants_by_a_name_that_is_taken() {
 fn a_change_needs_a_sign_in_of_the_last_hour() {
     let gatepost = start();
     let mut anna = anna(&gatepost);
+    let page = anna.get("/admin/invite");
     let sql =
         "UPDATE sessions SET auth_time = auth_time - interval '61 minutes' WHERE sub = 'sub|anna'";
     gatepost.database.run(sql);
@@ -1087,7 +1102,10 @@ fn a_change_needs_a_sign_in_of_the_last_hour() {
         .assert_status_for("to read it is enough", 200);
     let sent = act(&mut anna, "amy", &[("decision", "disable")]);
     assert_eq!(sent.status, 303);
-    let page = anna.get("/admin/invite");
+    for much_is_typed_at in ["/admin/invite", "/admin/invite-several"] {
+        let asked = anna.get(much_is_typed_at);
+        assert!(asked.location().starts_with("/login?r="));
+    }
     let invited = post_to(&mut anna, "/admin/invite", &page, &[("username", "newt")]);
     assert!(invited.location().starts_with("/login?r="));
     assert_eq!(state(&gatepost), before);
@@ -1101,7 +1119,10 @@ fn a_change_needs_a_sign_in_of_the_last_hour() {
     let back = anna.submit(&asked, &[("code", &code)]);
     let undone = format!("{}?signed_in=anew", person_page("amy"));
     assert_eq!(back.location(), undone, "{}", back.text());
-    tells(&anna.follow(back), "so nothing was done");
+    tells(
+        &anna.follow(back),
+        "more than an hour old, so nothing was done",
+    );
     let page = anna.get("/admin/invite?signed_in=anew");
     tells(&page, "so nothing was done");
     is_done(&act(&mut anna, "amy", &[("decision", "disable")]));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admin_people::{anna, boss, choose_password, start, start_with_mail, tells};
+use crate::admin_people::{anna, boss, choose_password, post_to, start, start_with_mail, tells};
 use crate::support::gatepost::{BOB_PASSWORD, Gatepost};
 use crate::support::http::{Answer, Browser};
 use crate::support::mailbox::Mailbox;
@@ -175,6 +175,18 @@ fn each_mistake_is_told_with_its_line_and_nothing_is_done() {
             "Amy,AMY@example.com,another",
             "has this user name or e-mail address already",
         ),
+        (
+            "Bo,nonsense,bo\nAmy,another@example.com,amy",
+            "has this user name or e-mail address already",
+        ),
+        (
+            "A,a@example.com,fiona\nB,b@example.com,\u{fb01}ona",
+            "stands in line 1 already",
+        ),
+        (
+            "A,a@example.com\rB,b@example.com",
+            "There must be two to four columns",
+        ),
         (&many(201), "There are more than 200 lines"),
     ];
     for (lines, sentence) in cases {
@@ -182,7 +194,23 @@ fn each_mistake_is_told_with_its_line_and_nothing_is_done() {
         tells(&refused, sentence);
         assert!(refused.text().contains("<textarea"), "{lines}");
     }
+    // More than a browser sends otherwise is taken by the address of the form alone.
     paste(&mut anna, &longest).assert_status(413);
+    let page = anna.get(PAGE);
+    let encoded_longest = format!("{},nonsense", "\u{e4}".repeat(30_000));
+    for (lines, sentence) in [
+        (&longest, "more than 64 KiB of text"),
+        (&encoded_longest, "such as name@example.com"),
+    ] {
+        let refused = post_to(
+            &mut anna,
+            &page.action(),
+            &page,
+            &[("lines", lines.as_str())],
+        );
+        tells(&refused, sentence);
+        assert!(refused.text().contains(lines.as_str()));
+    }
     let no_text = paste(&mut anna, "Ann,a\0b@example.com,ann");
     no_text.assert_error_page(400, "GP1001", "what is no text");
     let page = anna.get(PAGE);
@@ -202,7 +230,7 @@ fn each_mistake_is_told_with_its_line_and_nothing_is_done() {
 }
 
 #[test]
-fn with_mail_each_gets_a_letter_and_none_twice() {
+fn with_mail_each_gets_a_letter_and_who_has_not_come_another_when_it_is_sent_again() {
     let mailbox = Mailbox::open();
     let gatepost = start_with_mail(&mailbox);
     let mut boss = boss(&gatepost);
@@ -225,10 +253,14 @@ fn with_mail_each_gets_a_letter_and_none_twice() {
         tells(&invited, letters);
         assert_eq!(links(&invited).len(), 0);
         invited.assert_says_not("/account/link");
+        gatepost
+            .database
+            .run("UPDATE users SET password_hash = 'x' WHERE username = 'bo'");
     }
-    let mut to: Vec<_> = [1, 2].map(|number| mailbox.letter(number).to).concat();
+    let mut to: Vec<_> = [1, 2, 3].map(|number| mailbox.letter(number).to).concat();
     to.sort();
-    assert_eq!(to, ["ann@example.com", "bo@example.com"]);
+    assert_eq!(to, ["ann@example.com", "ann@example.com", "bo@example.com"]);
+    assert_eq!(events(&gatepost, "link_made"), 1);
     assert_eq!(
         people(&gatepost)
             .iter()
@@ -236,10 +268,40 @@ fn with_mail_each_gets_a_letter_and_none_twice() {
             .count(),
         1
     );
-    // Two that come after tell that no more came before.
+    // One that comes after tells that no more came before.
     tells(&paste(&mut boss, "Cy,cy@example.com"), "People invited: 1.");
-    assert_eq!(mailbox.letter(3).to, ["cy@example.com"]);
+    assert_eq!(mailbox.letter(4).to, ["cy@example.com"]);
     fields[1] = ("tenant", "initech");
     boss.post(PAGE, &fields)
         .assert_error_page(400, "GP1126", "an unknown tenant");
+}
+
+#[test]
+fn a_form_sent_six_times_at_once_invites_once_and_says_so_each_time() {
+    let gatepost = start();
+    let anna = anna(&gatepost);
+    let before = people(&gatepost).len();
+    for (address, typed, said, invited) in [
+        (
+            PAGE,
+            &[("lines", "Ann,ann@example.com\nBo,bo@example.com,bo")][..],
+            "People invited: 2.",
+            2,
+        ),
+        (
+            "/admin/invite",
+            &[("username", "newt"), ("name", "Newt New")],
+            "link-shown",
+            3,
+        ),
+    ] {
+        let page = anna.clone().get(address);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                let (mut browser, page) = (anna.clone(), &page);
+                scope.spawn(move || tells(&post_to(&mut browser, address, page, typed), said));
+            }
+        });
+        assert_eq!(people(&gatepost).len() - before, invited);
+    }
 }

@@ -1,6 +1,8 @@
 //! Roles, as administrators see them: which there are, what they open, and taking them. Only people
 //! within reach are counted and changed.
 
+use postgres::types::ToSql;
+
 use gatepost_protocol::words::identifiers::{ClientId, Subject};
 use gatepost_protocol::words::instant::Day;
 use gatepost_store::audit_events::AuditEvent;
@@ -195,7 +197,7 @@ const CAN_BE_GIVEN: &str = "SELECT {given roles} @> to_jsonb(:roles::text[]) AS 
 pub fn can_be_given(
     store: &Store,
     acting: ActingAdmin<'_>,
-    roles: &[&str],
+    roles: &(impl ToSql + Sync),
 ) -> Result<bool, StoreError> {
     let bound = bind!(
         CAN_BE_GIVEN,

@@ -231,10 +231,11 @@ impl Administrator<'_> {
             .unwrap_or(&new_batch);
         let mut lines = read(pasted.text, texts, self.invitation());
         let unread = match lines.len() {
-            _ if pasted.text.len() > LONGEST_TEXT => Some(texts.too_many_lines),
             0 => Some(texts.no_lines),
-            1..=MOST_PEOPLE => None,
-            _ => Some(texts.too_many_lines),
+            many if many > MOST_PEOPLE || pasted.text.len() > LONGEST_TEXT => {
+                Some(texts.too_many_lines)
+            }
+            _ => None,
         };
         pasted.complaint = self.undone.or(unread);
         if pasted.complaint.is_some() {

@@ -186,9 +186,9 @@ impl Deed<'_> {
             let told = Ok(was_done(self.texts, &person, self.decision));
             return administrator.draw_person(&person, Some(&told), None);
         }
-        let roles = Vec::from_iter(self.typed.roles.iter().map(String::as_str));
-        let can_be_given =
-            roles::can_be_given(administrator.store(), administrator.acting(""), &roles)?;
+        let store = administrator.store();
+        let acting = administrator.acting("");
+        let can_be_given = roles::can_be_given(store, acting, &self.typed.roles)?;
         let sentence = if can_be_given {
             self.texts.changed_meanwhile
         } else {
