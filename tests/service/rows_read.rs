@@ -18,7 +18,7 @@ const MOST_ROWS: i64 = 20;
 /// Statements that a request of a client or a browser runs.
 const REQUESTS: &str = "
     admin_people::END_OF_PERSON admin_people::NOTE
-    admin_people::FIND_PERSON invitations::HELD invitations::INVITE roles::CAN_BE_GIVEN
+    admin_people::FIND_PERSON invitations::HELD invitations::INVITE
     authenticators::FIND_PASSKEY authenticators::LIST authenticators::USER_HANDLE
     authenticators::USE_PASSKEY authenticators::USE_RECOVERY_CODE authenticators::USE_STEP
     clients::FIND consents::END_LAPSED consents::FIND consents::LIST_OF_USER
@@ -119,7 +119,7 @@ const ELSEWHERE: &str = "
     user_changes::FIND_USERS user_names::FIND_USER_BY_NAME user_changes::REMOVED_SUBJECTS
     user_changes::REMOVE_USER user_changes::SUBJECTS_AMONG user_changes::TENANTS_OF_OTHERS
     user_changes::UPDATE_USER users::COUNT_SHARED users::USUAL_IMPORTED_HASH
-    access::APPLICATIONS access::OPENERS roles::HOLD roles::LIST roles::OPENED roles::TAKE";
+    access::APPLICATIONS access::OPENERS roles::HOLD roles::LIST roles::OPENED roles::TAKE roles::CAN_BE_GIVEN";
 
 /// What the statements are given: names of values, or of a module's or a statement's value. All are
 /// of alice, of her session and of the first client.
