@@ -1,8 +1,8 @@
 //! `/admin/invite` and `/admin/invite-several`: new people, and the links by which they choose
 //! their passwords. Of several pasted lines everybody is added, or nobody.
 //!
-//! A form that is sent again, as its answer was lost, finds the people that it added: their subjects
-//! are made of what it says of each, and of which form it is.
+//! A form that is sent again, as its answer was lost, finds the people that it added: their
+//! subjects are made of what it says of each, and of which form it is.
 
 use std::slice;
 
@@ -54,8 +54,8 @@ fn new_batch() -> String {
     URL_SAFE_NO_PAD.encode(random::bytes::<16>())
 }
 
-/// Whether pasted lines may be long, as a text is that a browser has encoded: from whoever was shown
-/// the form for them, whose address says so.
+/// Whether pasted lines may be long, as a text is that a browser has encoded: from whoever was
+/// shown the form for them, whose address says so.
 pub fn takes_long_body(app: &App, request: &Request) -> bool {
     SessionHandle::of(&app.config, request).is_some_and(|handle| {
         let browser = Some(&handle.random);
@@ -169,8 +169,8 @@ impl Administrator<'_> {
         }
     }
 
-    /// Adds all of them, with an event for each, unless a name is `held`. Where that cannot be done,
-    /// the same form did it before, or nobody is added, and it answers why.
+    /// Adds all of them, with an event for each, unless a name is `held`. Where that cannot be
+    /// done, the same form did it before, or nobody is added, and it answers why.
     fn add(
         &self,
         tenant: Option<&TenantName>,
