@@ -265,7 +265,6 @@ fn whoever_may_not_delete_a_role_hears_of_no_clients_that_ask_for_it() {
     for (role, sentence) in [
         ("staff", "cannot be deleted here"),
         ("books", "somebody whom you cannot change"),
-        ("vault", "somebody whom you cannot change"),
     ] {
         let address = format!("/admin/roles/{role}");
         let page = anna.get(&address);

@@ -150,8 +150,8 @@ impl<'a> Administrator<'a> {
         self.context.app.now() < signed_in_at.plus(FRESH)
     }
 
-    /// Sends them to sign in once more, and back to this page, which says that nothing was done with
-    /// a form.
+    /// Sends them to sign in once more, and back to this page, which says that nothing was done
+    /// with a form.
     pub fn sign_in_anew(&self) -> Result<Response, Failure> {
         let tenant = self.context.current_session.row.tenant.as_ref();
         let asked = &self.context.transaction.request;

@@ -1,8 +1,8 @@
 //! `/admin/invite` and `/admin/invite-several`: new people, and the links by which they choose
 //! their passwords. Of several pasted lines everybody is added, or nobody.
 //!
-//! A form that is sent again, as its answer was lost, finds the people that it added: their subjects
-//! are made of what it says of each, and of which form it is.
+//! A form that is sent again, as its answer was lost, finds the people that it added: their
+//! subjects are made of what it says of each, and of which form it is.
 
 use std::slice;
 
@@ -49,13 +49,19 @@ struct Added {
     is_again: bool,
 }
 
+enum Adding {
+    Done(Added),
+    /// Nobody was added.
+    Refused(InviteProblem),
+}
+
 /// Says which form it is, if it is sent again.
 fn new_batch() -> String {
     URL_SAFE_NO_PAD.encode(random::bytes::<16>())
 }
 
-/// Whether pasted lines may be long, as a text is that a browser has encoded: from whoever was shown
-/// the form for them, whose address says so.
+/// Whether pasted lines may be long, as a text is that a browser has encoded: from whoever was
+/// shown the form for them, whose address says so.
 pub fn takes_long_body(app: &App, request: &Request) -> bool {
     SessionHandle::of(&app.config, request).is_some_and(|handle| {
         let browser = Some(&handle.random);
@@ -98,8 +104,10 @@ impl Administrator<'_> {
             None => None,
         };
         let added = match self.add(tenant.as_ref(), slice::from_ref(&new), held)? {
-            Ok(added) => added,
-            Err(problem) => return Ok(self.draw_invitation(&typed, asked, Some(problem))),
+            Adding::Done(added) => added,
+            Adding::Refused(problem) => {
+                return Ok(self.draw_invitation(&typed, asked, Some(problem)));
+            }
         };
         let person = added.people.first().ok_or_else(not_found)?;
         let at_page = Administrator {
@@ -169,14 +177,14 @@ impl Administrator<'_> {
         }
     }
 
-    /// Adds all of them, with an event for each, unless a name is `held`. Where that cannot be done,
-    /// the same form did it before, or nobody is added, and it answers why.
+    /// Adds all of them, with an event for each, unless a name is `held`. Where that cannot be
+    /// done, the same form did it before, or nobody is added, and it answers why.
     fn add(
         &self,
         tenant: Option<&TenantName>,
         new: &[NewPerson],
         held: Option<InviteProblem>,
-    ) -> Result<Result<Added, InviteProblem>, Failure> {
+    ) -> Result<Adding, Failure> {
         let store = self.store();
         let by_letter = self.invitation().by_letter;
         let events = new.iter().map(|new| {
@@ -198,7 +206,7 @@ impl Administrator<'_> {
         let subs = Vec::from_iter(new.iter().map(|new| new.sub.clone()));
         let people = self.people(&subs, None)?;
         if is_added || people.len() == new.len() {
-            return Ok(Ok(Added {
+            return Ok(Adding::Done(Added {
                 people,
                 is_again: !is_added,
             }));
@@ -209,7 +217,7 @@ impl Administrator<'_> {
             None if roles::can_be_given(store, self.acting(""), &roles)? => TAKEN,
             None => InviteProblem::RoleGone,
         };
-        Ok(Err(problem))
+        Ok(Adding::Refused(problem))
     }
 
     /// Shows the form for pasted lines, or takes it.
@@ -252,12 +260,12 @@ impl Administrator<'_> {
         note_held(&mut lines, &held, texts);
         let held = (!is_good(&lines)).then_some(TAKEN);
         let added = match held {
-            Some(problem) if has_own_mistakes => Err(problem),
+            Some(problem) if has_own_mistakes => Adding::Refused(problem),
             held => self.add(tenant.as_ref(), &new, held)?,
         };
         let problem = match added {
-            Ok(added) => return self.welcome(&added),
-            Err(problem) => problem.told(texts).1,
+            Adding::Done(added) => return self.welcome(&added),
+            Adding::Refused(problem) => problem.told(texts).1,
         };
         pasted.complaint = Some(match held {
             Some(_) => texts.nobody_invited,

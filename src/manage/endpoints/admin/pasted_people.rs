@@ -63,7 +63,7 @@ fn is_header(fields: &StringRecord, texts: &Texts) -> bool {
         let mut words = HEADER_WORDS.iter().chain(&own_words);
         words.any(|word| word.to_lowercase() == field.to_lowercase())
     };
-    fields.iter().all(is_word)
+    !fields.is_empty() && fields.iter().all(is_word)
 }
 
 fn read_line(
