@@ -19,10 +19,19 @@ pub fn at(texts: &Texts, template: Template, instant: Instant) -> Markup {
 /// A sentence about a day.
 pub fn on_day(texts: &Texts, template: Template, day: Day) -> Markup {
     let (before, after) = template.parts();
+    html! {
+        (before)
+        time datetime=(timestamp::format_day(day)) { (day_in_words(texts, day)) }
+        (after)
+    }
+}
+
+/// A day, as plain text.
+pub fn day_in_words(texts: &Texts, day: Day) -> String {
     let whole = timestamp::format_day(day);
     let words = texts.moment.split("{time}").next().unwrap_or_default();
     let shown = in_words(texts, words.trim_end_matches([' ', ',']), &whole);
-    html! { (before) time datetime=(whole) { (shown.as_deref().unwrap_or(&whole)) } (after) }
+    shown.unwrap_or(whole)
 }
 
 /// A moment in UTC, as plain text.

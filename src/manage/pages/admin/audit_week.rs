@@ -7,7 +7,7 @@ use crate::pages::admin::AdminChrome;
 use crate::statements::hourly_counts::HourlyCounts;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::{Day, Instant};
-use gatepost_server::pages::moment::{at, on_day};
+use gatepost_server::pages::moment::{at, day_in_words};
 use gatepost_server::pages::texts::Template;
 
 /// Of the picture, in its own units: where the line is that sign-ins stand on and failures hang
@@ -56,12 +56,10 @@ pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> M
                     @let day = Day(hour.hour / 24);
                     @let written = timestamp::format_day(day);
                     @let address = around.address_with("audit", &[("day", &written)]);
+                    @let name = day_in_words(around.chrome.texts, day);
                     li {
-                        a href=(address) {
-                            span aria-hidden="true" { (written.rsplit('-').next().unwrap_or("")) }
-                            span .visually-hidden {
-                                (on_day(around.chrome.texts, Template("{}"), day))
-                            }
+                        a href=(address) aria-label=(name) {
+                            (written.rsplit('-').next().unwrap_or_default().trim_start_matches('0'))
                         }
                     }
                 }
