@@ -14,6 +14,8 @@ use crate::support::waiting::{OverAtLast, SOON, await_that, until_served};
 
 const PEOPLE: usize = 30;
 const STRANGERS: usize = 32;
+/// Of `ALICE_PASSWORD`.
+const BCRYPT: &str = "$2b$12$abcdefghijklmnopqrstuu0sDWleciW5uGBGYwxpcgAsh9WK4bWNy";
 
 /// A hash takes so long that strangers wait for one.
 fn settings() -> [(&'static str, &'static str); 2] {
@@ -157,6 +159,22 @@ fn of_people_whose_browsers_are_new_a_storm_of_strangers_lets_at_least_every_sec
         let what = format!("strangers have a cookie of somebody else: {is_with}");
         assert!(are_served(PEOPLE / 2, storm), "{what}");
     }
+}
+
+/// A name that nobody has costs a hash of bcrypt, too, as long as most people have one.
+#[test]
+fn a_storm_at_hashes_of_bcrypt_turns_away_few_whose_browsers_signed_in_before() {
+    let mut moved = people();
+    let users = moved["users"].as_array_mut().unwrap();
+    users.extend(
+        (0..100)
+            .map(|number| json!({"username": format!("moved{number}"), "password_hash": BCRYPT})),
+    );
+    let gatepost = Gatepost::start_with(&moved, &settings());
+    let cookies: Vec<_> = (0..PEOPLE)
+        .map(|number| known(&gatepost, &format!("person{number}")))
+        .collect();
+    assert!(are_served(PEOPLE - 3, || served(&gatepost, None, &cookies)));
 }
 
 /// More at once than may wait, each hash taking long.
