@@ -1,7 +1,7 @@
 //! A storm of sign-ins from many addresses, and the people who want to sign in all the same.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -34,6 +34,12 @@ fn people() -> Value {
         .unwrap()
         .extend((0..PEOPLE).map(person));
     document
+}
+
+/// One storm at a time: each takes all the processors there are.
+fn alone() -> MutexGuard<'static, ()> {
+    static STORM: Mutex<()> = Mutex::new(());
+    STORM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// From an address that nobody had before.
@@ -136,6 +142,7 @@ fn served(
 
 #[test]
 fn a_storm_of_strangers_turns_away_at_most_one_of_thirty_whose_browsers_signed_in_before() {
+    let _alone = alone();
     let gatepost = Gatepost::start_with(&people(), &settings());
     let cookies: Vec<_> = (0..PEOPLE)
         .map(|number| known(&gatepost, &format!("person{number}")))
@@ -151,6 +158,7 @@ fn a_storm_of_strangers_turns_away_at_most_one_of_thirty_whose_browsers_signed_i
 
 #[test]
 fn of_people_whose_browsers_are_new_a_storm_of_strangers_lets_at_least_every_second_sign_in() {
+    let _alone = alone();
     let gatepost = Gatepost::start_with(&people(), &settings());
     let stolen = known(&gatepost, "alice");
     for strangers_cookie in [None, Some(&stolen)] {
@@ -164,6 +172,7 @@ fn of_people_whose_browsers_are_new_a_storm_of_strangers_lets_at_least_every_sec
 /// A name that nobody has costs a hash of bcrypt, too, as long as most people have one.
 #[test]
 fn a_storm_at_hashes_of_bcrypt_turns_away_few_whose_browsers_signed_in_before() {
+    let _alone = alone();
     let mut moved = people();
     let users = moved["users"].as_array_mut().unwrap();
     users.extend(
@@ -180,6 +189,7 @@ fn a_storm_at_hashes_of_bcrypt_turns_away_few_whose_browsers_signed_in_before() 
 /// More at once than may wait, each hash taking long.
 #[test]
 fn whoever_is_turned_away_gets_the_sign_in_page_again_with_the_name_and_when_to_come_back() {
+    let _alone = alone();
     let settings = [
         ("GATEPOST_ARGON2_MEMORY_KIB", "65536"),
         ("GATEPOST_ARGON2_PASSES", "10"),
@@ -253,6 +263,7 @@ fn the_cookie_of_a_known_browser_says_nothing_and_goes_with_what_the_build_befor
 
 #[test]
 fn passwords_that_one_client_brings_take_no_turns_from_another() {
+    let _alone = alone();
     let mut document = people();
     for client_id in ["first", "second"] {
         document["clients"].as_array_mut().unwrap().push(json!({
