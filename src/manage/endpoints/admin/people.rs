@@ -82,7 +82,10 @@ impl Administrator<'_> {
         }
         let is_first = cursor == PeopleCursor::Behind("");
         let mut first = subs.first().filter(|_| !is_first).cloned();
-        if let (true, PeopleCursor::Behind(sub)) = (subs.is_empty() && !is_first, cursor) {
+        if subs.is_empty()
+            && !is_first
+            && let PeopleCursor::Behind(sub) = cursor
+        {
             // Those of the page are gone: somebody took the role from them.
             first = Some(Subject::new(sub));
         }
@@ -118,37 +121,43 @@ impl Administrator<'_> {
         Ok(locked.map(|(found, _)| found.user.sub.clone()).collect())
     }
 
+    /// Members of roles are sorted by their names while they can all be counted.
     fn part(&self, asked: PeopleAsked<'_>, cursor: PeopleCursor<'_>) -> Result<Part, Failure> {
         let store = self.store();
         let most = MOST_COUNTED + 1;
+        // Of those in a state nobody knows how many there are.
+        let is_countable = asked.state.is_empty();
         if !asked.typed.is_empty() {
             return self.part_of_found(asked, cursor);
         }
-        if asked.roles.is_none() {
-            let count = people_list::count(store, asked.tenants, most)?;
-            return self.part_of_many(asked, cursor, count);
+        if asked.roles.is_some() {
+            let count = people_list::count_members(store, asked, most)?;
+            return if count > MOST_COUNTED {
+                self.part_of_many(asked, cursor, is_countable.then_some(count))
+            } else {
+                self.part_of_found(asked, cursor)
+            };
         }
-        let count = people_list::count_members(store, asked, most)?;
-        if count > MOST_COUNTED {
-            self.part_of_many(asked, cursor, count)
+        let count = if is_countable {
+            Some(people_list::count(store, asked.tenants, most)?)
         } else {
-            self.part_of_found(asked, cursor)
-        }
+            None
+        };
+        self.part_of_many(asked, cursor, count)
     }
 
     /// Of everybody within reach, or of the members of roles, those in that state, read from the
-    /// cursor on.
+    /// cursor on. `count` is how many they are, where that is known.
     fn part_of_many(
         &self,
         asked: PeopleAsked<'_>,
         cursor: PeopleCursor<'_>,
-        count: i64,
+        count: Option<i64>,
     ) -> Result<Part, Failure> {
-        let has_state = !asked.state.is_empty();
-        let most = if has_state {
-            people_list::MOST_LOOKED_AT
-        } else {
+        let most = if asked.state.is_empty() {
             MOST_OF_PAGE
+        } else {
+            people_list::MOST_LOOKED_AT
         };
         let looked = if asked.roles.is_some() {
             people_list::members(self.store(), asked, cursor, most)?
@@ -159,7 +168,7 @@ impl Administrator<'_> {
         Ok(Part {
             further: last.map(|one| one.sub.clone()),
             subs: self.those_asked_for(looked, asked.state)?,
-            count: (!has_state).then(|| counted(self.texts(), count)),
+            count: count.map(|count| counted(self.texts(), count)),
             is_cut: false,
         })
     }
