@@ -44,9 +44,8 @@ pub struct Service<H: 'static> {
     pub entrance: Mutex<()>,
     /// Without it, bodies longer than a kilobyte are refused.
     pub lane: Option<Lane<Waiting>>,
-    /// Threads that may serve at once: those that take requests, and those that read bodies.
-    pub workers: Permits,
-    pub readers: Permits,
+    /// Threads that wait for something other than the database, or did.
+    pub beside: Permits,
     /// Bodies longer than most paths take, from the first byte to the answer.
     pub long_bodies: Permits,
     /// Whether every answer is the last of its connection.
@@ -73,9 +72,9 @@ impl Drop for InFlight {
 
 impl<H: Handler> Service<H> {
     pub fn work(&'static self) {
-        worker::take_post(move || start_thread("worker", move || self.work()).is_ok());
+        let start = move || start_thread("worker", move || self.work()).is_ok();
+        worker::take_post(&self.beside, start);
         while worker::has_post() {
-            worker::sit_down(&self.workers);
             match self.next_turn() {
                 Ok((peer, Turn::Now(request))) => self.take_turns(peer, request),
                 Ok((_, Turn::Later)) => {}
@@ -127,7 +126,6 @@ impl<H: Handler> Service<H> {
     pub fn read_bodies(&'static self) {
         let Some(lane) = &self.lane else { return };
         loop {
-            worker::sit_down(&self.readers);
             let (source, waiting) = lane.next();
             self.take_body_post(lane, source, true);
             let peer = waiting.request.remote_addr().copied();
@@ -159,7 +157,7 @@ impl<H: Handler> Service<H> {
         source: IpAddr,
         is_awaited: bool,
     ) {
-        worker::take_post(move || {
+        worker::take_post(&self.beside, move || {
             let is_started = start_thread("body", move || self.read_bodies()).is_ok();
             if is_started {
                 if is_awaited {
