@@ -20,6 +20,7 @@ use signal_hook::iterator::Signals;
 use socket2::SockAddr;
 
 pub mod control;
+mod entrance;
 mod lane;
 mod listener;
 mod probe;
@@ -31,6 +32,7 @@ pub use crate::metrics::ServerStats;
 pub use listener::BACKLOG;
 
 use control::{Control, DRAIN, Report};
+use entrance::Entrance;
 use lane::Lane;
 use listener::Inherited;
 use turns::Turns;
@@ -243,6 +245,7 @@ fn serve<H: Handler>(
         waiting,
     } = threads;
     let is_admin = readers.is_none();
+    let is_unix = matches!(listener, tiny_http::Listener::Unix(_));
     let http = start_http(listener)?;
     let (ended, coming) = mpsc::channel();
     let service: &'static Service<H> = Box::leak(Box::new(Service {
@@ -252,7 +255,7 @@ fn serve<H: Handler>(
         turns: Turns::new(),
         ended,
         revived: Mutex::default(),
-        entrance: Mutex::new(()),
+        entrance: (!is_unix).then(Entrance::default),
         lane: readers.map(Lane::new),
         beside: Permits::new(waiting),
         long_bodies: Permits::new(1),

@@ -11,6 +11,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::control::Report;
+use super::entrance::Entrance;
 use super::lane::{
     Arrival, BODY_LIMIT, BODY_PATIENCE, LEAST_BODY_PATIENCE, LONG_BODY_LIMIT, Lane, Waiting,
     read_body,
@@ -40,8 +41,8 @@ pub struct Service<H: 'static> {
     pub ended: Sender<Ended>,
     /// Requests whose turn has come after tiny_http handed them out.
     pub revived: Mutex<VecDeque<(SocketAddr, tiny_http::Request)>>,
-    /// Locked by the worker that waits for a request.
-    pub entrance: Mutex<()>,
+    /// `None` for a Unix socket, whose requests take no turns.
+    pub entrance: Option<Entrance>,
     /// Without it, bodies longer than a kilobyte are refused.
     pub lane: Option<Lane<Waiting>>,
     /// Threads that wait for something other than the database, or did.
@@ -98,10 +99,8 @@ impl<H: Handler> Service<H> {
         }
     }
 
-    /// One worker at a time asks tiny_http for a request: between two, the second request of a
-    /// connection could overtake the first, whose answer must be written before, and wait for ever.
     fn next_turn(&self) -> io::Result<(Option<SocketAddr>, Turn<tiny_http::Request>)> {
-        let _first_come = self.entrance.lock();
+        let _attending = self.entrance.as_ref().map(Entrance::attend);
         match self.http.recv() {
             Ok(request) => {
                 let peer = request.remote_addr().copied();
