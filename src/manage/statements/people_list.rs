@@ -4,7 +4,7 @@
 use postgres::Row;
 
 use gatepost_protocol::words::identifiers::Subject;
-use gatepost_store::{Store, StoreError, bind, column, read};
+use gatepost_store::{Result, Store, bind, column, read};
 
 use super::admin_people::AdminReach;
 
@@ -33,7 +33,7 @@ pub struct LookedAt {
     pub is_cut: bool,
 }
 
-fn looked_at(row: &Row) -> Result<LookedAt, StoreError> {
+fn looked_at(row: &Row) -> Result<LookedAt> {
     read!(row, LookedAt { sub, is_asked_for, is_cut; })
 }
 
@@ -86,7 +86,7 @@ pub fn everybody(
     cursor: PeopleCursor<'_>,
     state: &str,
     most: i64,
-) -> Result<Vec<LookedAt>, StoreError> {
+) -> Result<Vec<LookedAt>> {
     match cursor {
         PeopleCursor::Behind(cursor) => {
             let bound = bind!(EVERYBODY_BEHIND, reach, cursor, state, most);
@@ -148,7 +148,7 @@ ORDER BY {name key}, u.sub";
 
 /// The people of these tenants who have one of the roles and a word that begins so for each word
 /// that was typed; or whose subject was typed.
-pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<Vec<LookedAt>, StoreError> {
+pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<Vec<LookedAt>> {
     let bound = bind!(
         FIND,
         ..asked {
@@ -198,7 +198,7 @@ pub fn members(
     asked: PeopleAsked<'_>,
     cursor: PeopleCursor<'_>,
     most: i64,
-) -> Result<Vec<LookedAt>, StoreError> {
+) -> Result<Vec<LookedAt>> {
     match cursor {
         PeopleCursor::Behind(cursor) => {
             let bound = bind!(
@@ -239,7 +239,7 @@ CROSS JOIN LATERAL (
 ) AS m";
 
 /// How many people have one of the roles; more than `most` may be told as any number above it.
-pub fn count_members(store: &Store, asked: PeopleAsked<'_>, most: i64) -> Result<i64, StoreError> {
+pub fn count_members(store: &Store, asked: PeopleAsked<'_>, most: i64) -> Result<i64> {
     column(
         &store.one(bind!(COUNT_MEMBERS, ..asked { tenants, roles }, most))?,
         "people",
@@ -256,6 +256,6 @@ SELECT count(*) AS people FROM (
 ) AS c";
 
 /// How many people there are within reach, up to `most`.
-pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64, StoreError> {
+pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64> {
     column(&store.one(bind!(COUNT, reach, most))?, "people")
 }

@@ -9,14 +9,14 @@ use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::http::Response;
 
 /// How many events one page shows.
 const MOST: usize = 50;
 
 impl Administrator<'_> {
-    pub(super) fn show_audit_log(&self) -> Result<Response, Failure> {
+    pub(super) fn show_audit_log(&self) -> Result<Response> {
         let query = self.query()?;
         let now = self.context.app.now();
         let asked = |name, most| Ok::<_, Reason>(query.bounded(name, most)?.unwrap_or_default());

@@ -306,7 +306,7 @@ impl RecoveryCodes {
     }
 
     /// The codes that were just shown, as a file. They are stored nowhere.
-    pub fn save(app: &App, form: &Parameters) -> Result<Response, Failure> {
+    pub fn save(app: &App, form: &Parameters) -> Result<Response> {
         let sealed = form.bounded("codes", parameters::HANDLE)?;
         let open = |text| app.vault.second_factors.open_text(CODES, text);
         let codes: Vec<String> = sealed.and_then(open).ok_or_else(unknown_action)?;
