@@ -45,6 +45,6 @@ fn line(people: &str, meanwhile: &str, command: &str, quoted: &[String]) -> Stri
     )
 }
 
-pub(super) fn is_disabled(object: &Value) -> bool {
+pub fn is_disabled(object: &Value) -> bool {
     object.get("enabled") == Some(&json!(false))
 }

@@ -29,7 +29,7 @@ use gatepost_protocol::words::scope::ScopeSet;
 const MOST_NAMED: usize = 10;
 
 /// Of clients and users that are added or changed, in the order of the changes.
-pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
+pub fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut without_names = Vec::new();
     for change in changes {

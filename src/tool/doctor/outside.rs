@@ -42,7 +42,7 @@ struct Visitor<'a> {
     outbound: Outbound,
 }
 
-pub(super) fn examine(
+pub fn examine(
     config: &Config,
     inside: Option<Inside>,
     findings: &mut Vec<Finding>,

@@ -32,7 +32,7 @@ use gatepost_store::tokens;
 const LONGEST_TOLD: usize = 200;
 
 /// A request of such a grant, as far as it can be judged without doing it.
-pub(super) fn request(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Judged {
+pub fn request(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Judged {
     let is_of = |grant: GrantType| request.grant_type == grant.as_str();
     if id_jag::is_asked(request) {
         return issued_id_jag(app, sender.client, request);
@@ -175,7 +175,7 @@ fn assertion(
 }
 
 /// An ID-JAG that came without the request it is for.
-pub(super) fn id_jag_alone(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
+pub fn id_jag_alone(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
     let mut explained = if app.registry.snapshot().keys.verifies(jws) {
         of_ours(app, &jws.unverified_claims().unwrap_or_default()).into()
     } else {
@@ -229,14 +229,14 @@ fn of_ours(app: &App, claims: &JsonObject) -> Finding {
 }
 
 /// Whether a JWT says that it is an ID-JAG.
-pub(super) fn is_id_jag(jws: &UnverifiedJws) -> bool {
+pub fn is_id_jag(jws: &UnverifiedJws) -> bool {
     jws.typ
         .as_deref()
         .is_some_and(|typ| is_type(typ, ID_JAG_TYP))
 }
 
 /// Whose a JWT says that it is, and of what kind.
-pub(super) fn named(jws: &UnverifiedJws) -> String {
+pub fn named(jws: &UnverifiedJws) -> String {
     let claims = jws.unverified_claims().unwrap_or_default();
     let issuer = claims.get("iss").and_then(Value::as_str);
     let issuer = issuer.map_or_else(|| String::from("none"), cut);
@@ -244,7 +244,7 @@ pub(super) fn named(jws: &UnverifiedJws) -> String {
     format!("its iss is {issuer}, its typ {typ}")
 }
 
-pub(super) fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     let told: String = text.chars().take(LONGEST_TOLD).collect();
     told.escape_debug().to_string()
 }

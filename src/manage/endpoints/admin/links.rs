@@ -16,7 +16,7 @@ use gatepost_server::endpoints::notices;
 use gatepost_server::http::Response;
 
 /// How a link gets to a person.
-pub(super) enum LinkWay {
+pub enum LinkWay {
     Letter(MailAddress),
     /// Shown to the administrator, once.
     Shown,

@@ -19,7 +19,7 @@ const HEIGHT: i64 = 128;
 const WIDTH: usize = 4;
 
 /// `hours` are those that are over of seven days.
-pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
+pub fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
     let counted = || hours.iter().filter_map(|hour| hour.counts.as_deref());
     let most_in = counted().map(|counts| counts.iter().take(1).sum()).max();
     let most_failed = counted()

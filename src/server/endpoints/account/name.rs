@@ -11,7 +11,7 @@ use crate::pages::account::{AccountProblem, Outcome};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users;
 
-pub(super) fn change(change: Change<'_>) -> Result<Response> {
+pub fn change(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         current_session,

@@ -36,7 +36,7 @@ pub(crate) struct Connection<'a> {
     deadline: Deadline,
 }
 
-pub(super) fn registered<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a IdentityProvider> {
+pub fn registered<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a IdentityProvider> {
     let found = snapshot.catalogue.identity_providers.get(name)?;
     found.enabled.then_some(found)
 }
