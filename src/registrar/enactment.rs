@@ -208,7 +208,7 @@ fn change_secrets(
     resource: &str,
     changes: &SecretChanges,
     sealer: &Sealer,
-) -> Result<()> {
+) -> Result {
     let SecretChanges { removed, added, .. } = changes;
     if removed.is_empty() && added.is_empty() {
         return Ok(());

@@ -128,7 +128,7 @@ impl Registrar<'_> {
         Ok(done)
     }
 
-    fn end_session(&self, stray: &StraySession) -> Result<()> {
+    fn end_session(&self, stray: &StraySession) -> Result {
         let (_, event) = told_link("session_ended", &stray.identity, &stray.sub);
         let event = AuditEvent {
             sid: Some(&stray.sid),

@@ -30,7 +30,7 @@ fn change_of(member: &FormerMember) -> AuditEvent<'_> {
 }
 
 /// Removes the row of the role, if it has one.
-pub fn unregister(writer: &mut RegistryWriter<'_>, role: &str) -> Result<()> {
+pub fn unregister(writer: &mut RegistryWriter<'_>, role: &str) -> Result {
     let removed = catalogue_changes::remove_entry(writer, ObjectKind::Role, role)?;
     let Some(old) = removed else {
         return Ok(());

@@ -15,9 +15,7 @@ pub mod finding;
 pub mod grade;
 pub mod mention;
 pub mod plan;
-pub mod provider_checkup;
 pub mod references;
-pub mod released_claims;
 pub mod strict_json;
 pub mod user;
 

@@ -204,7 +204,7 @@ impl Chain {
         }
     }
 
-    pub fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<()> {
+    pub fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result {
         // The last first: those before it are behind, and need no hash.
         for row in rows.iter().rev() {
             if links.2 == Together::AlternativesOfUser {
@@ -248,7 +248,7 @@ impl Chain {
 
 impl Links {
     /// Takes the user and the session that the statement found, and makes the hashes with them.
-    fn take_user(&mut self, row: &Row) -> Result<()> {
+    fn take_user(&mut self, row: &Row) -> Result {
         for link in &mut self.0 {
             if link.row.event != OPENED {
                 link.row.sub = column(row, "sub")?;

@@ -125,7 +125,7 @@ impl Connection {
         Ok(statement)
     }
 
-    fn require_time(&self) -> Result<()> {
+    fn require_time(&self) -> Result {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
             Some(_) | None => Ok(()),
@@ -241,7 +241,7 @@ impl ManageConnection for Connections {
         Ok(self.fresh(client, unacknowledged, generation))
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<()> {
+    fn is_valid(&self, connection: &mut Connection) -> Result {
         Ok(connection.client.is_valid(PROOF_OF_LIFE)?)
     }
 

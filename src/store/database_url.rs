@@ -234,7 +234,7 @@ fn is_local(host: &Host) -> bool {
 }
 
 /// A part of the password would be taken for a host, and printed.
-fn refuse_bare_marks(url: &str) -> Result<()> {
+fn refuse_bare_marks(url: &str) -> Result {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let is_rest_of_password = |pair: &str| pair.contains('@') && !pair.contains('=');
     if base.matches('@').count() > 1 || query.split('&').any(is_rest_of_password) {

@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// Confirms what was found done, before the answer says so.
-    pub fn confirm(&self) -> Result<()> {
+    pub fn confirm(&self) -> Result {
         self.write_rows(bind!(CONFIRM)).map(drop)
     }
 }

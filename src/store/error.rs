@@ -22,7 +22,7 @@ pub const RAISE: &str = "exec_stmt_raise";
 pub const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 
 /// What Postgres answered; or what went wrong.
-pub type Result<T, E = StoreError> = core::result::Result<T, E>;
+pub type Result<T = (), E = StoreError> = core::result::Result<T, E>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {

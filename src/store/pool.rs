@@ -238,7 +238,7 @@ impl Store {
     /// Commits. Nobody watches the work of a command, or the upkeep of a server, which may be long;
     /// its commit is watched. It may wait for a standby that is lost, and what it has locked keeps
     /// others waiting meanwhile.
-    pub fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
+    pub fn commit(&self, transaction: Transaction<'_>) -> Result {
         self.watched(transaction.cancel_token(), || Ok(transaction.commit()?))
     }
 

@@ -129,7 +129,7 @@ impl Sealed {
         Some(SecretBytes::new(sealer.seal(plain.expose())))
     }
 
-    fn write(&self, writer: &mut RegistryWriter<'_>, sealed: SecretBytes) -> Result<()> {
+    fn write(&self, writer: &mut RegistryWriter<'_>, sealed: SecretBytes) -> Result {
         match &self.of {
             Holder::Key(row) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
             Holder::Secret {
@@ -163,7 +163,7 @@ impl Sealed {
 
     /// Removes what does not open any longer. A key's public part stays, for the tokens that it
     /// signed.
-    fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<()> {
+    fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result {
         match &self.of {
             Holder::Key(row) => writer.rewrap_signing_key(&row.kid, None).map(drop),
             Holder::Secret {

@@ -92,7 +92,7 @@ pub fn invite(
     tenant: Option<&TenantName>,
     people: &[NewPerson],
     events: &[AuditEvent<'_>],
-) -> Result<()> {
+) -> Result {
     let subs: Vec<&Subject> = people.iter().map(|one| &one.sub).collect();
     let usernames: Vec<&str> = people.iter().map(|one| one.username.as_str()).collect();
     let claims: Vec<_> = people.iter().map(|one| Json(&one.claims)).collect();

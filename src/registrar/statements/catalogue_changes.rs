@@ -24,7 +24,7 @@ SET document = excluded.document, updated_at = clock_timestamp()";
 
 /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret
 /// where there is no other.
-pub fn upsert_entry(writer: &mut RegistryWriter<'_>, entry: &CatalogueRow) -> Result<()> {
+pub fn upsert_entry(writer: &mut RegistryWriter<'_>, entry: &CatalogueRow) -> Result {
     if entry.kind == ObjectKind::Role {
         let bound = bind!(
             UPSERT_ROLE,
@@ -70,11 +70,7 @@ const ERASE_ENTRY_SECRET: &str = "
 UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp()
 WHERE kind = :kind::text AND name = :name::text";
 
-pub fn erase_entry_secret(
-    writer: &mut RegistryWriter<'_>,
-    kind: ObjectKind,
-    name: &str,
-) -> Result<()> {
+pub fn erase_entry_secret(writer: &mut RegistryWriter<'_>, kind: ObjectKind, name: &str) -> Result {
     let bound = bind!(ERASE_ENTRY_SECRET, kind = kind.as_str(), name);
     writer.execute(bound).map(drop)
 }

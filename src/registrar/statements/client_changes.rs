@@ -32,7 +32,7 @@ SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled A
 pub fn upsert_clients(
     writer: &mut RegistryWriter<'_>,
     clients: &[(&ClientId, &Value, bool)],
-) -> Result<()> {
+) -> Result {
     let mut client_ids = Vec::new();
     let mut metadata = Vec::new();
     let mut enabled = Vec::new();
@@ -100,7 +100,7 @@ pub fn put_secrets(
     writer: &mut RegistryWriter<'_>,
     of_clients: bool,
     secrets: &[(&str, SecretRow)],
-) -> Result<()> {
+) -> Result {
     let mut owners = Vec::new();
     let mut ids = Vec::new();
     let mut digests = Vec::new();
@@ -142,7 +142,7 @@ pub fn remove_secrets(
     writer: &mut RegistryWriter<'_>,
     of_clients: bool,
     secrets: &[(&str, [u8; 16])],
-) -> Result<()> {
+) -> Result {
     let mut owners = Vec::new();
     let mut ids = Vec::new();
     for (owner, id) in secrets {

@@ -133,7 +133,7 @@ WITH added AS (
     RETURNING sub
 ), {audited added} FROM added";
 
-fn insert_by(new: &UserRow, write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>>) -> Result<()> {
+fn insert_by(new: &UserRow, write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>>) -> Result {
     let added = write(bind!(
         INSERT,
         ..new {
@@ -153,7 +153,7 @@ fn insert_by(new: &UserRow, write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>>) -
 
 /// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's
 /// name.
-pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<()> {
+pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result {
     insert_by(new, |bound| store.write_audited(bound, audit))
 }
 
@@ -162,7 +162,7 @@ pub fn insert_user(
     writer: &mut RegistryWriter<'_>,
     new: &UserRow,
     audit: &AuditEvent<'_>,
-) -> Result<()> {
+) -> Result {
     insert_by(new, |bound| writer.audited(bound, slice::from_ref(audit)))
 }
 
@@ -234,7 +234,7 @@ pub fn add_app(
     sub: &Subject,
     sealed: &[u8],
     audit: &AuditEvent<'_>,
-) -> Result<()> {
+) -> Result {
     let bound = bind!(ADD_APP, sub, secret = sealed);
     writer.audited(bound, slice::from_ref(audit)).map(drop)
 }

@@ -30,6 +30,7 @@ use gatepost_protocol::words::legacy_flow::FlowUse;
 use gatepost_protocol::words::secret::SecretText;
 
 pub use removal::Pruning;
+pub use warnings::UNLESS_ASKED;
 
 #[derive(Clone, Debug, Default)]
 pub struct RegisteredObjects {

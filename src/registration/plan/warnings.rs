@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{Comparison, PlanStep, PlannedChange, allowed_roles};
 use crate::contested_claims::{ContestedClaim, contested_claims};
 use crate::document::DocumentEntry;
-use crate::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
 use crate::user::UserEntry;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::registration::catalogue::{identity_scope, resource_scope};
@@ -24,6 +23,13 @@ use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::scope::ScopeSet;
+
+/// The key by which an ID token has the claims of scopes.
+const IN_ID_TOKEN: &str = "always_include_user_claims_in_id_token";
+
+/// What those need who read the ID token alone.
+pub const UNLESS_ASKED: &str = "software that does not ask UserInfo needs \
+                                \"always_include_user_claims_in_id_token\": true";
 
 /// Clients whose names one line has.
 const MOST_NAMED: usize = 10;

@@ -159,7 +159,7 @@ fn put<T>(
     map: &mut BTreeMap<String, T>,
     row: CatalogueRow,
     read: impl FnOnce(&mut Walker<'_>) -> T,
-) -> Result<()> {
+) -> Result {
     let kind = row.kind.as_str();
     let object = registration::stored(&row.document, kind, read)
         .map_err(|problems| corrupt(kind, &row.name, &problems))?;
