@@ -37,12 +37,12 @@ fn looked_at(row: &Row) -> Result<LookedAt> {
     read!(row, LookedAt { sub, is_asked_for, is_cut; })
 }
 
-/// Where a page begins or ends: at the person of that subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeopleCursor<'a> {
-    /// An empty text: from the first person on.
-    Behind(&'a str),
-    Before(&'a str),
+/// Where a page begins: behind a person, or before them with `is_backward`, the nearest first.
+#[derive(Clone, Copy, Debug)]
+pub struct PeopleCursor<'a> {
+    /// The person's subject; empty for those from the first person on.
+    pub sub: &'a str,
+    pub is_backward: bool,
 }
 
 // Of each tenant its own part of the index `users_by_name`. Without the person whose subject the
@@ -87,16 +87,11 @@ pub fn everybody(
     state: &str,
     most: i64,
 ) -> Result<Vec<LookedAt>> {
-    match cursor {
-        PeopleCursor::Behind(cursor) => {
-            let bound = bind!(EVERYBODY_BEHIND, reach, cursor, state, most);
-            store.list(bound, looked_at)
-        }
-        PeopleCursor::Before(cursor) => {
-            let bound = bind!(EVERYBODY_BEFORE, reach, cursor, state, most);
-            store.list(bound, looked_at)
-        }
+    let mut bound = bind!(EVERYBODY_BEHIND, reach, cursor = cursor.sub, state, most);
+    if cursor.is_backward {
+        bound.sql = EVERYBODY_BEFORE;
     }
+    store.list(bound, looked_at)
 }
 
 // Whoever has the rarest of the words is asked for the others. chr(1114111)
@@ -199,34 +194,20 @@ pub fn members(
     cursor: PeopleCursor<'_>,
     most: i64,
 ) -> Result<Vec<LookedAt>> {
-    match cursor {
-        PeopleCursor::Behind(cursor) => {
-            let bound = bind!(
-                MEMBERS_BEHIND,
-                ..asked {
-                    tenants,
-                    roles,
-                    state
-                },
-                cursor,
-                most
-            );
-            store.list(bound, looked_at)
-        }
-        PeopleCursor::Before(cursor) => {
-            let bound = bind!(
-                MEMBERS_BEFORE,
-                ..asked {
-                    tenants,
-                    roles,
-                    state
-                },
-                cursor,
-                most
-            );
-            store.list(bound, looked_at)
-        }
+    let mut bound = bind!(
+        MEMBERS_BEHIND,
+        ..asked {
+            tenants,
+            roles,
+            state
+        },
+        cursor = cursor.sub,
+        most
+    );
+    if cursor.is_backward {
+        bound.sql = MEMBERS_BEFORE;
     }
+    store.list(bound, looked_at)
 }
 
 const COUNT_MEMBERS: &str = "

@@ -57,11 +57,13 @@ impl Administrator<'_> {
     /// The people who were asked for, from where the query says on.
     pub(super) fn list_people<'b>(&'b self, asked: PeopleAsked<'b>) -> Result<PeoplePage<'b>> {
         let before = self.asked_for("before")?;
-        let cursor = if before.is_empty() {
-            PeopleCursor::Behind(self.asked_for("after")?)
+        let is_backward = !before.is_empty();
+        let sub = if is_backward {
+            before
         } else {
-            PeopleCursor::Before(before)
+            self.asked_for("after")?
         };
+        let cursor = PeopleCursor { sub, is_backward };
         let _permit = self.survey()?;
         let Part {
             mut subs,
@@ -73,23 +75,15 @@ impl Administrator<'_> {
             subs.truncate(PAGE);
             further = subs.last().cloned();
         }
-        let is_backward = matches!(cursor, PeopleCursor::Before(_));
-        if is_backward {
-            subs.reverse();
-        }
-        let is_first = cursor == PeopleCursor::Behind("");
-        let mut first = subs.first().filter(|_| !is_first).cloned();
-        if subs.is_empty()
-            && !is_first
-            && let PeopleCursor::Behind(sub) = cursor
-        {
-            // Those of the page are gone: somebody took the role from them.
-            first = Some(Subject::new(sub));
-        }
         let (next, previous) = if is_backward {
+            subs.reverse();
             (subs.last().cloned(), further)
+        } else if sub.is_empty() {
+            (further, None)
         } else {
-            (further, first)
+            // Those of the page may be gone: somebody took the role from them.
+            let first = subs.first().cloned();
+            (further, Some(first.unwrap_or(Subject::new(sub))))
         };
         let people = self.people(&subs, asked.roles)?;
         Ok(PeoplePage {
@@ -177,16 +171,12 @@ impl Administrator<'_> {
         let mut subs = self.those_asked_for(looked, asked.state)?;
         let count = i64::try_from(subs.len()).unwrap_or(i64::MAX);
         let is_known = !is_cut || count > MOST_COUNTED;
-        let place = |sub: &str| subs.iter().position(|one| one.as_str() == sub);
-        match cursor {
-            PeopleCursor::Behind(sub) => {
-                let begin = place(sub).map_or(0, |place| place + 1);
-                subs.drain(..begin);
-            }
-            PeopleCursor::Before(sub) => {
-                subs.truncate(place(sub).unwrap_or_default());
-                subs.reverse();
-            }
+        let place = subs.iter().position(|one| one.as_str() == cursor.sub);
+        if cursor.is_backward {
+            subs.truncate(place.unwrap_or_default());
+            subs.reverse();
+        } else {
+            subs.drain(..place.map_or(0, |place| place + 1));
         }
         Ok(Part {
             subs,
