@@ -252,8 +252,7 @@ impl Moving<'_> {
             let text = self.row.text("jwks.string")?.unwrap_or_default();
             let theirs: Value = serde_json::from_str(&text).unwrap_or_default();
             let mut keys = Vec::new();
-            let set = theirs.get("keys").and_then(Value::as_array);
-            for key in set.into_iter().flatten() {
+            for key in theirs.items("keys") {
                 self.add_key(key.clone(), &mut keys);
             }
             self.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));

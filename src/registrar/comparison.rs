@@ -88,8 +88,7 @@ pub(super) fn read(
         };
     }
     // An item that is no object has no place among those that were read.
-    let users = value.get("users").and_then(Value::as_array);
-    if users.map_or(0, Vec::len) == document.users.len() {
+    if value.items("users").len() == document.users.len() {
         let comparison = comparison(registrar, reader, pruning, registered, document, given)?;
         problems.extend(plan::conflicts(&comparison));
         problems.extend(unfit_passwords(registrar, &comparison));

@@ -65,7 +65,7 @@ pub(super) fn read(walker: &mut Walker<'_>) -> Option<RegisteredSecret> {
         );
         return None;
     }
-    let value = walker.members().get("value").and_then(Value::as_str);
+    let value = walker.members().text("value");
     if let Some(form) = value.and_then(hash_form::name) {
         let rule = "here it would be the secret itself. Give the plain secret, or its sha256. If \
                     this is the plain secret, name a file with it";

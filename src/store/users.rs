@@ -45,7 +45,7 @@ pub struct UserRow {
 
 /// What a person with these claims is called who is called `otherwise` without a name.
 pub fn called<'a>(claims: &'a JsonObject, otherwise: &'a str) -> &'a str {
-    let name = claims.get("name").and_then(Value::as_str);
+    let name = claims.text("name");
     name.filter(|name| !name.trim().is_empty())
         .unwrap_or(otherwise)
 }

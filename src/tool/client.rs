@@ -90,9 +90,7 @@ fn grant_types(operator: &Operator, row: &ClientRow) -> String {
         return names.join(" ");
     }
     let metadata = parse_own(&row.metadata);
-    let said = metadata.get("grant_types").and_then(Value::as_array);
-    let said = said.into_iter().flatten();
-    let names: Vec<&str> = said.filter_map(Value::as_str).collect();
+    let names: Vec<&str> = metadata.texts("grant_types").collect();
     names.join(" ")
 }
 

@@ -56,7 +56,7 @@ pub fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow)
     let to = check(invocation, config, address, is_theirs)?;
     let link = maker.link(user)?;
     let expires_at = maker.expires_at;
-    let locale = user.claims.get("locale").and_then(Value::as_str);
+    let locale = user.claims.text("locale");
     let language = locale.and_then(Language::asked_for);
     let language = language.unwrap_or_else(|| Language::of_house(config));
     let frame = frame(config, language, Some(user.called()));

@@ -180,8 +180,7 @@ fn require_few_entries(document: &Value) -> Result {
         let rule = format!("has more than {MOST_ENTRIES} entries: send it in parts");
         return Err(mistaken("", &rule));
     }
-    let users = document.get(ObjectKind::User.list());
-    if users.and_then(Value::as_array).map_or(0, Vec::len) > MOST_USERS {
+    if document.items(ObjectKind::User.list()).len() > MOST_USERS {
         let rule = format!("has more than {MOST_USERS} users: send it in parts");
         return Err(mistaken("", &rule));
     }

@@ -243,7 +243,7 @@ impl<'a> ScimRequest<'a> {
 }
 
 fn id_of(document: &Map<String, Value>) -> Option<&str> {
-    document.get("id").and_then(Value::as_str)
+    document.text("id")
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {

@@ -175,7 +175,7 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> 
     }
     let username = changed_username(user, wanted)?;
     let mut claims = claims(&attributes(user), &before.claims, wanted)?;
-    let preferred = claims.get(PREFERRED_USERNAME).and_then(Value::as_str);
+    let preferred = claims.text(PREFERRED_USERNAME);
     // Imports once wrote the user name there.
     if username != before.username && preferred == before.username.as_deref() {
         claims.remove(PREFERRED_USERNAME);

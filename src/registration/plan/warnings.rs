@@ -89,7 +89,7 @@ fn may_write(client: &str) -> bool {
         return false;
     }
     let client = parse_own(client);
-    let scope = client.get("scope").and_then(Value::as_str);
+    let scope = client.text("scope");
     let mut names = scope.unwrap_or_default().split(' ');
     names.any(|name| name == REGISTRATION_WRITE)
 }
@@ -142,7 +142,7 @@ fn of_contested_claims(comparison: &Comparison) -> Vec<String> {
             continue;
         }
         let client = parse_own(&entry.document);
-        let scope = client.get("scope").and_then(Value::as_str);
+        let scope = client.text("scope");
         let scope = scope.and_then(ScopeSet::parse).unwrap_or_default();
         for contested in contested_claims(&scope, &catalogue) {
             let of_this = clients.entry(contested).or_default();

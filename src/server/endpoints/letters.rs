@@ -435,7 +435,7 @@ pub fn of_link(
     by: Option<&str>,
 ) -> Letter {
     let user = &found.user;
-    let locale = user.claims.get("locale").and_then(Value::as_str);
+    let locale = user.claims.text("locale");
     let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
     let until = app.now().plus(INVITATION_LIFETIME);
     let link = link(app, found, until, origin);

@@ -189,7 +189,7 @@ pub fn id_jag_alone(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
 /// It is judged as if the client that it names sent it, with the key that it names.
 fn of_another(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
     let claims = jws.unverified_claims().unwrap_or_default();
-    let client_id = claims.get("client_id").and_then(Value::as_str);
+    let client_id = claims.text("client_id");
     let client_id = client_id.unwrap_or_default();
     let Some(registered) = app.registry.client(&ClientId::new(client_id))? else {
         let detail = format!("no such client: {}", cut(client_id));
@@ -210,7 +210,7 @@ fn of_another(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
 
 /// We signed it, so we wrote these claims.
 fn of_ours(app: &App, claims: &JsonObject) -> Finding {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
+    let text = |name: &str| claims.text(name).unwrap_or_default();
     let whom = format!(
         "we gave it to a client for {} at {}",
         text("resource"),
@@ -238,7 +238,7 @@ pub fn is_id_jag(jws: &UnverifiedJws) -> bool {
 /// Whose a JWT says that it is, and of what kind.
 pub fn named(jws: &UnverifiedJws) -> String {
     let claims = jws.unverified_claims().unwrap_or_default();
-    let issuer = claims.get("iss").and_then(Value::as_str);
+    let issuer = claims.text("iss");
     let issuer = issuer.map_or_else(|| String::from("none"), cut);
     let typ = jws.typ.as_deref().map_or_else(|| String::from("none"), cut);
     format!("its iss is {issuer}, its typ {typ}")

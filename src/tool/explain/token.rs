@@ -223,7 +223,7 @@ fn unopened(app: &App, text: &SecretText) -> Judged {
 
 /// An ID token: whether its client may still send it as a hint.
 fn id_token(app: &App, claims: &JsonObject) -> Judged {
-    let audience = claims.get("aud").and_then(Value::as_str);
+    let audience = claims.text("aud");
     let audience = audience.unwrap_or_default();
     let client = app.registry.client(&ClientId::new(audience))?;
     let client = client.ok_or_else(|| refusal(Reason::UnknownClient, audience))?;

@@ -306,7 +306,7 @@ impl Exchange<'_> {
         };
         let said = self.user_info(endpoint)?;
         // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
-        if said.get("sub").and_then(Value::as_str) != Some(subject) {
+        if said.text("sub") != Some(subject) {
             let cause = "the userinfo endpoint's answer is about another sub than the ID token";
             return Err(UpstreamProblem::not_believed(cause));
         }
