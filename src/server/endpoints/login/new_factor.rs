@@ -379,7 +379,7 @@ pub fn passkey_page(
     is_required: bool,
     problem: Option<FactorProblem>,
 ) -> Result<Response> {
-    let party = party(context.app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
+    let party = party(context.app).ok_or(Reason::FactorImpossible)?;
     let user = &context.current_session.user;
     let known = authenticators::list(&context.app.store, &user.sub, false)?;
     let maker = PasskeyMaker {
