@@ -17,12 +17,12 @@ use super::known::{is_known, note_unread};
 use super::{
     DEVICE, IN_SESSION, Import, ImportedObject, Moving, Read, Row, is_among, is_clear, table,
 };
-use gatepost_protocol::login::hash_form;
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
 use gatepost_protocol::words::identifiers::in_text;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_registration::client_secret::check_own;
+use gatepost_registration::hash_form;
 
 /// In every realm.
 const ITS_CLIENTS: &str =

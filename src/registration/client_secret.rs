@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use gatepost_protocol::login::hash_form;
+use crate::hash_form;
 use gatepost_protocol::registration::names::{display_text, require};
 use gatepost_protocol::registration::problem::DocumentProblem;
 use gatepost_protocol::registration::timestamp;

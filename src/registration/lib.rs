@@ -13,6 +13,7 @@ pub mod contested_claims;
 pub mod document;
 pub mod finding;
 pub mod grade;
+pub mod hash_form;
 pub mod mention;
 pub mod plan;
 pub mod references;

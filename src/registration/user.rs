@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use gatepost_protocol::login::hash_form;
+use crate::hash_form;
 use gatepost_protocol::login::imported_hash::ImportedHash;
 use gatepost_protocol::login::password::{
     self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD,

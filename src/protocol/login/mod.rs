@@ -3,7 +3,6 @@
 //! their forms; the CBOR of passkeys.
 
 pub mod cbor;
-pub mod hash_form;
 pub mod imported_hash;
 pub mod letters;
 pub mod line;
