@@ -22,6 +22,7 @@ mod mail;
 mod migrate;
 mod operator;
 mod output;
+mod page_headings;
 mod reference;
 mod registry;
 mod resource;
