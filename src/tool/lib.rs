@@ -22,6 +22,7 @@ mod mail;
 mod migrate;
 mod operator;
 mod output;
+mod page_headings;
 mod provider_checkup;
 mod reference;
 mod registry;
