@@ -553,7 +553,7 @@ fn missing_tests(cell: &str) -> Vec<String> {
 
 #[test]
 fn what_broke_others_is_told_with_number_address_and_tests_that_are_there() {
-    let page = read("docs/security/what-broke-others.md");
+    let page = read("docs/evidence/what-broke-others.md");
     let rows: Vec<&str> = page
         .lines()
         .filter(|line| line.starts_with("| ") && !line.starts_with("| number |"))
@@ -599,7 +599,7 @@ fn what_broke_others_is_told_with_number_address_and_tests_that_are_there() {
 
 #[test]
 fn each_threat_has_a_rule_and_tests_that_are_there_or_the_reason_why_there_is_none() {
-    let page = read("docs/security/threats.md");
+    let page = read("docs/evidence/threats.md");
     let lines: Vec<&str> = page.lines().collect();
     let mut told = BTreeSet::new();
     let mut wrong = Vec::new();

@@ -272,10 +272,15 @@ pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<
     store.list(bind!(LIST_OFFLINE_OF_USER, sub, limit), grant)
 }
 
+// The user is looked up for each grant, and `consent_epoch` compared without a function: Postgres
+// else expects that hardly any grant is left, and reads all of them to find a hundred.
 const LIST: &str = "
 SELECT {grant}, u.username FROM grants g
 JOIN installation i ON i.epoch = g.installation_epoch
-JOIN users u ON u.sub = g.sub AND u.enabled AND u.epoch = g.user_epoch
+JOIN LATERAL (
+    SELECT username FROM users
+    WHERE sub = g.sub AND enabled AND epoch = g.user_epoch LIMIT 1
+) u ON true
 JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
 LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid
 LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
@@ -284,7 +289,7 @@ WHERE (g.day, g.id) > (:after_day::int4, :after_id::bytea)
   AND (:client_id::text IS NULL OR g.client_id = :client_id::text)
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND (g.offline OR g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
-  AND coalesce(k.epoch, 0) = g.consent_epoch
+  AND (k.epoch = g.consent_epoch OR k.epoch IS NULL AND g.consent_epoch = 0)
 ORDER BY g.day, g.id LIMIT :limit::int8";
 
 /// Grants that live, with the names of their users, by id, at most `limit` behind `after`; of one

@@ -48,6 +48,8 @@ pub const MIGRATIONS: &[Migration] = migrations! {
     12 "0012_members_and_words_of_before";
     13 "0013_folds";
     14 "0014_bcrypt";
+    16 "0016_ends_of_people";
+    17 "0017_those_who_have_an_end";
 };
 
 pub const LEVELS: &str =
@@ -166,6 +168,8 @@ mod tests {
         "2a4faef373ef0c994da304ec8400deb30b35526f29923a4046ca17d1e3aba4ba",
         "41e5e74819153a102418cb43c4fc9088a93d4c934e1934771e492d28f0d70771",
         "e00289b4345b244a113dab1f1ea119e56f19f9b348644e50dc067be6e1fe8363",
+        "0940107b8b97fdf24e5da28c59a9decb4dcb104b939682feb2e6eae0819e476c",
+        "3005143c84d1608f456b83f5a6ad9d9f733836f52e62368e526421803b7390dd",
     ];
 
     #[test]

@@ -169,11 +169,15 @@ pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result 
     store.execute(bound).map(drop)
 }
 
+// The user is looked up for each session: Postgres else reads all sessions to join them.
 const LIST: &str = "
 SELECT {session}, u.username
 FROM sessions s
 JOIN installation i ON i.epoch = s.installation_epoch
-JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
+JOIN LATERAL (
+    SELECT username FROM users
+    WHERE sub = s.sub AND enabled AND epoch = s.user_epoch LIMIT 1
+) u ON true
 WHERE (s.day, s.sid) > (:after_day::int4, :after_sid::text)
   AND (:sub::text IS NULL OR s.sub = :sub::text)
   AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
