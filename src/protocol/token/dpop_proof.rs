@@ -215,7 +215,7 @@ pub fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::words::samples::DPOP_PROOF;

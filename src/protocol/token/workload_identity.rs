@@ -122,7 +122,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::words::samples::NOW;
