@@ -10,7 +10,7 @@ use postgres::types::Json;
 use super::Store;
 use super::audit_chain::Together;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::statement::bind;
 use super::users::{UserRow, user};
 use super::values::{column, epochs, id, key_bytes, key_thumbprint, read, sign_in, tenant_text};
@@ -100,7 +100,7 @@ pub fn redeem(
     new: &Grant,
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
-) -> Result<CodeRedemption, StoreError> {
+) -> Result<CodeRedemption> {
     let row = enter(store, new, attempt, false, audit)?;
     let stands = column::<Option<bool>>(&row, "stands")? == Some(true);
     match (
@@ -124,7 +124,7 @@ pub fn begin(
     new: &Grant,
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
-) -> Result<Option<Box<UserRow>>, StoreError> {
+) -> Result<Option<Box<UserRow>>> {
     Ok(match redeem(store, new, attempt, audit)? {
         CodeRedemption::Issued(user) => Some(user),
         CodeRedemption::Replayed
@@ -137,12 +137,7 @@ pub fn begin(
 /// longer have what was granted. What an earlier redemption gave is revoked. The statement is that
 /// of [`redeem`], so of two requests at once one waits for the other. `false` when nothing was left
 /// to spend or to revoke; then no event is written.
-pub fn burn(
-    store: &Store,
-    new: &Grant,
-    attempt: [u8; 16],
-    audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+pub fn burn(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<bool> {
     Ok(column::<Option<bool>>(&enter(store, new, attempt, true, audit)?, "own")?.is_some())
 }
 
@@ -152,7 +147,7 @@ fn enter(
     attempt: [u8; 16],
     burn: bool,
     audit: &AuditEvent<'_>,
-) -> Result<Row, StoreError> {
+) -> Result<Row> {
     let of_code = ["code_redeemed", "code_refused", "code_replayed"];
     let named = [audit.event, "grant_refused"];
     let names = if audit.event.is_empty() {
@@ -225,7 +220,7 @@ pub fn revoke(
     id: GrantId,
     client_id: Option<&ClientId>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
     store.end(
         Some(id.to_text().as_bytes()),
@@ -241,7 +236,7 @@ pub fn revoke_replayed(
     id: GrantId,
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let event = audit.about_grant(id).as_event("code_replayed");
     let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
     store.end(Some(id.to_text().as_bytes()), bound, &[event])
@@ -253,11 +248,7 @@ WHERE g.day = :day::int4 AND g.id = :id::bytea
   AND (:client_id::text IS NULL OR g.client_id = :client_id::text)";
 
 /// Reads a grant of this client, or of any. A grant of another client counts as absent.
-pub fn find(
-    store: &Store,
-    id: GrantId,
-    client_id: Option<&ClientId>,
-) -> Result<Option<Grant>, StoreError> {
+pub fn find(store: &Store, id: GrantId, client_id: Option<&ClientId>) -> Result<Option<Grant>> {
     store.find(
         bind!(FIND, day = id.day, id = &id.random[..], client_id),
         grant,
@@ -277,11 +268,7 @@ ORDER BY g.issued_at DESC LIMIT :limit::int8";
 
 /// Live grants of one user that outlive their sessions, the latest first, at most `limit`. The core
 /// judges whether they were unused for too long.
-pub fn list_offline_of_user(
-    store: &Store,
-    sub: &Subject,
-    limit: i64,
-) -> Result<Vec<Grant>, StoreError> {
+pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Grant>> {
     store.list(bind!(LIST_OFFLINE_OF_USER, sub, limit), grant)
 }
 
@@ -313,7 +300,7 @@ pub fn list(
     sub: Option<&Subject>,
     client_id: Option<&ClientId>,
     limit: i64,
-) -> Result<Vec<(Grant, Option<String>)>, StoreError> {
+) -> Result<Vec<(Grant, Option<String>)>> {
     let after = after.unwrap_or(GrantId {
         day: Day(i32::MIN),
         random: [0; 16],
@@ -329,7 +316,7 @@ pub fn list(
     store.list(bound, |row| Ok((grant(row)?, column(row, "username")?)))
 }
 
-fn grant(row: &Row) -> Result<Grant, StoreError> {
+fn grant(row: &Row) -> Result<Grant> {
     read!(row, Grant {
         client_id, resources, generation, issued_at, last_used_at, expires_at, revoked_at;
         id: GrantId { day: column(row, "day")?, random: id(row, "id")? },
@@ -416,7 +403,7 @@ pub fn move_on(
     new: &NewRefresh<'_>,
     within: &Within<'_>,
     audit: &AuditEvent<'_>,
-) -> Result<Option<(Grant, Refreshed)>, StoreError> {
+) -> Result<Option<(Grant, Refreshed)>> {
     let id = new.handle.grant;
     let presented = new.handle.generation;
     let mut bound = bind!(
@@ -527,7 +514,7 @@ pub fn refresh(
     store: &Store,
     new: &NewRefresh<'_>,
     audit: &AuditEvent<'_>,
-) -> Result<Option<Refreshed>, StoreError> {
+) -> Result<Option<Refreshed>> {
     let id = new.handle.grant;
     let presented = new.handle.generation;
     let bound = bind!(
@@ -549,7 +536,7 @@ pub fn refresh(
         .transpose()
 }
 
-fn refreshed(row: &Row, presented: i32) -> Result<Refreshed, StoreError> {
+fn refreshed(row: &Row, presented: i32) -> Result<Refreshed> {
     let generation: i32 = column(row, "now_at")?;
     let own: bool = column(row, "own")?;
     // The database was restored to before this token was issued.

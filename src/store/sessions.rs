@@ -164,7 +164,7 @@ UPDATE sessions SET used_at = clock_timestamp()
 WHERE day = :day::int4 AND sid = :sid::text AND used_at <= :unless_after::timestamptz";
 
 /// Notes that a session is in use, unless somebody has since `unless_after`.
-pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result<()> {
+pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result {
     let bound = bind!(TOUCH, ..session { day, sid }, unless_after);
     store.execute(bound).map(drop)
 }
@@ -264,7 +264,7 @@ SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM ended) AS
 WHERE EXISTS (SELECT FROM sessions WHERE sub = :sub::text AND sid <> :kept::text)";
 
 /// Ends every session of a user but one, with an event for each, and has their clients called.
-pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result<()> {
+pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result {
     let others = others(store, sub, kept)?;
     let mut events = Vec::new();
     for sid in &others {
