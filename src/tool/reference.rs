@@ -7,6 +7,7 @@ use std::path::Path;
 use super::arguments::{Invocation, named};
 use super::command::{self, COMMANDS, Command, fill};
 use super::output::{CommandResult, Failure, say};
+use super::page_headings;
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::{catalogue, client, provider};
 use gatepost_protocol::words::reason::Reason;
@@ -253,8 +254,9 @@ fn plain(markdown: &str) -> String {
     text
 }
 
-/// `gatepost help`: about a topic, a command, or anything that has a row of its own.
-pub(super) fn help(words: &[String]) -> CommandResult {
+/// `gatepost help`: about a topic, a command, anything that has a row of its own, or a heading of
+/// the pages.
+pub fn help(words: &[String]) -> CommandResult {
     let topics = Topic::all();
     let Some(word) = words.first() else {
         command::help(words)?;
@@ -270,17 +272,27 @@ pub(super) fn help(words: &[String]) -> CommandResult {
         [_] => topics.iter().map(|topic| topic.about(word)).collect(),
         [..] => String::new(),
     };
-    match (found.is_empty(), is_command || named(words).is_some()) {
-        (false, _) => say(found.trim()),
-        (true, true) => Ok(()),
-        (true, false) => Err(no_help(word, &topics)),
+    let pages = page_headings::about(words);
+    if !found.is_empty() {
+        say(found.trim())?;
     }
+    if !pages.is_empty() {
+        return say(format!(
+            "\nPages of the documentation:\n\n{}",
+            pages.trim_end()
+        ));
+    }
+    if found.is_empty() && !is_command && named(words).is_none() {
+        return Err(no_help(word, &topics));
+    }
+    Ok(())
 }
 
 fn list(topics: &[Topic]) -> CommandResult {
     let mut names = vec![""];
     names.extend(topics.iter().map(|topic| topic.name));
-    let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
+    let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more, and help WORD \
+                 which page has it. Topics:";
     say(format!("\n{}", fill(about, names, 2)))
 }
 
@@ -295,7 +307,7 @@ fn no_help(word: &str, topics: &[Topic]) -> Failure {
 }
 
 /// `gatepost reference DIRECTORY`: writes the pages of `docs/reference`.
-pub(super) fn write(invocation: &Invocation) -> CommandResult {
+pub fn write(invocation: &Invocation) -> CommandResult {
     let directory = Path::new(invocation.value(0));
     let topics = Topic::all();
     let mut index = String::from(

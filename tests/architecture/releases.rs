@@ -81,7 +81,7 @@ fn locked() -> BTreeSet<(String, String)> {
 
 #[test]
 fn each_direct_crate_was_looked_at_in_the_version_that_is_built_in() {
-    let looked_at = looked_at(&read("docs/security/crates.md"));
+    let looked_at = looked_at(&read("docs/evidence/crates.md"));
     let locked = locked();
     assert!(locked.len() > 100, "Cargo.lock was not understood");
     let stale: Vec<_> = looked_at.difference(&locked).collect();
