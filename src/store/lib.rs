@@ -36,6 +36,7 @@ pub mod catalogue;
 pub mod clients;
 pub mod consents;
 pub mod device_authorizations;
+pub mod disowned_sign_ins;
 pub mod flow_uses;
 pub mod folds;
 pub mod grants;

@@ -54,7 +54,7 @@ struct Piece {
     sql: &'static str,
 }
 
-const PIECES: [Piece; 26] = [
+const PIECES: [Piece; 27] = [
     // Moves a grant on to its next generation where the presented token is the current one, and
     // everything stands but the session. The table of the update cannot be named in the joins, so
     // `{grounds}` is written out. `{stands}` needs user and client, so both are joined.
@@ -184,6 +184,23 @@ const PIECES: [Piece; 26] = [
              AND h.claims ? 'email' AND left(lower(normalize(h.claims ->> 'email', NFKC)), 254) \
                  = left(lower(normalize(k.name, NFKC)), 254) COLLATE \"C\" \
              WHERE k.is_alone AND h.sub <> :sub::text AND h.enabled AND {address counts})",
+    },
+    // The user of a link by which somebody disowns a sign-in, whether they are as it was made on,
+    // and a mark of that. The mark is used with the link, so that every other link that was made on
+    // the same is over with it.
+    Piece {
+        name: "{disowned}",
+        sql: "SELECT u.epoch = :epoch::int8 AND u.factors = :factors::int8 \
+             AND sha256(convert_to(coalesce(u.claims ->> 'email', ''), 'UTF8')) \
+                 = :address_hash::bytea AS stands, m.hash \
+         FROM (SELECT sha256(:address_hash::bytea || int8send(:factors::int8) \
+             || int8send(:epoch::int8) || convert_to(:sub::text, 'UTF8')) AS hash) AS m, users u \
+         WHERE u.sub = :sub::text AND u.enabled AND clock_timestamp() < :expires_at::timestamptz \
+           AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8 \
+           AND NOT EXISTS (SELECT FROM used_assertions a, \
+                   floor(extract(epoch FROM now()) / 86400) AS today \
+               WHERE a.day IN (today::int4, today::int4 + 1) \
+                 AND a.issuer = 'not me ' AND a.jti_hash = m.hash)",
     },
     // Whether the address of the user `h` counts for signing in and for letters: it is verified,
     // and not by the word of a provider alone whose registration does not say `trust_email`. Trust

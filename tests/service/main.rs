@@ -98,6 +98,7 @@ mod moving_in;
 mod moving_in_compared;
 mod moving_in_people;
 mod moving_in_realm;
+mod new_browsers;
 mod new_passwords;
 mod one_address;
 mod own_sessions;

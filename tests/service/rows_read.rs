@@ -53,13 +53,19 @@ const USERS: i64 = 1_001;
 
 /// Statements that answer with many rows, or end many sessions, each with how many rows of a table
 /// those are. Of each table they read [`MOST_ROWS`] more.
-const LISTS: [(&str, i64); 27] = [
+const LISTS: [(&str, i64); 31] = [
     ("admin_people::CHANGE_PERSON", CALLS),
     ("audit_pages::PAGE", 100),
     ("authenticators::ADD", CALLS),
     ("authenticators::REMOVE", CALLS),
     ("clients::LIST", 3),
     ("clients::OPEN_TO", 3),
+    ("disowned_sign_ins::ADMINISTRATORS", 0),
+    // It has the clients called of all sessions.
+    ("disowned_sign_ins::DISOWN", CALLS),
+    // A used link lies under one of two days.
+    ("disowned_sign_ins::STANDS", 0),
+    ("disowned_sign_ins::TAKE_NEW_BROWSER", 0),
     ("grants::LIST", 100),
     ("grants::LIST_OFFLINE_OF_USER", 5),
     ("linked_identities::SESSIONS_THROUGH", SESSIONS),
@@ -163,6 +169,7 @@ const VALUES: &str = "
     admin='boss' admin_role='office' given_roles='{}' ends_all='true' drops_factors='true'
     reach='{\"\"}' skipped='0' version=NULL external_id=NULL email=NULL active=NULL user_name='filled-7' scim_users::LOOK_UP::id=NULL
     scim_users::PAGE::sub='' scim_users::INSERT_SCIM::sub='new' scim_users::INSERT_SCIM::username='new'
+    browser=sha256('browser') address_hash=sha256('') stands='true' role='office'
     tokens::REVOKE::jti=sha256('new') tokens::REVOKE_LASTING::jti=sha256('new') upstream_sessions::issuer='https://upstream.example'";
 
 /// What a statement read of one table.
