@@ -288,7 +288,7 @@ pub fn list_offline_of_user(
 const LIST: &str = "
 SELECT {grant}, u.username FROM grants g
 JOIN installation i ON i.epoch = g.installation_epoch
-JOIN users u ON u.sub = g.sub AND u.enabled AND u.epoch = g.user_epoch
+JOIN users u ON u.sub = g.sub AND {may act} AND u.epoch = g.user_epoch
 JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
 LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid
 LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id

@@ -16,7 +16,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 74] = [
+pub const EVENTS: [&str; 75] = [
     "access_token_revoked",
     "address_changed",
     "address_shared",
@@ -88,6 +88,7 @@ pub const EVENTS: [&str; 74] = [
     "upstream_logout_refused",
     "user_added",
     "user_changed",
+    "user_expired",
     "user_provisioned",
     "user_removed",
     "user_revoked",

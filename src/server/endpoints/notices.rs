@@ -1,10 +1,16 @@
 //! Leaves letters to the lane of letters for what a signed-in person did, among them notices: they
 //! tell people what changed about their account, whoever changed it.
 
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde_json::Value;
+
 use crate::app::App;
 use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
 use crate::endpoints::answers::Presentation;
+use crate::keys::random;
+use crate::pages::language::Language;
 use crate::pages::user_agent::browser;
 use gatepost_protocol::login::letters::{Withheld, verified_address};
 use gatepost_protocol::words::identifiers::Subject;
@@ -12,6 +18,7 @@ use gatepost_protocol::words::json::JsonObject;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::{UserRow, called};
+use gatepost_store::{StoreError, user_ends};
 
 /// Whoever wants a letter by this request.
 pub fn asked_by(app: &App, presentation: &Presentation<'_>) -> AskedBy {
@@ -67,6 +74,29 @@ pub fn send_by_administrator(
 ) {
     let asked = asked_by(app, presentation);
     leave(app, &asked, &before(user), change, Some(by.to_owned()));
+}
+
+/// Tells those whose end is near, each in their language and once, for the leader. Whoever has no
+/// address that counts is not told.
+pub fn tell_ends(app: &App) -> Result<(), StoreError> {
+    if !app.letters.has_room() || app.letters.from().is_none() {
+        return Ok(());
+    }
+    for user in user_ends::note_told(&app.store)? {
+        let locale = user.claims.get("locale").and_then(Value::as_str);
+        let language = locale.and_then(Language::asked_for);
+        let asked = AskedBy {
+            source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            request_id: format!("{:016x}", u64::from_be_bytes(random::bytes())),
+            language: language.map_or(app.config.language, Language::tag),
+            browser: None,
+            at: app.now(),
+        };
+        if let Some(end) = user.valid_until {
+            leave(app, &asked, &before(&user), AccountChange::Ends(end), None);
+        }
+    }
+    Ok(())
 }
 
 /// Tells a user of a factor that took the place of all that they had.

@@ -444,6 +444,9 @@ texts! {
     letter_notice_press {}
     letter_notice_not_you
     letter_notice_by {}
+    letter_ends_subject {}
+    letter_ends {}
+    letter_ends_advice
     no_address
     address_not_confirmed
     new_address
@@ -509,6 +512,12 @@ texts! {
     state
     invited
     no_second_factor
+    not_signed_in
+    has_ended
+    ends_at {}
+    valid_until
+    valid_until_hint
+    until_unfit
     locked_out
     nobody_found
     not_all_found
