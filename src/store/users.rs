@@ -4,7 +4,7 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Store;
 use super::audit_event::AuditEvent;
@@ -20,7 +20,7 @@ use gatepost_protocol::login::password_link::LinkUser;
 use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
 use gatepost_protocol::words::instant::Instant;
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::session::{Session, User};
 use gatepost_protocol::words::strength::Strength;
@@ -50,7 +50,7 @@ pub struct UserRow {
 
 /// What a person with these claims is called who is called `otherwise` without a name.
 pub fn called<'a>(claims: &'a JsonObject, otherwise: &'a str) -> &'a str {
-    let name = claims.get("name").and_then(Value::as_str);
+    let name = claims.text("name");
     name.filter(|name| !name.trim().is_empty())
         .unwrap_or(otherwise)
 }
@@ -263,7 +263,7 @@ pub fn note_shared_address(
     sub: &Subject,
     by: &str,
     audit: &AuditEvent<'_>,
-) -> Result<()> {
+) -> Result {
     let Some(other) = find_sharing(store, sub)? else {
         return Ok(());
     };
@@ -389,7 +389,7 @@ WHERE sub = :sub::text AND password_hash = :old::text";
 
 /// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends
 /// nothing.
-pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) -> Result<()> {
+pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) -> Result {
     let bound = bind!(REHASH, sub, old = old.expose(), new = new.expose());
     store.execute(bound).map(drop)
 }

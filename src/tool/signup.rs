@@ -26,7 +26,7 @@ const LONGEST: u64 = 366 * 86_400;
 /// Of the accounts that a link makes.
 const LONGEST_ACCOUNT: u64 = 10 * LONGEST;
 
-pub(super) fn make(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn make(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let why = "whoever makes an account proves an address by a letter";
     mail::mail_server(&operator.config, why)?;
     // Another master secret than the server's would make a link that it does not know.
@@ -113,7 +113,7 @@ fn within(text: &str, most: u64) -> Option<u64> {
     timestamp::seconds(text).filter(|seconds| (1..=most).contains(seconds))
 }
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let now = operator.now()?;
     let found = sign_up_changes::list(&operator.store)?;
     let columns = [
@@ -131,7 +131,7 @@ pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResul
     output::list(invocation, &columns, rows)
 }
 
-pub(super) fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let typed = invocation.value(0);
     let found = sign_up_changes::list(&operator.store)?;
     let Some(found) = found.iter().find(|link| name(&link.id) == typed) else {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 
 /// Letters an hour that somebody at one source may ask for.
@@ -106,7 +106,7 @@ pub fn verified_address(claims: &JsonObject) -> Option<&str> {
 
 /// The address in the claims of a user, whoever wrote it there.
 pub fn stored_address(claims: &JsonObject) -> Option<&str> {
-    claims.get("email").and_then(Value::as_str)
+    claims.text("email")
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::{Client, GrantType, IdJagEntry, allows_role};
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::{
     Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
     invalid_target, unauthorized_client,
@@ -48,7 +48,7 @@ pub fn propose(
     proved: Option<KeyThumbprint>,
 ) -> Result<Proposal, TokenError> {
     let claims = jws.unverified_claims().unwrap_or_default();
-    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let text = |name: &str| claims.text(name);
     // The access token is bound to the same key, as every token is that a proof asks for.
     let proved = proved.map(|key| json!({"jkt": key.to_text()}));
     if claims.contains_key("cnf") && claims.get("cnf") != proved.as_ref() {

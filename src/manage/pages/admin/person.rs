@@ -18,6 +18,7 @@ use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::registration::user::valid_until;
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::session::Session;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,
@@ -86,7 +87,7 @@ impl PersonDetails {
     }
 
     fn claimed(claims: &Map<String, Value>) -> PersonDetails {
-        let name = claims.get("name").and_then(Value::as_str);
+        let name = claims.text("name");
         let mut roles = Vec::from_iter(roles_of(claims).into_iter().map(str::to_owned));
         roles.sort_unstable();
         PersonDetails {
