@@ -52,6 +52,7 @@ pub mod sign_up_links;
 pub mod signing_keys;
 pub mod tokens;
 pub mod upstream_sessions;
+pub mod user_ends;
 pub mod users;
 
 pub use connecting::START_UP;

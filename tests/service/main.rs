@@ -59,6 +59,7 @@ mod documentation;
 mod documentation_commands;
 mod dpop;
 mod end_session;
+mod ends;
 mod errors_that_travel;
 mod external_callback;
 mod fapi_modules;

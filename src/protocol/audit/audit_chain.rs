@@ -16,7 +16,7 @@ pub const NO_HASH: Hash = [0; 32];
 
 pub const OPENED: &str = "chain_opened";
 
-pub const EVENTS: [&str; 76] = [
+pub const EVENTS: [&str; 77] = [
     "access_token_revoked",
     "address_changed",
     "address_shared",
@@ -90,6 +90,7 @@ pub const EVENTS: [&str; 76] = [
     "user_added",
     "user_changed",
     "user_disabled_by_link",
+    "user_expired",
     "user_provisioned",
     "user_removed",
     "user_revoked",

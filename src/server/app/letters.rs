@@ -93,6 +93,8 @@ pub enum AccountChange {
     /// An account elsewhere can be used to sign in.
     Linked,
     Unlinked,
+    /// It ends then by itself.
+    Ends(Moment),
 }
 
 /// A letter that only has to be sent.

@@ -1,6 +1,10 @@
 //! Leaves letters to the lane of letters for what a signed-in person did, among them notices: they
 //! tell people what changed about their account, whoever changed it.
 
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde_json::Value;
+
 use crate::app::App;
 use crate::app::guesses::Source;
 use crate::app::letters::{AccountChange, AskedBy, Errand};
@@ -9,6 +13,8 @@ use crate::endpoints::cookies::Browser;
 use crate::endpoints::current_session::CurrentSession;
 use crate::endpoints::login::known_browser;
 use crate::endpoints::transaction::{Proof, RequestContext};
+use crate::keys::random;
+use crate::pages::language::Language;
 use crate::pages::user_agent::browser;
 use gatepost_protocol::login::letters::{Withheld, verified_address};
 use gatepost_protocol::words::identifiers::Subject;
@@ -17,6 +23,7 @@ use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::session::PASSWORD;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::{UserRow, called};
+use gatepost_store::{StoreError, user_ends};
 
 /// Whoever wants a letter by this request.
 pub fn asked_by(app: &App, presentation: &Presentation<'_>) -> AskedBy {
@@ -98,6 +105,29 @@ pub fn send_of_new_browser(context: RequestContext<'_>, session: &CurrentSession
         let asked = asked_by(app, &context.presentation());
         hand_over(app, &asked, Some(sub), errand);
     }
+}
+
+/// Tells those whose end is near, each in their language and once, for the leader. Whoever has no
+/// address that counts is not told.
+pub fn tell_ends(app: &App) -> Result<(), StoreError> {
+    if !app.letters.has_room() || app.letters.from().is_none() {
+        return Ok(());
+    }
+    for user in user_ends::note_told(&app.store)? {
+        let locale = user.claims.get("locale").and_then(Value::as_str);
+        let language = locale.and_then(Language::asked_for);
+        let asked = AskedBy {
+            source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            request_id: format!("{:016x}", u64::from_be_bytes(random::bytes())),
+            language: language.map_or(app.config.language, Language::tag),
+            browser: None,
+            at: app.now(),
+        };
+        if let Some(end) = user.valid_until {
+            leave(app, &asked, &before(&user), AccountChange::Ends(end), None);
+        }
+    }
+    Ok(())
 }
 
 /// Tells a user of a factor that took the place of all that they had.

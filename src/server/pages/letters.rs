@@ -188,7 +188,17 @@ impl<'a> LetterFrame<'a> {
         page: &str,
     ) -> LetterText {
         let texts = self.texts;
+        let about = texts.letter_account.fill(username);
         let told = match change {
+            AccountChange::Ends(end) => {
+                let end = moment::in_utc(texts, end);
+                return self
+                    .begin()
+                    .say(&texts.letter_ends.fill(&end))
+                    .link(&about, texts.account_title, page)
+                    .say(texts.letter_ends_advice)
+                    .end(texts.letter_ends_subject);
+            }
             AccountChange::Password => texts.notice_password,
             AccountChange::PasswordRemoved => texts.notice_password_removed,
             AccountChange::Address => texts.notice_address,
@@ -200,7 +210,6 @@ impl<'a> LetterFrame<'a> {
             AccountChange::Linked => texts.notice_linked,
             AccountChange::Unlinked => texts.notice_unlinked,
         };
-        let about = texts.letter_account.fill(username);
         let draft = self.begin().say(told);
         let draft = match by {
             Some(name) => draft

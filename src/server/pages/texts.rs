@@ -457,6 +457,9 @@ texts! {
     not_me_disables
     not_me_disabled_title
     not_me_disabled
+    letter_ends_subject {}
+    letter_ends {}
+    letter_ends_advice
     no_address
     address_not_confirmed
     new_address
@@ -522,6 +525,12 @@ texts! {
     state
     invited
     no_second_factor
+    not_signed_in
+    has_ended
+    ends_at {}
+    valid_until
+    valid_until_hint
+    until_unfit
     locked_out
     nobody_found
     not_all_found
