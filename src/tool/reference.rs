@@ -126,18 +126,16 @@ impl Topic {
         let mut rows = Vec::new();
         for one in COMMANDS.iter() {
             let name = format!("gatepost {} {}", one.name, one.values.join(" "));
-            let options = one
-                .shown_options()
-                .map(|option| format!("{}: {}", code(option.usage), option.meaning));
+            let options = one.shown_options().map(|option| code(option.usage));
             rows.push(vec![
                 code(name.trim_end()),
                 one.summary.to_owned(),
-                options.collect::<Vec<_>>().join("<br>"),
+                options.collect::<Vec<_>>().join(", "),
             ]);
         }
         Topic::new(
             "commands",
-            "`gatepost COMMAND --help` shows an example of each.",
+            "`gatepost COMMAND --help` shows an example of each, and what each option means.",
             ["command", "what it does", "options"],
             rows,
         )
@@ -312,15 +310,15 @@ pub fn write(invocation: &Invocation) -> CommandResult {
     let topics = Topic::all();
     let mut index = String::from(
         "# Reference\n\n\
-         Made by `gatepost reference docs/reference`. The binary prints the same.\n\n\
-         | page | or type |\n|---|---|\n",
+         Made by `gatepost reference docs/reference`. `gatepost help TOPIC` prints the same.\n\n\
+         | page | topics |\n|---|---|\n",
     );
     for (page, title) in PAGES {
         let mut tables = Vec::new();
         let mut names = Vec::new();
         for topic in topics.iter().filter(|topic| topic.page == *page) {
             tables.push(topic.markdown());
-            names.push(code(&format!("gatepost help {}", topic.name)));
+            names.push(code(topic.name));
         }
         let text = format!("# {title}\n\n{}", tables.join("\n"));
         write_page(directory, page, &text)?;
