@@ -196,7 +196,7 @@ const PIECES: [Piece; 31] = [
                  = :address_hash::bytea AS stands, m.hash \
          FROM (SELECT sha256(:address_hash::bytea || int8send(:factors::int8) \
              || int8send(:epoch::int8) || convert_to(:sub::text, 'UTF8')) AS hash) AS m, users u \
-         WHERE u.sub = :sub::text AND u.enabled AND clock_timestamp() < :expires_at::timestamptz \
+         WHERE u.sub = :sub::text AND {may act} AND clock_timestamp() < :expires_at::timestamptz \
            AND (SELECT i.epoch FROM installation i) = :installation_epoch::int8 \
            AND NOT EXISTS (SELECT FROM used_assertions a, \
                    floor(extract(epoch FROM now()) / 86400) AS today \
