@@ -68,8 +68,8 @@ WITH found AS MATERIALIZED ({disowned} FOR UPDATE OF u), spent AS (
     UPDATE users
     SET password_hash = CASE WHEN :stands::bool THEN '!' ELSE password_hash END,
         enabled = :stands::bool, epoch = new_epoch(), updated_at = clock_timestamp()
-    FROM spent WHERE sub = :sub::text AND enabled
-    RETURNING users.*
+    FROM spent WHERE sub = :sub::text AND enabled AND {in time}
+    RETURNING users.*, false AS has_ended
 ), {user called}, {audited changed}, changed.* FROM changed";
 
 /// Spends the link, and ends everything of its user. Where they are as it was made on, they have a
@@ -102,11 +102,11 @@ pub fn disown(
 
 // `Administration::reach` says the same of what was read.
 const ADMINISTRATORS: &str = "
-SELECT h.* FROM users h
+SELECT h.*, false AS has_ended FROM users h
 WHERE h.sub IN (SELECT m.sub FROM role_members m
                 WHERE m.tenant IN ('', :tenant::text) AND m.role = :role::text
                    OR m.tenant = '' AND m.role = :role::text || nullif(':' || :tenant::text, ':'))
-  AND h.enabled AND {address counts}
+  AND h.enabled AND {in time} AND {address counts}
 ORDER BY h.sub LIMIT 100";
 
 /// The administrators of that tenant, or of nobody's, to whom letters may go.

@@ -270,7 +270,7 @@ pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow> {
     })
 }
 
-fn end(wanted: &UserAttributes) -> Result<Option<Instant>, ScimError> {
+fn end(wanted: &UserAttributes) -> Result<Option<Instant>> {
     let end = text(wanted, UserAttribute::ValidUntil).map(valid_until);
     end.transpose()
         .map_err(|rule| UserAttribute::ValidUntil.invalid(rule))
