@@ -717,8 +717,8 @@ What if a user name changes? | operate/people | A user name that changes | which
 How do I try it on macOS, Windows or Fedora? | operate/trying-it
     | Trying it on macOS, Windows and Fedora | deploy/demo.yaml
 Does it work behind Traefik? | operate/proxies/traefik | Traefik | was tried by hand
-How does an API ask for a stronger sign-in? | operate/second-factors
-    | Step-up at your API | insufficient_user_authentication
+How does an API ask for a stronger sign-in? | connect/step-up
+    | The API: step-up at your API | insufficient_user_authentication
 How do I put a sign-in in front of something? | connect/oauth2-proxy | oauth2-proxy | backend_logout_url
 How do roles get into Grafana? | connect/grafana | Grafana | role_attribute_path
 Why is the session empty? | connect/generic-oauth | The session is empty | always_include_user_claims_in_id_token
