@@ -1,6 +1,6 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run size test e2e upgrade bare systemd cluster soak model fuzz mutants coverage bench lint check deb static image sbom packages release clean-dev
+.PHONY: help run size test e2e upgrade postgres-versions bare systemd cluster soak model fuzz mutants coverage bench lint check deb static image sbom packages release clean-dev
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
 export ARCH := amd64
@@ -28,6 +28,10 @@ e2e: ## Drive the demo application with a real Chromium, and the provider with o
 upgrade: ## Upgrade from the commit of tests/upgrade/FROM while everything is in use, and ask whether all of it goes on
 	@tests/need rust compiler postgres
 	@tests/upgrade/run
+
+postgres-versions: ## Run service tests over Postgres 14, 16, 17 and 18, by their programs in the registries (some: TEST="rows_read costs")
+	@tests/need rust compiler postgres pgbouncer openssl shells sqlite curl python jq aiosmtpd node
+	@tests/postgres-versions $(TEST)
 
 bare: ## Build the server without what administrators and their programs use, and ask it what it then refuses
 	@tests/need rust compiler postgres

@@ -71,8 +71,7 @@ impl Import {
 
     /// An account elsewhere is one user's.
     fn drop_taken_identities(&mut self, of: &str, user: &mut ImportedObject) {
-        let identities = user.0.get("identities").and_then(Value::as_array);
-        let identities = identities.cloned().unwrap_or_default();
+        let identities = user.0.items("identities").to_vec();
         for (index, identity) in identities.iter().enumerate().rev() {
             if !self.identities.insert(identity.to_string()) {
                 user.leave_out("identities", Some(index));

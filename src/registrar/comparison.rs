@@ -35,7 +35,7 @@ use gatepost_store::catalogue::{FoundFunction, look_up_function};
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryReader;
 use gatepost_store::users::UserRow;
-use gatepost_store::{Store, StoreError};
+use gatepost_store::{Result, Store};
 
 /// Judges the document, which was judged in itself, against what is registered, and fetches its
 /// secrets. With `prunes` also names what is left out.
@@ -88,8 +88,7 @@ pub(super) fn read(
         };
     }
     // An item that is no object has no place among those that were read.
-    let users = value.get("users").and_then(Value::as_array);
-    if users.map_or(0, Vec::len) == document.users.len() {
+    if value.items("users").len() == document.users.len() {
         let comparison = comparison(registrar, reader, pruning, registered, document, given)?;
         problems.extend(plan::conflicts(&comparison));
         problems.extend(unfit_passwords(registrar, &comparison));
@@ -170,7 +169,7 @@ fn check_functions(
 pub fn registered(
     reader: &mut RegistryReader<'_>,
     sealer: Option<&Sealer>,
-) -> Result<RegisteredObjects, StoreError> {
+) -> Result<RegisteredObjects> {
     let mut objects = BTreeMap::new();
     for row in reader.catalogue()?.entries {
         let object = RegisteredObject {
@@ -210,7 +209,7 @@ fn users_of(
     origin: &DocumentOrigin<'_>,
     document: &Document,
     pruning: &Pruning,
-) -> Result<RegisteredUsers, StoreError> {
+) -> Result<RegisteredUsers> {
     let mut users = RegisteredUsers {
         named: vec![None; document.users.len()],
         ..RegisteredUsers::default()
@@ -255,9 +254,7 @@ fn users_of(
     Ok(users)
 }
 
-pub fn all_users(
-    reader: &mut RegistryReader<'_>,
-) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
+pub fn all_users(reader: &mut RegistryReader<'_>) -> Result<BTreeMap<Subject, UserEntry>> {
     Ok(user_changes::users(reader)?
         .into_iter()
         .map(registered_user)
@@ -270,7 +267,7 @@ pub fn add_identities(
     reader: &mut RegistryReader<'_>,
     users: &mut BTreeMap<Subject, UserEntry>,
     given: &[&Identity],
-) -> Result<Owners, StoreError> {
+) -> Result<Owners> {
     let owners = identities::identities(reader, &users.keys().collect::<Vec<_>>(), given)?;
     for user in users.values_mut() {
         user.identities = Some(BTreeSet::new());

@@ -25,11 +25,11 @@ use gatepost_server::keys::password::PasswordHashing;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
-use gatepost_store::StoreError;
 use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::users::UserRow;
+use gatepost_store::{Result, StoreError};
 
 const BATCH: usize = 500;
 
@@ -208,7 +208,7 @@ fn change_secrets(
     resource: &str,
     changes: &SecretChanges,
     sealer: &Sealer,
-) -> Result<(), StoreError> {
+) -> Result {
     let SecretChanges { removed, added, .. } = changes;
     if removed.is_empty() && added.is_empty() {
         return Ok(());

@@ -114,9 +114,8 @@ impl Document {
                 continue;
             }
             let client = parse_own(&entry.document);
-            let federated = client.get("federated").and_then(Value::as_array);
-            for (index, workload) in federated.into_iter().flatten().enumerate() {
-                if workload.get("issuer").and_then(Value::as_str) == Some(our_issuer) {
+            for (index, workload) in client.items("federated").iter().enumerate() {
+                if workload.text("issuer") == Some(our_issuer) {
                     let place = format!("{}.federated[{index}].issuer", entry.place);
                     let rule = "must not be this issuer: its tokens authenticate no client";
                     problems.push(DocumentProblem::new(place, rule));
@@ -155,8 +154,7 @@ fn note_members(
     rule: &str,
     problems: &mut Vec<DocumentProblem>,
 ) {
-    let items = value.get(list).and_then(Value::as_array);
-    for (index, item) in items.into_iter().flatten().enumerate() {
+    for (index, item) in value.items(list).iter().enumerate() {
         let item = parse_own(item.as_str().unwrap_or_default());
         for key in keys {
             if item.get(key).is_some_and(|value| !value.is_null()) {

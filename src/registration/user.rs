@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use gatepost_protocol::login::hash_form;
+use crate::hash_form;
 use gatepost_protocol::login::imported_hash::ImportedHash;
 use gatepost_protocol::login::password::{
     self, MOST_MEMORY_KIB, MOST_PASSES, PasswordFlaw, SHORTEST_PASSWORD,
@@ -18,6 +18,7 @@ use gatepost_protocol::registration::walker::Walker;
 use gatepost_protocol::token::jwt_bearer::is_possible_subject;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::rule::RuleKept;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 
 /// One user, of a document or registered: then with a subject, and a hash where there is a
@@ -137,11 +138,11 @@ fn credential(walker: &mut Walker<'_>) -> Option<Credential> {
     }
 }
 
-fn new_password(text: &str) -> Result<(), &'static str> {
+fn new_password(text: &str) -> RuleKept {
     password::check_new(text, SHORTEST_PASSWORD).map_err(PasswordFlaw::rule)
 }
 
-fn totp_secret(text: &str) -> Result<(), &'static str> {
+fn totp_secret(text: &str) -> RuleKept {
     let secret = from_base32(text).map(drop);
     secret.ok_or("must be 16 to 64 bytes in base32")
 }
@@ -157,14 +158,14 @@ key_table! {
     subject: required(present);
 }
 
-fn present(text: &str) -> Result<(), &'static str> {
+fn present(text: &str) -> RuleKept {
     require(
         !text.is_empty() && is_possible_subject(text),
         "must be 1 to 256 characters, without control characters",
     )
 }
 
-fn subject(text: &str) -> Result<(), &'static str> {
+fn subject(text: &str) -> RuleKept {
     let fits = (1..=255).contains(&text.len()) && text.as_bytes().iter().all(u8::is_ascii_graphic);
     require(
         fits,

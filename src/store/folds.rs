@@ -115,7 +115,7 @@ pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize> {
 }
 
 /// One hour, wholly or not at all; not while another process is at it.
-fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result<()> {
+fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result {
     let mut folding = client.transaction()?;
     if !column(&folding.query_one(ALONE, &[])?, "is_alone")? {
         return Ok(());
@@ -125,6 +125,6 @@ fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result<()> {
     store.commit(folding)
 }
 
-fn run(client: &mut impl GenericClient, bound: Bound<'_>) -> Result<()> {
+fn run(client: &mut impl GenericClient, bound: Bound<'_>) -> Result {
     Ok(client.execute(&bound.text(), bound.values).map(drop)?)
 }

@@ -71,7 +71,7 @@ pub fn level(row: &Row) -> Result<AppliedLevel> {
 const HAS_TABLE: &str = "SELECT to_regclass('schema_migrations') IS NOT NULL AS present";
 
 /// Whether this binary may serve with the schema as it stands; the refusal says what to do.
-pub fn check_level(store: &Store) -> Result<()> {
+pub fn check_level(store: &Store) -> Result {
     let present: bool = column(&store.one(bind!(HAS_TABLE))?, "present")?;
     let applied: Vec<AppliedLevel> = if present {
         store.list(bind!(LEVELS), level)?
@@ -97,7 +97,7 @@ pub fn check_level(store: &Store) -> Result<()> {
 }
 
 /// A later program's schema may be one that this one must not touch.
-pub fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<()> {
+pub fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result {
     match applied.last() {
         Some(newest) if newest.compatible_from > own_level => Err(StoreError::Refused(format!(
             "the database stands at schema level {}, which needs a gatepost that knows level {}; \
@@ -109,7 +109,7 @@ pub fn check_compatible(applied: &[AppliedLevel], own_level: i32) -> Result<()> 
 }
 
 /// A released file is never edited: the applied text must equal the embedded one.
-pub fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result<()> {
+pub fn check_texts(applied: &[AppliedLevel], migrations: &[Migration]) -> Result {
     for level in applied {
         let known = migrations
             .iter()

@@ -164,16 +164,20 @@ UPDATE sessions SET used_at = clock_timestamp()
 WHERE day = :day::int4 AND sid = :sid::text AND used_at <= :unless_after::timestamptz";
 
 /// Notes that a session is in use, unless somebody has since `unless_after`.
-pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result<()> {
+pub fn touch(store: &Store, session: &Session, unless_after: Instant) -> Result {
     let bound = bind!(TOUCH, ..session { day, sid }, unless_after);
     store.execute(bound).map(drop)
 }
 
+// The user is looked up for each session: Postgres else reads all sessions to join them.
 const LIST: &str = "
 SELECT {session}, u.username
 FROM sessions s
 JOIN installation i ON i.epoch = s.installation_epoch
-JOIN users u ON u.sub = s.sub AND u.enabled AND u.epoch = s.user_epoch
+JOIN LATERAL (
+    SELECT username FROM users
+    WHERE sub = s.sub AND enabled AND epoch = s.user_epoch LIMIT 1
+) u ON true
 WHERE (s.day, s.sid) > (:after_day::int4, :after_sid::text)
   AND (:sub::text IS NULL OR s.sub = :sub::text)
   AND s.ended_at IS NULL AND s.expires_at > clock_timestamp()
@@ -260,7 +264,7 @@ SELECT array(SELECT hash FROM audited) AS audited, EXISTS (SELECT FROM ended) AS
 WHERE EXISTS (SELECT FROM sessions WHERE sub = :sub::text AND sid <> :kept::text)";
 
 /// Ends every session of a user but one, with an event for each, and has their clients called.
-pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result<()> {
+pub fn end_others(store: &Store, sub: &Subject, kept: &Sid, audit: &AuditEvent<'_>) -> Result {
     let others = others(store, sub, kept)?;
     let mut events = Vec::new();
     for sid in &others {

@@ -42,7 +42,7 @@ macro_rules! bind {
         }
     };
 }
-pub(super) use bind;
+pub use bind;
 
 /// The name of the events that a statement writes, which comes behind all others.
 const EVENTS: &str = "events";

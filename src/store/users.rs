@@ -45,7 +45,7 @@ pub struct UserRow {
 
 /// What a person with these claims is called who is called `otherwise` without a name.
 pub fn called<'a>(claims: &'a JsonObject, otherwise: &'a str) -> &'a str {
-    let name = claims.get("name").and_then(Value::as_str);
+    let name = claims.text("name");
     name.filter(|name| !name.trim().is_empty())
         .unwrap_or(otherwise)
 }
@@ -251,7 +251,7 @@ pub fn note_shared_address(
     sub: &Subject,
     by: &str,
     audit: &AuditEvent<'_>,
-) -> Result<()> {
+) -> Result {
     let Some(other) = find_sharing(store, sub)? else {
         return Ok(());
     };
@@ -377,7 +377,7 @@ WHERE sub = :sub::text AND password_hash = :old::text";
 
 /// Stores the same password under newer parameters, unless somebody changed it meanwhile. Ends
 /// nothing.
-pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) -> Result<()> {
+pub fn rehash(store: &Store, sub: &Subject, old: &SecretText, new: &SecretText) -> Result {
     let bound = bind!(REHASH, sub, old = old.expose(), new = new.expose());
     store.execute(bound).map(drop)
 }

@@ -21,7 +21,7 @@ use gatepost_store::linked_identities;
 use gatepost_store::users::{self, UserRow};
 
 /// What a letter with a link needs, before anything is done.
-pub(super) fn check(
+pub fn check(
     invocation: &Invocation,
     config: &Config,
     address: Option<&str>,
@@ -44,11 +44,7 @@ pub(super) fn check(
 
 /// Sends the user a link to set their password, or to make a passkey: at their address, in the
 /// language of their claims.
-pub(super) fn send_link(
-    maker: &LinkMaker<'_>,
-    invocation: &Invocation,
-    user: &UserRow,
-) -> CommandResult {
+pub fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow) -> CommandResult {
     let config = &maker.operator.config;
     // Somebody may have mistyped the address of an account, or an identity provider made it up:
     // its password is not given to others.
@@ -60,7 +56,7 @@ pub(super) fn send_link(
     let to = check(invocation, config, address, is_theirs)?;
     let link = maker.link(user)?;
     let expires_at = maker.expires_at;
-    let locale = user.claims.get("locale").and_then(Value::as_str);
+    let locale = user.claims.text("locale");
     let language = locale.and_then(Language::asked_for);
     let language = language.unwrap_or_else(|| Language::of_house(config));
     let frame = frame(config, language, Some(user.called()));
@@ -90,7 +86,7 @@ pub(super) fn send_link(
 }
 
 /// Sends a letter to somebody, and says what the server answered.
-pub(super) fn test(invocation: &Invocation) -> CommandResult {
+pub fn test(invocation: &Invocation) -> CommandResult {
     let config = invocation.config()?;
     let to = MailAddress::parse(invocation.value(0))
         .map_err(|rule| Failure::Usage(format!("ADDRESS {rule}")))?;
@@ -109,7 +105,7 @@ fn frame<'a>(config: &'a Config, language: Language, greeted: Option<&'a str>) -
 }
 
 /// `why` says what it is needed for.
-pub(super) fn mail_server(config: &Config, why: &str) -> CommandResult<Postman> {
+pub fn mail_server(config: &Config, why: &str) -> CommandResult<Postman> {
     let postman = postman(config).map_err(Failure::Configuration)?;
     postman.ok_or_else(|| Failure::Configuration(format!("GATEPOST_SMTP_URL is required: {why}")))
 }

@@ -254,7 +254,7 @@ fn plain(markdown: &str) -> String {
 
 /// `gatepost help`: about a topic, a command, anything that has a row of its own, or a heading of
 /// the pages.
-pub(super) fn help(words: &[String]) -> CommandResult {
+pub fn help(words: &[String]) -> CommandResult {
     let topics = Topic::all();
     let Some(word) = words.first() else {
         command::help(words)?;
@@ -305,7 +305,7 @@ fn no_help(word: &str, topics: &[Topic]) -> Failure {
 }
 
 /// `gatepost reference DIRECTORY`: writes the pages of `docs/reference`.
-pub(super) fn write(invocation: &Invocation) -> CommandResult {
+pub fn write(invocation: &Invocation) -> CommandResult {
     let directory = Path::new(invocation.value(0));
     let topics = Topic::all();
     let mut index = String::from(

@@ -24,7 +24,7 @@ use gatepost_store::sign_up_links::SignUpLink;
 
 const LONGEST: u64 = 366 * 86_400;
 
-pub(super) fn make(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn make(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let why = "whoever makes an account proves an address by a letter";
     mail::mail_server(&operator.config, why)?;
     // Another master secret than the server's would make a link that it does not know.
@@ -96,7 +96,7 @@ fn described(operator: &Operator, invocation: &Invocation) -> CommandResult<Sign
     })
 }
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let now = operator.now()?;
     let found = sign_up_changes::list(&operator.store)?;
     let columns = [
@@ -113,7 +113,7 @@ pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResul
     output::list(invocation, &columns, rows)
 }
 
-pub(super) fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn end(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let typed = invocation.value(0);
     let found = sign_up_changes::list(&operator.store)?;
     let Some(found) = found.iter().find(|link| name(&link.id) == typed) else {

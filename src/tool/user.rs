@@ -1,7 +1,7 @@
 //! `gatepost user`: people who sign in.
 
-pub(super) mod change;
-pub(super) mod links;
+pub mod change;
+pub mod links;
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::users::{self, UserRow};
 use gatepost_store::{StoreError, catalogue, consents, grants, linked_identities, sessions};
 
-pub(super) fn add(invocation: &Invocation) -> CommandResult {
+pub fn add(invocation: &Invocation) -> CommandResult {
     let claims = match invocation.option("--claims") {
         None => json!({}),
         Some(text) => serde_json::from_str(text)
@@ -87,12 +87,12 @@ pub(super) fn add(invocation: &Invocation) -> CommandResult {
     ))
 }
 
-pub(super) fn is_tenant(entries: &[CatalogueRow], tenant: &TenantName) -> bool {
+pub fn is_tenant(entries: &[CatalogueRow], tenant: &TenantName) -> bool {
     let mut names = entries.iter();
     names.any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
 }
 
-pub(super) fn not_added(error: StoreError) -> Failure {
+pub fn not_added(error: StoreError) -> Failure {
     let StoreError::Taken(constraint) = &error else {
         return Failure::from(error);
     };
@@ -115,14 +115,14 @@ fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -
 }
 
 /// By the rules of a document.
-pub(super) fn judged(described: &Value) -> CommandResult<UserEntry> {
+pub fn judged(described: &Value) -> CommandResult<UserEntry> {
     registration::stored(described, "", user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))
     })
 }
 
-pub(super) fn new_subject() -> Subject {
+pub fn new_subject() -> Subject {
     Subject::of_random(random::bytes())
 }
 
@@ -135,7 +135,7 @@ fn hashed_password(operator: &Operator) -> CommandResult<SecretText> {
         .map_err(Failure::Refused)
 }
 
-pub(super) fn password(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn password(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let username = invocation.value(0);
     let user = named(operator, invocation, username)?;
     if user.username.is_none() {
@@ -155,7 +155,7 @@ pub(super) fn password(invocation: &Invocation, operator: &Operator) -> CommandR
 }
 
 /// In the tenant that `--tenant` names; one without a name by their subject.
-pub(super) fn named(
+pub fn named(
     operator: &Operator,
     invocation: &Invocation,
     username: &str,
@@ -177,10 +177,7 @@ pub(super) fn named(
     found.ok_or_else(|| missing(username))
 }
 
-pub(super) fn chosen(
-    operator: &Operator,
-    invocation: &Invocation,
-) -> CommandResult<Option<Subject>> {
+pub fn chosen(operator: &Operator, invocation: &Invocation) -> CommandResult<Option<Subject>> {
     let username = invocation.option("--user");
     if username.is_none() && invocation.option("--tenant").is_some() {
         return misuse("--tenant says where to look for --user: give both");
@@ -198,7 +195,7 @@ fn missing(username: &str) -> Failure {
     ))
 }
 
-pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
     if !user_list::revoke(
         &operator.store,
@@ -213,7 +210,7 @@ pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandRes
     ))
 }
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let mut found = all(invocation, |last: Option<&UserRow>, most| {
         user_list::list(
             &operator.store,
@@ -243,7 +240,7 @@ fn shown(user: &UserRow) -> Value {
     })
 }
 
-pub(super) fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;

@@ -180,7 +180,7 @@ impl Moving<'_> {
         let known = FACTORS.iter().find(|(theirs, _)| *theirs == kind);
         let called = known.map_or("of another kind", |(_, called)| called);
         self.note(format!("a second factor is left out: {called}"));
-        let name = self.ours.0.get("username").and_then(Value::as_str);
+        let name = self.ours.0.text("username");
         self.to.without_factor.extend(name.map(str::to_owned));
     }
 }

@@ -16,7 +16,7 @@ use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_server::app::App;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::endpoints::answers;
 use gatepost_server::http::{Body, Method, Request, Response};
 use gatepost_store::StoreError;
@@ -66,7 +66,7 @@ struct ScimRequest<'a> {
 }
 
 /// Answers below `/scim/v2/`. `path` is what follows that.
-pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response> {
     if !app.config.scim {
         return Err(not_found());
     }
@@ -243,7 +243,7 @@ impl<'a> ScimRequest<'a> {
 }
 
 fn id_of(document: &Map<String, Value>) -> Option<&str> {
-    document.get("id").and_then(Value::as_str)
+    document.text("id")
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::attribute::{
     CLAIMS, Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member,
 };
-use super::error::{ScimError, ScimType};
+use super::error::{Result, ScimError, ScimType};
 use super::projection::Projection;
 use crate::statements::scim_users::ScimUser;
 use gatepost_protocol::registration::user::{check_claim, check_username};
@@ -18,7 +18,7 @@ use gatepost_store::users::UserRow;
 const PHONE_VERIFIED: &str = "phone_number_verified";
 
 /// Reads a resource that POST or PUT sent. What is not kept is ignored.
-pub fn read(body: &Value) -> Result<UserAttributes, ScimError> {
+pub fn read(body: &Value) -> Result<UserAttributes> {
     if !body.is_object() {
         let rule = "the body must be an object";
         return Err(ScimError::bad_request(ScimType::InvalidSyntax, rule));
@@ -45,7 +45,7 @@ fn names_user(schema: &Value) -> bool {
 }
 
 /// What a resource has for an attribute.
-fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>, ScimError> {
+fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>> {
     let schema = attribute.schema();
     let within = if schema == USER_SCHEMA {
         Some(body)
@@ -63,7 +63,7 @@ fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>, 
     }
 }
 
-fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&Value>, ScimError> {
+fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&Value>> {
     match value {
         Some(value) if value.is_object() => Ok(Some(value)),
         None | Some(Value::Null) => Ok(None),
@@ -166,7 +166,7 @@ pub fn replaced_by(user: &ScimUser, sent: &UserAttributes, body: &Value) -> User
 }
 
 /// The user with these attributes instead. What is not kept as an attribute stays.
-pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, ScimError> {
+pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> {
     let before = &user.row;
     let tenant = text(wanted, UserAttribute::Tenant);
     if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
@@ -175,7 +175,7 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, 
     }
     let username = changed_username(user, wanted)?;
     let mut claims = claims(&attributes(user), &before.claims, wanted)?;
-    let preferred = claims.get(PREFERRED_USERNAME).and_then(Value::as_str);
+    let preferred = claims.text(PREFERRED_USERNAME);
     // Imports once wrote the user name there.
     if username != before.username && preferred == before.username.as_deref() {
         claims.remove(PREFERRED_USERNAME);
@@ -188,7 +188,7 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, 
     Ok(changed)
 }
 
-fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>, ScimError> {
+fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>> {
     match text(wanted, UserAttribute::UserName) {
         Some(name) if name == shown_username(user) => Ok(user.row.username.clone()),
         Some(name) => checked_username(name).map(Some),
@@ -240,7 +240,7 @@ fn is_verified(user: &UserRow) -> bool {
 }
 
 /// A new user with these attributes.
-pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow, ScimError> {
+pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow> {
     let Some(username) = text(wanted, UserAttribute::UserName) else {
         return Err(UserAttribute::UserName.invalid("is required"));
     };
@@ -262,7 +262,7 @@ fn claims(
     attributes: &UserAttributes,
     before: &Map<String, Value>,
     wanted: &UserAttributes,
-) -> Result<Map<String, Value>, ScimError> {
+) -> Result<Map<String, Value>> {
     let mut claims = before.clone();
     if !wanted.contains_key(&UserAttribute::EmailVerified) {
         claims.remove("email_verified");
@@ -312,7 +312,7 @@ fn claim_shown(attribute: UserAttribute, claim: Option<&Value>) -> Option<Value>
     }
 }
 
-fn checked_username(name: &str) -> Result<String, ScimError> {
+fn checked_username(name: &str) -> Result<String> {
     check_username(name).map_err(|rule| UserAttribute::UserName.invalid(rule))?;
     Ok(name.to_owned())
 }

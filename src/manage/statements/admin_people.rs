@@ -12,7 +12,7 @@ use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::session_clients::call_late;
 use gatepost_store::sign_in_failures::{self, FailureBucket};
 use gatepost_store::users::{CurrentUser, UserRow, current};
-use gatepost_store::{Store, StoreError, bind, read};
+use gatepost_store::{Result, Store, bind, read};
 
 /// The tenants whose people an administrator looks after; an empty name stands for no tenant.
 pub type AdminReach<'a> = &'a [&'a str];
@@ -73,7 +73,7 @@ pub fn find(
     acting: ActingAdmin<'_>,
     subs: &[Subject],
     roles: Option<&[&str]>,
-) -> Result<Vec<Person>, StoreError> {
+) -> Result<Vec<Person>> {
     let bound = bind!(
         FIND_PERSON,
         ..acting {
@@ -150,7 +150,7 @@ pub fn change(
     acting: ActingAdmin<'_>,
     change: PersonChange<'_>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let user = change.user;
     let bound = bind!(
         CHANGE_PERSON,
@@ -193,7 +193,7 @@ pub fn end_session(
     day: Day,
     sid: &Sid,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let bound = bind!(
         END_OF_PERSON,
         ..acting {
@@ -235,7 +235,7 @@ pub fn note(
     sub: &Subject,
     pardons: &[FailureBucket],
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let bound = bind!(
         NOTE,
         ..acting {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_store::audit_events::AuditEvent;
-use gatepost_store::{Store, StoreError, bind, column, read, tenant_text};
+use gatepost_store::{Result, Store, StoreError, bind, column, read, tenant_text};
 
 use super::admin_people::ActingAdmin;
 
@@ -45,7 +45,7 @@ pub fn held(
     tenant: Option<&TenantName>,
     names: &[&str],
     sub: &str,
-) -> Result<BTreeMap<String, HeldName>, StoreError> {
+) -> Result<BTreeMap<String, HeldName>> {
     let bound = bind!(HELD, tenant = tenant_text(tenant), names, sub);
     store.list(bound, |row| {
         let held = read!(row, HeldName { key, is_held; })?;
@@ -92,7 +92,7 @@ pub fn invite(
     tenant: Option<&TenantName>,
     people: &[NewPerson],
     events: &[AuditEvent<'_>],
-) -> Result<(), StoreError> {
+) -> Result {
     let subs: Vec<&Subject> = people.iter().map(|one| &one.sub).collect();
     let usernames: Vec<&str> = people.iter().map(|one| one.username.as_str()).collect();
     let claims: Vec<_> = people.iter().map(|one| Json(&one.claims)).collect();

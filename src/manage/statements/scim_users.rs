@@ -12,7 +12,7 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users::{self, CurrentUser, UserRow};
-use gatepost_store::{Store, StoreError, bind, column, read, tenant_text};
+use gatepost_store::{Result, Store, StoreError, bind, column, read, tenant_text};
 
 /// A user as stored, and what SCIM alone asks of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,11 +44,7 @@ SELECT u.*, u.xmin::text AS version FROM users u
 WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[])";
 
 /// One user, within reach.
-pub fn find(
-    store: &Store,
-    reach: Reach<'_>,
-    sub: &Subject,
-) -> Result<Option<ScimUser>, StoreError> {
+pub fn find(store: &Store, reach: Reach<'_>, sub: &Subject) -> Result<Option<ScimUser>> {
     store.find(bind!(FIND_SCIM, sub, reach), scim_user)
 }
 
@@ -89,7 +85,7 @@ pub fn look_up(
     reach: Reach<'_>,
     filter: &UserFilter,
     most: i64,
-) -> Result<Vec<ScimUser>, StoreError> {
+) -> Result<Vec<ScimUser>> {
     let bound = bind!(
         LOOK_UP,
         ..filter {
@@ -108,7 +104,7 @@ pub fn look_up(
 const COUNT: &str = "SELECT count(*) AS users FROM users u WHERE u.tenant = ANY(:reach::text[])";
 
 /// How many users are within reach.
-pub fn count(store: &Store, reach: Reach<'_>) -> Result<i64, StoreError> {
+pub fn count(store: &Store, reach: Reach<'_>) -> Result<i64> {
     column(&store.one(bind!(COUNT, reach))?, "users")
 }
 
@@ -131,7 +127,7 @@ pub fn page(
     reach: Reach<'_>,
     start: &PageStart,
     most: i64,
-) -> Result<Vec<ScimUser>, StoreError> {
+) -> Result<Vec<ScimUser>> {
     let bound = bind!(
         PAGE,
         ..start {
@@ -174,7 +170,7 @@ pub fn insert(
     new: &UserRow,
     external_id: Option<&str>,
     events: &[AuditEvent<'_>],
-) -> Result<(ScimUser, CurrentUser), StoreError> {
+) -> Result<(ScimUser, CurrentUser)> {
     let bound = bind!(
         INSERT_SCIM,
         ..new {
@@ -210,7 +206,7 @@ pub fn with_sharing<'a>(
     store: &Store,
     user: &UserRow,
     event: AuditEvent<'a>,
-) -> Result<Vec<AuditEvent<'a>>, StoreError> {
+) -> Result<Vec<AuditEvent<'a>>> {
     let Some(address) = verified_address(&user.claims) else {
         return Ok(vec![event]);
     };
@@ -223,11 +219,7 @@ pub fn with_sharing<'a>(
 }
 
 /// Somebody else of the tenant whose address counts, and reads like this.
-pub fn find_sharing(
-    store: &Store,
-    user: &UserRow,
-    address: &str,
-) -> Result<Option<Subject>, StoreError> {
+pub fn find_sharing(store: &Store, user: &UserRow, address: &str) -> Result<Option<Subject>> {
     let tenant = tenant_text(user.tenant.as_ref());
     let bound = bind!(SHARING, ..user { sub }, tenant, address);
     store.find(bound, |row| column(row, "sub"))
@@ -276,7 +268,7 @@ pub fn update(
     user: &ScimUser,
     password_hash: Option<&SecretText>,
     events: &[AuditEvent<'_>],
-) -> Result<Option<ScimUser>, StoreError> {
+) -> Result<Option<ScimUser>> {
     let row = &user.row;
     let bound = bind!(
         UPDATE_SCIM,
@@ -326,10 +318,10 @@ pub fn remove(
     sub: &Subject,
     version: Option<&str>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     store.change(bind!(REMOVE_SCIM, sub, reach, version), audit)
 }
 
-fn scim_user(row: &Row) -> Result<ScimUser, StoreError> {
+fn scim_user(row: &Row) -> Result<ScimUser> {
     read!(row, ScimUser { external_id, created_at, updated_at, version; row: users::user(row)? })
 }

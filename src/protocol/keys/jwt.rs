@@ -149,10 +149,7 @@ impl PublicKey {
     pub fn from_jwk(jwk: &Value) -> Option<PublicKey> {
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok();
         let coordinate = |name: &str| <[u8; 32]>::try_from(bytes(name)?).ok();
-        match (
-            jwk.get("kty")?.as_str()?,
-            jwk.get("crv").and_then(Value::as_str),
-        ) {
+        match (jwk.get("kty")?.as_str()?, jwk.text("crv")) {
             ("RSA", None) => Some(PublicKey::Rsa {
                 n: bytes("n")?,
                 e: bytes("e")?,

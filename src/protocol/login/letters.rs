@@ -106,7 +106,7 @@ pub fn verified_address(claims: &JsonObject) -> Option<&str> {
 
 /// The address in the claims of a user, whoever wrote it there.
 pub fn stored_address(claims: &JsonObject) -> Option<&str> {
-    claims.get("email").and_then(Value::as_str)
+    claims.text("email")
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub fn challenge(
 ) -> Result<Vec<u8>, Reason> {
     let data: JsonObject =
         serde_json::from_slice(client_data).map_err(|_| Reason::PasskeyMalformed)?;
-    let text = |name: &str| data.get(name).and_then(Value::as_str);
+    let text = |name: &str| data.text(name);
     let is_framed = data
         .get("crossOrigin")
         .is_some_and(|value| *value != Value::Bool(false))

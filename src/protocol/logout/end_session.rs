@@ -135,7 +135,7 @@ pub struct UpstreamReturn {
 
 /// The client that an ID token was made for, and its claims about the sign-in.
 fn read_claims(claims: &JsonObject) -> Option<(ClientId, HintedSignIn)> {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let text = |name: &str| claims.text(name);
     let hinted = HintedSignIn {
         subject: Subject::new(text("sub")?),
         sid: text("sid").map(Sid::new),

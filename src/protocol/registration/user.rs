@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::registration::names::{is_invisible, own_claim, require};
 use crate::words::claim_shape::{is_locale, listed};
+use crate::words::rule::RuleKept;
 
 /// Whether a document could give a user this claim.
 pub fn is_possible_claim(name: &str, value: &Value) -> bool {
@@ -11,13 +12,13 @@ pub fn is_possible_claim(name: &str, value: &Value) -> bool {
 }
 
 /// The rule that keeps a document from giving a user this claim.
-pub fn check_claim(name: &str, value: &Value) -> Result<(), &'static str> {
+pub fn check_claim(name: &str, value: &Value) -> RuleKept {
     own_claim(name)?;
     claim_value(name, value)
 }
 
 /// Types of the standard claims (OpenID Connect Core §5.1), and of `role`.
-fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
+fn claim_value(name: &str, value: &Value) -> RuleKept {
     let (holds, rule) = match name {
         "email_verified" | "phone_number_verified" => (value.is_boolean(), "must be true or false"),
         "updated_at" => (value.is_number(), "must be a number of seconds since 1970"),
@@ -39,7 +40,7 @@ fn claim_value(name: &str, value: &Value) -> Result<(), &'static str> {
 }
 
 /// The rule for user names: what users type and see is exactly what is compared.
-pub fn check_username(text: &str) -> Result<(), &'static str> {
+pub fn check_username(text: &str) -> RuleKept {
     if !(1..=256).contains(&text.chars().count()) {
         return Err("must be 1 to 256 characters");
     }

@@ -159,7 +159,7 @@ pub fn judge(
 
 /// A text that is not empty.
 fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
-    let text = claims.get(name).and_then(Value::as_str);
+    let text = claims.text(name);
     text.filter(|text| !text.is_empty())
 }
 
@@ -170,7 +170,7 @@ pub fn judge_for_fapi2(
     issuer: &str,
     now: Instant,
 ) -> Result<(), AssertionProblem> {
-    if claims.get("aud").and_then(Value::as_str) != Some(issuer) {
+    if claims.text("aud") != Some(issuer) {
         return Err(AssertionProblem::Audience);
     }
     for name in ["iat", "nbf"] {

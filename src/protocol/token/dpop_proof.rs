@@ -210,7 +210,7 @@ fn is_unreserved(byte: u8) -> bool {
 }
 
 pub fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
-    claims.get(name).and_then(Value::as_str)
+    claims.text(name)
 }
 
 #[cfg(test)]

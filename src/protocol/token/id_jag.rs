@@ -48,7 +48,7 @@ pub fn propose(
     proved: Option<KeyThumbprint>,
 ) -> Result<Proposal, TokenError> {
     let claims = jws.unverified_claims().unwrap_or_default();
-    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let text = |name: &str| claims.text(name);
     // The access token is bound to the same key, as every token is that a proof asks for.
     let proved = proved.map(|key| json!({"jkt": key.to_text()}));
     if claims.contains_key("cnf") && claims.get("cnf") != proved.as_ref() {

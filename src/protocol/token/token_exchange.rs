@@ -77,13 +77,7 @@ struct Rights<'a>(&'a Value);
 
 impl<'a> Rights<'a> {
     fn lists(self, key: &str, name: &str) -> bool {
-        let listed = self
-            .0
-            .get(key)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        listed.iter().any(|item| item.as_str() == Some(name))
+        self.0.texts(key).any(|listed| listed == name)
     }
 
     /// Issued to a client whose tokens may be exchanged, or meant for a resource that this client

@@ -201,7 +201,7 @@ fn bearer_tokens(members: &JsonObject) -> Result<UpstreamTokens, UpstreamProblem
 
 /// A text that is not empty.
 fn text<'a>(members: &'a JsonObject, name: &str) -> Option<&'a str> {
-    let text = members.get(name).and_then(Value::as_str);
+    let text = members.text(name);
     text.filter(|text| !text.is_empty())
 }
 

@@ -112,7 +112,7 @@ pub fn are_wanting(provider: &IdentityProvider, id_token: &JsonObject) -> bool {
 /// does so always.
 pub fn with_booleans(mut claims: JsonObject) -> JsonObject {
     for (flag, _) in VERIFIED {
-        let said = match claims.get(flag).and_then(Value::as_str) {
+        let said = match claims.text(flag) {
             Some("true") => true,
             Some("false") => false,
             Some(_) | None => continue,

@@ -12,10 +12,10 @@ use gatepost_registration::user::UserEntry;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::{RegistryReader, RegistryWriter};
 use gatepost_store::users::{self, UserRow};
-use gatepost_store::{Bound, Store, StoreError, bind, column, read, tenant_text};
+use gatepost_store::{Bound, Result, Store, StoreError, bind, column, read, tenant_text};
 
 /// A user as they stand within the change.
-pub fn user(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
+pub fn user(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<UserRow>> {
     let rows = reader.read(bind!(users::FIND, sub))?;
     rows.first().map(users::user).transpose()
 }
@@ -51,7 +51,7 @@ SELECT * FROM named UNION ALL SELECT * FROM identified";
 pub fn find_users(
     reader: &mut RegistryReader<'_>,
     described: &[UserEntry],
-) -> Result<Vec<FoundUser>, StoreError> {
+) -> Result<Vec<FoundUser>> {
     let mut subs = Vec::new();
     let mut tenants = Vec::new();
     let mut usernames = Vec::new();
@@ -69,7 +69,7 @@ pub fn find_users(
     rows.iter().map(found).collect()
 }
 
-fn found(row: &Row) -> Result<FoundUser, StoreError> {
+fn found(row: &Row) -> Result<FoundUser> {
     let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
     read!(row, FoundUser { by_name; index, user: users::user(row)? })
 }
@@ -77,7 +77,7 @@ fn found(row: &Row) -> Result<FoundUser, StoreError> {
 const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
 
 /// Everybody, by subject.
-pub fn users(reader: &mut RegistryReader<'_>) -> Result<Vec<UserRow>, StoreError> {
+pub fn users(reader: &mut RegistryReader<'_>) -> Result<Vec<UserRow>> {
     reader.list(bind!(ALL_USERS), users::user)
 }
 
@@ -88,7 +88,7 @@ const REMOVED_SUBJECTS: &str =
 pub fn removed_subjects(
     reader: &mut RegistryReader<'_>,
     subjects: &[&str],
-) -> Result<BTreeSet<Subject>, StoreError> {
+) -> Result<BTreeSet<Subject>> {
     let bound = bind!(REMOVED_SUBJECTS, subs = subjects);
     reader.list(bound, |row| column(row, "sub"))
 }
@@ -101,7 +101,7 @@ WHERE s.sub = ANY(:names::text[])";
 pub fn subjects_among(
     reader: &mut RegistryReader<'_>,
     names: &[&str],
-) -> Result<BTreeSet<Subject>, StoreError> {
+) -> Result<BTreeSet<Subject>> {
     reader.list(bind!(SUBJECTS_AMONG, names), |row| column(row, "sub"))
 }
 
@@ -112,16 +112,13 @@ const TENANTS_OF_OTHERS: &str =
 pub fn tenants_of_others(
     reader: &mut RegistryReader<'_>,
     subjects: &[&str],
-) -> Result<BTreeSet<String>, StoreError> {
+) -> Result<BTreeSet<String>> {
     let bound = bind!(TENANTS_OF_OTHERS, subs = subjects);
     reader.list(bound, |row| column(row, "tenant"))
 }
 
 /// Another user of the tenant who has the same verified address.
-pub fn find_sharing(
-    reader: &mut RegistryReader<'_>,
-    sub: &Subject,
-) -> Result<Option<Subject>, StoreError> {
+pub fn find_sharing(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<Subject>> {
     let rows = reader.read(bind!(users::FIND_SHARING, sub))?;
     rows.first().map(|row| column(row, "sub")).transpose()
 }
@@ -136,10 +133,7 @@ WITH added AS (
     RETURNING sub
 ), {audited added} FROM added";
 
-fn insert_by(
-    new: &UserRow,
-    write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>, StoreError>,
-) -> Result<(), StoreError> {
+fn insert_by(new: &UserRow, write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>>) -> Result {
     let added = write(bind!(
         INSERT,
         ..new {
@@ -159,7 +153,7 @@ fn insert_by(
 
 /// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's
 /// name.
-pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result {
     insert_by(new, |bound| store.write_audited(bound, audit))
 }
 
@@ -168,7 +162,7 @@ pub fn insert_user(
     writer: &mut RegistryWriter<'_>,
     new: &UserRow,
     audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+) -> Result {
     insert_by(new, |bound| writer.audited(bound, slice::from_ref(audit)))
 }
 
@@ -189,7 +183,7 @@ RETURNING users.epoch <> before.epoch AS revoked";
 
 /// Changes a user to this; `false` when there is none. No password leaves the present one.
 /// Disabling, another password and another tenant end what was signed in before.
-pub fn update_user(writer: &mut RegistryWriter<'_>, user: &UserRow) -> Result<bool, StoreError> {
+pub fn update_user(writer: &mut RegistryWriter<'_>, user: &UserRow) -> Result<bool> {
     let changed = writer.query(bind!(
         UPDATE_USER,
         ..user {
@@ -221,7 +215,7 @@ INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHIN
 
 /// Removes a user with their consents; the subject is never given again. `false` when there was
 /// none.
-pub fn remove_user(writer: &mut RegistryWriter<'_>, sub: &Subject) -> Result<bool, StoreError> {
+pub fn remove_user(writer: &mut RegistryWriter<'_>, sub: &Subject) -> Result<bool> {
     Ok(writer.execute(bind!(REMOVE_USER, sub))? > 0)
 }
 
@@ -240,7 +234,7 @@ pub fn add_app(
     sub: &Subject,
     sealed: &[u8],
     audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+) -> Result {
     let bound = bind!(ADD_APP, sub, secret = sealed);
     writer.audited(bound, slice::from_ref(audit)).map(drop)
 }

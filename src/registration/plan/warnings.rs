@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{Comparison, PlanStep, PlannedChange, allowed_roles};
 use crate::contested_claims::{ContestedClaim, contested_claims};
 use crate::document::DocumentEntry;
-use crate::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
 use crate::user::UserEntry;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::registration::catalogue::{identity_scope, resource_scope};
@@ -25,11 +24,18 @@ use gatepost_protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::scope::ScopeSet;
 
+/// The key by which an ID token has the claims of scopes.
+const IN_ID_TOKEN: &str = "always_include_user_claims_in_id_token";
+
+/// What those need who read the ID token alone.
+pub const UNLESS_ASKED: &str = "software that does not ask UserInfo needs \
+                                \"always_include_user_claims_in_id_token\": true";
+
 /// Clients whose names one line has.
 const MOST_NAMED: usize = 10;
 
 /// Of clients and users that are added or changed, in the order of the changes.
-pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
+pub fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut without_names = Vec::new();
     for change in changes {
@@ -83,7 +89,7 @@ fn may_write(client: &str) -> bool {
         return false;
     }
     let client = parse_own(client);
-    let scope = client.get("scope").and_then(Value::as_str);
+    let scope = client.text("scope");
     let mut names = scope.unwrap_or_default().split(' ');
     names.any(|name| name == REGISTRATION_WRITE)
 }
@@ -136,7 +142,7 @@ fn of_contested_claims(comparison: &Comparison) -> Vec<String> {
             continue;
         }
         let client = parse_own(&entry.document);
-        let scope = client.get("scope").and_then(Value::as_str);
+        let scope = client.text("scope");
         let scope = scope.and_then(ScopeSet::parse).unwrap_or_default();
         for contested in contested_claims(&scope, &catalogue) {
             let of_this = clients.entry(contested).or_default();

@@ -17,6 +17,5 @@ pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<JsonO
     let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
     // An access token may share the typ of an id_token: what has a `client_id` is one.
     let is_id_token = !claims.contains_key("client_id");
-    (is_id_token && claims.get("iss").and_then(Value::as_str) == Some(app.issuer()))
-        .then_some(claims)
+    (is_id_token && claims.text("iss") == Some(app.issuer())).then_some(claims)
 }

@@ -115,7 +115,7 @@ fn keep_or_give_up(app: &App, waiting: WaitingLetter, letter: &Letter, undeliver
     log::warn!("request {id}: a letter to {subs} {what}: {undelivered}");
 }
 
-fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result<()> {
+fn write(app: &App, errand: &Errand, asked: &AskedBy) -> Result {
     match errand {
         Errand::Forgotten {
             typed,
@@ -221,7 +221,7 @@ fn write_resets(
     typed: &SecretText,
     sealed: &str,
     is_withheld: bool,
-) -> Result<()> {
+) -> Result {
     let opened = transaction::open_text(app, sealed).map_err(|_| transaction::invalid())?;
     let transaction = AuthorizationTransaction::resume(app, opened)?;
     let tenant = transaction.request.acr_values.tenant.as_ref();
@@ -273,7 +273,7 @@ pub fn standing_link(app: &App, id: &SignUpId) -> Result<Option<SignUpLink>, Sto
 
 /// A letter to somebody who wants an account; or one that says that there is one. Neither where the
 /// sign-up link is over, or takes no such address.
-fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Result<()> {
+fn write_join(app: &App, asked: &AskedBy, id: &SignUpId, to: &MailAddress) -> Result {
     let found = standing_link(app, id)?;
     let found = found.filter(|link| sign_up::takes(link.domain.as_deref(), to));
     let Some(found) = found else {
@@ -435,7 +435,7 @@ pub fn of_link(
     by: Option<&str>,
 ) -> Letter {
     let user = &found.user;
-    let locale = user.claims.get("locale").and_then(Value::as_str);
+    let locale = user.claims.text("locale");
     let language = locale.and_then(Language::asked_for).unwrap_or(otherwise);
     let until = app.now().plus(INVITATION_LIFETIME);
     let link = link(app, found, until, origin);

@@ -54,7 +54,7 @@ impl Part {
 
 /// Tells of each thing that a token stands on whether it is alive. Of a code, `of_code` has the
 /// epochs: its grant is not there yet.
-pub(super) fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Judged {
+pub fn life(app: &App, token: &AccessToken, of_code: Option<Epochs>) -> Judged {
     let TokenStanding { facts, user } = tokens::find(&app.store, token)?;
     let now = app.now();
     let origins = origins_stand(app, token)?;
@@ -184,7 +184,7 @@ fn of_both(token: &AccessToken) -> EventFilter {
     }
 }
 
-pub(super) fn by_word(text: &str) -> EventFilter {
+pub fn by_word(text: &str) -> EventFilter {
     EventFilter {
         word: Some(text.to_lowercase()),
         ..EventFilter::default()
@@ -192,7 +192,7 @@ pub(super) fn by_word(text: &str) -> EventFilter {
 }
 
 /// The latest event of one of these names that the filter lets through.
-pub(super) fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String> {
+pub fn ended_by(app: &App, names: &str, filter: &EventFilter) -> Result<String> {
     let mut found = Vec::new();
     for name in names.split_whitespace() {
         let filter = EventFilter {

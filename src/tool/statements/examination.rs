@@ -128,7 +128,7 @@ fn no_transaction() -> StoreError {
 
 /// Refuses a pooler that gives a connection's statements to another one of Postgres, where they
 /// were not prepared. It shows only while that one is in use, so others are kept in use meanwhile.
-pub fn keeps_statements(store: &Store) -> Result<()> {
+pub fn keeps_statements(store: &Store) -> Result {
     store.administer(|client| {
         for _ in 0..3 {
             let prepared = client.prepare("SELECT 1")?;

@@ -13,7 +13,7 @@ WITH added AS (
     RETURNING id
 ), {audited added} FROM added";
 
-pub fn insert(store: &Store, link: &SignUpLink, audit: &AuditEvent<'_>) -> Result<()> {
+pub fn insert(store: &Store, link: &SignUpLink, audit: &AuditEvent<'_>) -> Result {
     let bound = bind!(
         INSERT,
         ..link {

@@ -66,6 +66,6 @@ pub fn key_names(writer: &mut RegistryWriter<'_>) -> Result<u64> {
 
 /// Makes the indexes of users anew, among them that of addresses, which keeps them in small
 /// letters. Nobody can use them meanwhile.
-pub fn index_users(writer: &mut RegistryWriter<'_>) -> Result<()> {
+pub fn index_users(writer: &mut RegistryWriter<'_>) -> Result {
     writer.reader.run("REINDEX TABLE users")
 }

@@ -88,7 +88,7 @@ fn search_fields(around: AdminChrome<'_>, search: AuditSearch<'_>) -> Markup {
 fn one(around: AdminChrome<'_>, event: &SeenEvent) -> Markup {
     let row = &event.row;
     let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
-    let reason = detail.get("reason").and_then(Value::as_str);
+    let reason = detail.text("reason");
     let others = [&row.sub, &row.client_id, &row.source, &row.request_id];
     html! {
         p { (sentence(around, event, &detail)) }

@@ -45,7 +45,7 @@ fn compared(around: AdminChrome<'_>, name: &str, member: &Value) -> Markup {
         dl .facts {
             @for (label, key) in both {
                 dt { (label) }
-                dd { bdi { (member.get(key).and_then(Value::as_str).unwrap_or_default()) } }
+                dd { bdi { (member.text(key).unwrap_or_default()) } }
             }
         }
     }

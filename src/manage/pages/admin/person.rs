@@ -66,7 +66,7 @@ pub struct PersonDetails {
 
 impl PersonDetails {
     pub fn stored(claims: &Map<String, Value>) -> PersonDetails {
-        let name = claims.get("name").and_then(Value::as_str);
+        let name = claims.text("name");
         let mut roles = Vec::from_iter(roles_of(claims).into_iter().map(str::to_owned));
         roles.sort_unstable();
         PersonDetails {

@@ -132,7 +132,7 @@ pub fn attempt(app: &App, attempt: &Attempt<'_>) -> Result<PasswordOutcome> {
 }
 
 /// Takes as much time as a try. A client must not see whether a password was looked at.
-pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result<()> {
+pub fn cost_as_much(app: &App, attempt: &Attempt<'_>) -> Result {
     let hashing = app.take_hashing_turn(attempt.request, attempt.client_id(), None)?;
     let _: PasswordVerdict = hashing.verify(None, attempt.password);
     Ok(())

@@ -22,22 +22,17 @@ use gatepost_store::tokens;
 /// Reads what the ID token stands on, judges that, and notes the ID-JAG before it is given out. A
 /// revocation that comes after the read comes after the ID-JAG.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<TokenResponse> {
-    let GrantContext {
-        app,
-        client,
-        snapshot,
-        now,
-        ..
-    } = context;
+    let app = context.app;
     if context.request.headers.first("origin").is_some() {
         return Err(Failure::bad_request(Reason::IdJagForBrowser));
     }
-    let client = &client.client;
+    let client = &context.client.client;
     let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let token = id_token(app, client, read(request, client)?).ok_or_else(unfit)?;
     let found = tokens::find(&app.store, &token)?;
     let user = found.user.as_ref();
-    let catalogue = &snapshot.catalogue;
+    let catalogue = &context.snapshot.catalogue;
+    let now = context.now;
     let granted = judge(request, &token, user, &found.facts, client, catalogue, now)?;
     let id_jag = issue::id_jag(context, &granted)?;
     let detail = json!({

@@ -170,7 +170,7 @@ impl<'a> Issue<'a> {
     }
 
     /// Whether the client may have tokens of this user, by this sign-in.
-    fn check_user(&self) -> Result<()> {
+    fn check_user(&self) -> Result {
         let Some(user) = self.user else {
             return Ok(());
         };
