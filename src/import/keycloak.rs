@@ -20,6 +20,7 @@ use super::{
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
 use gatepost_protocol::words::identifiers::in_text;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_registration::client_secret::check_own;
 use gatepost_registration::hash_form;

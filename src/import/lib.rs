@@ -26,6 +26,7 @@ use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::token_name;
 use gatepost_protocol::registration::user::is_possible_claim;
 use gatepost_protocol::words::client::GrantType;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use gatepost_protocol::words::session::LOCAL;
 use gatepost_registration::references::FirstPlaces;

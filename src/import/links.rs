@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Import;
+use gatepost_protocol::words::json::Members;
 
 impl Import {
     /// Whoever is disabled could not open a link.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Import, ImportedObject};
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::words::json::Members;
 use gatepost_registration::document::Document;
 use gatepost_registration::references::note_taken;
 

@@ -14,6 +14,7 @@ use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind, catalog
 use gatepost_protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_registration::client_secret::{
     RegisteredSecret, SecretMaterial, SecretSource, check_own, secret_text,

@@ -12,6 +12,7 @@ use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::registration::walker::{Check, Walker};
 use gatepost_protocol::words::identifiers;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::rule::RuleKept;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 

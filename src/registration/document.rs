@@ -15,6 +15,7 @@ use gatepost_protocol::registration::problem::DocumentProblem;
 use gatepost_protocol::registration::walker::{Walker, parse_own};
 use gatepost_protocol::registration::{catalogue, provider};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::json::Members;
 
 /// Members with secrets: they are stored apart from their object.
 const SECRETS: [&str; 2] = ["secrets", "client_secret"];

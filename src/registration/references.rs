@@ -14,6 +14,7 @@ use gatepost_protocol::registration::names::{MEMBERSHIP_SCOPES, STANDARD_SCOPES,
 use gatepost_protocol::registration::problem::{DocumentProblem, MOST_MISTAKES};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::client::GrantType;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::session::LOCAL;
 
 static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;

@@ -4,7 +4,7 @@
 
 use postgres::Row;
 use postgres::types::Json;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Store;
 use super::audit_event::AuditEvent;
@@ -19,7 +19,7 @@ use gatepost_protocol::login::password::SignInWith;
 use gatepost_protocol::login::password_link::LinkUser;
 use gatepost_protocol::words::epochs::{Epochs, SessionEpochs};
 use gatepost_protocol::words::identifiers::{ClientId, Subject, TenantName};
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::session::{Session, User};
 use gatepost_protocol::words::strength::Strength;

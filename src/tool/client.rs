@@ -27,6 +27,7 @@ use gatepost_protocol::words::client::{
 use gatepost_protocol::words::forwarded::Cidr;
 use gatepost_protocol::words::identifiers::{ClientId, in_text};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::web_url::WebUrl;

@@ -1,14 +1,13 @@
 //! `gatepost mail test`, and the links of `gatepost user invite|reset --mail`: letters that a
 //! command sends itself, without the server.
 
-use serde_json::Value;
-
 use super::arguments::Invocation;
 use super::client::catalogue;
 use super::output::{CommandResult, Failure, misuse, refuse, say};
 use super::user::links::LinkMaker;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_server::app::letters::postman;
 use gatepost_server::config::Config;

@@ -10,6 +10,7 @@ const NAMES_THE_VERSION: &[&str] = &[
     "README.md",
     "deploy/compose.yaml",
     "deploy/demo.yaml",
+    "deploy/helm/values.yaml",
     "deploy/kubernetes.yaml",
     "docs/operate/packages.md",
     "docs/operate/trying-it.md",

@@ -10,6 +10,7 @@ use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::login::second_factor::{STEP, from_base32, to_base32};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_registration::user::password_hash;
 

@@ -13,6 +13,7 @@ use crate::endpoints::client_token::{self, ClientToken};
 use crate::endpoints::not_found;
 use gatepost_protocol::registration::names;
 use gatepost_protocol::registration::{DocumentProblem, ObjectKind};
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
 use gatepost_registration::document;

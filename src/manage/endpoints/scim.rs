@@ -13,6 +13,7 @@ use crate::endpoints::not_found;
 use crate::scim::error::{ScimError, ScimType};
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_server::app::App;

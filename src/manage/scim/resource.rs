@@ -12,6 +12,7 @@ use gatepost_protocol::registration::user::{check_claim, check_username};
 use gatepost_protocol::registration::{timestamp, verified_address};
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::UserRow;
 

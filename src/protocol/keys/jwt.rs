@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256, Sha512};
 use crate::words::claim_shape::optional;
 use crate::words::client::{AccessTokenTyp, SigningAlgorithm};
 use crate::words::identifiers::KeyThumbprint;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 
 /// The `typ` of an ID token. An access token may have it, too, where its client is registered so.
 /// The two differ by `client_id`: every access token has it, and no ID token.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 
 /// Letters an hour that somebody at one source may ask for.

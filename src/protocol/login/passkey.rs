@@ -17,7 +17,7 @@ use super::cbor::{Item, read};
 use crate::keys::jwt::PublicKey;
 use crate::keys::key_set;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::Reason;
 
 /// COSE algorithms that are asked for, in this order: EdDSA, ES256, RS256.

@@ -14,7 +14,7 @@ use crate::authorize::authorize_response::with_query;
 use crate::words::client::Client;
 use crate::words::identifiers::{self, ClientId, Sid, Subject};
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;
 use crate::words::redirect_uri::RedirectTarget;

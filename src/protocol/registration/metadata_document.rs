@@ -13,7 +13,7 @@ use crate::registration::problem::Contradiction;
 use crate::registration::profile;
 use crate::registration::walker::Walker;
 use crate::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::Reason;
 use crate::words::redirect_uri::check_registered;
 use crate::words::response_type::ResponseType;

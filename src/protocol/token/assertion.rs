@@ -11,7 +11,7 @@ use crate::keys::key_set::{KeyChoice, KeySet};
 use crate::words::client::SigningAlgorithm;
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;

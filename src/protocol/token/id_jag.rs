@@ -21,7 +21,7 @@ use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::{Client, GrantType, IdJagEntry, allows_role};
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::{
     Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
     invalid_target, unauthorized_client,

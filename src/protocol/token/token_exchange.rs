@@ -12,6 +12,7 @@ use super::token_request::ExtensionRequest;
 use crate::words::acr_values::tenant_stands;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
+use crate::words::json::Members;
 use crate::words::reason::{
     Reason, TokenError, invalid_request, invalid_scope, invalid_target, unauthorized_client,
 };

@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::token::assertion::{SKEW, numeric_date, single};
 use crate::words::client::WorkloadIdentity;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::Reason;
 
 /// Characters of an issuer or a subject. Dots stand for what is cut off.
@@ -124,7 +122,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::words::samples::NOW;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{UpstreamProblem, shown};
 use crate::registration::names::display_text;
 use crate::words::identity_provider::IdentityProvider;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::parameters::{self, Parameters};
 use crate::words::secret::SecretText;
 

@@ -11,7 +11,7 @@ use super::is_identifier;
 use crate::token::claims::is_reserved;
 use crate::words::claim_shape::{PROFILE, listed, shaped};
 use crate::words::identity_provider::{IdentityProvider, ProviderKind};
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::strength::Strength;
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.

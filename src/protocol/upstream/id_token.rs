@@ -10,7 +10,7 @@ use crate::logout::end_session::EVENT;
 use crate::token::assertion::{is_type, numeric_date};
 use crate::words::client::SigningAlgorithm;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 use crate::words::secret::SecretText;
 

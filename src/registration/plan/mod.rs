@@ -26,6 +26,7 @@ use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::token::client_secret::SecretDigest;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Day;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::legacy_flow::FlowUse;
 use gatepost_protocol::words::secret::SecretText;
 

@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::{Comparison, PlanStep, PlannedChange, allowed_roles};
 use crate::contested_claims::{ContestedClaim, contested_claims};
 use crate::document::DocumentEntry;
@@ -20,6 +18,7 @@ use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::token::claims::built_in_catalogue;
 use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::scope::ScopeSet;

@@ -1,11 +1,9 @@
 //! ID tokens of ours that come back, as hints.
 
-use serde_json::Value;
-
 use super::App;
 use crate::registry::Snapshot;
 use gatepost_protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::secret::SecretText;
 
 /// The claims of an ID token that one of our keys signed and that names us as issuer; `None` for

@@ -10,6 +10,7 @@ use crate::healthcheck;
 use crate::output::{CommandResult, Failure};
 use gatepost_protocol::discovery::{CONFIGURATION_PATH, TOKEN_PATH, USERINFO_PATH};
 use gatepost_protocol::words::forwarded::{Cidr, is_trusted, source};
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_registration::finding::Finding;
 use gatepost_server::config::{Config, ListenAddress};

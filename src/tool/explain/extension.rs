@@ -16,7 +16,7 @@ use gatepost_protocol::token::token_exchange::{self, ExchangeCircumstances, chec
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint};
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;

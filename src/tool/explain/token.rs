@@ -1,7 +1,5 @@
 //! Which rule of the token endpoint a request breaks, and what is wrong with a token.
 
-use serde_json::Value;
-
 use super::client_assertion;
 use super::extension;
 use super::proof;
@@ -23,7 +21,7 @@ use gatepost_protocol::token::token_request::{
 };
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;

@@ -11,6 +11,7 @@ use crate::pages::admin::{AdminChrome, choice, typed_field};
 use crate::statements::audit_log::{AuditSearch, SeenEvent};
 use crate::statements::hourly_counts::HourlyCounts;
 use gatepost_protocol::audit::audit_chain::{AuditRow, EVENTS};
+use gatepost_protocol::words::json::Members;
 use gatepost_server::pages::frame::button_to;
 use gatepost_server::pages::moment::at;
 use gatepost_server::pages::texts::Template;

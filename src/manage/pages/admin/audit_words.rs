@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::pages::admin::{AdminChrome, page_of};
 use crate::statements::audit_log::SeenEvent;
+use gatepost_protocol::words::json::Members;
 
 /// What can be asked for in words, and the events that each stands for. `administrators` and
 /// `everything` are asked for otherwise.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::applications::told;
+use gatepost_protocol::words::json::Members;
 use gatepost_registrar::explanation::Explained;
 use gatepost_server::pages::frame::{PageForm, session_changed, submit};
 

@@ -14,6 +14,7 @@ use gatepost_protocol::login::second_factor::FactorKind;
 use gatepost_protocol::registration::administration::{roles_of, set_roles};
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::session::Session;
 use gatepost_server::pages::frame::{
     PageForm, about, button, button_to, done, field_problem, hidden, primary_button,

@@ -12,7 +12,7 @@ use super::webauthn::{
 };
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::{Failure, Result, Stopped};
+use crate::app::failure::{Result, Stopped};
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;

@@ -21,6 +21,7 @@ use gatepost_protocol::upstream::metadata::{self, SecretTransport, UpstreamMetad
 use gatepost_protocol::upstream::round_trip::RoundTrip;
 use gatepost_protocol::upstream::{UpstreamIdentity, UpstreamProblem, external_url};
 use gatepost_protocol::words::identity_provider::{IdentityProvider, ProviderKind};
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::secret::SecretText;
 
