@@ -289,6 +289,7 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
         tenant: row.tenant,
         credential: row.password_hash.map(Credential::Hash),
         enabled: row.enabled,
+        valid_until: row.valid_until,
         claims: row.claims,
         totp: None,
         identities: None,
