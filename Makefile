@@ -1,9 +1,9 @@
 # `make help` lists the targets; each line comes from the ## comment beside its target.
 .DEFAULT_GOAL := help
-.PHONY: help run size test e2e upgrade bare systemd cluster soak model fuzz mutants coverage bench lint check deb static image sbom packages release clean-dev
+.PHONY: help run size test e2e upgrade postgres-versions bare systemd cluster soak model fuzz mutants coverage bench lint check deb static image demo-image manifests sbom packages release clean-dev
 export VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 dist := $(or $(CARGO_TARGET_DIR),target)/dist
-export ARCH := amd64
+export ARCH := $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 machine := $(if $(filter arm64,$(ARCH)),aarch64,x86_64)
 
 help: ## Show this list
@@ -11,7 +11,7 @@ help: ## Show this list
 
 run: ## Build, and start everything for trying out (ports of your own: LISTEN=9000 DEMO_LISTEN=9001)
 	@tests/need rust compiler postgres $(addprefix free:,$(LISTEN) $(DEMO_LISTEN))
-	@[ -e $${CARGO_TARGET_DIR:-target}/debug/gatepost ] || echo "The first build takes about nine minutes on two cores; later ones seconds."
+	@[ -e $${CARGO_TARGET_DIR:-target}/debug/gatepost ] || echo "The first build takes some four minutes on two cores; later ones seconds."
 	@cargo build --bins
 	@cargo run --bin gatepost-dev -- $(addprefix --listen ,$(LISTEN)) $(addprefix --demo-listen ,$(DEMO_LISTEN))
 
@@ -28,6 +28,14 @@ e2e: ## Drive the demo application with a real Chromium, and the provider with o
 upgrade: ## Upgrade from the commit of tests/upgrade/FROM while everything is in use, and ask whether all of it goes on
 	@tests/need rust compiler postgres
 	@tests/upgrade/run
+
+postgres-versions: ## Run service tests over Postgres 14, 16, 17 and 18, by their programs in the registries (some: TEST="rows_read costs")
+	@tests/need rust compiler postgres pgbouncer openssl shells sqlite curl python jq aiosmtpd node
+	@tests/postgres-versions $(TEST)
+
+manifests: ## Have the files of deploy/ read by Helm, promtool, and OpenTofu or Terraform
+	@tests/need go python
+	@tests/manifests
 
 bare: ## Build the server without what administrators and their programs use, and ask it what it then refuses
 	@tests/need rust compiler postgres
@@ -92,9 +100,9 @@ check: ## Everything that must pass before a change goes in: lint, e2e, test
 # For packages alone: aws-lc-sys is built anew whenever this changes, and `cargo build` does not know it.
 deb static image sbom packages release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)
 
-deb: ## Build the Debian package; it lies in target/dist, as do the next ones
+deb: ## Build the Debian package for this machine's architecture; it lies in target/dist, as do the next ones
 	@tests/need rust compiler dpkg
-	@packaging/deb "$$(packaging/programs x86_64-unknown-linux-gnu)" $(dist)/gatepost_$(VERSION)_amd64.deb
+	@packaging/deb "$$(packaging/programs $$(uname -m)-unknown-linux-gnu)" $(dist)/gatepost_$(VERSION)_$$(dpkg --print-architecture).deb
 
 static: ## Build the static programs, for any Linux (also: ARCH=arm64)
 	@tests/need rust compiler musl-$(ARCH)
@@ -103,6 +111,13 @@ static: ## Build the static programs, for any Linux (also: ARCH=arm64)
 image: static ## Make the container image of the static programs, without a container engine (also: ARCH=arm64)
 	@tests/need certificates
 	@packaging/image $(dist)/gatepost_$(VERSION)_linux-$(ARCH).tar $(dist)/gatepost_$(VERSION)_$(ARCH).oci.tar
+
+demo-image: export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/unoptimised
+demo-image: ## Make the image of deploy/demo.yaml quickly, unoptimised, and load it where Docker or Podman runs
+	@CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
+	    $(MAKE) --no-print-directory image
+	@for engine in docker podman; do \
+	    ! $$engine info >/dev/null 2>&1 || { $$engine load --input "$$CARGO_TARGET_DIR/dist/gatepost_$(VERSION)_$(ARCH).oci.tar"; break; }; done
 
 sbom: ## List what is in each program, as CycloneDX
 	@tests/need rust python

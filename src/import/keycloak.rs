@@ -17,12 +17,13 @@ use super::known::{is_known, note_unread};
 use super::{
     DEVICE, IN_SESSION, Import, ImportedObject, Moving, Read, Row, is_among, is_clear, table,
 };
-use gatepost_protocol::login::hash_form;
 use gatepost_protocol::registration::client::LONGEST_LIFETIME;
 use gatepost_protocol::registration::names::{self, STANDARD_SCOPES};
 use gatepost_protocol::words::identifiers::in_text;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::scope::OFFLINE_ACCESS;
 use gatepost_registration::client_secret::check_own;
+use gatepost_registration::hash_form;
 
 /// In every realm.
 const ITS_CLIENTS: &str =
@@ -252,8 +253,7 @@ impl Moving<'_> {
             let text = self.row.text("jwks.string")?.unwrap_or_default();
             let theirs: Value = serde_json::from_str(&text).unwrap_or_default();
             let mut keys = Vec::new();
-            let set = theirs.get("keys").and_then(Value::as_array);
-            for key in set.into_iter().flatten() {
+            for key in theirs.items("keys") {
                 self.add_key(key.clone(), &mut keys);
             }
             self.set("jwks", (!keys.is_empty()).then(|| json!({ "keys": keys })));

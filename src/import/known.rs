@@ -71,7 +71,7 @@ static TABLES: LazyLock<BTreeMap<&str, KnownObject>> = LazyLock::new(|| {
 });
 
 /// Whether the table has the key.
-pub(super) fn is_known(title: &str, key: &str) -> bool {
+pub fn is_known(title: &str, key: &str) -> bool {
     TABLES
         .get(title)
         .is_some_and(|object| object.keys.iter().any(|known| known.key == key))
@@ -80,7 +80,7 @@ pub(super) fn is_known(title: &str, key: &str) -> bool {
 /// Notes what is not read in an object, and in the objects within it. `parent` is what the object
 /// around it is called, empty for the whole dump. `skips` says of an object of the table with that
 /// title whether it is left out as a whole: then there is a line for that.
-pub(super) fn note_unread(
+pub fn note_unread(
     row: &Row<'_>,
     title: &str,
     parent: &str,

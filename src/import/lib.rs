@@ -26,6 +26,7 @@ use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::names::token_name;
 use gatepost_protocol::registration::user::is_possible_claim;
 use gatepost_protocol::words::client::GrantType;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::scope::{OFFLINE_ACCESS, OPENID};
 use gatepost_protocol::words::session::LOCAL;
 use gatepost_registration::references::FirstPlaces;
@@ -77,8 +78,7 @@ impl Import {
 
     /// The objects of that list of the document.
     fn imported(&self, list: &str) -> impl Iterator<Item = &Value> {
-        let list = self.lists.get(list).and_then(Value::as_array);
-        list.into_iter().flatten()
+        self.lists.items(list).iter()
     }
 
     /// The document, and what there is to say: how people sign in; the notes below their headings,
@@ -173,13 +173,7 @@ impl<'a> Moving<'a> {
 
     /// Makes an identity provider of the copied members, if it has an issuer.
     fn into_provider(mut self) {
-        let text = |key: &str| {
-            self.ours
-                .0
-                .get(key)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
+        let text = |key: &str| self.ours.0.text(key).map(str::to_owned);
         let name = text("name").unwrap_or_default();
         let issuer = text("issuer");
         let scope = text("scope");
@@ -330,12 +324,8 @@ impl<'a> Moving<'a> {
     /// The flows and grants that the client can have here.
     fn flows(&mut self, public: bool) -> Vec<&'static Flow> {
         let has_uris = self.ours.has("redirect_uris");
-        let providers = self
-            .ours
-            .0
-            .get("identity_providers")
-            .and_then(Value::as_array);
-        let is_local = providers.is_none_or(|names| names.iter().any(|name| name == LOCAL));
+        let providers = self.ours.0.items("identity_providers");
+        let is_local = providers.is_empty() || providers.iter().any(|name| name == LOCAL);
         let mut flows = Vec::new();
         for name in self.ours.take("grant_types") {
             let why_not = match FLOWS.iter().find(|flow| flow.name == name) {
@@ -396,7 +386,7 @@ const NATIVE: &str = "\
 /// Whether the user name is not the e-mail address.
 fn has_another_name(user: &Value) -> bool {
     let address = user.pointer("/claims/email").and_then(Value::as_str);
-    let name = user.get("username").and_then(Value::as_str);
+    let name = user.text("username");
     name.zip(address)
         .is_some_and(|(name, address)| !name.eq_ignore_ascii_case(address))
 }

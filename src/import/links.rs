@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Import;
+use gatepost_protocol::words::json::Members;
 
 impl Import {
     /// Whoever is disabled could not open a link.
@@ -11,7 +12,7 @@ impl Import {
         let mut without_factor = Vec::new();
         let mut without_way = Vec::new();
         for user in self.imported("users").filter(|user| !is_disabled(user)) {
-            let Some(name) = user.get("username").and_then(Value::as_str) else {
+            let Some(name) = user.text("username") else {
                 continue;
             };
             let quoted = format!("'{}'", name.replace('\'', r"'\''"));
@@ -45,6 +46,6 @@ fn line(people: &str, meanwhile: &str, command: &str, quoted: &[String]) -> Stri
     )
 }
 
-pub(super) fn is_disabled(object: &Value) -> bool {
+pub fn is_disabled(object: &Value) -> bool {
     object.get("enabled") == Some(&json!(false))
 }

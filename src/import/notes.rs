@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// first heading that fits. One that names an option has its lines with that alone.
 const HEADINGS: &str = include_str!("headings.txt");
 
-pub(super) const NOT_KNOWN: &str = "is not known here, and is left out";
+pub const NOT_KNOWN: &str = "is not known here, and is left out";
 
 /// How many objects a line names.
 const MOST: usize = 10;
 
 #[derive(Default)]
-pub(super) struct Notes {
+pub struct Notes {
     /// The notes, each with those that it is about.
     said: BTreeMap<String, NotedObjects>,
     /// Keys of a realm that are not read, by what the realm is called and what follows.
@@ -22,11 +22,11 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn add(&mut self, of: &str, text: String) {
+    pub fn add(&mut self, of: &str, text: String) {
         self.said.entry(text).or_default().add(of);
     }
 
-    pub(super) fn add_unread(&mut self, of: &str, key: &str, follows: &str) {
+    pub fn add_unread(&mut self, of: &str, key: &str, follows: &str) {
         if !of.starts_with("realm ") {
             return self.add(of, format!("{key}: {follows}"));
         }
@@ -34,7 +34,7 @@ impl Notes {
         keys.or_default().insert(key.to_owned());
     }
 
-    pub(super) fn add_flag(&mut self, of: &str, key: &str, flag: bool) {
+    pub fn add_flag(&mut self, of: &str, key: &str, flag: bool) {
         let sides = self.flags.entry(key.to_owned()).or_default();
         sides.entry(flag).or_default().push(of.to_owned());
     }
@@ -54,7 +54,7 @@ impl Notes {
     }
 
     /// The lines below their headings, each with an empty line before it.
-    pub(super) fn under_headings(mut self, all: bool) -> Vec<String> {
+    pub fn under_headings(mut self, all: bool) -> Vec<String> {
         self.add_flags();
         for ((of, follows), keys) in std::mem::take(&mut self.of_realm) {
             let keys = Vec::from_iter(keys).join(", ");

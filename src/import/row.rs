@@ -11,9 +11,9 @@ use gatepost_protocol::registration::walker::expected;
 /// seconds, at most as long as ours may be, and absent for 0. `texts=Column`: an array of texts, or
 /// of rows with a text in that column. `text=USUAL`: a text that is absent where it is the usual
 /// one. `secret`: a text that is absent where it is masked.
-pub(super) const MEMBERS: &str = include_str!("members.txt");
+pub const MEMBERS: &str = include_str!("members.txt");
 
-pub(super) fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
+pub fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
     let mut tables = MEMBERS.split("\n\n");
     let lines = tables.find_map(|table| table.strip_prefix(name)?.strip_prefix('\n'));
     let words = |line: &'static str| line.split_whitespace().collect::<Vec<_>>().try_into().ok();
@@ -22,25 +22,25 @@ pub(super) fn table(name: &str) -> impl Iterator<Item = [&'static str; 3]> {
 
 /// An object of their document. Their tools write a number as a text and a truth as 0 or 1, so both
 /// are read.
-pub(super) struct Row<'v> {
-    pub(super) place: String,
-    pub(super) members: &'v Map<String, Value>,
+pub struct Row<'v> {
+    pub place: String,
+    pub members: &'v Map<String, Value>,
 }
 
 impl<'v> Row<'v> {
-    pub(super) fn of(place: String, value: &'v Value) -> Read<Row<'v>> {
+    pub fn of(place: String, value: &'v Value) -> Read<Row<'v>> {
         let members = value
             .as_object()
             .ok_or_else(|| format!("{place}: {}", expected("an object", value)))?;
         Ok(Row { place, members })
     }
 
-    pub(super) fn value(&self, key: &str) -> Option<&'v Value> {
+    pub fn value(&self, key: &str) -> Option<&'v Value> {
         self.members.get(key).filter(|value| !value.is_null())
     }
 
     /// Absent where it is empty.
-    pub(super) fn text(&self, key: &str) -> Read<Option<String>> {
+    pub fn text(&self, key: &str) -> Read<Option<String>> {
         let text = self
             .value(key)
             .map(|value| plain(&format!("{}.{key}", self.place), value))
@@ -48,13 +48,13 @@ impl<'v> Row<'v> {
         Ok(text.filter(|text| !text.is_empty()))
     }
 
-    pub(super) fn required(&self, key: &str) -> Read<String> {
+    pub fn required(&self, key: &str) -> Read<String> {
         self.text(key)?
             .ok_or_else(|| format!("{}: has no {key}", self.place))
     }
 
     /// Whether the member is the second of two names. The names may be written as 0 and 1.
-    pub(super) fn second(&self, key: &str, names: [&str; 2], unsaid: bool) -> Read<bool> {
+    pub fn second(&self, key: &str, names: [&str; 2], unsaid: bool) -> Read<bool> {
         let Some(text) = self.text(key)? else {
             return Ok(unsaid);
         };
@@ -69,11 +69,11 @@ impl<'v> Row<'v> {
         }
     }
 
-    pub(super) fn flag(&self, key: &str, unsaid: bool) -> Read<bool> {
+    pub fn flag(&self, key: &str, unsaid: bool) -> Read<bool> {
         self.second(key, ["false", "true"], unsaid)
     }
 
-    pub(super) fn seconds(&self, key: &str) -> Read<Option<u64>> {
+    pub fn seconds(&self, key: &str) -> Read<Option<u64>> {
         let Some(text) = self.text(key)? else {
             return Ok(None);
         };
@@ -105,7 +105,7 @@ impl<'v> Row<'v> {
         Ok(all)
     }
 
-    pub(super) fn texts(&self, keys: &str, column: &str) -> Read<Vec<String>> {
+    pub fn texts(&self, keys: &str, column: &str) -> Read<Vec<String>> {
         let mut texts = Vec::new();
         for (place, value) in self.list(keys)? {
             texts.push(match value.as_object() {
@@ -116,7 +116,7 @@ impl<'v> Row<'v> {
         Ok(texts)
     }
 
-    pub(super) fn rows(&self, keys: &str) -> Read<Vec<Row<'v>>> {
+    pub fn rows(&self, keys: &str) -> Read<Vec<Row<'v>>> {
         self.list(keys)?
             .into_iter()
             .map(|(place, value)| Row::of(place, value))
@@ -124,7 +124,7 @@ impl<'v> Row<'v> {
     }
 
     /// The objects of the list, without what else stands in it.
-    pub(super) fn objects(&self, key: &str) -> Read<Vec<Row<'v>>> {
+    pub fn objects(&self, key: &str) -> Read<Vec<Row<'v>>> {
         let mut all = self.list(key)?;
         all.retain(|(_, value)| value.is_object());
         all.into_iter()
@@ -132,13 +132,13 @@ impl<'v> Row<'v> {
             .collect()
     }
 
-    pub(super) fn nested(&self, key: &str) -> Read<Option<Row<'v>>> {
+    pub fn nested(&self, key: &str) -> Read<Option<Row<'v>>> {
         self.value(key)
             .map(|value| Row::of(format!("{}.{key}", self.place), value))
             .transpose()
     }
 
-    pub(super) fn copy(&self, members: &str, into: &mut ImportedObject) -> Read {
+    pub fn copy(&self, members: &str, into: &mut ImportedObject) -> Read {
         for [ours, theirs, how] in table(members) {
             let value = match how.split_once('=') {
                 Some(("texts", column)) => Value::from(self.texts(theirs, column)?),
@@ -162,7 +162,7 @@ impl<'v> Row<'v> {
     }
 }
 
-pub(super) fn plain(place: &str, value: &Value) -> Read<String> {
+pub fn plain(place: &str, value: &Value) -> Read<String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
@@ -173,11 +173,11 @@ pub(super) fn plain(place: &str, value: &Value) -> Read<String> {
 }
 
 /// Whether it is one of these, which have spaces between them.
-pub(super) fn is_among(names: &str, name: &str) -> bool {
+pub fn is_among(names: &str, name: &str) -> bool {
     names.split(' ').any(|one| one == name)
 }
 
 /// Whether a secret is there: not masked as `**********`, and not a reference such as `${vault.x}`.
-pub(super) fn is_clear(secret: &str) -> bool {
+pub fn is_clear(secret: &str) -> bool {
     !secret.starts_with("${") && !secret.bytes().all(|byte| byte == b'*')
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Import, ImportedObject};
 use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
+use gatepost_protocol::words::json::Members;
 use gatepost_registration::document::Document;
 use gatepost_registration::references::note_taken;
 
@@ -71,8 +72,7 @@ impl Import {
 
     /// An account elsewhere is one user's.
     fn drop_taken_identities(&mut self, of: &str, user: &mut ImportedObject) {
-        let identities = user.0.get("identities").and_then(Value::as_array);
-        let identities = identities.cloned().unwrap_or_default();
+        let identities = user.0.items("identities").to_vec();
         for (index, identity) in identities.iter().enumerate().rev() {
             if !self.identities.insert(identity.to_string()) {
                 user.leave_out("identities", Some(index));

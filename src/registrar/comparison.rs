@@ -14,6 +14,7 @@ use gatepost_protocol::registration::{self, DocumentProblem, ObjectKind, catalog
 use gatepost_protocol::token::client_secret::{DigestAlgorithm, SecretDigest};
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 use gatepost_registration::client_secret::{
     RegisteredSecret, SecretMaterial, SecretSource, check_own, secret_text,
@@ -35,7 +36,7 @@ use gatepost_store::catalogue::{FoundFunction, look_up_function};
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryReader;
 use gatepost_store::users::UserRow;
-use gatepost_store::{Store, StoreError};
+use gatepost_store::{Result, Store};
 
 /// Judges the document, which was judged in itself, against what is registered, and fetches its
 /// secrets. With `prunes` also names what is left out.
@@ -75,7 +76,10 @@ pub(super) fn read(
         }
     }
     problems.extend(document.own_tokens(registrar.config.base_url.as_str()));
-    let given = gather(&document, &registrar.origin, &mut problems);
+    let origin = &registrar.origin;
+    let entries = document.entries.iter();
+    let given = entries.map(|entry| given_secrets(entry, origin, &mut problems));
+    let given = Vec::from_iter(given);
     if problems.is_empty() {
         drop((value, stored));
         let comparison = comparison(registrar, reader, pruning, registered, document, given)?;
@@ -88,8 +92,7 @@ pub(super) fn read(
         };
     }
     // An item that is no object has no place among those that were read.
-    let users = value.get("users").and_then(Value::as_array);
-    if users.map_or(0, Vec::len) == document.users.len() {
+    if value.items("users").len() == document.users.len() {
         let comparison = comparison(registrar, reader, pruning, registered, document, given)?;
         problems.extend(plan::conflicts(&comparison));
         problems.extend(unfit_passwords(registrar, &comparison));
@@ -170,7 +173,7 @@ fn check_functions(
 pub fn registered(
     reader: &mut RegistryReader<'_>,
     sealer: Option<&Sealer>,
-) -> Result<RegisteredObjects, StoreError> {
+) -> Result<RegisteredObjects> {
     let mut objects = BTreeMap::new();
     for row in reader.catalogue()?.entries {
         let object = RegisteredObject {
@@ -210,7 +213,7 @@ fn users_of(
     origin: &DocumentOrigin<'_>,
     document: &Document,
     pruning: &Pruning,
-) -> Result<RegisteredUsers, StoreError> {
+) -> Result<RegisteredUsers> {
     let mut users = RegisteredUsers {
         named: vec![None; document.users.len()],
         ..RegisteredUsers::default()
@@ -255,9 +258,7 @@ fn users_of(
     Ok(users)
 }
 
-pub fn all_users(
-    reader: &mut RegistryReader<'_>,
-) -> Result<BTreeMap<Subject, UserEntry>, StoreError> {
+pub fn all_users(reader: &mut RegistryReader<'_>) -> Result<BTreeMap<Subject, UserEntry>> {
     Ok(user_changes::users(reader)?
         .into_iter()
         .map(registered_user)
@@ -270,7 +271,7 @@ pub fn add_identities(
     reader: &mut RegistryReader<'_>,
     users: &mut BTreeMap<Subject, UserEntry>,
     given: &[&Identity],
-) -> Result<Owners, StoreError> {
+) -> Result<Owners> {
     let owners = identities::identities(reader, &users.keys().collect::<Vec<_>>(), given)?;
     for user in users.values_mut() {
         user.identities = Some(BTreeSet::new());
@@ -291,6 +292,7 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
         tenant: row.tenant,
         credential: row.password_hash.map(Credential::Hash),
         enabled: row.enabled,
+        valid_until: row.valid_until,
         claims: row.claims,
         totp: None,
         identities: None,
@@ -298,19 +300,7 @@ fn registered_user(row: UserRow) -> (Subject, UserEntry) {
     (row.sub, user)
 }
 
-/// Fetches and hashes the secrets of each object of a document; notes every one that cannot be had.
-fn gather(
-    document: &Document,
-    origin: &DocumentOrigin<'_>,
-    problems: &mut Vec<DocumentProblem>,
-) -> Vec<GivenSecrets> {
-    document
-        .entries
-        .iter()
-        .map(|entry| given_secrets(entry, origin, problems))
-        .collect()
-}
-
+/// Fetches and hashes the secrets of one object; notes every one that cannot be had.
 fn given_secrets(
     entry: &DocumentEntry,
     origin: &DocumentOrigin<'_>,

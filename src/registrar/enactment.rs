@@ -25,11 +25,11 @@ use gatepost_server::keys::password::PasswordHashing;
 use gatepost_server::keys::random;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::registry::Sealers;
-use gatepost_store::StoreError;
 use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::users::UserRow;
+use gatepost_store::{Result, StoreError};
 
 const BATCH: usize = 500;
 
@@ -208,7 +208,7 @@ fn change_secrets(
     resource: &str,
     changes: &SecretChanges,
     sealer: &Sealer,
-) -> Result<(), StoreError> {
+) -> Result {
     let SecretChanges { removed, added, .. } = changes;
     if removed.is_empty() && added.is_empty() {
         return Ok(());
@@ -307,6 +307,7 @@ fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) 
         username,
         tenant,
         enabled,
+        valid_until,
         claims,
         ..
     } = entry.clone();
@@ -316,6 +317,8 @@ fn user_row(sub: Subject, entry: &UserEntry, password_hash: Option<SecretText>) 
         tenant,
         password_hash,
         enabled,
+        valid_until,
+        has_ended: false,
         claims,
         epoch: 0,
         factors: 0,

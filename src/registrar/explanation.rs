@@ -28,7 +28,7 @@ use gatepost_server::app::{App, id_tokens};
 use gatepost_server::config::Config;
 use gatepost_server::outbound::OutboundError;
 use gatepost_server::registry::RegisteredClient;
-use gatepost_store::{StoreError, clients};
+use gatepost_store::{Result, clients};
 
 /// What was found, and what it is about.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ pub fn is_secret(what: &str) -> bool {
 
 /// Explains a code, or the address of an authorization request, to somebody who reaches the clients
 /// of some tenants. It takes no tokens; one that is in an address is not looked at.
-pub fn explain(app: &App, what: &str, reach: &[&str]) -> Result<Explained, StoreError> {
+pub fn explain(app: &App, what: &str, reach: &[&str]) -> Result<Explained> {
     let what = what.trim();
     let is_named = |reason: &&Reason| reason.code().eq_ignore_ascii_case(what);
     if let Some(reason) = Reason::ALL.iter().find(is_named) {
@@ -92,7 +92,7 @@ pub fn explain(app: &App, what: &str, reach: &[&str]) -> Result<Explained, Store
 }
 
 /// Which registered name may have been meant.
-pub fn near(app: &App, client_id: &ClientId) -> Result<String, StoreError> {
+pub fn near(app: &App, client_id: &ClientId) -> Result<String> {
     let owned = |texts: &[&str]| -> Vec<String> { texts.iter().map(ToString::to_string).collect() };
     let [client_ids, _] = clients::names_and_origins(&app.store, owned)?.value;
     Ok(hint(
@@ -203,7 +203,7 @@ pub fn authorization_request(
     sent: Parameters,
     all: bool,
     reach: &[&str],
-) -> Result<Explained, StoreError> {
+) -> Result<Explained> {
     let named = match client_id(&sent) {
         Ok(client_id) => client_id,
         Err(
@@ -281,7 +281,7 @@ pub fn authorization_request(
     })
 }
 
-fn unknown(app: &App, named: &ClientId, reach: &[&str]) -> Result<Explained, StoreError> {
+fn unknown(app: &App, named: &ClientId, reach: &[&str]) -> Result<Explained> {
     if check_document_url(named.as_str()).is_ok() {
         let client = json!({"client_id": named.as_str(), "metadata_document": true});
         let detail = format!("to register it, apply {}", json!({"clients": [client]}));
@@ -313,7 +313,7 @@ enum Reached {
 }
 
 /// The client of that name, if it is within `reach`, with what its metadata document says.
-fn within_reach(app: &App, named: &ClientId, reach: &[&str]) -> Result<Reached, StoreError> {
+fn within_reach(app: &App, named: &ClientId, reach: &[&str]) -> Result<Reached> {
     let registered = app.registry.client(named)?;
     let Some(registered) = registered.filter(|found| found.client.is_within(reach)) else {
         return unknown(app, named, reach).map(Reached::Nothing);

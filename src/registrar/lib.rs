@@ -24,7 +24,7 @@ use gatepost_server::keys::password::PasswordHashing;
 use gatepost_server::registry::Sealers;
 use gatepost_store::audit_events::{AuditEvent, EventAuthor};
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{Store, StoreError, sessions};
+use gatepost_store::{Result, Store, StoreError, sessions};
 use statements::identities::{self, StraySession};
 
 /// What a document is compared and enacted with.
@@ -128,7 +128,7 @@ impl Registrar<'_> {
         Ok(done)
     }
 
-    fn end_session(&self, stray: &StraySession) -> Result<(), StoreError> {
+    fn end_session(&self, stray: &StraySession) -> Result {
         let (_, event) = told_link("session_ended", &stray.identity, &stray.sub);
         let event = AuditEvent {
             sid: Some(&stray.sid),

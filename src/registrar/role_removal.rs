@@ -7,12 +7,12 @@ use crate::statements::catalogue_changes;
 use crate::statements::role_removal::{FormerMember, take_from_some};
 use gatepost_protocol::registration::ObjectKind;
 use gatepost_registration::plan::FieldChange;
-use gatepost_store::StoreError;
+use gatepost_store::Result;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::RegistryWriter;
 
 /// Takes the role from 500 people, or from all who are left. Answers from how many.
-pub fn take_role(writer: &mut RegistryWriter<'_>, role: &str) -> Result<usize, StoreError> {
+pub fn take_role(writer: &mut RegistryWriter<'_>, role: &str) -> Result<usize> {
     let taken = take_from_some(writer, role)?;
     let events: Vec<AuditEvent<'_>> = taken.iter().map(change_of).collect();
     writer.audit_all(&events)?;
@@ -30,7 +30,7 @@ fn change_of(member: &FormerMember) -> AuditEvent<'_> {
 }
 
 /// Removes the row of the role, if it has one.
-pub fn unregister(writer: &mut RegistryWriter<'_>, role: &str) -> Result<(), StoreError> {
+pub fn unregister(writer: &mut RegistryWriter<'_>, role: &str) -> Result {
     let removed = catalogue_changes::remove_entry(writer, ObjectKind::Role, role)?;
     let Some(old) = removed else {
         return Ok(());

@@ -5,13 +5,15 @@ use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use gatepost_protocol::login::hash_form;
+use crate::hash_form;
 use gatepost_protocol::registration::names::{display_text, require};
 use gatepost_protocol::registration::problem::DocumentProblem;
 use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::registration::walker::{Check, Walker};
 use gatepost_protocol::words::identifiers;
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
+use gatepost_protocol::words::rule::RuleKept;
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ pub(super) fn read(walker: &mut Walker<'_>) -> Option<RegisteredSecret> {
         );
         return None;
     }
-    let value = walker.members().get("value").and_then(Value::as_str);
+    let value = walker.members().text("value");
     if let Some(form) = value.and_then(hash_form::name) {
         let rule = "here it would be the secret itself. Give the plain secret, or its sha256. If \
                     this is the plain secret, name a file with it";
@@ -138,7 +140,7 @@ fn digest(walker: &mut Walker<'_>, key: &'static str, length: usize) -> Option<S
 }
 
 /// The rule for our own secret at another provider. Apple's are JWTs.
-pub fn secret_text(text: &str) -> Result<(), &'static str> {
+pub fn secret_text(text: &str) -> RuleKept {
     let fits = (1..=2_048).contains(&text.chars().count()) && !text.contains('\0');
     require(fits, "must be 1 to 2048 characters")
 }
@@ -148,7 +150,7 @@ pub const SHORTEST: usize = 16;
 
 /// The rule for secrets of clients and resources. They are kept as plain digests, since a slow hash
 /// would cost more than a token. So only the limit of guesses per source protects a short one.
-pub fn check_own(text: &str) -> Result<(), &'static str> {
+pub fn check_own(text: &str) -> RuleKept {
     let fits = (SHORTEST..=256).contains(&text.chars().count()) && !text.contains('\0');
     require(
         fits,
@@ -157,7 +159,7 @@ pub fn check_own(text: &str) -> Result<(), &'static str> {
     )
 }
 
-fn variable_name(name: &str) -> Result<(), &'static str> {
+fn variable_name(name: &str) -> RuleKept {
     let plain = !name.is_empty()
         && name
             .bytes()
@@ -165,7 +167,7 @@ fn variable_name(name: &str) -> Result<(), &'static str> {
     require(plain, "must be the name of an environment variable")
 }
 
-fn file_name(name: &str) -> Result<(), &'static str> {
+fn file_name(name: &str) -> RuleKept {
     let fits = !name.is_empty() && !name.contains('\0');
     require(fits, "must be the path of a file")
 }

@@ -13,8 +13,9 @@ use gatepost_protocol::registration::client_rules::ClientDefaults;
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::DocumentProblem;
 use gatepost_protocol::registration::walker::{Walker, parse_own};
-use gatepost_protocol::registration::{catalogue, provider};
+use gatepost_protocol::registration::{catalogue, provider, timestamp};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::json::Members;
 
 /// Members with secrets: they are stored apart from their object.
 const SECRETS: [&str; 2] = ["secrets", "client_secret"];
@@ -114,9 +115,8 @@ impl Document {
                 continue;
             }
             let client = parse_own(&entry.document);
-            let federated = client.get("federated").and_then(Value::as_array);
-            for (index, workload) in federated.into_iter().flatten().enumerate() {
-                if workload.get("issuer").and_then(Value::as_str) == Some(our_issuer) {
+            for (index, workload) in client.items("federated").iter().enumerate() {
+                if workload.text("issuer") == Some(our_issuer) {
                     let place = format!("{}.federated[{index}].issuer", entry.place);
                     let rule = "must not be this issuer: its tokens authenticate no client";
                     problems.push(DocumentProblem::new(place, rule));
@@ -155,8 +155,7 @@ fn note_members(
     rule: &str,
     problems: &mut Vec<DocumentProblem>,
 ) {
-    let items = value.get(list).and_then(Value::as_array);
-    for (index, item) in items.into_iter().flatten().enumerate() {
+    for (index, item) in value.items(list).iter().enumerate() {
         let item = parse_own(item.as_str().unwrap_or_default());
         for key in keys {
             if item.get(key).is_some_and(|value| !value.is_null()) {
@@ -385,6 +384,9 @@ fn user(user: &UserEntry) -> Value {
         "enabled": user.enabled,
         "claims": user.claims,
     });
+    if let (Some(end), Some(members)) = (user.valid_until, told.as_object_mut()) {
+        members.insert(String::from("valid_until"), json!(timestamp::format(end)));
+    }
     if let (Some(identities), Some(members)) = (&user.identities, told.as_object_mut()) {
         members.insert(String::from("identities"), json!(identities));
     }

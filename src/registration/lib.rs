@@ -13,11 +13,10 @@ pub mod contested_claims;
 pub mod document;
 pub mod finding;
 pub mod grade;
+pub mod hash_form;
 pub mod mention;
 pub mod plan;
-pub mod provider_checkup;
 pub mod references;
-pub mod released_claims;
 pub mod strict_json;
 pub mod user;
 

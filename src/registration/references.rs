@@ -14,6 +14,7 @@ use gatepost_protocol::registration::names::{MEMBERSHIP_SCOPES, STANDARD_SCOPES,
 use gatepost_protocol::registration::problem::{DocumentProblem, MOST_MISTAKES};
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::client::GrantType;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::session::LOCAL;
 
 static BUILT_IN_GRANTS: [GrantType; 8] = GrantType::BUILT_IN;
@@ -122,7 +123,7 @@ fn note_rivals(
     first: &FirstPlaces,
     notes: &mut Notes<'_>,
 ) {
-    let name = item.get(kind.name_key()).and_then(Value::as_str);
+    let name = item.text(kind.name_key());
     let name = name.unwrap_or_default();
     let is_built_in =
         kind.called() == ObjectKind::IdentityScope.called() && STANDARD_SCOPES.contains(&name);
@@ -223,21 +224,14 @@ fn rival(kind: ObjectKind) -> Option<(ObjectKind, &'static str)> {
 /// Everything in the lists of a document, with its kind and index.
 fn items(document: &Value) -> impl Iterator<Item = (ObjectKind, usize, Value)> {
     ObjectKind::ALL.into_iter().flat_map(move |kind| {
-        let items = document
-            .get(kind.list())
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str);
-        items
-            .enumerate()
-            .map(move |(index, item)| (kind, index, parse_own(item)))
+        let items = document.texts(kind.list()).enumerate();
+        items.map(move |(index, item)| (kind, index, parse_own(item)))
     })
 }
 
 /// The names that no other object of its kind may have, with the member that has each.
 fn names(kind: ObjectKind, item: &Value) -> Vec<(&'static str, String)> {
-    let text = |key| item.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = |key| item.text(key).unwrap_or_default();
     let mut name = text(kind.name_key()).to_owned();
     let mut subject = "";
     if kind == ObjectKind::User {

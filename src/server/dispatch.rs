@@ -16,7 +16,7 @@ use crate::app::fetched::TRY_AGAIN;
 use crate::config::Config;
 use crate::endpoints;
 use crate::endpoints::answers::{self, Presentation};
-use crate::http::{Method, Note, Refused, Request, Response};
+use crate::http::{Method, Note, Refused, Request, Response, traceparent};
 use crate::metrics::{Answered, Metrics, ServerStats};
 use crate::pages::error::Problem;
 use gatepost_protocol::words::parameters::Parameters;
@@ -407,6 +407,9 @@ fn log_request(request: &Request, response: &Response, started: Instant) {
     let mut named = named(&response.note, why.as_deref());
     if response.note.reason == Some(Reason::RepeatedParameter) && response.note.detail.is_none() {
         named.push(("detail", Cow::Owned(repeated(request))));
+    }
+    if let Some(trace) = traceparent(&request.headers) {
+        named.push(("traceparent", Cow::Borrowed(trace)));
     }
     let method = request.method.as_str();
     let source = request.source;

@@ -11,7 +11,7 @@ use gatepost_protocol::words::reason::Reason;
 pub mod incoming;
 pub mod outgoing;
 
-pub use incoming::Persistence;
+pub use incoming::{Persistence, traceparent};
 
 #[derive(Clone)]
 pub struct Request {

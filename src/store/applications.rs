@@ -22,7 +22,7 @@ ON CONFLICT (client_id) DO UPDATE SET day = excluded.day WHERE client_uses.day <
 
 /// Enters the days, unless later ones are there. Clients that are no longer registered are left
 /// out.
-pub fn note_uses(store: &Store, uses: &BTreeMap<ClientId, Day>) -> Result<()> {
+pub fn note_uses(store: &Store, uses: &BTreeMap<ClientId, Day>) -> Result {
     let uses: Vec<(&ClientId, &Day)> = uses.iter().collect();
     for batch in uses.chunks(BATCH) {
         let mut client_ids = Vec::new();

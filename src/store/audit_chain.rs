@@ -24,7 +24,7 @@ use gatepost_protocol::words::identifiers::{self, ClientId, Sid, Subject};
 use gatepost_protocol::words::instant::{Day, Instant};
 
 #[derive(Clone, Debug)]
-pub(super) struct Chains(Arc<ProcessChains>);
+pub struct Chains(Arc<ProcessChains>);
 
 #[derive(Debug)]
 struct ProcessChains {
@@ -44,7 +44,7 @@ struct Told {
 }
 
 impl Chains {
-    pub(super) fn new(clock: Arc<Clock>, process: String, audit_days: u16) -> Chains {
+    pub fn new(clock: Arc<Clock>, process: String, audit_days: u16) -> Chains {
         let shared = ProcessChains {
             clock,
             process,
@@ -56,12 +56,12 @@ impl Chains {
     }
 
     /// What the names of all chains here have between slashes.
-    pub(super) fn process(&self) -> &str {
+    pub fn process(&self) -> &str {
         &self.0.process
     }
 
     /// For a connection: opened with its first event.
-    pub(super) fn begin(&self) -> Chain {
+    pub fn begin(&self) -> Chain {
         Chain {
             chains: self.clone(),
             head: None,
@@ -71,14 +71,14 @@ impl Chains {
     }
 
     /// For a transaction: it counts from [`Chain::commit`] on.
-    pub(super) fn begin_tentatively(&self) -> Chain {
+    pub fn begin_tentatively(&self) -> Chain {
         let mut chain = self.begin();
         chain.is_tentative = true;
         chain
     }
 
     /// The heads that have moved since they were last asked for, each told once.
-    pub(super) fn moved_heads(&self) -> Vec<Head> {
+    pub fn moved_heads(&self) -> Vec<Head> {
         let mut told = self.0.heads.lock();
         let heads = told
             .values()
@@ -113,7 +113,7 @@ impl Chains {
 }
 
 #[derive(Debug)]
-pub(super) struct Chain {
+pub struct Chain {
     chains: Chains,
     /// `None` before the first event.
     head: Option<Head>,
@@ -122,7 +122,7 @@ pub(super) struct Chain {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Together {
+pub enum Together {
     /// All are written, one after the other.
     InOrder,
     /// The statement picks one, by its name, or none.
@@ -134,7 +134,7 @@ pub(super) enum Together {
 
 /// A row as it is written: with its hash, or with what is hashed as far as it is known.
 #[derive(Debug)]
-pub(super) struct ChainedRow {
+pub struct ChainedRow {
     row: AuditRow,
     hash: Vec<u8>,
 }
@@ -142,12 +142,12 @@ pub(super) struct ChainedRow {
 /// The one parameter that statements take, the day on which it was made, and how its rows belong
 /// together.
 #[derive(Debug)]
-pub(super) struct Links(pub(super) Vec<ChainedRow>, Day, Together);
+pub struct Links(pub Vec<ChainedRow>, Day, Together);
 
 impl Chain {
     /// Chains events to what is there, behind a row that opens the chain where there is none of
     /// today.
-    pub(super) fn link(&self, events: &[AuditEvent<'_>], together: Together) -> Links {
+    pub fn link(&self, events: &[AuditEvent<'_>], together: Together) -> Links {
         let at = self.chains.0.clock.now();
         let today = at.day();
         let goes_on = self.head.as_ref().filter(|_| self.started == today);
@@ -204,7 +204,7 @@ impl Chain {
         }
     }
 
-    pub(super) fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result<()> {
+    pub fn advance(&mut self, links: &mut Links, rows: &[Row]) -> Result {
         // The last first: those before it are behind, and need no hash.
         for row in rows.iter().rev() {
             if links.2 == Together::AlternativesOfUser {
@@ -221,7 +221,7 @@ impl Chain {
         Ok(())
     }
 
-    pub(super) fn commit(&mut self) {
+    pub fn commit(&mut self) {
         self.is_tentative = false;
         if let Some(head) = &self.head {
             self.chains.tell(head);
@@ -248,7 +248,7 @@ impl Chain {
 
 impl Links {
     /// Takes the user and the session that the statement found, and makes the hashes with them.
-    fn take_user(&mut self, row: &Row) -> Result<()> {
+    fn take_user(&mut self, row: &Row) -> Result {
         for link in &mut self.0 {
             if link.row.event != OPENED {
                 link.row.sub = column(row, "sub")?;
@@ -348,7 +348,7 @@ impl Drop for Chain {
     }
 }
 
-pub(super) fn head(row: &Row) -> Result<Head> {
+pub fn head(row: &Row) -> Result<Head> {
     read!(row, Head { chain, seq; until: column(row, "day")?, hash: hash(row, "hash")? })
 }
 

@@ -43,7 +43,7 @@ impl<'a> AuditEvent<'a> {
     }
 
     /// The same, and which grant it is about.
-    pub(super) fn about_grant(&self, id: GrantId) -> AuditEvent<'a> {
+    pub fn about_grant(&self, id: GrantId) -> AuditEvent<'a> {
         let mut detail = self.detail.as_object().cloned().unwrap_or_default();
         detail.insert(String::from("grant"), Value::String(id.to_text()));
         AuditEvent {

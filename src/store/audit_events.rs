@@ -21,20 +21,20 @@ INSERT INTO audit_events SELECT a.* FROM unnest(:events::audit_events[]) AS a
 RETURNING ARRAY[hash] AS audited";
 
 /// Writes an event that goes with no other statement.
-pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result<()> {
+pub fn insert(store: &Store, event: &AuditEvent<'_>) -> Result {
     store.write_audited(bind!(INSERT), event).map(drop)
 }
 
-pub fn insert_all(store: &Store, events: &[AuditEvent<'_>]) -> Result<()> {
+pub fn insert_all(store: &Store, events: &[AuditEvent<'_>]) -> Result {
     store.write_all_audited(bind!(INSERT), events).map(drop)
 }
 
 impl RegistryWriter<'_> {
-    pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result<()> {
+    pub fn audit(&mut self, event: &AuditEvent<'_>) -> Result {
         self.audit_all(slice::from_ref(event))
     }
 
-    pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result<()> {
+    pub fn audit_all(&mut self, events: &[AuditEvent<'_>]) -> Result {
         self.audited(bind!(INSERT), events).map(drop)
     }
 }

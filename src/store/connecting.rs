@@ -41,12 +41,12 @@ const ANSWER: Duration = Duration::from_secs(1);
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 /// Set when the server gave up waiting for a standby: such a commit looks like success otherwise.
-pub(super) type Unacknowledged = Arc<AtomicBool>;
+pub type Unacknowledged = Arc<AtomicBool>;
 
 /// Makes connections, and knows where that hangs. Clones know the same.
 #[derive(Clone)]
-pub(super) struct Connector {
-    pub(super) tls: MakeRustlsConnect,
+pub struct Connector {
+    pub tls: MakeRustlsConnect,
     given_up: Arc<Mutex<Vec<GivenUpStart>>>,
 }
 
@@ -60,7 +60,7 @@ struct GivenUpStart {
 impl Connector {
     /// Trusts the certificates in `root_certificates` (PEM), or the system's where there is no such
     /// file.
-    pub(super) fn new(root_certificates: Option<&Path>) -> Result<Connector> {
+    pub fn new(root_certificates: Option<&Path>) -> Result<Connector> {
         Ok(Connector {
             tls: tls(root_certificates)?,
             given_up: Arc::default(),
@@ -70,7 +70,7 @@ impl Connector {
     /// Connects to the first host that answers and fits, and has `check` look at the connection. A
     /// host that hesitates does not delay the next; hosts where starts hang come last. A start that
     /// hangs keeps its thread, and this stops waiting for it.
-    pub(super) fn connect(
+    pub fn connect(
         &self,
         config: Config,
         check: impl Fn(&mut Client) -> Result<(), postgres::Error> + Send + Sync + 'static,

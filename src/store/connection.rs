@@ -25,28 +25,28 @@ pub const PROOF_OF_LIFE: Duration = Duration::from_millis(500);
 
 /// A pooled connection. Each statement is prepared once and then kept.
 pub struct Connection {
-    pub(super) client: Client,
+    pub client: Client,
     /// By where its text and its names lie, which is shorter to hash than the text.
     statements: HashMap<[usize; 3], Statement>,
     chain: Chain,
-    pub(super) last_used: Instant,
+    pub last_used: Instant,
     generation: u64,
-    pub(super) discarded: bool,
+    pub discarded: bool,
     /// Found broken while in use: others may be, too.
-    pub(super) lost: bool,
+    pub lost: bool,
     /// Sends nothing from then on: the request's time is over, or too short for a write.
-    pub(super) send_before: Option<Instant>,
+    pub send_before: Option<Instant>,
     /// Set by the watchdog: a cancel request may still be on its way to this backend.
-    pub(super) cancelled: Arc<AtomicBool>,
+    pub cancelled: Arc<AtomicBool>,
     /// Of its pool.
-    pub(super) is_retired: Arc<AtomicBool>,
+    pub is_retired: Arc<AtomicBool>,
     unacknowledged: Unacknowledged,
 }
 
 impl Connection {
     /// A statement without values is asked for seldom, as at the start: one round trip, where
     /// preparing it first takes two.
-    pub(super) fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>> {
+    pub fn query(&mut self, bound: Bound<'_>) -> Result<Vec<Row>> {
         if bound.values.is_empty() {
             self.require_time()?;
             let rows = self.client.query_typed(&bound.text(), &[]);
@@ -58,16 +58,16 @@ impl Connection {
         self.judged(rows)
     }
 
-    pub(super) fn query_opt(&mut self, bound: Bound<'_>) -> Result<Option<Row>> {
+    pub fn query_opt(&mut self, bound: Bound<'_>) -> Result<Option<Row>> {
         Ok(self.query(bound)?.into_iter().next())
     }
 
-    pub(super) fn query_one(&mut self, bound: Bound<'_>) -> Result<Row> {
+    pub fn query_one(&mut self, bound: Bound<'_>) -> Result<Row> {
         self.query_opt(bound)?
             .ok_or_else(StoreError::no_installation)
     }
 
-    pub(super) fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
+    pub fn execute(&mut self, bound: Bound<'_>) -> Result<u64> {
         let statement = self.prepared(bound)?;
         self.require_time()?;
         let touched = self.client.execute(&statement, bound.values);
@@ -76,7 +76,7 @@ impl Connection {
 
     /// Runs a statement that writes events. Their rows are its last parameter, and the column
     /// `audited` of its answer has the hashes of those that it wrote.
-    pub(super) fn audited(
+    pub fn audited(
         &mut self,
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],
@@ -125,7 +125,7 @@ impl Connection {
         Ok(statement)
     }
 
-    fn require_time(&self) -> Result<()> {
+    fn require_time(&self) -> Result {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
             Some(_) | None => Ok(()),
@@ -149,29 +149,29 @@ impl Connection {
     }
 
     /// Whether some connection was found dead after this one was made.
-    pub(super) fn is_before(&self, generation: &AtomicU64) -> bool {
+    pub fn is_before(&self, generation: &AtomicU64) -> bool {
         self.generation < generation.load(Ordering::SeqCst)
     }
 }
 
-pub(super) type Away = Arc<Mutex<Vec<(StoreError, Instant)>>>;
+pub type Away = Arc<Mutex<Vec<(StoreError, Instant)>>>;
 
 /// How often the log hears of what has not changed.
 const AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
-pub(super) struct Connections {
-    pub(super) config: Config,
-    pub(super) connector: Connector,
+pub struct Connections {
+    pub config: Config,
+    pub connector: Connector,
     /// Grows with each connection found dead: whatever was connected before is suspect.
-    pub(super) generation: Arc<AtomicU64>,
-    pub(super) chains: Chains,
+    pub generation: Arc<AtomicU64>,
+    pub chains: Chains,
     /// Why there has been no connection since there was one, and when the log was told so.
-    pub(super) away: Away,
+    pub away: Away,
     /// Whether the server's settings were compared with those asked for.
-    pub(super) compared: Arc<AtomicBool>,
+    pub compared: Arc<AtomicBool>,
     /// Whether a statement hangs on a connection of this pool, so that there shall be another pool.
-    pub(super) is_retired: Arc<AtomicBool>,
+    pub is_retired: Arc<AtomicBool>,
 }
 
 impl Connections {
@@ -241,7 +241,7 @@ impl ManageConnection for Connections {
         Ok(self.fresh(client, unacknowledged, generation))
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<()> {
+    fn is_valid(&self, connection: &mut Connection) -> Result {
         Ok(connection.client.is_valid(PROOF_OF_LIFE)?)
     }
 
@@ -276,7 +276,7 @@ impl Connections {
 /// Closes connections on a thread of its own: closing one that still waits for an answer waits for
 /// it, too, and a frozen server would hold up the request that found it dead.
 #[derive(Debug)]
-pub(super) struct ClosedElsewhere;
+pub struct ClosedElsewhere;
 
 impl CustomizeConnection<Connection, StoreError> for ClosedElsewhere {
     fn on_release(&self, connection: Connection) {

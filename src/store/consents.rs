@@ -108,7 +108,7 @@ pub struct GivenConsent<'a> {
 }
 
 /// Remembers a consent.
-pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> Result<()> {
+pub fn give(store: &Store, given: &GivenConsent<'_>, audit: &AuditEvent<'_>) -> Result {
     let bound = bind!(
         GIVE,
         ..given {
@@ -155,7 +155,7 @@ pub fn withdraw(
     sub: &Subject,
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
-) -> Result<()> {
+) -> Result {
     store
         .write_audited(bind!(WITHDRAW, sub, client_id), audit)
         .map(drop)

@@ -16,7 +16,7 @@ use gatepost_protocol::registration::names::hint;
 
 /// For request-serving connections: no statement, lock or open transaction outlives a request's
 /// patience, and statements are planned for what they do.
-pub(super) const SERVING_OPTIONS: [(&str, &str); 11] = [
+pub const SERVING_OPTIONS: [(&str, &str); 11] = [
     ("statement_timeout", "3000"),
     ("lock_timeout", "1000"),
     ("idle_in_transaction_session_timeout", "5000"),
@@ -42,7 +42,7 @@ pub(super) const SERVING_OPTIONS: [(&str, &str); 11] = [
 
 /// What commands take otherwise than requests: they look for what no index leads to, in as much
 /// time as an operator waits, and each statement runs once, planned for the values at hand.
-pub(super) const OPERATOR_OPTIONS: [(&str, &str); 7] = [
+pub const OPERATOR_OPTIONS: [(&str, &str); 7] = [
     ("statement_timeout", "30000"),
     ("plan_cache_mode", "force_custom_plan"),
     ("enable_seqscan", "on"),
@@ -53,7 +53,7 @@ pub(super) const OPERATOR_OPTIONS: [(&str, &str); 7] = [
 ];
 
 /// For functions that operators write: one second, planned for the arguments at hand.
-pub(super) const FUNCTION_OPTIONS: [(&str, &str); 5] = [
+pub const FUNCTION_OPTIONS: [(&str, &str); 5] = [
     ("statement_timeout", "1000"),
     ("lock_timeout", "1000"),
     ("idle_in_transaction_session_timeout", "5000"),
@@ -63,7 +63,7 @@ pub(super) const FUNCTION_OPTIONS: [(&str, &str); 5] = [
 
 /// For migrations, `apply` and maintenance: patient with statements, never with locks that requests
 /// wait behind.
-pub(super) const ADMINISTRATIVE_OPTIONS: [(&str, &str); 4] = [
+pub const ADMINISTRATIVE_OPTIONS: [(&str, &str); 4] = [
     ("statement_timeout", "60000"),
     ("lock_timeout", "5000"),
     ("idle_in_transaction_session_timeout", "60000"),
@@ -72,7 +72,7 @@ pub(super) const ADMINISTRATIVE_OPTIONS: [(&str, &str); 4] = [
 
 /// For what administrators look for in many rows: as long as a request may take, planned for the
 /// values at hand.
-pub(super) const SURVEY_OPTIONS: [(&str, &str); 4] = [
+pub const SURVEY_OPTIONS: [(&str, &str); 4] = [
     ("statement_timeout", "3000"),
     ("lock_timeout", "1000"),
     ("default_transaction_read_only", "on"),
@@ -80,23 +80,23 @@ pub(super) const SURVEY_OPTIONS: [(&str, &str); 4] = [
 ];
 
 /// For attaching and detaching partitions: a waiting DDL lock makes every request queue behind it.
-pub(super) const PARTITION_OPTIONS: [(&str, &str); 4] = [
+pub const PARTITION_OPTIONS: [(&str, &str); 4] = [
     ("statement_timeout", "30000"),
     ("lock_timeout", "100"),
     ("idle_in_transaction_session_timeout", "60000"),
     ("default_transaction_isolation", "read\\ committed"),
 ];
 
-pub(super) struct DatabaseUrl {
+pub struct DatabaseUrl {
     config: Config,
     /// `sslrootcert`: trust these roots and no others.
-    pub(super) root_certificates: Option<PathBuf>,
+    pub root_certificates: Option<PathBuf>,
 }
 
 impl DatabaseUrl {
     /// Parses the setting. The error names what is wrong with it, never its text: it may hold a
     /// password.
-    pub(super) fn parse(text: &str) -> Result<DatabaseUrl> {
+    pub fn parse(text: &str) -> Result<DatabaseUrl> {
         let (rest, pairs) = if text.starts_with("postgres://") || text.starts_with("postgresql://")
         {
             refuse_bare_marks(text)?;
@@ -123,7 +123,7 @@ impl DatabaseUrl {
     }
 
     /// The configuration with server settings for one kind of work; those in the URL win.
-    pub(super) fn config(&self, options: &[(&str, &str)]) -> Config {
+    pub fn config(&self, options: &[(&str, &str)]) -> Config {
         let mut config = self.config.clone();
         let mut all = String::new();
         for (name, value) in options {
@@ -234,7 +234,7 @@ fn is_local(host: &Host) -> bool {
 }
 
 /// A part of the password would be taken for a host, and printed.
-fn refuse_bare_marks(url: &str) -> Result<()> {
+fn refuse_bare_marks(url: &str) -> Result {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let is_rest_of_password = |pair: &str| pair.contains('@') && !pair.contains('=');
     if base.matches('@').count() > 1 || query.split('&').any(is_rest_of_password) {

@@ -61,14 +61,14 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 const MOST: usize = 10_000;
 
 /// Commits something that is no row, where commits wait for standbys; otherwise it writes nothing.
-pub(super) const CONFIRM: &str = "
+pub const CONFIRM: &str = "
 SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
             THEN pg_logical_emit_message(true, 'gatepost', '') END IS NOT NULL AS waits";
 
 /// Endings that this process has seen confirmed, by what names each for good. A token or cookie
 /// that is sent again and again makes one commit, not one each.
 #[derive(Default)]
-pub(super) struct Confirmed(Mutex<HashMap<Vec<u8>, Instant>>);
+pub struct Confirmed(Mutex<HashMap<Vec<u8>, Instant>>);
 
 impl Confirmed {
     fn has(&self, mark: &[u8]) -> bool {
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// Confirms what was found done, before the answer says so.
-    pub fn confirm(&self) -> Result<()> {
+    pub fn confirm(&self) -> Result {
         self.write_rows(bind!(CONFIRM)).map(drop)
     }
 }

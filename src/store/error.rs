@@ -15,14 +15,14 @@ pub const AWAY_TARGET: &str = "gatepost::store::away";
 
 /// The server's routine behind PL/pgSQL's `RAISE`: what a function's author says with it is for the
 /// server's log.
-pub(super) const RAISE: &str = "exec_stmt_raise";
+pub const RAISE: &str = "exec_stmt_raise";
 
 /// The server's routine that warns, and reports success, when a commit's wait for a standby is
 /// ended.
-pub(super) const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
+pub const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 
 /// What Postgres answered; or what went wrong.
-pub type Result<T, E = StoreError> = core::result::Result<T, E>;
+pub type Result<T = (), E = StoreError> = core::result::Result<T, E>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError {
@@ -63,18 +63,18 @@ impl StoreError {
         !matches!(self, Taken(_) | Refused(_) | Corrupt(_) | Query(_))
     }
 
-    pub(super) fn no_installation() -> StoreError {
+    pub fn no_installation() -> StoreError {
         StoreError::Corrupt(String::from("no installation: run `gatepost migrate`"))
     }
 
     /// Whether the statement certainly did nothing and lost only by timing.
-    pub(super) fn is_conflict(&self) -> bool {
+    pub fn is_conflict(&self) -> bool {
         matches!(self, StoreError::Conflict(_))
     }
 
     /// Whether another connection may do better: the statement may or may not have been done, or
     /// this server denied it.
-    pub(super) fn is_severed(&self) -> bool {
+    pub fn is_severed(&self) -> bool {
         matches!(
             self,
             StoreError::Severed(_)
@@ -84,7 +84,7 @@ impl StoreError {
         )
     }
 
-    pub(super) fn is_conflict_or_severed(&self) -> bool {
+    pub fn is_conflict_or_severed(&self) -> bool {
         self.is_conflict() || self.is_severed()
     }
 }
@@ -130,7 +130,7 @@ impl From<postgres::Error> for StoreError {
 }
 
 /// Why connecting failed.
-pub(super) fn while_connecting(error: &postgres::Error) -> String {
+pub fn while_connecting(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(database_error) => match refusal_to_connect(database_error) {
             Some(words) => format!("{words}, {}", condition(database_error)),
@@ -171,7 +171,7 @@ pub enum FunctionAnswer {
 impl FunctionAnswer {
     /// What the function objects. 22P02: text that is no number, date, jsonb; 22P05 and 22021:
     /// characters that the database does not hold.
-    pub(super) fn objection(error: &postgres::Error) -> Option<FunctionAnswer> {
+    pub fn objection(error: &postgres::Error) -> Option<FunctionAnswer> {
         let error = error.as_db_error()?;
         match error.code().code() {
             "P0001" => Some(FunctionAnswer::Raised(error.message().to_owned())),
@@ -199,7 +199,7 @@ fn classify(error: &DbError) -> StoreError {
 }
 
 /// Ours are not on this connection any more (26000), or those of another time are (42P05).
-pub(super) fn loses_statements(code: &SqlState) -> bool {
+pub fn loses_statements(code: &SqlState) -> bool {
     matches!(code.code(), "26000" | "42P05")
 }
 
@@ -227,7 +227,7 @@ fn denial(sqlstate: &str) -> Option<&'static str> {
 /// Conditions after which a connection is not used again: a read-only server (25006), the server
 /// going down (57P0x), a broken connection (08xxx), a cached plan that no longer fits the schema
 /// (0A000).
-pub(super) fn ends_connection(code: &SqlState) -> bool {
+pub fn ends_connection(code: &SqlState) -> bool {
     let code = code.code();
     matches!(code, "25006" | "0A000") || code.starts_with("57P0") || code.starts_with("08")
 }
@@ -299,7 +299,7 @@ fn transport_cause(error: &postgres::Error) -> String {
 }
 
 /// Why a host did not answer.
-pub(super) fn not_reached(error: &io::Error) -> String {
+pub fn not_reached(error: &io::Error) -> String {
     let text = error.to_string();
     match text.strip_prefix("failed to lookup address information") {
         Some(why) => format!("DNS{why}"),

@@ -24,7 +24,7 @@ ON CONFLICT (client_id, flow) DO UPDATE SET day = excluded.day WHERE flow_uses.d
 
 /// Enters the days, unless later ones are there. Clients that are no longer registered are left
 /// out.
-pub fn note(store: &Store, uses: &BTreeMap<FlowUse, Day>) -> Result<()> {
+pub fn note(store: &Store, uses: &BTreeMap<FlowUse, Day>) -> Result {
     let uses: Vec<(&FlowUse, &Day)> = uses.iter().collect();
     for batch in uses.chunks(BATCH) {
         let mut client_ids = Vec::new();

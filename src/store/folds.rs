@@ -98,6 +98,13 @@ const FORGET: &str = "
 WITH forgotten AS (DELETE FROM folds WHERE hour < :earliest::int4)
 DELETE FROM hourly_counts WHERE hour < :earliest::int4";
 
+const NEWEST: &str = "SELECT max(f.hour) AS hour FROM folds f";
+
+/// The newest hour that was folded.
+pub fn newest(store: &Store) -> Result<Option<i32>> {
+    column(&store.one(bind!(NEWEST))?, "hour")
+}
+
 /// Folds what is due, at most `MOST` hours, and forgets the counts of those that the log has no
 /// more: it keeps events for `kept`. Answers how many hours were folded.
 pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize> {
@@ -115,7 +122,7 @@ pub fn fold(store: &Store, now: Instant, kept: Duration) -> Result<usize> {
 }
 
 /// One hour, wholly or not at all; not while another process is at it.
-fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result<()> {
+fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result {
     let mut folding = client.transaction()?;
     if !column(&folding.query_one(ALONE, &[])?, "is_alone")? {
         return Ok(());
@@ -125,6 +132,6 @@ fn fold_hour(store: &Store, client: &mut Client, hour: i32) -> Result<()> {
     store.commit(folding)
 }
 
-fn run(client: &mut impl GenericClient, bound: Bound<'_>) -> Result<()> {
+fn run(client: &mut impl GenericClient, bound: Bound<'_>) -> Result {
     Ok(client.execute(&bound.text(), bound.values).map(drop)?)
 }

@@ -10,7 +10,7 @@ use postgres::types::Json;
 use super::Store;
 use super::audit_chain::Together;
 use super::audit_event::AuditEvent;
-use super::error::StoreError;
+use super::error::{Result, StoreError};
 use super::statement::bind;
 use super::users::{UserRow, user};
 use super::values::{column, epochs, id, key_bytes, key_thumbprint, read, sign_in, tenant_text};
@@ -100,7 +100,7 @@ pub fn redeem(
     new: &Grant,
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
-) -> Result<CodeRedemption, StoreError> {
+) -> Result<CodeRedemption> {
     let row = enter(store, new, attempt, false, audit)?;
     let stands = column::<Option<bool>>(&row, "stands")? == Some(true);
     match (
@@ -124,7 +124,7 @@ pub fn begin(
     new: &Grant,
     attempt: [u8; 16],
     audit: &AuditEvent<'_>,
-) -> Result<Option<Box<UserRow>>, StoreError> {
+) -> Result<Option<Box<UserRow>>> {
     Ok(match redeem(store, new, attempt, audit)? {
         CodeRedemption::Issued(user) => Some(user),
         CodeRedemption::Replayed
@@ -137,12 +137,7 @@ pub fn begin(
 /// longer have what was granted. What an earlier redemption gave is revoked. The statement is that
 /// of [`redeem`], so of two requests at once one waits for the other. `false` when nothing was left
 /// to spend or to revoke; then no event is written.
-pub fn burn(
-    store: &Store,
-    new: &Grant,
-    attempt: [u8; 16],
-    audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+pub fn burn(store: &Store, new: &Grant, attempt: [u8; 16], audit: &AuditEvent<'_>) -> Result<bool> {
     Ok(column::<Option<bool>>(&enter(store, new, attempt, true, audit)?, "own")?.is_some())
 }
 
@@ -152,7 +147,7 @@ fn enter(
     attempt: [u8; 16],
     burn: bool,
     audit: &AuditEvent<'_>,
-) -> Result<Row, StoreError> {
+) -> Result<Row> {
     let of_code = ["code_redeemed", "code_refused", "code_replayed"];
     let named = [audit.event, "grant_refused"];
     let names = if audit.event.is_empty() {
@@ -225,7 +220,7 @@ pub fn revoke(
     id: GrantId,
     client_id: Option<&ClientId>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
     store.end(
         Some(id.to_text().as_bytes()),
@@ -241,7 +236,7 @@ pub fn revoke_replayed(
     id: GrantId,
     client_id: &ClientId,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let event = audit.about_grant(id).as_event("code_replayed");
     let bound = bind!(REVOKE, day = id.day, id = &id.random[..], client_id);
     store.end(Some(id.to_text().as_bytes()), bound, &[event])
@@ -253,11 +248,7 @@ WHERE g.day = :day::int4 AND g.id = :id::bytea
   AND (:client_id::text IS NULL OR g.client_id = :client_id::text)";
 
 /// Reads a grant of this client, or of any. A grant of another client counts as absent.
-pub fn find(
-    store: &Store,
-    id: GrantId,
-    client_id: Option<&ClientId>,
-) -> Result<Option<Grant>, StoreError> {
+pub fn find(store: &Store, id: GrantId, client_id: Option<&ClientId>) -> Result<Option<Grant>> {
     store.find(
         bind!(FIND, day = id.day, id = &id.random[..], client_id),
         grant,
@@ -277,18 +268,19 @@ ORDER BY g.issued_at DESC LIMIT :limit::int8";
 
 /// Live grants of one user that outlive their sessions, the latest first, at most `limit`. The core
 /// judges whether they were unused for too long.
-pub fn list_offline_of_user(
-    store: &Store,
-    sub: &Subject,
-    limit: i64,
-) -> Result<Vec<Grant>, StoreError> {
+pub fn list_offline_of_user(store: &Store, sub: &Subject, limit: i64) -> Result<Vec<Grant>> {
     store.list(bind!(LIST_OFFLINE_OF_USER, sub, limit), grant)
 }
 
+// The user is looked up for each grant, and `consent_epoch` compared without a function: Postgres
+// else expects that hardly any grant is left, and reads all of them to find a hundred.
 const LIST: &str = "
 SELECT {grant}, u.username FROM grants g
 JOIN installation i ON i.epoch = g.installation_epoch
-JOIN users u ON u.sub = g.sub AND u.enabled AND u.epoch = g.user_epoch
+JOIN LATERAL (
+    SELECT username FROM users
+    WHERE sub = g.sub AND enabled AND {in time} AND epoch = g.user_epoch LIMIT 1
+) u ON true
 JOIN clients c ON c.client_id = g.client_id AND c.enabled AND c.epoch = g.client_epoch
 LEFT JOIN sessions s ON s.day = g.session_day AND s.sid = g.sid
 LEFT JOIN consents k ON k.sub = g.sub AND k.client_id = g.client_id
@@ -297,7 +289,7 @@ WHERE (g.day, g.id) > (:after_day::int4, :after_id::bytea)
   AND (:client_id::text IS NULL OR g.client_id = :client_id::text)
   AND g.revoked_at IS NULL AND g.expires_at > clock_timestamp()
   AND (g.offline OR g.sid IS NULL OR (s.sid IS NOT NULL AND s.ended_at IS NULL))
-  AND coalesce(k.epoch, 0) = g.consent_epoch
+  AND (k.epoch = g.consent_epoch OR k.epoch IS NULL AND g.consent_epoch = 0)
 ORDER BY g.day, g.id LIMIT :limit::int8";
 
 /// Grants that live, with the names of their users, by id, at most `limit` behind `after`; of one
@@ -308,7 +300,7 @@ pub fn list(
     sub: Option<&Subject>,
     client_id: Option<&ClientId>,
     limit: i64,
-) -> Result<Vec<(Grant, Option<String>)>, StoreError> {
+) -> Result<Vec<(Grant, Option<String>)>> {
     let after = after.unwrap_or(GrantId {
         day: Day(i32::MIN),
         random: [0; 16],
@@ -324,7 +316,7 @@ pub fn list(
     store.list(bound, |row| Ok((grant(row)?, column(row, "username")?)))
 }
 
-fn grant(row: &Row) -> Result<Grant, StoreError> {
+fn grant(row: &Row) -> Result<Grant> {
     read!(row, Grant {
         client_id, resources, generation, issued_at, last_used_at, expires_at, revoked_at;
         id: GrantId { day: column(row, "day")?, random: id(row, "id")? },
@@ -411,7 +403,7 @@ pub fn move_on(
     new: &NewRefresh<'_>,
     within: &Within<'_>,
     audit: &AuditEvent<'_>,
-) -> Result<Option<(Grant, Refreshed)>, StoreError> {
+) -> Result<Option<(Grant, Refreshed)>> {
     let id = new.handle.grant;
     let presented = new.handle.generation;
     let mut bound = bind!(
@@ -522,7 +514,7 @@ pub fn refresh(
     store: &Store,
     new: &NewRefresh<'_>,
     audit: &AuditEvent<'_>,
-) -> Result<Option<Refreshed>, StoreError> {
+) -> Result<Option<Refreshed>> {
     let id = new.handle.grant;
     let presented = new.handle.generation;
     let bound = bind!(
@@ -544,7 +536,7 @@ pub fn refresh(
         .transpose()
 }
 
-fn refreshed(row: &Row, presented: i32) -> Result<Refreshed, StoreError> {
+fn refreshed(row: &Row, presented: i32) -> Result<Refreshed> {
     let generation: i32 = column(row, "now_at")?;
     let own: bool = column(row, "own")?;
     // The database was restored to before this token was issued.

@@ -67,7 +67,7 @@ pub fn find(store: &Store) -> Result<Option<Installation>> {
     store.find(bind!(FIND), installation)
 }
 
-pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<()> {
+pub fn check_issuer(installation: &Installation, issuer: &str) -> Result {
     if installation.issuer == issuer {
         return Ok(());
     }
@@ -80,7 +80,7 @@ pub fn check_issuer(installation: &Installation, issuer: &str) -> Result<()> {
 
 /// User names and addresses are looked up in small letters. Under another locale provider some are
 /// not found, and would be given to others.
-pub fn check_lowering(installation: &Installation) -> Result<()> {
+pub fn check_lowering(installation: &Installation) -> Result {
     if installation.lowers_as_before == Some(true) {
         return Ok(());
     }

@@ -46,7 +46,7 @@ pub struct LinkedUser {
 }
 
 const FIND_USER: &str = "
-SELECT l.provider, l.claims AS upstream_claims, u.*, u.xmin::text AS version,
+SELECT l.provider, l.claims AS upstream_claims, u.*, {has ended}, u.xmin::text AS version,
        i.epoch AS installation_epoch, coalesce(k.epoch, 0) AS consent_epoch
 FROM linked_identities l
 JOIN users u ON u.sub = l.sub
@@ -261,7 +261,7 @@ pub fn update_claims(
     said: &JsonObject,
     claims: &JsonObject,
     audit: &AuditEvent<'_>,
-) -> Result<()> {
+) -> Result {
     let bound = bind!(
         UPDATE_CLAIMS,
         ..link {
@@ -284,7 +284,7 @@ pub fn update_claims(
 
 impl RegistryWriter<'_> {
     /// As [`link`]; `Taken` where it is somebody's.
-    pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result<()> {
+    pub fn link(&mut self, new: &Link<'_>, audit: &AuditEvent<'_>) -> Result {
         let added = new.insertion(None, |bound| self.audited(bound, slice::from_ref(audit)))?;
         if added.is_empty() {
             return Err(StoreError::Taken(String::from("linked_identities_pkey")));
@@ -294,7 +294,7 @@ impl RegistryWriter<'_> {
 
     /// As [`unlink`] by the operator. What begins through it until this change is done,
     /// `stray_sessions` of `registrar/statements/identities.rs` finds.
-    pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<()> {
+    pub fn unlink(&mut self, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result {
         let through: Vec<Sid> =
             link.sessions(|bound| self.reader.list(bound, |row| column(row, "sid")))?;
         let events = with_endings(audit, &through);
@@ -414,7 +414,7 @@ pub fn unlink(
 
 /// Ends what began through it while it was unlinked, which the statement could not see yet: now
 /// that the link is gone nothing more can begin. Also for who asks once more after that failed.
-fn end_begun_meanwhile(store: &Store, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result<()> {
+fn end_begun_meanwhile(store: &Store, link: &Link<'_>, audit: &AuditEvent<'_>) -> Result {
     for sid in sessions_through(store, link)? {
         let event = AuditEvent {
             sid: Some(&sid),

@@ -290,7 +290,7 @@ fn drop_over(
     table: &Table,
     today: Day,
     maintained: &mut Maintained,
-) -> Result<()> {
+) -> Result {
     let mut over: Vec<Partition> = list(client, table)?
         .into_iter()
         .filter(|partition| partition.range.is_over(today))
@@ -314,7 +314,7 @@ fn drop_over(
 }
 
 /// Detached first, beside running requests; a detachment that was interrupted is finished.
-fn drop_one(client: &mut Client, table: &Table, partition: &Partition) -> Result<()> {
+fn drop_one(client: &mut Client, table: &Table, partition: &Partition) -> Result {
     let detach = format!(
         "ALTER TABLE {} DETACH PARTITION {}",
         table.name, partition.name

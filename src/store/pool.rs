@@ -238,7 +238,7 @@ impl Store {
     /// Commits. Nobody watches the work of a command, or the upkeep of a server, which may be long;
     /// its commit is watched. It may wait for a standby that is lost, and what it has locked keeps
     /// others waiting meanwhile.
-    pub fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
+    pub fn commit(&self, transaction: Transaction<'_>) -> Result {
         self.watched(transaction.cancel_token(), || Ok(transaction.commit()?))
     }
 
@@ -302,7 +302,7 @@ impl Store {
     }
 
     /// A connection of its own for partitions: gives up on a lock after 100 ms.
-    pub(super) fn connect_for_partitions(&self) -> Result<Client> {
+    pub fn connect_for_partitions(&self) -> Result<Client> {
         Ok(self.connect(&PARTITION_OPTIONS)?.0)
     }
 
@@ -321,11 +321,11 @@ impl Store {
         self.0.chains.process()
     }
 
-    pub(super) fn chains(&self) -> &Chains {
+    pub fn chains(&self) -> &Chains {
         &self.0.chains
     }
 
-    pub(super) fn confirmed(&self) -> &Confirmed {
+    pub fn confirmed(&self) -> &Confirmed {
         &self.0.confirmed
     }
 
@@ -335,18 +335,18 @@ impl Store {
     }
 
     /// Runs something that changes nothing: once more after a conflict or on a fresh connection.
-    pub(super) fn read<T>(&self, work: impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
+    pub fn read<T>(&self, work: impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
         self.again_if(StoreError::is_conflict_or_severed, Duration::ZERO, work)
     }
 
     /// Runs one writing statement: once more only after a conflict, which certainly did nothing.
-    pub(super) fn write<T>(&self, work: impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
+    pub fn write<T>(&self, work: impl Fn(&mut Connection) -> Result<T>) -> Result<T> {
         self.again_if(StoreError::is_conflict, LEAST_FOR_A_WRITE, work)
     }
 
     /// Runs one statement that writes events and recognises its own earlier commit: once more also
     /// when the answer was lost.
-    pub(super) fn write_once_more(
+    pub fn write_once_more(
         &self,
         bound: Bound<'_>,
         events: &[AuditEvent<'_>],

@@ -167,7 +167,7 @@ impl RegistryReader<'_> {
         self.is_to_be_confirmed = true;
     }
 
-    fn require_time(&self) -> Result<()> {
+    fn require_time(&self) -> Result {
         match self.send_before {
             Some(time) if Instant::now() >= time => Err(StoreError::OutOfTime),
             Some(_) | None => Ok(()),
@@ -185,7 +185,7 @@ impl RegistryReader<'_> {
     }
 
     /// A command without values, such as `SET LOCAL`.
-    pub fn run(&mut self, command: &'static str) -> Result<()> {
+    pub fn run(&mut self, command: &'static str) -> Result {
         self.require_time()?;
         Ok(self.transaction.batch_execute(command)?)
     }
@@ -212,7 +212,7 @@ WHERE (sub = ANY(:subs::text[]) OR client_id = ANY(:client_ids::text[]))
 impl RegistryWriter<'_> {
     /// For a change that finds its work done: where commits wait for standbys it commits all the
     /// same, and waits.
-    pub fn confirm(&mut self) -> Result<()> {
+    pub fn confirm(&mut self) -> Result {
         self.wrote |= column::<bool>(&self.reader.read_one(bind!(CONFIRM))?, "waits")?;
         Ok(())
     }
@@ -269,7 +269,7 @@ impl RegistryWriter<'_> {
         Ok(Some(self.chain))
     }
 
-    fn call_clients(&mut self) -> Result<()> {
+    fn call_clients(&mut self) -> Result {
         let bound = bind!(
             CALL_CLIENTS,
             subs = self.revoked_users,

@@ -27,7 +27,7 @@ ON CONFLICT (day, sid, client_id) DO UPDATE
 SET first_at = clock_timestamp(), due_at = NULL, tries = 0, notified_at = NULL";
 
 /// Notes that a client with a logout URI got something in a session that lives.
-pub fn enter(store: &Store, day: Day, sid: &Sid, client_id: &ClientId) -> Result<()> {
+pub fn enter(store: &Store, day: Day, sid: &Sid, client_id: &ClientId) -> Result {
     store.execute(bind!(ENTER, day, sid, client_id)).map(drop)
 }
 
@@ -143,7 +143,7 @@ WHERE day = :day::int4 AND sid = :sid::text
   AND client_id = :client_id::text AND tries = :tries::int4";
 
 /// Writes down how a call ended.
-pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result<()> {
+pub fn settle(store: &Store, call: &DueCall, outcome: CallOutcome) -> Result {
     let told = outcome == CallOutcome::Told;
     let again = outcome == CallOutcome::Failed && call.tries < MOST_TRIES;
     let bound = bind!(

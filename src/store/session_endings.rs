@@ -15,12 +15,12 @@ WHERE sub = :sub::text AND sid <> :kept::text
 ORDER BY day, sid";
 
 /// Sessions of a user that have not ended, but one: for the events that tell of their end.
-pub(super) fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid>> {
+pub fn others(store: &Store, sub: &Subject, kept: &Sid) -> Result<Vec<Sid>> {
     store.list(bind!(OTHERS, sub, kept), |row| column(row, "sid"))
 }
 
 /// An event, and one more for each session that ends with it.
-pub(super) fn with_endings<'a>(event: &AuditEvent<'a>, ended: &'a [Sid]) -> Vec<AuditEvent<'a>> {
+pub fn with_endings<'a>(event: &AuditEvent<'a>, ended: &'a [Sid]) -> Vec<AuditEvent<'a>> {
     let mut events = vec![event.clone()];
     for sid in ended {
         events.push(AuditEvent {

@@ -104,7 +104,7 @@ ON CONFLICT (bucket) DO UPDATE
 SET last_at = excluded.last_at, expires_at = greatest(f.expires_at, excluded.expires_at)";
 
 /// Counts one failure of an account in each of its counters. One that was pardoned begins anew.
-pub fn record_of_account(store: &Store, of: &AccountFailures<'_>) -> Result<()> {
+pub fn record_of_account(store: &Store, of: &AccountFailures<'_>) -> Result {
     let bound = bind!(
         RECORD_OF_ACCOUNT,
         buckets = names(of.counted),
@@ -121,7 +121,7 @@ pub fn record_of_account(store: &Store, of: &AccountFailures<'_>) -> Result<()> 
 const CLEAR: &str = "DELETE FROM sign_in_failures WHERE bucket = :bucket::bytea";
 
 /// Forgets the failures of one bucket, after a success.
-pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result<()> {
+pub fn clear(store: &Store, bucket: &[u8; 32]) -> Result {
     store.execute(bind!(CLEAR, bucket = &bucket[..])).map(drop)
 }
 
@@ -134,7 +134,7 @@ WHERE bucket = ANY(:buckets::bytea[])";
 
 /// Takes back attempts that were counted before the code proved right, and forgets the failures of
 /// other buckets.
-pub fn take_back(store: &Store, buckets: &[FailureBucket], forgotten: &[[u8; 32]]) -> Result<()> {
+pub fn take_back(store: &Store, buckets: &[FailureBucket], forgotten: &[[u8; 32]]) -> Result {
     let bound = bind!(
         TAKE_BACK,
         buckets = names(buckets),

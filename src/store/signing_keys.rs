@@ -101,7 +101,7 @@ impl RegistryReader<'_> {
 }
 
 impl RegistryWriter<'_> {
-    pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result<()> {
+    pub fn insert_signing_key(&mut self, key: &SigningKeyRow) -> Result {
         let bound = bind!(
             INSERT_KEY,
             kid = key.kid,

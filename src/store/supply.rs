@@ -16,7 +16,7 @@ use super::mutex::Mutex;
 use crate::Result;
 
 /// How long a request in the lane waits for a connection.
-pub(super) const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
+pub const CHECK_OUT_PATIENCE: Duration = Duration::from_secs(2);
 const OPENED_AT_ONCE: u32 = 32;
 /// Connections that are begun side by side: each is some round trips, and the first host may
 /// hesitate.
@@ -27,14 +27,14 @@ const AWAY: Duration = Duration::from_secs(1);
 const UNPROVEN_AFTER: Duration = Duration::from_secs(1);
 
 /// The pool in use, and how the next one is made.
-pub(super) struct Supplies {
+pub struct Supplies {
     connections: Connections,
     size: u32,
     idle: u32,
     current: RwLock<Arc<Supply>>,
 }
 
-pub(super) struct Supply {
+pub struct Supply {
     pool: Pool<Connections>,
     connections: Connections,
     /// Until then check-outs fail at once.
@@ -42,7 +42,7 @@ pub(super) struct Supply {
 }
 
 impl Supplies {
-    pub(super) fn new(connections: Connections, size: u32, idle: u32) -> Supplies {
+    pub fn new(connections: Connections, size: u32, idle: u32) -> Supplies {
         let current = RwLock::new(Arc::new(Supply::new(connections.clone(), size, idle)));
         Supplies {
             connections,
@@ -52,7 +52,7 @@ impl Supplies {
         }
     }
 
-    pub(super) fn current(&self) -> Arc<Supply> {
+    pub fn current(&self) -> Arc<Supply> {
         let current = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
         if !current.is_retired() {
             return current;
@@ -103,7 +103,7 @@ impl Supply {
     }
 
     /// The pool's connections, the idle ones among them, and how many it may have.
-    pub(super) fn figures(&self) -> [u32; 3] {
+    pub fn figures(&self) -> [u32; 3] {
         let state = self.pool.state();
         [
             state.connections,
@@ -113,13 +113,13 @@ impl Supply {
     }
 
     /// Whether there is no connection, and none could be made.
-    pub(super) fn is_away(&self) -> bool {
+    pub fn is_away(&self) -> bool {
         let away = self.connections.away.lock();
         !away.is_empty() && self.pool.state().connections == 0
     }
 
     /// Opens as many connections as it can in a moment. One is left to whoever needs one meanwhile.
-    pub(super) fn open_connections(&self) {
+    pub fn open_connections(&self) {
         thread::scope(|scope| {
             let open = || self.pool.get_timeout(CHECK_OUT_PATIENCE);
             let opening = (1..self.pool.max_size().min(OPENED_AT_ONCE))
@@ -136,10 +136,7 @@ impl Supply {
         });
     }
 
-    pub(super) fn check_out(
-        &self,
-        until: Option<Instant>,
-    ) -> Result<PooledConnection<Connections>> {
+    pub fn check_out(&self, until: Option<Instant>) -> Result<PooledConnection<Connections>> {
         let patient_until = Instant::now() + CHECK_OUT_PATIENCE;
         if self.was_away() && self.pool.state().idle_connections == 0 {
             return Err(StoreError::Unavailable(String::from("away a moment ago")));

@@ -148,7 +148,7 @@ WITH revoked AS (
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// Records a revocation under the day of the token's own expiry. Doing it twice is doing it once.
-pub fn revoke(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result<()> {
+pub fn revoke(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result {
     let bound = bind!(REVOKE, day, jti);
     store
         .end(Some(jti), bound, slice::from_ref(audit))
@@ -163,7 +163,7 @@ WITH revoked AS (
 ), {audited revoked}, EXISTS (SELECT FROM revoked) AS ended";
 
 /// The same of a client's own token that lives longer than `revoked_tokens` has room for.
-pub fn revoke_lasting(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result<()> {
+pub fn revoke_lasting(store: &Store, day: Day, jti: &[u8], audit: &AuditEvent<'_>) -> Result {
     let bound = bind!(REVOKE_LASTING, day, jti);
     store
         .end(Some(jti), bound, slice::from_ref(audit))

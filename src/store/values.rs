@@ -12,7 +12,7 @@ use gatepost_protocol::words::epochs::Epochs;
 use gatepost_protocol::words::identifiers::{KeyThumbprint, TenantName};
 use gatepost_protocol::words::session::SignIn;
 
-pub(super) type Fault = Box<dyn Error + Sync + Send>;
+pub type Fault = Box<dyn Error + Sync + Send>;
 
 /// Reads a struct of a row: first the fields that are the column of their name, then, behind a
 /// semicolon, the others.
@@ -25,18 +25,18 @@ macro_rules! read {
         })
     };
 }
-pub(super) use read;
+pub use read;
 
 /// Reads a column, naming it when it does not fit.
 pub fn column<'a, T: FromSql<'a>>(row: &'a Row, name: &'static str) -> Result<T> {
     row.try_get(name).map_err(|_| unreadable(name))
 }
 
-pub(super) fn unreadable(name: &str) -> StoreError {
+pub fn unreadable(name: &str) -> StoreError {
     StoreError::Corrupt(format!("column {name}"))
 }
 
-pub(super) fn epochs(row: &Row) -> Result<Epochs> {
+pub fn epochs(row: &Row) -> Result<Epochs> {
     Ok(Epochs {
         installation: column(row, "installation_epoch")?,
         client: column(row, "client_epoch")?,
@@ -45,14 +45,14 @@ pub(super) fn epochs(row: &Row) -> Result<Epochs> {
     })
 }
 
-pub(super) fn id(row: &Row, name: &'static str) -> Result<[u8; 16]> {
+pub fn id(row: &Row, name: &'static str) -> Result<[u8; 16]> {
     column::<&[u8]>(row, name)?
         .try_into()
         .map_err(|_| unreadable(name))
 }
 
 /// The thumbprint of a key, where there is one.
-pub(super) fn key_thumbprint(row: &Row, name: &'static str) -> Result<Option<KeyThumbprint>> {
+pub fn key_thumbprint(row: &Row, name: &'static str) -> Result<Option<KeyThumbprint>> {
     let Some(bytes) = column::<Option<&[u8]>>(row, name)? else {
         return Ok(None);
     };
@@ -60,7 +60,7 @@ pub(super) fn key_thumbprint(row: &Row, name: &'static str) -> Result<Option<Key
     Ok(Some(KeyThumbprint(bytes)))
 }
 
-pub(super) fn key_bytes(key: &Option<KeyThumbprint>) -> Option<&[u8]> {
+pub fn key_bytes(key: &Option<KeyThumbprint>) -> Option<&[u8]> {
     key.as_ref().map(|key| key.0.as_slice())
 }
 
@@ -76,7 +76,7 @@ pub fn tenant_text(tenant: Option<&TenantName>) -> &str {
 }
 
 /// The user and how they signed in: the columns named as its fields, `sub`, and the tenant's.
-pub(super) fn sign_in(row: &Row, of_tenant: &'static str) -> Result<SignIn> {
+pub fn sign_in(row: &Row, of_tenant: &'static str) -> Result<SignIn> {
     read!(row, SignIn { sid, identity_provider, auth_time, amr, acr;
         subject: column(row, "sub")?,
         tenant: tenant(row, of_tenant)?,

@@ -26,10 +26,10 @@ const GRACE: Duration = Duration::from_secs(1);
 /// What every statement is given, so that a healthy one is not cancelled.
 const LEAST: Duration = Duration::from_millis(250);
 /// How long a command may take that nobody interrupts.
-pub(super) const A_YEAR: Duration = Duration::from_secs(31_536_000);
+pub const A_YEAR: Duration = Duration::from_secs(31_536_000);
 
 /// Knows what runs on every checked-out connection. Ends with its owner.
-pub(super) struct Watchdog(Arc<Shared>);
+pub struct Watchdog(Arc<Shared>);
 
 struct Shared {
     running: Mutex<HashMap<u64, Running>>,
@@ -83,14 +83,14 @@ impl Running {
 }
 
 /// When the time of a request is over, and what tells its client so.
-pub(super) struct RequestEnd {
-    pub(super) at: Instant,
-    pub(super) give_up: GiveUp,
+pub struct RequestEnd {
+    pub at: Instant,
+    pub give_up: GiveUp,
 }
 
 impl RequestEnd {
     /// Of a request that begins to wait now, with so much left.
-    pub(super) fn after(left: Duration, give_up: GiveUp) -> RequestEnd {
+    pub fn after(left: Duration, give_up: GiveUp) -> RequestEnd {
         RequestEnd {
             at: Instant::now() + left,
             give_up,
@@ -112,13 +112,13 @@ pub enum Interruption {
 }
 
 /// Stands for one check-out; gone when dropped.
-pub(super) struct Watched<'a> {
+pub struct Watched<'a> {
     shared: &'a Shared,
     number: u64,
 }
 
 impl Watchdog {
-    pub(super) fn start(
+    pub fn start(
         cancel_after: Duration,
         stuck_after: Duration,
         most_abandoned: usize,
@@ -148,7 +148,7 @@ impl Watchdog {
 
     /// Notes that this thread uses a connection from now on, for a request that waits until then.
     /// `cancelled` is set before a cancel request goes out for the connection.
-    pub(super) fn watch(
+    pub fn watch(
         &self,
         token: CancelToken,
         cancelled: Arc<AtomicBool>,
@@ -160,7 +160,7 @@ impl Watchdog {
 
     /// Notes that this thread works on a connection, for as long as that takes. It is cancelled
     /// where somebody interrupts this process.
-    pub(super) fn note(&self, token: CancelToken) -> Result<Watched<'_>> {
+    pub fn note(&self, token: CancelToken) -> Result<Watched<'_>> {
         self.begin(Running {
             cancel_after: A_YEAR,
             give_up_after: A_YEAR,
@@ -219,7 +219,7 @@ impl Watchdog {
 
     /// Cancels all that runs, and lets nothing more begin. Whoever waits for it has a moment to get
     /// their answer.
-    pub(super) fn interrupt(&self) -> Interruption {
+    pub fn interrupt(&self) -> Interruption {
         let mut tokens = Vec::new();
         let running = self.0.running.lock();
         self.0.is_interrupted.store(true, Ordering::SeqCst);
@@ -252,7 +252,7 @@ impl Watchdog {
 
     /// Whether something runs that could not be cancelled: if it stays, this process had better be
     /// replaced.
-    pub(super) fn is_stuck(&self) -> bool {
+    pub fn is_stuck(&self) -> bool {
         self.0.stuck.load(Ordering::SeqCst)
     }
 }

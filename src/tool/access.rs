@@ -11,7 +11,7 @@ use gatepost_protocol::words::identifiers::ClientId;
 const SHOWN: usize = 8;
 
 /// A part at a time: however many people there are, it holds no more of them.
-pub(super) fn report(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn report(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let store = &operator.store;
     if let Some(client_id) = invocation.option("--client") {
         client::named(operator, &ClientId::new(client_id))?;

@@ -13,17 +13,17 @@ use gatepost_server::app::extension_grant::ExtensionGrant;
 use gatepost_server::config::settings::{SETTINGS, by_flag, flags};
 use gatepost_server::config::{Config, Source};
 
-pub(super) struct Invocation {
-    pub(super) command: &'static Command,
+pub struct Invocation {
+    pub command: &'static Command,
     values: Vec<String>,
     options: BTreeMap<String, Vec<String>>,
-    pub(super) env_file: Option<PathBuf>,
+    pub env_file: Option<PathBuf>,
     settings: Vec<(&'static str, String)>,
-    pub(super) arguments: Vec<OsString>,
-    pub(super) extension_grants: &'static [ExtensionGrant],
+    pub arguments: Vec<OsString>,
+    pub extension_grants: &'static [ExtensionGrant],
 }
 
-pub(super) enum Wanted {
+pub enum Wanted {
     Command(Invocation),
     /// Help on these words: none, a group of commands, or a command.
     Help(Vec<String>),
@@ -32,7 +32,7 @@ pub(super) enum Wanted {
     Version,
 }
 
-pub(super) fn parse(arguments: Vec<OsString>) -> CommandResult<Wanted> {
+pub fn parse(arguments: Vec<OsString>) -> CommandResult<Wanted> {
     let mut parser = lexopt::Parser::from_args(arguments.clone());
     let mut words = Vec::new();
     let mut options = BTreeMap::<String, Vec<String>>::new();
@@ -113,7 +113,7 @@ pub(super) fn parse(arguments: Vec<OsString>) -> CommandResult<Wanted> {
 }
 
 /// The command that the words begin with: the longest, as `secret rotate` is another than `secret`.
-pub(super) fn named(words: &[String]) -> Option<&'static Command> {
+pub fn named(words: &[String]) -> Option<&'static Command> {
     COMMANDS
         .iter()
         .filter(|command| command.begins(words))
@@ -198,23 +198,23 @@ impl Invocation {
     }
 
     /// `check` has seen that it is there.
-    pub(super) fn value(&self, index: usize) -> &str {
+    pub fn value(&self, index: usize) -> &str {
         self.values
             .get(index)
             .map(String::as_str)
             .unwrap_or_default()
     }
 
-    pub(super) fn values_from(&self, index: usize) -> Vec<&str> {
+    pub fn values_from(&self, index: usize) -> Vec<&str> {
         self.values.iter().skip(index).map(String::as_str).collect()
     }
 
     /// The last, if it was typed several times.
-    pub(super) fn option(&self, name: &str) -> Option<&str> {
+    pub fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name)?.last().map(String::as_str)
     }
 
-    pub(super) fn every(&self, name: &str) -> Vec<&str> {
+    pub fn every(&self, name: &str) -> Vec<&str> {
         self.options
             .get(name)
             .into_iter()
@@ -224,7 +224,7 @@ impl Invocation {
     }
 
     /// What a list is searched for.
-    pub(super) fn word(&self) -> Option<&str> {
+    pub fn word(&self) -> Option<&str> {
         self.values
             .first()
             .filter(|_| self.command.values.contains(&WORD))
@@ -232,7 +232,7 @@ impl Invocation {
     }
 
     /// How much of a list is asked for.
-    pub(super) fn limit(&self) -> CommandResult<Option<usize>> {
+    pub fn limit(&self) -> CommandResult<Option<usize>> {
         let Some(text) = self.option("--limit") else {
             return Ok(None);
         };
@@ -242,12 +242,12 @@ impl Invocation {
         }
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.options.contains_key(name)
     }
 
     /// The settings of the installation on this machine, unless others are given.
-    pub(super) fn source(&self) -> CommandResult<Source> {
+    pub fn source(&self) -> CommandResult<Source> {
         Ok(Source::for_command(
             self.env_file.as_deref(),
             &self.settings,
@@ -255,14 +255,14 @@ impl Invocation {
     }
 
     /// Only the settings that are given.
-    pub(super) fn given_source(&self) -> CommandResult<Source> {
+    pub fn given_source(&self) -> CommandResult<Source> {
         Ok(Source::from_environment(
             self.env_file.as_deref(),
             &self.settings,
         )?)
     }
 
-    pub(super) fn config(&self) -> CommandResult<Config> {
+    pub fn config(&self) -> CommandResult<Config> {
         Ok(Config::load(&self.source()?)?)
     }
 }

@@ -26,7 +26,7 @@ use gatepost_store::{Result, Store, installation, users};
 
 const LIMIT: i64 = 100;
 
-pub(super) fn list(invocation: &Invocation) -> CommandResult {
+pub fn list(invocation: &Invocation) -> CommandResult {
     if invocation.has("--sub") && invocation.has("--user") {
         return misuse("--user and --sub both name whom it is about: give one of them");
     }
@@ -84,7 +84,7 @@ fn check_event(event: &str) -> CommandResult {
     misuse(rule)
 }
 
-pub(super) fn show(found: &[AuditRow], json: bool) -> CommandResult {
+pub fn show(found: &[AuditRow], json: bool) -> CommandResult {
     if json {
         return say(output::pretty(&found.iter().map(value).collect())?);
     }
@@ -248,7 +248,7 @@ fn follow(operator: &Operator, filter: &EventFilter, limit: i64, json: bool) -> 
     }
 }
 
-pub(super) fn verify(invocation: &Invocation) -> CommandResult {
+pub fn verify(invocation: &Invocation) -> CommandResult {
     // Before the rows: what a line tells of is there by then.
     let heads = invocation.option("--heads").map(read_heads).transpose()?;
     let operator = Operator::open(invocation)?;

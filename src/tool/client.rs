@@ -10,6 +10,7 @@ use super::arguments::Invocation;
 use super::input;
 use super::operator::{Operator, await_everywhere};
 use super::output::{self, CommandResult, Failure, FindingsReport, note, refuse, say, time};
+use super::released_claims::released_claims;
 use crate::statements::client_revocation;
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::registration::walker::parse_own;
@@ -26,6 +27,7 @@ use gatepost_protocol::words::client::{
 use gatepost_protocol::words::forwarded::Cidr;
 use gatepost_protocol::words::identifiers::{ClientId, in_text};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::web_url::WebUrl;
@@ -36,7 +38,6 @@ use gatepost_registrar::statements::client_changes;
 use gatepost_registration::client_checkup::{askable_scope, examine, outlives_keys};
 use gatepost_registration::finding::Finding;
 use gatepost_registration::mention::mentions;
-use gatepost_registration::released_claims::released_claims;
 use gatepost_server::app::key_keeping::seasons;
 use gatepost_server::app::metadata_documents::fetch_metadata_document;
 use gatepost_server::config::Config;
@@ -47,7 +48,7 @@ use gatepost_store::clients::{self, ClientRow, SecretRow};
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys;
 
-pub(super) fn named(operator: &Operator, client_id: &ClientId) -> CommandResult<ClientRow> {
+pub fn named(operator: &Operator, client_id: &ClientId) -> CommandResult<ClientRow> {
     clients::find(&operator.store, client_id)?
         .value
         .ok_or_else(|| missing(client_id))
@@ -61,7 +62,7 @@ fn missing(client_id: &ClientId) -> Failure {
     ))
 }
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let json = invocation.has("--json");
     let mut objects = Vec::new();
     for row in clients::list(&operator.store)? {
@@ -90,14 +91,12 @@ fn grant_types(operator: &Operator, row: &ClientRow) -> String {
         return names.join(" ");
     }
     let metadata = parse_own(&row.metadata);
-    let said = metadata.get("grant_types").and_then(Value::as_array);
-    let said = said.into_iter().flatten();
-    let names: Vec<&str> = said.filter_map(Value::as_str).collect();
+    let names: Vec<&str> = metadata.texts("grant_types").collect();
     names.join(" ")
 }
 
 /// The registration as a server reads it.
-pub(super) fn read(operator: &Operator, row: &ClientRow) -> Result<Client, Vec<DocumentProblem>> {
+pub fn read(operator: &Operator, row: &ClientRow) -> Result<Client, Vec<DocumentProblem>> {
     let metadata = parse_own(&row.metadata);
     registration::client::from_json(&metadata, "", &operator.config.client_defaults)
 }
@@ -116,12 +115,12 @@ fn told_secret(secret: &SecretRow) -> Value {
     json!({"description": secret.description, "expires_at": secret.expires_at.map(time)})
 }
 
-pub(super) fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let found = named(operator, &ClientId::new(invocation.value(0)))?;
     output::object(invocation.has("--json"), &shown(&found))
 }
 
-pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let client_id = ClientId::new(invocation.value(0));
     let event = client_event("client_revoked", &client_id, json!({}));
     operator.store.change_registry(|writer| {
@@ -137,7 +136,7 @@ pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandRes
     Ok(())
 }
 
-pub(super) fn secret(invocation: &Invocation) -> CommandResult {
+pub fn secret(invocation: &Invocation) -> CommandResult {
     let expires_at = expires_at(invocation)?;
     let description = invocation.option("--description").unwrap_or_default();
     registration::names::display_text(description)
@@ -225,7 +224,7 @@ fn check_takes_secrets(operator: &Operator, row: &ClientRow) -> CommandResult {
     }
 }
 
-pub(super) fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let sealer = operator.sealers()?.client_secrets;
     let row = named(operator, &ClientId::new(invocation.value(0)))?;
     let mut client = read(operator, &row)
@@ -302,7 +301,7 @@ fn switched_off(client: &Client, catalogue: &Catalogue, config: &Config) -> Vec<
 }
 
 /// Adds what the client's metadata document says now, and tells what of it does not count.
-pub(super) fn describe(operator: &Operator, client: &mut Client) -> CommandResult<Finding> {
+pub fn describe(operator: &Operator, client: &mut Client) -> CommandResult<Finding> {
     let outbound = operator.outbound()?;
     let asker = Asker::Worker(&outbound);
     let found = fetch_metadata_document(asker, client, Deadline::usual());
@@ -326,13 +325,13 @@ pub(super) fn describe(operator: &Operator, client: &mut Client) -> CommandResul
 }
 
 /// The scopes and resources that are registered, as a server knows them.
-pub(super) fn catalogue(operator: &Operator) -> CommandResult<Catalogue> {
+pub fn catalogue(operator: &Operator) -> CommandResult<Catalogue> {
     let rows = gatepost_store::catalogue::load(&operator.store)?.value;
     Ok(read_catalogue(rows)?)
 }
 
 /// The algorithms that there is a signing key for.
-pub(super) fn signing(operator: &Operator, now: Instant) -> CommandResult<Vec<SigningAlgorithm>> {
+pub fn signing(operator: &Operator, now: Instant) -> CommandResult<Vec<SigningAlgorithm>> {
     let keys = signing_keys::load(&operator.store)?.value;
     let mut able = Vec::new();
     for key in keys {
@@ -474,7 +473,7 @@ fn credentials(client: &Client, client_id: &str) -> String {
     }
 }
 
-pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let client_id = ClientId::new(invocation.value(0));
     operator.confirmed(named(operator, &client_id))?;
     let name = in_text(client_id.as_str());

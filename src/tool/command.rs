@@ -9,20 +9,20 @@ use super::output::{CommandResult, say};
 use gatepost_server::config::settings::SETTINGS;
 
 /// Made of `commands.txt`.
-pub(super) struct Command {
+pub struct Command {
     /// As typed: `user add`.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// What must follow it, in this order: `USERNAME`, or one of its options that it cannot do
     /// without. The last may end in `...`: one or more of them.
-    pub(super) values: Vec<&'static str>,
-    pub(super) options: Vec<CommandOption>,
-    pub(super) summary: &'static str,
-    pub(super) example: &'static str,
-    pub(super) run: Run,
+    pub values: Vec<&'static str>,
+    pub options: Vec<CommandOption>,
+    pub summary: &'static str,
+    pub example: &'static str,
+    pub run: Run,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Run {
+pub enum Run {
     Once(fn(&Invocation) -> CommandResult),
     /// The same in the installation that the settings name.
     Installed(fn(&Invocation, &Operator) -> CommandResult),
@@ -30,17 +30,17 @@ pub(super) enum Run {
     Stays(fn(&Invocation) -> CommandResult<ExitCode>),
 }
 
-pub(super) struct CommandOption {
-    pub(super) name: &'static str,
-    pub(super) value: Option<&'static str>,
+pub struct CommandOption {
+    pub name: &'static str,
+    pub value: Option<&'static str>,
     /// `--tenant NAME`
-    pub(super) usage: &'static str,
+    pub usage: &'static str,
     /// A clause; empty for what only this program itself passes on.
-    pub(super) meaning: &'static str,
+    pub meaning: &'static str,
 }
 
 /// In the order of `--help`.
-pub(super) static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
+pub static COMMANDS: LazyLock<Vec<Command>> = LazyLock::new(|| {
     include_str!("commands.txt")
         .split("\n\n")
         .filter_map(Command::read)
@@ -93,7 +93,7 @@ impl Command {
         })
     }
 
-    pub(super) fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
+    pub fn shown_options(&self) -> impl Iterator<Item = &CommandOption> {
         self.options
             .iter()
             .filter(|option| !option.meaning.is_empty())
@@ -161,7 +161,7 @@ impl Command {
 }
 
 /// On a command, a group of them, or all: no help is refused.
-pub(super) fn help(words: &[String]) -> CommandResult {
+pub fn help(words: &[String]) -> CommandResult {
     let Some(first) = words.first() else {
         return say(overview());
     };
@@ -229,11 +229,7 @@ fn listed(command: &Command) -> String {
 
 /// `first`, and the words behind it with a space between two. What does not fit on a line of 80
 /// columns goes on in the next, behind `indent` spaces; a word is never broken.
-pub(super) fn fill<'a>(
-    first: &str,
-    words: impl IntoIterator<Item = &'a str>,
-    indent: usize,
-) -> String {
+pub fn fill<'a>(first: &str, words: impl IntoIterator<Item = &'a str>, indent: usize) -> String {
     let mut text = first.to_owned();
     let mut column = first.chars().count();
     for (index, word) in words.into_iter().enumerate() {
@@ -252,7 +248,7 @@ pub(super) fn fill<'a>(
 }
 
 /// `gatepost man`: the manual page, in roff.
-pub(super) fn man(_: &Invocation) -> CommandResult {
+pub fn man(_: &Invocation) -> CommandResult {
     let mut page = format!(
         ".TH GATEPOST 1 \"\" \"gatepost {}\" \"Gatepost\"\n\
          .SH NAME\ngatepost \\- an OpenID Connect and OAuth 2.0 provider\n\

@@ -12,7 +12,7 @@ use gatepost_server::config::settings::flags;
 
 const FILE: &str = "FILE";
 
-pub(super) fn run(invocation: &Invocation) -> CommandResult {
+pub fn run(invocation: &Invocation) -> CommandResult {
     let settings = flags();
     let (template, separator, rows) = match invocation.value(0) {
         "bash" => (

@@ -56,7 +56,7 @@ macro_rules! judge {
 mod distance;
 mod outside;
 
-pub(super) fn run(invocation: &Invocation) -> CommandResult {
+pub fn run(invocation: &Invocation) -> CommandResult {
     let mut findings = Vec::new();
     if let Err(failure) = examine(invocation, &mut findings) {
         findings.extend(failure.to_string().lines().map(Finding::broken));

@@ -30,7 +30,7 @@ use gatepost_server::http::incoming::is_harmless;
 /// Longer is no request that the server takes.
 const LONGEST: u64 = 128 * 1_024;
 
-pub(super) fn run(invocation: &Invocation) -> CommandResult {
+pub fn run(invocation: &Invocation) -> CommandResult {
     let what = invocation.value(0).trim();
     let start = what.get(..2).unwrap_or_default();
     match what {
@@ -110,7 +110,7 @@ fn may_be_token(text: &str) -> bool {
 }
 
 /// `gatepost explain request ID`
-pub(super) fn request(invocation: &Invocation) -> CommandResult {
+pub fn request(invocation: &Invocation) -> CommandResult {
     let id = invocation.value(0);
     if !is_harmless(id) {
         return misuse("ID must be what X-Request-Id of the answer was");

@@ -13,7 +13,7 @@ use super::output::{self, CommandResult, refuse, say};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) fn run(invocation: &Invocation) -> CommandResult {
+pub fn run(invocation: &Invocation) -> CommandResult {
     // It also runs where the installation is not root's, and asks the usual address without any
     // settings.
     let listeners = Listeners::load(&invocation.given_source()?)?;
@@ -57,8 +57,8 @@ fn judged(answer: std::io::Result<Answer>, word: &str, place: &str) -> CommandRe
     }
 }
 
-pub(super) struct Answer {
-    pub(super) status: String,
+pub struct Answer {
+    pub status: String,
     said: String,
 }
 
@@ -77,7 +77,7 @@ impl Answer {
     }
 }
 
-pub(super) fn over_tcp(address: SocketAddr, host: &str, path: &str) -> std::io::Result<Answer> {
+pub fn over_tcp(address: SocketAddr, host: &str, path: &str) -> std::io::Result<Answer> {
     let stream = TcpStream::connect_timeout(&reachable(address), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

@@ -5,20 +5,20 @@ use serde_json::{Map, Value, json};
 use super::arguments::Invocation;
 use super::operator::Operator;
 use super::output::{self, CommandResult, FindingsReport, refuse};
+use super::provider_checkup::{ProviderAnswers, SecretStanding, examine};
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::{ObjectKind, provider};
 use gatepost_protocol::upstream::external_url;
 use gatepost_protocol::words::identifiers::TenantName;
 use gatepost_protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 use gatepost_registration::finding::Finding;
-use gatepost_registration::provider_checkup::{ProviderAnswers, SecretStanding, examine};
 use gatepost_server::endpoints::token::assertions::fetch_key_set;
 use gatepost_server::endpoints::upstream::fetch_metadata;
 use gatepost_server::keys::sealing::Sealer;
 use gatepost_server::outbound::{Asker, Deadline, Outbound, OutboundRequest};
 use gatepost_store::catalogue::{self, CatalogueRow};
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let mut objects = Vec::new();
     for stored in registered(operator)? {
         objects.push(shown(&read(&stored)?, stored.sealed_secret.is_some()));
@@ -52,14 +52,14 @@ fn shown(provider: &IdentityProvider, has_secret: bool) -> Value {
     })
 }
 
-pub(super) fn known(operator: &Operator) -> CommandResult<Vec<IdentityProvider>> {
+pub fn known(operator: &Operator) -> CommandResult<Vec<IdentityProvider>> {
     Ok(registered(operator)?
         .iter()
         .filter_map(|row| read(row).ok())
         .collect())
 }
 
-pub(super) fn registered(operator: &Operator) -> CommandResult<Vec<CatalogueRow>> {
+pub fn registered(operator: &Operator) -> CommandResult<Vec<CatalogueRow>> {
     let entries = catalogue::load(&operator.store)?.value.entries;
     Ok(entries
         .into_iter()
@@ -67,13 +67,13 @@ pub(super) fn registered(operator: &Operator) -> CommandResult<Vec<CatalogueRow>
         .collect())
 }
 
-pub(super) fn read(row: &CatalogueRow) -> CommandResult<IdentityProvider> {
+pub fn read(row: &CatalogueRow) -> CommandResult<IdentityProvider> {
     provider::from_json(&row.document, "")
         .map_err(|problems| output::not_served(&row.name, &problems))
 }
 
 /// Whether people can sign in at a provider, as far as it can be asked without one of them.
-pub(super) fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn test(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let name = invocation.value(0);
     let row = named(operator, name)?;
     let provider = read(&row)?;
@@ -127,7 +127,7 @@ fn addresses(provider: &IdentityProvider) -> Vec<[&'static str; 3]> {
     addresses
 }
 
-pub(super) fn tried(
+pub fn tried(
     outbound: &Outbound,
     sealer: &Sealer,
     row: &CatalogueRow,

@@ -9,7 +9,7 @@ use super::registry;
 use gatepost_import::{Import, identity_server, keycloak};
 use gatepost_store::clock::time_of_day;
 
-pub(super) fn from_identity_server(invocation: &Invocation) -> CommandResult {
+pub fn from_identity_server(invocation: &Invocation) -> CommandResult {
     let issuers = invocation
         .every("--issuer")
         .into_iter()
@@ -32,7 +32,7 @@ fn issuer(typed: &str) -> CommandResult<(String, String)> {
     }
 }
 
-pub(super) fn from_keycloak(invocation: &Invocation) -> CommandResult {
+pub fn from_keycloak(invocation: &Invocation) -> CommandResult {
     print(invocation, |realm| {
         let mut import = keycloak::read(&realm)?;
         if invocation.has("--trust-email") {

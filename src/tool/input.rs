@@ -10,7 +10,7 @@ use gatepost_protocol::words::secret::SecretText;
 use gatepost_server::app::password_rules::PasswordRules;
 
 /// Asks twice at a terminal; otherwise takes the first line of standard input.
-pub(super) fn new_password(rules: &PasswordRules) -> CommandResult<SecretText> {
+pub fn new_password(rules: &PasswordRules) -> CommandResult<SecretText> {
     let password = secret("Password: ")?;
     if io::stdin().is_terminal() && secret("Once more: ")? != password {
         return refuse("the two passwords differ");
@@ -22,7 +22,7 @@ pub(super) fn new_password(rules: &PasswordRules) -> CommandResult<SecretText> {
 }
 
 /// Asks once, without echo; otherwise takes the first line of standard input.
-pub(super) fn secret(question: &str) -> CommandResult<SecretText> {
+pub fn secret(question: &str) -> CommandResult<SecretText> {
     if io::stdin().is_terminal() {
         return Ok(SecretText::new(rpassword::prompt_password(question)?));
     }
@@ -40,11 +40,11 @@ pub(super) fn secret(question: &str) -> CommandResult<SecretText> {
 }
 
 /// At a terminal, unless `--yes` was typed; a script is not asked.
-pub(super) fn asks(invocation: &Invocation) -> bool {
+pub fn asks(invocation: &Invocation) -> bool {
     !invocation.has("--yes") && io::stdin().is_terminal()
 }
 
-pub(super) fn confirm(invocation: &Invocation, question: &str) -> CommandResult {
+pub fn confirm(invocation: &Invocation, question: &str) -> CommandResult {
     if !asks(invocation) {
         return Ok(());
     }
@@ -59,7 +59,7 @@ pub(super) fn confirm(invocation: &Invocation, question: &str) -> CommandResult 
 }
 
 /// Why a file that was named cannot be read.
-pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
+pub fn unread(name: &str, error: &io::Error) -> Failure {
     let known = [
         (ErrorKind::NotFound, "there is no such file"),
         (ErrorKind::IsADirectory, "it is a directory"),
@@ -76,7 +76,7 @@ pub(super) fn unread(name: &str, error: &io::Error) -> Failure {
 }
 
 /// The failure says where it stops being text.
-pub(super) fn utf8(name: &str, bytes: Vec<u8>) -> CommandResult<String> {
+pub fn utf8(name: &str, bytes: Vec<u8>) -> CommandResult<String> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return refuse(format!("{name} is UTF-16: save it as UTF-8"));
     }

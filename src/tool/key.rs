@@ -26,7 +26,7 @@ use gatepost_server::keys::sealing::Sealer;
 use gatepost_store::registry_writer::RegistryWriter;
 use gatepost_store::signing_keys::{self, SigningKeyRow};
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let now = operator.now()?;
     let json = invocation.has("--json");
     let keys = signing_keys::load(&operator.store)?.value;
@@ -72,7 +72,7 @@ fn shown(key: &SigningKeyRow, standing: &KeyStanding, json: bool) -> Value {
     value
 }
 
-pub(super) fn rotate(invocation: &Invocation) -> CommandResult {
+pub fn rotate(invocation: &Invocation) -> CommandResult {
     let algorithms = algorithms(invocation)?;
     if invocation.has("--now") {
         input::confirm(invocation, ERASES)?;
@@ -324,7 +324,7 @@ fn told(key: &SigningKeyRow) -> String {
 }
 
 /// After a leak.
-pub(super) fn retire(invocation: &Invocation) -> CommandResult {
+pub fn retire(invocation: &Invocation) -> CommandResult {
     let mut rotation = Rotation::open(invocation)?;
     let kid = invocation.value(0);
     let operator = &rotation.operator;
@@ -365,7 +365,7 @@ fn find<'a>(rows: &'a [SigningKeyRow], kid: &str) -> CommandResult<&'a SigningKe
 /// Of the file, in bytes.
 const LONGEST: u64 = 65_536;
 
-pub(super) fn import(invocation: &Invocation) -> CommandResult {
+pub fn import(invocation: &Invocation) -> CommandResult {
     let pem = read(invocation.value(0))?;
     let key = imported_key::read(&pem).map_err(Failure::Refused)?;
     let kid = invocation.option("--kid");

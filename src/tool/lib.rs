@@ -22,8 +22,11 @@ mod mail;
 mod migrate;
 mod operator;
 mod output;
+mod page_headings;
+mod provider_checkup;
 mod reference;
 mod registry;
+mod released_claims;
 mod resource;
 mod role;
 mod sealed;
@@ -72,6 +75,7 @@ const RUN: &[(&str, Run)] = &[
         "user enable",
         Once(|invocation| user::change::enable(invocation, true)),
     ),
+    ("user until", Once(user::change::until)),
     ("user remove", Installed(user::change::remove)),
     ("user revoke", Installed(user::revoke)),
     ("user link", Once(user::change::link)),

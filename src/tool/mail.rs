@@ -1,14 +1,13 @@
 //! `gatepost mail test`, and the links of `gatepost user invite|reset --mail`: letters that a
 //! command sends itself, without the server.
 
-use serde_json::Value;
-
 use super::arguments::Invocation;
 use super::client::catalogue;
 use super::output::{CommandResult, Failure, misuse, refuse, say};
 use super::user::links::LinkMaker;
 use gatepost_protocol::login::letters::{stored_address, verified_address};
 use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_server::app::letters::postman;
 use gatepost_server::config::Config;
@@ -21,7 +20,7 @@ use gatepost_store::linked_identities;
 use gatepost_store::users::{self, UserRow};
 
 /// What a letter with a link needs, before anything is done.
-pub(super) fn check(
+pub fn check(
     invocation: &Invocation,
     config: &Config,
     address: Option<&str>,
@@ -44,11 +43,7 @@ pub(super) fn check(
 
 /// Sends the user a link to set their password, or to make a passkey: at their address, in the
 /// language of their claims.
-pub(super) fn send_link(
-    maker: &LinkMaker<'_>,
-    invocation: &Invocation,
-    user: &UserRow,
-) -> CommandResult {
+pub fn send_link(maker: &LinkMaker<'_>, invocation: &Invocation, user: &UserRow) -> CommandResult {
     let config = &maker.operator.config;
     // Somebody may have mistyped the address of an account, or an identity provider made it up:
     // its password is not given to others.
@@ -60,7 +55,7 @@ pub(super) fn send_link(
     let to = check(invocation, config, address, is_theirs)?;
     let link = maker.link(user)?;
     let expires_at = maker.expires_at;
-    let locale = user.claims.get("locale").and_then(Value::as_str);
+    let locale = user.claims.text("locale");
     let language = locale.and_then(Language::asked_for);
     let language = language.unwrap_or_else(|| Language::of_house(config));
     let frame = frame(config, language, Some(user.called()));
@@ -90,7 +85,7 @@ pub(super) fn send_link(
 }
 
 /// Sends a letter to somebody, and says what the server answered.
-pub(super) fn test(invocation: &Invocation) -> CommandResult {
+pub fn test(invocation: &Invocation) -> CommandResult {
     let config = invocation.config()?;
     let to = MailAddress::parse(invocation.value(0))
         .map_err(|rule| Failure::Usage(format!("ADDRESS {rule}")))?;
@@ -109,7 +104,7 @@ fn frame<'a>(config: &'a Config, language: Language, greeted: Option<&'a str>) -
 }
 
 /// `why` says what it is needed for.
-pub(super) fn mail_server(config: &Config, why: &str) -> CommandResult<Postman> {
+pub fn mail_server(config: &Config, why: &str) -> CommandResult<Postman> {
     let postman = postman(config).map_err(Failure::Configuration)?;
     postman.ok_or_else(|| Failure::Configuration(format!("GATEPOST_SMTP_URL is required: {why}")))
 }

@@ -29,7 +29,7 @@ use super::output::{CommandResult, Failure, misuse, refuse, say};
 use super::sealed::reseal;
 use super::user::{judged, not_added};
 
-pub(super) fn run(invocation: &Invocation) -> CommandResult {
+pub fn run(invocation: &Invocation) -> CommandResult {
     if invocation.has("--check") {
         rehearse(&OpenDatabase::open(invocation)?)?;
         let operator = Operator::open(invocation)?;

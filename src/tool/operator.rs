@@ -30,11 +30,11 @@ use gatepost_store::signing_keys;
 use gatepost_store::{DatabaseSettings, Interruption, Result, Store, migrate};
 
 /// Every process reads once a second what is new.
-pub(super) const EVERYWHERE: Duration = Duration::from_secs(2);
+pub const EVERYWHERE: Duration = Duration::from_secs(2);
 
 /// Waits until every process has heard of a revocation. Until it has, it gives clients tokens that
 /// are revoked already.
-pub(super) fn await_everywhere() {
+pub fn await_everywhere() {
     note(
         "Ask for new tokens when this command ends, in 2 seconds. A process that has not heard of \
          the revocation yet gives tokens that are refused as long as they live.",
@@ -43,15 +43,15 @@ pub(super) fn await_everywhere() {
 }
 
 /// The settings and the database that they name.
-pub(super) struct OpenDatabase {
-    pub(super) config: Config,
-    pub(super) store: Store,
+pub struct OpenDatabase {
+    pub config: Config,
+    pub store: Store,
 }
 
 /// The same with an installation in it, for which this program and these settings fit.
-pub(super) struct Operator {
-    pub(super) database: OpenDatabase,
-    pub(super) installation: Installation,
+pub struct Operator {
+    pub database: OpenDatabase,
+    pub installation: Installation,
 }
 
 impl Deref for Operator {
@@ -63,7 +63,7 @@ impl Deref for Operator {
 }
 
 impl Operator {
-    pub(super) fn open(invocation: &Invocation) -> CommandResult<Operator> {
+    pub fn open(invocation: &Invocation) -> CommandResult<Operator> {
         let database = OpenDatabase::open(invocation)?;
         migrate::check_level(&database.store)?;
         let found = installation::find(&database.store)?;
@@ -85,24 +85,24 @@ impl Operator {
     }
 
     /// What the installation's own secrets are derived from.
-    pub(super) fn derived(&self) -> CommandResult<DerivedKeys> {
+    pub fn derived(&self) -> CommandResult<DerivedKeys> {
         let Installation { id, issuer, .. } = &self.installation;
         Ok(self.master_secret()?.derive(id, issuer))
     }
 
-    pub(super) fn unchecked_sealers(&self) -> CommandResult<Sealers> {
+    pub fn unchecked_sealers(&self) -> CommandResult<Sealers> {
         Ok(Sealers::new(&self.derived()?))
     }
 
     /// By the master secret of this database: the server could not open what another seals.
-    pub(super) fn sealers(&self) -> CommandResult<Sealers> {
+    pub fn sealers(&self) -> CommandResult<Sealers> {
         self.sealers_of(&self.installation)
     }
 }
 
 impl OpenDatabase {
     /// Connects to nothing yet.
-    pub(super) fn open(invocation: &Invocation) -> CommandResult<OpenDatabase> {
+    pub fn open(invocation: &Invocation) -> CommandResult<OpenDatabase> {
         let config = invocation.config()?;
         let of_server = gatepost_server::serve::database_settings(&config);
         let settings = DatabaseSettings {
@@ -119,7 +119,7 @@ impl OpenDatabase {
         Ok(OpenDatabase { config, store })
     }
 
-    pub(super) fn sealers_of(&self, installation: &Installation) -> CommandResult<Sealers> {
+    pub fn sealers_of(&self, installation: &Installation) -> CommandResult<Sealers> {
         let Installation { id, issuer, .. } = installation;
         let sealers = Sealers::new(&self.master_secret()?.derive(id, issuer));
         for key in signing_keys::load(&self.store)?.value {
@@ -137,7 +137,7 @@ impl OpenDatabase {
         Ok(sealers)
     }
 
-    pub(super) fn master_secret(&self) -> CommandResult<MasterSecret> {
+    pub fn master_secret(&self) -> CommandResult<MasterSecret> {
         let missing = "GATEPOST_SECRET_FILE is required: `gatepost secret > FILE` makes one, \
                        readable by its owner only";
         let path = self
@@ -149,29 +149,29 @@ impl OpenDatabase {
     }
 
     /// For requests of our own, as a server makes them.
-    pub(super) fn outbound(&self) -> CommandResult<Outbound> {
+    pub fn outbound(&self) -> CommandResult<Outbound> {
         let ca_file = self.config.ca_file.as_deref();
         Outbound::new(&self.config.outbound_allow, ca_file, 1).map_err(Failure::Configuration)
     }
 
-    pub(super) fn password_hashing(&self) -> CommandResult<PasswordHashing> {
+    pub fn password_hashing(&self) -> CommandResult<PasswordHashing> {
         PasswordHashing::new(app::cost(&self.config)).map_err(Failure::Configuration)
     }
 
-    pub(super) fn horizons(&self, registered: LongestLifetimes) -> Horizons {
+    pub fn horizons(&self, registered: LongestLifetimes) -> Horizons {
         app::horizons(&self.config, &registered)
     }
 
     /// What a removal does not find may be gone by an earlier try, whose wait for a standby was cut
     /// off. That is confirmed before the command says that nothing is there.
-    pub(super) fn confirmed<T>(&self, found: CommandResult<T>) -> CommandResult<T> {
+    pub fn confirmed<T>(&self, found: CommandResult<T>) -> CommandResult<T> {
         if found.is_err() {
             self.store.confirm()?;
         }
         found
     }
 
-    pub(super) fn now(&self) -> CommandResult<Instant> {
+    pub fn now(&self) -> CommandResult<Instant> {
         Ok(installation::read(&self.store)?.now)
     }
 }
@@ -218,7 +218,7 @@ fn names_people(invocation: &Invocation) -> bool {
 
 /// Every row, or as many as are asked for where no word is; a thousand at a time. `page` reads so
 /// many behind the last.
-pub(super) fn all<T>(
+pub fn all<T>(
     invocation: &Invocation,
     page: impl Fn(Option<&T>, i64) -> Result<Vec<T>>,
 ) -> CommandResult<Vec<T>> {

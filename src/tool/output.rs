@@ -20,21 +20,21 @@ use gatepost_store::StoreError;
 const MOST_SHOWN: usize = 100;
 
 /// What a command answers, or why it fails.
-pub(super) type CommandResult<T = ()> = Result<T, Failure>;
+pub type CommandResult<T = ()> = Result<T, Failure>;
 
 /// Fails: what was asked for is not done.
-pub(super) fn refuse<T>(why: impl Into<String>) -> CommandResult<T> {
+pub fn refuse<T>(why: impl Into<String>) -> CommandResult<T> {
     Err(Failure::Refused(why.into()))
 }
 
 /// Fails: something else must be typed.
-pub(super) fn misuse<T>(rule: impl Into<String>) -> CommandResult<T> {
+pub fn misuse<T>(rule: impl Into<String>) -> CommandResult<T> {
     Err(Failure::Usage(rule.into()))
 }
 
 /// A command's failure. `Display` is what the person reads; no secret stands in it.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub enum Failure {
     Refused(String),
     /// Names the nearest where there is one.
     Usage(String),
@@ -42,15 +42,15 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn refused(text: &str) -> Failure {
+    pub fn refused(text: &str) -> Failure {
         Failure::Refused(text.to_owned())
     }
 
-    pub(super) fn usage(rule: &str) -> Failure {
+    pub fn usage(rule: &str) -> Failure {
         Failure::Usage(rule.to_owned())
     }
 
-    pub(super) fn exit_code(&self) -> ExitCode {
+    pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Refused(_) => 1,
             Failure::Usage(_) => 2,
@@ -58,7 +58,7 @@ impl Failure {
         })
     }
 
-    pub(super) fn of_document(problems: &[DocumentProblem]) -> Failure {
+    pub fn of_document(problems: &[DocumentProblem]) -> Failure {
         let mut lines: Vec<String> = problems
             .iter()
             .take(MOST_SHOWN)
@@ -119,7 +119,7 @@ impl From<io::Error> for Failure {
 }
 
 /// Prints a result. A reader that closed its end early is no failure.
-pub(super) fn say(text: impl AsRef<str>) -> CommandResult {
+pub fn say(text: impl AsRef<str>) -> CommandResult {
     match write(text.as_ref()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unwritten(&error)),
         Ok(()) | Err(_) => Ok(()),
@@ -128,7 +128,7 @@ pub(super) fn say(text: impl AsRef<str>) -> CommandResult {
 
 /// Prints what cannot be had again. To be called before the commit of what it belongs to, which a
 /// failure undoes: one is also that the reader is gone.
-pub(super) fn only_copy(text: &str) -> CommandResult {
+pub fn only_copy(text: &str) -> CommandResult {
     write(text).map_err(|error| unwritten(&error))
 }
 
@@ -146,18 +146,18 @@ fn unwritten(error: &io::Error) -> Failure {
 }
 
 /// Prints what is no result: what was done, what to do next.
-pub(super) fn note(text: impl Display) {
+pub fn note(text: impl Display) {
     // A closed standard error is no reason to stop.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-pub(super) fn pretty(value: &Value) -> CommandResult<String> {
+pub fn pretty(value: &Value) -> CommandResult<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::Refused(error.to_string()))
 }
 
 /// Whether standard output is a terminal that shows colours, and nobody objects
 /// (<https://no-color.org>).
-pub(super) fn wants_colours() -> bool {
+pub fn wants_colours() -> bool {
     let objects = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal()
         && !objects
@@ -165,14 +165,14 @@ pub(super) fn wants_colours() -> bool {
 }
 
 /// Prints one object: as JSON, or a line for each member, those of objects in it by their path.
-pub(super) fn object(json: bool, value: &Value) -> CommandResult {
+pub fn object(json: bool, value: &Value) -> CommandResult {
     if json {
         return say(pretty(value)?);
     }
     say(members_of(value))
 }
 
-pub(super) fn members_of(value: &Value) -> String {
+pub fn members_of(value: &Value) -> String {
     let mut lines = Vec::new();
     members("", value, &mut lines);
     lines.join("\n")
@@ -204,7 +204,7 @@ fn members(path: &str, value: &Value, lines: &mut Vec<String>) {
 
 /// Prints those objects that hold the word that was typed, as many as were asked for: as JSON, or a
 /// row for each with what stands at these places in it (RFC 6901).
-pub(super) fn list(
+pub fn list(
     invocation: &Invocation,
     columns: &[(&str, &str)],
     mut objects: Vec<Value>,
@@ -245,7 +245,7 @@ fn cell(object: &Value, place: &str) -> String {
     }
 }
 
-pub(super) fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> CommandResult {
+pub fn table(headings: Vec<String>, rows: Vec<Vec<String>>) -> CommandResult {
     let mut shown: Vec<Vec<String>> = Vec::new();
     for row in [headings].into_iter().chain(rows) {
         shown.push(row.iter().map(|cell| printable(cell)).collect());
@@ -273,7 +273,7 @@ fn widths(rows: &[Vec<String>]) -> Vec<usize> {
 
 /// Names come from documents and other providers: nothing in them may move the cursor, colour the
 /// terminal or turn the order of what follows.
-pub(super) fn printable(cell: &str) -> String {
+pub fn printable(cell: &str) -> String {
     let mut shown = String::new();
     for one in cell.chars() {
         if is_invisible(one) {
@@ -285,12 +285,12 @@ pub(super) fn printable(cell: &str) -> String {
     shown
 }
 
-pub(super) fn time(instant: Instant) -> String {
+pub fn time(instant: Instant) -> String {
     timestamp::format(instant)
 }
 
 /// What is registered and breaks a rule of today.
-pub(super) fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
+pub fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
     let rules: Vec<String> = problems.iter().map(DocumentProblem::to_string).collect();
     Failure::Refused(format!(
         "{} is not served: {}",
@@ -300,18 +300,18 @@ pub(super) fn not_served(name: &str, problems: &[DocumentProblem]) -> Failure {
 }
 
 /// What was found about something, and what to do with it.
-pub(super) struct FindingsReport<'a> {
-    pub(super) name: &'a str,
-    pub(super) findings: &'a [Finding],
+pub struct FindingsReport<'a> {
+    pub name: &'a str,
+    pub findings: &'a [Finding],
     /// What follows the findings: for people, and as a member of that name for programs.
-    pub(super) text: &'a str,
-    pub(super) member: &'a str,
-    pub(super) value: Value,
+    pub text: &'a str,
+    pub member: &'a str,
+    pub value: Value,
 }
 
 impl FindingsReport<'_> {
     /// Prints it. A failure where it cannot work.
-    pub(super) fn print(self, invocation: &Invocation) -> CommandResult {
+    pub fn print(self, invocation: &Invocation) -> CommandResult {
         if invocation.has("--json") {
             let findings: Vec<Value> = self.findings.iter().map(finding_as_json).collect();
             say(pretty(
@@ -329,7 +329,7 @@ impl FindingsReport<'_> {
     }
 }
 
-pub(super) fn has(findings: &[Finding], verdict: Verdict) -> bool {
+pub fn has(findings: &[Finding], verdict: Verdict) -> bool {
     findings.iter().any(|finding| finding.verdict == verdict)
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::arguments::{Invocation, named};
 use super::command::{self, COMMANDS, Command, fill};
 use super::output::{CommandResult, Failure, say};
+use super::page_headings;
 use gatepost_protocol::registration::names::hint;
 use gatepost_protocol::registration::{catalogue, client, provider};
 use gatepost_protocol::words::reason::Reason;
@@ -125,18 +126,16 @@ impl Topic {
         let mut rows = Vec::new();
         for one in COMMANDS.iter() {
             let name = format!("gatepost {} {}", one.name, one.values.join(" "));
-            let options = one
-                .shown_options()
-                .map(|option| format!("{}: {}", code(option.usage), option.meaning));
+            let options = one.shown_options().map(|option| code(option.usage));
             rows.push(vec![
                 code(name.trim_end()),
                 one.summary.to_owned(),
-                options.collect::<Vec<_>>().join("<br>"),
+                options.collect::<Vec<_>>().join(", "),
             ]);
         }
         Topic::new(
             "commands",
-            "`gatepost COMMAND --help` shows an example of each.",
+            "`gatepost COMMAND --help` shows an example of each, and what each option means.",
             ["command", "what it does", "options"],
             rows,
         )
@@ -253,8 +252,9 @@ fn plain(markdown: &str) -> String {
     text
 }
 
-/// `gatepost help`: about a topic, a command, or anything that has a row of its own.
-pub(super) fn help(words: &[String]) -> CommandResult {
+/// `gatepost help`: about a topic, a command, anything that has a row of its own, or a heading of
+/// the pages.
+pub fn help(words: &[String]) -> CommandResult {
     let topics = Topic::all();
     let Some(word) = words.first() else {
         command::help(words)?;
@@ -270,17 +270,27 @@ pub(super) fn help(words: &[String]) -> CommandResult {
         [_] => topics.iter().map(|topic| topic.about(word)).collect(),
         [..] => String::new(),
     };
-    match (found.is_empty(), is_command || named(words).is_some()) {
-        (false, _) => say(found.trim()),
-        (true, true) => Ok(()),
-        (true, false) => Err(no_help(word, &topics)),
+    let pages = page_headings::about(words);
+    if !found.is_empty() {
+        say(found.trim())?;
     }
+    if !pages.is_empty() {
+        return say(format!(
+            "\nPages of the documentation:\n\n{}",
+            pages.trim_end()
+        ));
+    }
+    if found.is_empty() && !is_command && named(words).is_none() {
+        return Err(no_help(word, &topics));
+    }
+    Ok(())
 }
 
 fn list(topics: &[Topic]) -> CommandResult {
     let mut names = vec![""];
     names.extend(topics.iter().map(|topic| topic.name));
-    let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more. Topics:";
+    let about = "gatepost help TOPIC, CODE, SETTING, KEY or COMMAND says more, and help WORD \
+                 which page has it. Topics:";
     say(format!("\n{}", fill(about, names, 2)))
 }
 
@@ -295,20 +305,20 @@ fn no_help(word: &str, topics: &[Topic]) -> Failure {
 }
 
 /// `gatepost reference DIRECTORY`: writes the pages of `docs/reference`.
-pub(super) fn write(invocation: &Invocation) -> CommandResult {
+pub fn write(invocation: &Invocation) -> CommandResult {
     let directory = Path::new(invocation.value(0));
     let topics = Topic::all();
     let mut index = String::from(
         "# Reference\n\n\
-         Made by `gatepost reference docs/reference`. The binary prints the same.\n\n\
-         | page | or type |\n|---|---|\n",
+         Made by `gatepost reference docs/reference`. `gatepost help TOPIC` prints the same.\n\n\
+         | page | topics |\n|---|---|\n",
     );
     for (page, title) in PAGES {
         let mut tables = Vec::new();
         let mut names = Vec::new();
         for topic in topics.iter().filter(|topic| topic.page == *page) {
             tables.push(topic.markdown());
-            names.push(code(&format!("gatepost help {}", topic.name)));
+            names.push(code(topic.name));
         }
         let text = format!("# {title}\n\n{}", tables.join("\n"));
         write_page(directory, page, &text)?;

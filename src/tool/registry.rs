@@ -28,7 +28,7 @@ use gatepost_store::registry_writer::RegistryWriter;
 const EXIT_CHANGES: u8 = 3;
 
 /// Prints what `apply` would do, and does nothing.
-pub(super) fn plan(invocation: &Invocation) -> CommandResult<ExitCode> {
+pub fn plan(invocation: &Invocation) -> CommandResult<ExitCode> {
     logging::start_plainly();
     let json = invocation.has("--json");
     let (text, is_empty) = planned(invocation, |plan| {
@@ -47,7 +47,7 @@ pub(super) fn plan(invocation: &Invocation) -> CommandResult<ExitCode> {
     })
 }
 
-pub(super) fn apply(invocation: &Invocation) -> CommandResult {
+pub fn apply(invocation: &Invocation) -> CommandResult {
     // Asked before the change begins: nobody else waits for the answer.
     if invocation.has("--prune") && asks(invocation) {
         let removed = planned(invocation, |plan| Ok(removals(plan)))?;
@@ -167,7 +167,7 @@ fn with_document<T>(
 
 /// Reads and parses it, unless it has more bytes than that; `-` is standard input. The error says
 /// which, what is wrong, and where.
-pub(super) fn read(
+pub fn read(
     file: &str,
     most: u64,
     parse: impl FnOnce(&str) -> Result<Value, String>,
@@ -187,7 +187,7 @@ pub(super) fn read(
     parse(&text).map_err(|error| Failure::Refused(format!("{name} is not JSON: {error}{begins}")))
 }
 
-pub(super) fn called(file: &str) -> String {
+pub fn called(file: &str) -> String {
     match file {
         "-" => String::from("standard input"),
         file => file.escape_debug().to_string(),
@@ -195,7 +195,7 @@ pub(super) fn called(file: &str) -> String {
 }
 
 /// The same as text, without a byte order mark.
-pub(super) fn text_of(file: &str, most: u64) -> CommandResult<String> {
+pub fn text_of(file: &str, most: u64) -> CommandResult<String> {
     let name = called(file);
     if file.is_empty() {
         return misuse("FILE is an empty name; - is standard input");
@@ -213,7 +213,7 @@ pub(super) fn text_of(file: &str, most: u64) -> CommandResult<String> {
 }
 
 /// At most `most` of them.
-pub(super) fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
+pub fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if file == "-" {
         io::stdin().lock().take(most).read_to_end(&mut bytes)?;
@@ -223,7 +223,7 @@ pub(super) fn bytes_of(file: &str, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn export(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn export(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let document = operator.store.read_registry(|reader| {
         let registered = comparison::registered(reader, None)?;
         let mut users = comparison::all_users(reader)?;

@@ -14,7 +14,7 @@ use gatepost_store::catalogue;
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// Prints the document that says where tokens for a resource are given out.
-pub(super) fn metadata(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn metadata(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let name = invocation.value(0);
     let catalogue = read_catalogue(catalogue::load(&operator.store)?.value)?;
     if !catalogue.resources.contains_key(name) {

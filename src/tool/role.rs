@@ -13,7 +13,7 @@ use gatepost_store::registry_writer::RegistryWriter;
 
 /// The people come first, 500 at a time, and the registration last: whoever is interrupted finds
 /// fewer people with the role, and goes on by the same command.
-pub(super) fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn remove(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let role = invocation.value(0);
     let name = in_text(role);
     let entries = catalogue::load(&operator.store)?.value.entries;

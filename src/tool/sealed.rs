@@ -129,7 +129,7 @@ impl Sealed {
         Some(SecretBytes::new(sealer.seal(plain.expose())))
     }
 
-    fn write(&self, writer: &mut RegistryWriter<'_>, sealed: SecretBytes) -> Result<()> {
+    fn write(&self, writer: &mut RegistryWriter<'_>, sealed: SecretBytes) -> Result {
         match &self.of {
             Holder::Key(row) => writer.rewrap_signing_key(&row.kid, Some(&sealed)).map(drop),
             Holder::Secret {
@@ -163,7 +163,7 @@ impl Sealed {
 
     /// Removes what does not open any longer. A key's public part stays, for the tokens that it
     /// signed.
-    fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result<()> {
+    fn erase(&self, writer: &mut RegistryWriter<'_>) -> Result {
         match &self.of {
             Holder::Key(row) => writer.rewrap_signing_key(&row.kid, None).map(drop),
             Holder::Secret {
@@ -205,7 +205,7 @@ fn all_open(
 
 /// Seals everything under the current line of `to` that is not yet. Answers how many were sealed
 /// anew, and how many were so already; when there is any that does not open, nothing is written.
-pub(super) fn reseal(
+pub fn reseal(
     writer: &mut RegistryWriter<'_>,
     from: &Sealers,
     to: &Sealers,
@@ -245,11 +245,11 @@ fn stale_factors(
     Ok(stale)
 }
 
-pub(super) fn generate(_: &Invocation) -> CommandResult {
+pub fn generate(_: &Invocation) -> CommandResult {
     say(master::generate())
 }
 
-pub(super) fn rotate(_: &Invocation, operator: &Operator) -> CommandResult {
+pub fn rotate(_: &Invocation, operator: &Operator) -> CommandResult {
     let sealers = operator.unchecked_sealers()?;
     let store = &operator.store;
     // Processes serve meanwhile: they replace factors, and sign people in by them. So factors are
@@ -283,7 +283,7 @@ people sign in again, or\napplications ask again. \
 Access tokens that are JWTs stay good until they expire. Passwords, sessions and consents stay.";
 
 /// The master secret is lost.
-pub(super) fn reset(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn reset(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let sealers = operator.unchecked_sealers()?;
     let lost = lost(operator, &sealers)?;
     if lost.is_empty() {
@@ -308,7 +308,7 @@ pub(super) fn reset(invocation: &Invocation, operator: &Operator) -> CommandResu
 }
 
 /// Names everything that does not open.
-pub(super) fn lost(operator: &Operator, sealers: &Sealers) -> CommandResult<Vec<String>> {
+pub fn lost(operator: &Operator, sealers: &Sealers) -> CommandResult<Vec<String>> {
     operator.store.change_registry(|writer| {
         let mut names = Vec::new();
         for one in Sealed::all(writer)? {

@@ -16,7 +16,7 @@ const SERVER: &str = "gatepostd";
 
 /// Returns only where that fails, with exit code 1: a service manager tries again, and heals the
 /// moment in which an upgrade has written one of the two programs.
-pub(super) fn run(invocation: &Invocation) -> CommandResult<ExitCode> {
+pub fn run(invocation: &Invocation) -> CommandResult<ExitCode> {
     let mut told = None;
     for program in candidates() {
         let failed = Command::new(&program).args(&invocation.arguments).exec();
@@ -37,7 +37,7 @@ fn candidates() -> Vec<PathBuf> {
 }
 
 /// What `gatepostd` says when it is asked for its version; nothing where none can be started.
-pub(super) fn version_beside() -> Option<String> {
+pub fn version_beside() -> Option<String> {
     for program in candidates() {
         if let Ok(answer) = Command::new(program).arg("--version").output() {
             return Some(String::from_utf8_lossy(&answer.stdout).trim().to_owned());

@@ -15,7 +15,7 @@ use gatepost_registrar::events::audit_event;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::{grants, sessions};
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let subject = user::chosen(operator, invocation)?;
     let found = all(invocation, |last: Option<&(Session, _)>, most| {
         sessions::list(
@@ -59,7 +59,7 @@ fn shown_session(session: &Session, username: Option<&str>) -> Value {
     })
 }
 
-pub(super) fn end(invocation: &Invocation) -> CommandResult {
+pub fn end(invocation: &Invocation) -> CommandResult {
     let sid = Sid::new(invocation.value(0));
     let Some(day) = sid.day() else {
         return misuse("SID must be as `gatepost session list` shows it");
@@ -75,7 +75,7 @@ pub(super) fn end(invocation: &Invocation) -> CommandResult {
     say(format!("session {} is over", sid.as_str()))
 }
 
-pub(super) fn list_grants(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn list_grants(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let subject = user::chosen(operator, invocation)?;
     let client_id = chosen_client(operator, invocation)?;
     let found = all(invocation, |last: Option<&(Grant, _)>, most| {
@@ -132,7 +132,7 @@ fn shown_grant(grant: &Grant, username: Option<&str>) -> Value {
     })
 }
 
-pub(super) fn revoke_grant(invocation: &Invocation) -> CommandResult {
+pub fn revoke_grant(invocation: &Invocation) -> CommandResult {
     let text = invocation.value(0);
     let Some(id) = GrantId::from_text(text) else {
         return misuse("GRANT must be as `gatepost grant list` shows it");
@@ -153,7 +153,7 @@ pub(super) fn revoke_grant(invocation: &Invocation) -> CommandResult {
 
 /// After a leak, or after the database was restored from a copy that does not know the latest
 /// revocations.
-pub(super) fn revoke_everything(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn revoke_everything(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let question = format!(
         "This ends every session, grant and token of {}: everybody signs in again.",
         operator.installation.issuer

@@ -1,7 +1,7 @@
 //! `gatepost user`: people who sign in.
 
-pub(super) mod change;
-pub(super) mod links;
+pub mod change;
+pub mod links;
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::{idp, input, mail};
 use crate::statements::user_list;
 use gatepost_protocol::login::letters::stored_address;
 use gatepost_protocol::login::password::SignInWith;
-use gatepost_protocol::registration::{self, ObjectKind};
+use gatepost_protocol::registration::{self, ObjectKind, timestamp};
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_protocol::words::strength::Strength;
@@ -23,9 +23,12 @@ use gatepost_server::app::password_rules::PasswordRules;
 use gatepost_server::keys::random;
 use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::users::{self, UserRow};
-use gatepost_store::{StoreError, catalogue, consents, grants, linked_identities, sessions};
+use gatepost_store::{StoreError, catalogue, consents, folds, grants, linked_identities, sessions};
 
-pub(super) fn add(invocation: &Invocation) -> CommandResult {
+/// In seconds: a hundred years.
+const LONGEST_AWAY: i64 = 100 * 366 * 86_400;
+
+pub fn add(invocation: &Invocation) -> CommandResult {
     let claims = match invocation.option("--claims") {
         None => json!({}),
         Some(text) => serde_json::from_str(text)
@@ -67,6 +70,8 @@ pub(super) fn add(invocation: &Invocation) -> CommandResult {
         tenant: entry.tenant,
         password_hash,
         enabled: true,
+        valid_until: None,
+        has_ended: false,
         claims: entry.claims,
         epoch: 0,
         factors: 0,
@@ -87,12 +92,12 @@ pub(super) fn add(invocation: &Invocation) -> CommandResult {
     ))
 }
 
-pub(super) fn is_tenant(entries: &[CatalogueRow], tenant: &TenantName) -> bool {
+pub fn is_tenant(entries: &[CatalogueRow], tenant: &TenantName) -> bool {
     let mut names = entries.iter();
     names.any(|entry| entry.kind == ObjectKind::Tenant && entry.name == tenant.as_str())
 }
 
-pub(super) fn not_added(error: StoreError) -> Failure {
+pub fn not_added(error: StoreError) -> Failure {
     let StoreError::Taken(constraint) = &error else {
         return Failure::from(error);
     };
@@ -115,14 +120,14 @@ fn check_mail(invocation: &Invocation, operator: &Operator, entry: &UserEntry) -
 }
 
 /// By the rules of a document.
-pub(super) fn judged(described: &Value) -> CommandResult<UserEntry> {
+pub fn judged(described: &Value) -> CommandResult<UserEntry> {
     registration::stored(described, "", user::read).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Failure::Refused(lines.join("\n"))
     })
 }
 
-pub(super) fn new_subject() -> Subject {
+pub fn new_subject() -> Subject {
     Subject::of_random(random::bytes())
 }
 
@@ -135,7 +140,7 @@ fn hashed_password(operator: &Operator) -> CommandResult<SecretText> {
         .map_err(Failure::Refused)
 }
 
-pub(super) fn password(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn password(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let username = invocation.value(0);
     let user = named(operator, invocation, username)?;
     if user.username.is_none() {
@@ -155,7 +160,7 @@ pub(super) fn password(invocation: &Invocation, operator: &Operator) -> CommandR
 }
 
 /// In the tenant that `--tenant` names; one without a name by their subject.
-pub(super) fn named(
+pub fn named(
     operator: &Operator,
     invocation: &Invocation,
     username: &str,
@@ -177,10 +182,7 @@ pub(super) fn named(
     found.ok_or_else(|| missing(username))
 }
 
-pub(super) fn chosen(
-    operator: &Operator,
-    invocation: &Invocation,
-) -> CommandResult<Option<Subject>> {
+pub fn chosen(operator: &Operator, invocation: &Invocation) -> CommandResult<Option<Subject>> {
     let username = invocation.option("--user");
     if username.is_none() && invocation.option("--tenant").is_some() {
         return misuse("--tenant says where to look for --user: give both");
@@ -198,7 +200,7 @@ fn missing(username: &str) -> Failure {
     ))
 }
 
-pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn revoke(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
     if !user_list::revoke(
         &operator.store,
@@ -213,23 +215,91 @@ pub(super) fn revoke(invocation: &Invocation, operator: &Operator) -> CommandRes
     ))
 }
 
-pub(super) fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+/// Lists everybody, or those who have not signed in for some time; or disables these.
+pub fn list(invocation: &Invocation, operator: &Operator) -> CommandResult {
+    let store = &operator.store;
+    let seconds = not_signed_in_for(invocation, operator)?;
     let mut found = all(invocation, |last: Option<&UserRow>, most| {
-        user_list::list(
-            &operator.store,
-            last.map(|user| user.sub.as_str()).unwrap_or_default(),
-            most,
-        )
+        let after = last.map(|user| user.sub.as_str()).unwrap_or_default();
+        match seconds {
+            Some(seconds) => user_list::dormant(store, seconds, after, most),
+            None => user_list::list(store, after, most),
+        }
     })?;
+    if let Some(seconds) = seconds.filter(|_| invocation.has("--disable")) {
+        disable_dormant(invocation, operator, seconds, &mut found)?;
+    }
     found.sort_by(|one, other| (&one.tenant, &one.username).cmp(&(&other.tenant, &other.username)));
     let columns = [
         ("USERNAME", "/username"),
         ("TENANT", "/tenant"),
         ("SUB", "/sub"),
         ("ENABLED", "/enabled"),
+        ("UNTIL", "/valid_until"),
         ("PASSWORD", "/has_password"),
     ];
     output::list(invocation, &columns, found.iter().map(shown).collect())
+}
+
+/// The seconds that `--not-signed-in-for` says, where the log tells who was there.
+fn not_signed_in_for(invocation: &Invocation, operator: &Operator) -> CommandResult<Option<i64>> {
+    let Some(text) = invocation.option("--not-signed-in-for") else {
+        if invocation.has("--disable") {
+            return misuse("--disable goes with --not-signed-in-for");
+        }
+        return Ok(None);
+    };
+    let is_part = invocation.word().is_some() || invocation.limit()?.is_some();
+    if is_part && invocation.has("--disable") {
+        return misuse("--disable takes all of them: without a word and without --limit");
+    }
+    let seconds = timestamp::seconds(text).and_then(|seconds| i64::try_from(seconds).ok());
+    let Some(seconds) = seconds.filter(|seconds| (1..=LONGEST_AWAY).contains(seconds)) else {
+        return misuse("--not-signed-in-for must be a number with s, m, h or d, as 90d");
+    };
+    let folded = folds::newest(&operator.store)?.unwrap_or_default();
+    if folded < operator.now()?.hour() - 3 {
+        return refuse(
+            "nobody counts yet who signed in of late: a server does so once an hour, and none has \
+             for three",
+        );
+    }
+    Ok(Some(seconds))
+}
+
+/// Disables them, but for administrators. Leaves those who were disabled.
+fn disable_dormant(
+    invocation: &Invocation,
+    operator: &Operator,
+    seconds: i64,
+    found: &mut Vec<UserRow>,
+) -> CommandResult {
+    let administration = operator.config.administration.as_ref();
+    let is_admin =
+        |user: &mut UserRow| administration.is_some_and(|set| set.has_admin_role(&user.claims));
+    for admin in found.extract_if(.., is_admin) {
+        output::note(format!("{} stays: an administrator", admin.designation()));
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let question = format!("This disables {} users.", found.len());
+    input::confirm(invocation, &question)?;
+    let detail = json!({"old": {"enabled": true}, "new": {"enabled": false}, "by": "operator"});
+    let mut events = Vec::new();
+    let mut subs = Vec::new();
+    for user in &mut *found {
+        user.enabled = false;
+    }
+    for user in &*found {
+        events.push(user_event("user_changed", &user.sub, detail.clone()));
+        subs.push(&user.sub);
+    }
+    let admin_role = administration.map_or("", |set| &set.role);
+    if !user_list::disable_dormant(&operator.store, seconds, &subs, admin_role, &events)? {
+        return refuse("somebody signed in meanwhile: nobody was disabled; run this again");
+    }
+    Ok(())
 }
 
 fn shown(user: &UserRow) -> Value {
@@ -238,12 +308,13 @@ fn shown(user: &UserRow) -> Value {
         "tenant": user.tenant.as_ref().map(TenantName::as_str),
         "sub": user.sub.as_str(),
         "enabled": user.enabled,
+        "valid_until": user.valid_until.map(output::time),
         "has_password": user.password_hash.is_some(),
         "claims": user.claims,
     })
 }
 
-pub(super) fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
+pub fn show(invocation: &Invocation, operator: &Operator) -> CommandResult {
     let user = named(operator, invocation, invocation.value(0))?;
     let sessions = sessions::list(&operator.store, None, Some(&user.sub), 1_000)?;
     let grants = grants::list(&operator.store, None, Some(&user.sub), None, 1_000)?;

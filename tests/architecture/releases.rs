@@ -10,6 +10,7 @@ const NAMES_THE_VERSION: &[&str] = &[
     "README.md",
     "deploy/compose.yaml",
     "deploy/demo.yaml",
+    "deploy/helm/values.yaml",
     "deploy/kubernetes.yaml",
     "docs/operate/packages.md",
     "docs/operate/trying-it.md",
@@ -55,7 +56,7 @@ fn looked_at(page: &str) -> BTreeSet<(String, String)> {
     let mut crates = BTreeSet::new();
     for line in page.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        if let ["", name, version, _, _, _, _, _, ""] = cells.as_slice()
+        if let ["", name, _, version, _, _, _, _, ""] = cells.as_slice()
             && let Some(name) = name
                 .strip_prefix('`')
                 .and_then(|name| name.strip_suffix('`'))
@@ -81,7 +82,7 @@ fn locked() -> BTreeSet<(String, String)> {
 
 #[test]
 fn each_direct_crate_was_looked_at_in_the_version_that_is_built_in() {
-    let looked_at = looked_at(&read("docs/security/crates.md"));
+    let looked_at = looked_at(&read("docs/evidence/crates.md"));
     let locked = locked();
     assert!(locked.len() > 100, "Cargo.lock was not understood");
     let stale: Vec<_> = looked_at.difference(&locked).collect();

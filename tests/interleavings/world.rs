@@ -224,7 +224,7 @@ pub enum Step {
     Breaks(u8),
 }
 
-/// Numbered as in docs/security/model.md.
+/// Numbered as in docs/evidence/model.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Promise {
     ACodeGivesTokensOnce = 1,

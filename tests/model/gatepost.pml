@@ -1,5 +1,5 @@
 /* What Gatepost promises of codes, refresh tokens and endings (docs/security.md, "What ends what"),
- * for spin to check: `make model`. docs/security/model.md says what stands here and what does not.
+ * for spin to check: `make model`. docs/evidence/model.md says what stands here and what does not.
  *
  * Each SQL statement is one step, or two where Postgres makes it two: at READ COMMITTED the joined
  * rows are those of the statement's beginning, and the row that it changes is the newest, waited

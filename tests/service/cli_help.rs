@@ -63,6 +63,26 @@ fn whatever_has_a_row_is_found_by_its_name() {
         let (code, text) = help(words);
         assert!(code == 0 && text.contains(told), "{words:?}: {text}");
     }
+    for (words, page) in [
+        (&["csv"][..], "docs/operate/people.md\n    Many at once"),
+        (&["unlock"], "docs/questions.md\n    Somebody is locked out"),
+        (&["lockout"], "docs/operate/limits.md\n    Guessing"),
+        (
+            &["MFA"],
+            "docs/operate/second-factors.md\n    Second factors",
+        ),
+        (&["subpath"], "docs/questions.md\n    Running below a path"),
+        (&["picture"], "Can people change their name and picture?"),
+        (
+            &["forgotten", "password"],
+            "docs/operate/mail.md\n    Forgotten passwords",
+        ),
+        (&["mail"], "docs/operate/mail.md\n    Mail: forgotten"),
+    ] {
+        let (code, text) = help(words);
+        let (_, pages) = text.split_once("Pages of the documentation:").unwrap();
+        assert!(code == 0 && pages.contains(page), "{words:?}: {text}");
+    }
     for (word, near) in [
         ("setings", "the nearest is \"settings\""),
         ("GP9999", "there is no help"),

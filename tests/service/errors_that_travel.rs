@@ -154,6 +154,32 @@ fn the_id_of_a_trusted_proxy_is_taken_where_it_is_harmless_and_of_nobody_else() 
 }
 
 #[test]
+fn the_log_names_the_trace_of_a_request_in_the_form_of_the_w3c_and_in_no_other() {
+    let gatepost = Gatepost::start();
+    let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let line_of = |sent: &[(&str, &str)]| line(&gatepost, &id(&own_token(&gatepost, sent, "nope")));
+    line_of(&[("traceparent", good)]).assert_says(&format!(" traceparent=\"{good}\""));
+    let bent = [
+        good.to_uppercase(),
+        good.replacen("00-", "01-", 1),
+        good.replacen("00-", "ff-", 1),
+        format!("{good}-00"),
+        good[..54].to_owned(),
+        good.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
+        good.replace("00f067aa0ba902b7", &"0".repeat(16)),
+        good.replace('-', "_"),
+        good.replacen("4b", "\"b", 1),
+        String::new(),
+    ];
+    for value in &bent {
+        let line = line_of(&[("traceparent", value)]);
+        assert!(!line.contains("traceparent"), "{value}: {line}");
+    }
+    let line = line_of(&[("traceparent", good), ("Traceparent", good)]);
+    assert!(!line.contains("traceparent"), "{line}");
+}
+
+#[test]
 fn the_log_has_the_reasons_sentence_a_refused_origin_and_an_ignored_audience() {
     let gatepost = Gatepost::start();
     let refused = own_token(&gatepost, &[("Origin", "https://evil.example")], "nope");

@@ -2,7 +2,7 @@
 //! one test each, under the module's name without `fapi2-security-profile-final-`. The variant is
 //! `plain_fapi`, `private_key_jwt`, `dpop`, `openid_connect`, `unsigned`, `plain_response`; what
 //! `fapi_client_credentials_grant` leaves of it stands in `client_credentials`. They were written
-//! from the modules, by us: the suite itself was not run. `docs/security/conformance.md` lists
+//! from the modules, by us: the suite itself was not run. `docs/evidence/conformance.md` lists
 //! them.
 
 mod client_and_code;
@@ -40,7 +40,7 @@ fn tests_in(files: &[&str]) -> Vec<String> {
 
 /// The rows of a table of the page: the module, and what comes of it.
 fn rows_under(heading: &str) -> BTreeMap<String, String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/security/conformance.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/evidence/conformance.md");
     let page = fs::read_to_string(page).unwrap();
     let (_, section) = page.split_once(heading).expect(heading);
     let section = section.split("\n## ").next().unwrap();

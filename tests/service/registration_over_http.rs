@@ -923,3 +923,22 @@ fn the_pipeline_of_the_page_fails_where_it_is_refused() {
         assert_eq!(told.contains("error_description"), !is_done, "{told}");
     }
 }
+
+#[test]
+fn the_recipe_for_opentofu_plans_and_applies_its_document() {
+    let gatepost = start();
+    let told = ["plan", "apply", "plan"].map(|command| {
+        let output = Command::new("deploy/opentofu/registration")
+            .arg(command)
+            .env("ISSUER", &gatepost.base_url)
+            .env("CLIENT_ID", "pipeline")
+            .env("CLIENT_SECRET", CONF1_SECRET)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    });
+    let added = "{\"added\":1,\"changed\":0,\"removed\":0}\n";
+    assert_eq!(told[1], format!("{}{added}", told[0]));
+    assert_eq!([&told[0], &told[2]], ["add client wiki\n", ""]);
+}

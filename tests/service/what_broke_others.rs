@@ -1,4 +1,4 @@
-//! What broke comparable software and had no test here: docs/security/what-broke-others.md names
+//! What broke comparable software and had no test here: docs/evidence/what-broke-others.md names
 //! each.
 
 use serde_json::{Value, json};

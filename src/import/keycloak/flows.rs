@@ -38,7 +38,7 @@ struct Execution {
 type Flows = BTreeMap<String, Vec<Execution>>;
 
 /// Notes the flows in use that want a second factor of people who have none.
-pub(super) fn note_factors(realm: &Row<'_>, to: &mut Import) -> Read {
+pub fn note_factors(realm: &Row<'_>, to: &mut Import) -> Read {
     let mut flows = Flows::new();
     let mut names = BTreeMap::new();
     for flow in realm.rows("authenticationFlows")? {

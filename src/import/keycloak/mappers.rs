@@ -12,9 +12,9 @@ use gatepost_protocol::registration::names::{own_claim, token_name};
 use gatepost_protocol::token::claims::{built_in_scopes, is_personal};
 
 /// The claim with the last part of each group's path.
-pub(super) const GROUP_NAMES: &str = "group_names";
+pub const GROUP_NAMES: &str = "group_names";
 /// The claim with the roles of the realm alone. The claim `role` has those of clients, too.
-pub(super) const REALM_ROLES: &str = "realm_roles";
+pub const REALM_ROLES: &str = "realm_roles";
 
 /// These say what every token of ours says, or nothing that an application reads.
 const WITHOUT_LOSS: &str =
@@ -37,14 +37,14 @@ const WITHOUT_SCOPE: [(&str, &str); 2] = [
 
 /// What the mappers of a scope or a client become.
 #[derive(Default)]
-pub(super) struct Mapped {
+pub struct Mapped {
     /// From the user's claim to the name in UserInfo and the ID token.
-    pub(super) identity: ImportedObject,
+    pub identity: ImportedObject,
     /// The same for access tokens.
-    pub(super) access: ImportedObject,
-    pub(super) audiences: BTreeSet<String>,
+    pub access: ImportedObject,
+    pub audiences: BTreeSet<String>,
     /// Of access tokens, the same for everybody.
-    pub(super) fixed: ImportedObject,
+    pub fixed: ImportedObject,
 }
 
 /// Which tokens have what a mapper gives.
@@ -315,7 +315,7 @@ fn give(claims: &mut ImportedObject, source: &str, claim: &str) -> bool {
 
 /// Reads a scope that is built in here, or that says nothing here. What its mappers gave beside
 /// that has a line.
-pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Read {
+pub fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Read {
     let mut scope = Moving::new(row, format!("scope {name}"), to);
     let here = built_in_scopes().into_iter().find(|ours| ours.name == name);
     let here = here.map(|ours| ours.claims).unwrap_or_default();
@@ -373,7 +373,7 @@ pub(super) fn read_built_in(row: &Row<'_>, name: &str, to: &mut Import) -> Read 
 
 /// Whether the claim has a better source than an attribute, which some realms let people write
 /// themselves.
-pub(super) fn is_vouched(claim: &str) -> bool {
+pub fn is_vouched(claim: &str) -> bool {
     let mut of_account = table("claims of Keycloak");
     of_account.any(|[ours, ..]| ours == claim)
         || ["name", super::ROLE, super::GROUPS, GROUP_NAMES, REALM_ROLES].contains(&claim)

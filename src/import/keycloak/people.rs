@@ -10,6 +10,7 @@ use gatepost_protocol::login::pbkdf2::Pbkdf2Hash;
 use gatepost_protocol::login::second_factor::{STEP, from_base32, to_base32};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_registration::user::password_hash;
 
@@ -180,7 +181,7 @@ impl Moving<'_> {
         let known = FACTORS.iter().find(|(theirs, _)| *theirs == kind);
         let called = known.map_or("of another kind", |(_, called)| called);
         self.note(format!("a second factor is left out: {called}"));
-        let name = self.ours.0.get("username").and_then(Value::as_str);
+        let name = self.ours.0.text("username");
         self.to.without_factor.extend(name.map(str::to_owned));
     }
 }

@@ -9,7 +9,7 @@ use super::is_among;
 /// Of the providers that do not say what they are for, those by which nobody signs in.
 const WITHOUT_SIGN_IN: &str = "kubernetes spiffe jwt-authorization-grant";
 
-pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Read {
+pub fn read(realm: &Row<'_>, to: &mut Import) -> Read {
     for row in realm.rows("identityProviders")? {
         let of = format!("identity provider {}", row.required("alias")?);
         let mut provider = Moving::new(&row, of, to);
@@ -75,7 +75,7 @@ const UNLINKED: &str = "\
     `gatepost user link`";
 
 /// Notes the providers that are in use, and how many people have no link to each.
-pub(super) fn note_unlinked(to: &mut Import) {
+pub fn note_unlinked(to: &mut Import) {
     let mut unlinked = Vec::new();
     let providers = to.imported("identity_providers");
     for provider in providers.filter(|provider| !is_disabled(provider)) {
@@ -93,7 +93,7 @@ pub(super) fn note_unlinked(to: &mut Import) {
 }
 
 /// Whether people sign in by it. Some vouch for clients alone.
-pub(super) fn signs_in(row: &Row<'_>) -> Read<bool> {
+pub fn signs_in(row: &Row<'_>) -> Read<bool> {
     let types = row.texts("types", "")?;
     if types.is_empty() {
         let kind = row.text("providerId")?.unwrap_or_default();

@@ -28,7 +28,7 @@ type RoleName = String;
 
 /// The roles that each role and each group brings along.
 #[derive(Default)]
-pub(super) struct Roles {
+pub struct Roles {
     composites: BTreeMap<RoleName, Vec<RoleName>>,
     /// By path. Two groups may have one path, as a name may have a slash.
     groups: BTreeMap<String, Vec<Group>>,
@@ -45,14 +45,14 @@ pub(super) struct Roles {
     for_some: RolesOfScopes,
 }
 
-pub(super) type RolesOfScopes = BTreeMap<String, BTreeSet<RoleName>>;
+pub type RolesOfScopes = BTreeMap<String, BTreeSet<RoleName>>;
 
 /// What a client has to do with roles.
-pub(super) struct ClientRoles {
+pub struct ClientRoles {
     /// Those of its service account.
-    pub(super) own: Vec<RoleName>,
+    pub own: Vec<RoleName>,
     /// The scopes that are for everybody here, and say all, and were for these roles alone there.
-    pub(super) for_some: RolesOfScopes,
+    pub for_some: RolesOfScopes,
 }
 
 struct Group {
@@ -79,7 +79,7 @@ struct HeldRoles {
 }
 
 impl Roles {
-    pub(super) fn read(realm: &Row<'_>) -> Read<Roles> {
+    pub fn read(realm: &Row<'_>) -> Read<Roles> {
         let mut roles = Roles {
             default: format!("default-roles-{}", realm.required("realm")?.to_lowercase()),
             ..Roles::default()
@@ -136,7 +136,7 @@ impl Roles {
         name
     }
 
-    pub(super) fn is_of_realm(&self, name: &RoleName) -> bool {
+    pub fn is_of_realm(&self, name: &RoleName) -> bool {
         self.owners
             .get(name)
             .is_some_and(|owners| owners.contains(""))
@@ -195,7 +195,7 @@ impl Roles {
     }
 
     /// The name of the group of that path; nothing where it could be the one or the other.
-    pub(super) fn group_name<'p>(&'p self, path: &'p str) -> Option<&'p str> {
+    pub fn group_name<'p>(&'p self, path: &'p str) -> Option<&'p str> {
         if self.groups.contains_key(path) {
             return self.group(path).map(|group| group.name.as_str());
         }
@@ -203,14 +203,14 @@ impl Roles {
     }
 
     /// The roles of a user. Counts those that are not assigned to the user itself.
-    pub(super) fn of_user(&mut self, row: &Row<'_>) -> Read<Vec<RoleName>> {
+    pub fn of_user(&mut self, row: &Row<'_>) -> Read<Vec<RoleName>> {
         let held = self.held_by(row)?;
         held.users += 1;
         Ok(held.ours.clone())
     }
 
     /// The same of a client and its service account, which is no user here and not counted.
-    pub(super) fn of_client(
+    pub fn of_client(
         &mut self,
         row: &Row<'_>,
         account: Option<&Row<'_>>,
@@ -256,7 +256,7 @@ impl Roles {
 
     /// Finds the client scopes that some of these people did not get. A role that is a default one,
     /// and everybody's, keeps nobody out.
-    pub(super) fn find_for_some(&mut self, people: &[&Row<'_>]) -> Read {
+    pub fn find_for_some(&mut self, people: &[&Row<'_>]) -> Read {
         for person in people {
             self.held_by(person)?;
         }
@@ -355,7 +355,7 @@ impl Roles {
     }
 
     /// Says how many users got which role by what, and which roles nobody got.
-    pub(super) fn note_given(self, to: &mut Import) {
+    pub fn note_given(self, to: &mut Import) {
         self.note_shared_names(to);
         let mut given = BTreeMap::<&HeldRole, usize>::new();
         for held in self.held.values().filter(|held| held.users > 0) {
@@ -390,7 +390,7 @@ impl Roles {
 }
 
 /// Whether tokens of a client name all roles that somebody has.
-pub(super) fn names_all_roles(client: &Row<'_>) -> Read<bool> {
+pub fn names_all_roles(client: &Row<'_>) -> Read<bool> {
     let unsaid = !client.flag("consentRequired", false)?;
     client.flag("fullScopeAllowed", unsaid)
 }

@@ -26,7 +26,7 @@ const WITHOUT_CLAIMS: [(&str, &str); 6] = [
 
 /// Client scopes: those about users become identity scopes; those that name an API as an audience,
 /// or say nothing, become resource scopes. The APIs become resources.
-pub(super) fn read(realm: &Row<'_>, to: &mut Import) -> Read {
+pub fn read(realm: &Row<'_>, to: &mut Import) -> Read {
     let mut own = Vec::new();
     // First those that say which claim an attribute is.
     for row in realm.rows("clientScopes")? {
@@ -55,14 +55,14 @@ const NOT_IN_ACCESS_TOKENS: &str = "\
     them needs a resource scope with these claims";
 
 /// What is said where a scope here gives its claims in one kind of token alone.
-pub(super) struct PlaceNotes {
+pub struct PlaceNotes {
     /// Of claims that were in both kinds.
     in_one: &'static str,
     /// Of claims that were in the other kind alone.
     in_none: &'static str,
 }
 
-pub(super) const OF_PEOPLE: PlaceNotes = PlaceNotes {
+pub const OF_PEOPLE: PlaceNotes = PlaceNotes {
     in_one: NOT_IN_ACCESS_TOKENS,
     in_none: "in no token here, as access tokens alone had them there, and it is a scope about \
               people. Register a resource scope with them",
@@ -222,17 +222,17 @@ fn hidden(name: &str, client_id: &str) -> ImportedObject {
     ])
 }
 
-pub(super) struct ClientScopes {
+pub struct ClientScopes {
     /// What its own mappers give.
     own: Vec<String>,
-    pub(super) all: BTreeSet<String>,
-    pub(super) without_asking: BTreeSet<String>,
+    pub all: BTreeSet<String>,
+    pub without_asking: BTreeSet<String>,
 }
 
 impl ClientScopes {
     /// Its own first, then the others in the realm's order. Where two of them give one claim, the
     /// first counts.
-    pub(super) fn in_order(&self, realm: &Row<'_>) -> Read<Vec<String>> {
+    pub fn in_order(&self, realm: &Row<'_>) -> Read<Vec<String>> {
         let of_realm = realm.texts("clientScopes", "name")?;
         let place = |name: &String| of_realm.iter().position(|other| other == name);
         let mut names = Vec::from_iter(self.all.iter().cloned());
@@ -241,7 +241,7 @@ impl ClientScopes {
     }
 
     /// Whether it was there.
-    pub(super) fn remove(&mut self, name: &str) -> bool {
+    pub fn remove(&mut self, name: &str) -> bool {
         self.without_asking.remove(name);
         self.all.remove(name)
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) fn imported(realm: &Value) -> (Value, String) {
+pub fn imported(realm: &Value) -> (Value, String) {
     let (document, lines) = keycloak::read(realm).unwrap().finish(true);
     assert_applicable(&document, &Stored::default());
     (document, lines.join("\n"))

@@ -202,7 +202,7 @@ fn what_stays_behind_of_a_dump_is_told() {
 }
 
 /// `plan` takes the document.
-pub(super) fn taken(document: &Value) {
+pub fn taken(document: &Value) {
     let judged = Document::from_json(
         &strict_json::parse(&document.to_string()).unwrap(),
         &ClientDefaults::default(),

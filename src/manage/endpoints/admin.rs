@@ -30,7 +30,7 @@ use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::forms::{self, Form};
 use gatepost_server::endpoints::transaction::{InSession, own_page};
@@ -87,7 +87,7 @@ impl<'a> Administrator<'a> {
         &self.context.current_session.user.sub
     }
 
-    pub fn query(&self) -> Result<&Parameters, Failure> {
+    pub fn query(&self) -> Result<&Parameters> {
         Ok(self.context.request.query_parameters()?)
     }
 
@@ -136,7 +136,7 @@ impl<'a> Administrator<'a> {
 
     /// Whether they came back from signing in anew, or the form that they sent was not drawn for
     /// this page, whose address names the person, in this session.
-    pub fn is_undone(&self) -> Result<bool, Failure> {
+    pub fn is_undone(&self) -> Result<bool> {
         let browser = Some(&self.context.current_session.handle.random);
         Ok(match self.form {
             Some(form) => !forms::matches(self.context.app, Form::Admin, self.page, browser, form),
@@ -152,7 +152,7 @@ impl<'a> Administrator<'a> {
 
     /// Sends them to sign in once more, and back to this page, which says that nothing was done
     /// with a form.
-    pub fn sign_in_anew(&self) -> Result<Response, Failure> {
+    pub fn sign_in_anew(&self) -> Result<Response> {
         let tenant = self.context.current_session.row.tenant.as_ref();
         let asked = &self.context.transaction.request;
         let undone = self.form.map(|_| ("signed_in", "anew"));
@@ -192,14 +192,14 @@ impl<'a> Administrator<'a> {
     }
 
     /// A turn to read many rows. Nobody waits for one: that would hold a worker that others need.
-    pub fn survey(&self) -> Result<Permit<'a>, Failure> {
+    pub fn survey(&self) -> Result<Permit<'a>> {
         let context = self.context.app.admin_surveys.take(Duration::ZERO);
         context.ok_or(Failure::Busy)
     }
 
     /// Those of these people who are within reach, in that order. `since` when they have one of the
     /// roles is read, too.
-    pub fn people(&self, subs: &[Subject], roles: Option<&[&str]>) -> Result<Vec<Person>, Failure> {
+    pub fn people(&self, subs: &[Subject], roles: Option<&[&str]>) -> Result<Vec<Person>> {
         Ok(admin_people::find(
             self.store(),
             self.acting(""),
@@ -208,9 +208,9 @@ impl<'a> Administrator<'a> {
         )?)
     }
 
-    /// Name, address and roles, as they were typed and ticked. Roles are some of those that the
+    /// Name, address, end and roles, as they were typed and ticked. Roles are some of those that the
     /// page offered.
-    pub fn typed_details(&self, form: &Parameters) -> Result<PersonDetails, Failure> {
+    pub fn typed_details(&self, form: &Parameters) -> Result<PersonDetails> {
         let mut roles = Vec::from_iter(form.all("role").map(str::to_owned));
         roles.sort_unstable();
         roles.dedup();
@@ -222,6 +222,7 @@ impl<'a> Administrator<'a> {
         Ok(PersonDetails {
             name: forms::tidy(form.single("name")?, 200),
             address: address.trim().to_owned(),
+            until: forms::tidy(form.single("until")?, 40),
             roles,
         })
     }

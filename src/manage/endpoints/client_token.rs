@@ -7,7 +7,7 @@ use gatepost_protocol::token::introspection::{Caller, seen_by};
 use gatepost_protocol::token::userinfo::{self, BearerFailure, SentToken, TokenScheme};
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_server::app::App;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::endpoints::token::dpop::require_holder;
 use gatepost_server::endpoints::token::introspection;
 use gatepost_server::http::Request;
@@ -47,7 +47,7 @@ pub fn admitted(
     request: &Request,
     resource: &str,
     scopes: &[&'static str],
-) -> Result<ClientToken, Failure> {
+) -> Result<ClientToken> {
     let wanted = scopes.first().copied().unwrap_or_default();
     let unadmitted = |scheme, failure| Failure::Unadmitted {
         failure,

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 
 /// Whoever has no business here learns nothing.
 fn not_found() -> Failure {
@@ -18,7 +18,7 @@ fn not_found() -> Failure {
 }
 
 /// A name that stands in the path.
-fn decoded(sent: &str) -> Result<Cow<'_, str>, Failure> {
+fn decoded(sent: &str) -> Result<Cow<'_, str>> {
     let decoded = percent_decode_str(sent).decode_utf8().ok();
     let name = decoded.filter(|name| !name.contains('\0'));
     name.ok_or_else(not_found)

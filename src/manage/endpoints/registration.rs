@@ -13,13 +13,14 @@ use crate::endpoints::client_token::{self, ClientToken};
 use crate::endpoints::not_found;
 use gatepost_protocol::registration::names;
 use gatepost_protocol::registration::{DocumentProblem, ObjectKind};
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_registrar::{DocumentOrigin, Registrar, comparison, told};
 use gatepost_registration::document;
 use gatepost_registration::plan::Plan;
 use gatepost_registration::strict_json;
 use gatepost_server::app::App;
-use gatepost_server::app::failure::{Failure, Refusal};
+use gatepost_server::app::failure::{Failure, Refusal, Result};
 use gatepost_server::endpoints::answers;
 use gatepost_server::http::{Request, Response};
 use gatepost_store::audit_events::EventAuthor;
@@ -42,7 +43,7 @@ const MOST_USERS: usize = 2_000;
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The document, without what is not taken over HTTP: users have SCIM.
-pub fn export(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn export(app: &App, request: &Request) -> Result<Response> {
     answer(app, request, &[READ, WRITE], |_| {
         let registered = app
             .store
@@ -57,7 +58,7 @@ pub fn export(app: &App, request: &Request) -> Result<Response, Failure> {
 }
 
 /// What [`apply`] would do.
-pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn plan(app: &App, request: &Request) -> Result<Response> {
     answer(app, request, &[READ, WRITE], |token| {
         let sent = SentDocument::read(request)?;
         if !token.scope.contains(WRITE) {
@@ -76,7 +77,7 @@ pub fn plan(app: &App, request: &Request) -> Result<Response, Failure> {
 /// new version, so a document with users comes with the digest of the changes that were seen. Where
 /// there is nothing to do, it may have been done by the same request before, so that is confirmed
 /// at any version.
-pub fn apply(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn apply(app: &App, request: &Request) -> Result<Response> {
     answer(app, request, &[WRITE], |token| {
         let query = request.query_parameters()?;
         let version: Option<i64> = query.single("version")?.and_then(|text| text.parse().ok());
@@ -152,7 +153,7 @@ struct SentDocument {
 }
 
 impl SentDocument {
-    fn read(request: &Request) -> Result<SentDocument, Failure> {
+    fn read(request: &Request) -> Result<SentDocument> {
         if !request
             .media_type()
             .eq_ignore_ascii_case("application/json")
@@ -173,15 +174,14 @@ impl SentDocument {
     }
 }
 
-fn require_few_entries(document: &Value) -> Result<(), Failure> {
+fn require_few_entries(document: &Value) -> Result {
     let lists = document.as_object().into_iter().flat_map(Map::values);
     let entries: usize = lists.filter_map(Value::as_array).map(Vec::len).sum();
     if entries > MOST_ENTRIES {
         let rule = format!("has more than {MOST_ENTRIES} entries: send it in parts");
         return Err(mistaken("", &rule));
     }
-    let users = document.get(ObjectKind::User.list());
-    if users.and_then(Value::as_array).map_or(0, Vec::len) > MOST_USERS {
+    if document.items(ObjectKind::User.list()).len() > MOST_USERS {
         let rule = format!("has more than {MOST_USERS} users: send it in parts");
         return Err(mistaken("", &rule));
     }
@@ -201,8 +201,8 @@ fn answer(
     app: &App,
     request: &Request,
     scopes: &[&'static str],
-    act: impl FnOnce(&ClientToken) -> Result<Value, Failure>,
-) -> Result<Response, Failure> {
+    act: impl FnOnce(&ClientToken) -> Result<Value>,
+) -> Result<Response> {
     if !app.config.admin_api {
         return Err(not_found());
     }
@@ -230,7 +230,7 @@ fn restricted_to_tenants() -> Failure {
 }
 
 /// One at a time: each has a connection of its own, and all that is registered in memory.
-fn alone(app: &App, act: impl FnOnce() -> Result<Value, Failure>) -> Result<Value, Failure> {
+fn alone(app: &App, act: impl FnOnce() -> Result<Value>) -> Result<Value> {
     let _alone = app.documents.take(PATIENCE).ok_or(Failure::Busy)?;
     act()
 }

@@ -13,10 +13,11 @@ use crate::endpoints::not_found;
 use crate::scim::error::{ScimError, ScimType};
 use gatepost_protocol::registration::names::{SCIM_READ, SCIM_WRITE};
 use gatepost_protocol::words::identifiers::ClientId;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
 use gatepost_server::app::App;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::endpoints::answers;
 use gatepost_server::http::{Body, Method, Request, Response};
 use gatepost_store::StoreError;
@@ -66,7 +67,7 @@ struct ScimRequest<'a> {
 }
 
 /// Answers below `/scim/v2/`. `path` is what follows that.
-pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request, path: &str) -> Result<Response> {
     if !app.config.scim {
         return Err(not_found());
     }
@@ -243,7 +244,7 @@ impl<'a> ScimRequest<'a> {
 }
 
 fn id_of(document: &Map<String, Value>) -> Option<&str> {
-    document.get("id").and_then(Value::as_str)
+    document.text("id")
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::error::ScimError;
+use super::error::{Result, ScimError};
 use gatepost_protocol::words::named::named;
 
 pub const USER_SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
@@ -42,6 +42,7 @@ named! {
         Division = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:division",
         EmailVerified = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:emailVerified",
         Tenant = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:tenant",
+        ValidUntil = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:validUntil",
         Invite = "urn:ietf:params:scim:schemas:extension:gatepost:2.0:User:invite",
     }
 }
@@ -114,7 +115,7 @@ impl UserAttribute {
 
     /// What is kept of a value that was sent for it. `None` where the value says that there is
     /// none: `null`, an empty text, an empty array (RFC 7643 §2.5).
-    pub fn read(self, value: &Value) -> Result<Option<Value>, ScimError> {
+    pub fn read(self, value: &Value) -> Result<Option<Value>> {
         if value.is_null() {
             return Ok(None);
         }
@@ -141,7 +142,7 @@ impl UserAttribute {
 
     /// What is kept of one of several elements. Entra writes the whole role as a text in JSON where
     /// its name is asked for.
-    pub(super) fn read_element(self, element: &Value) -> Result<Option<Value>, ScimError> {
+    pub(super) fn read_element(self, element: &Value) -> Result<Option<Value>> {
         let read = self.read_text(value_of(element))?;
         let Some(text) = read.as_ref().and_then(text_of_object) else {
             return Ok(read);
@@ -154,14 +155,14 @@ impl UserAttribute {
     }
 
     /// A user with very many roles would be a long row in each statement that reads them.
-    pub(super) fn check_number(self, values: &[Value]) -> Result<(), ScimError> {
+    pub(super) fn check_number(self, values: &[Value]) -> Result {
         if values.len() > MOST_ELEMENTS {
             return Err(self.invalid("there may be 200 of them at most"));
         }
         Ok(())
     }
 
-    fn read_text(self, value: &Value) -> Result<Option<Value>, ScimError> {
+    fn read_text(self, value: &Value) -> Result<Option<Value>> {
         if value.is_null() {
             return Ok(None);
         }
@@ -178,7 +179,7 @@ impl UserAttribute {
     }
 
     /// Entra sends `"False"`.
-    fn read_flag(self, value: &Value) -> Result<Value, ScimError> {
+    fn read_flag(self, value: &Value) -> Result<Value> {
         let text = value.as_str().unwrap_or_default();
         let told = value
             .as_bool()

@@ -3,7 +3,7 @@
 //! schema.
 
 use super::attribute::{SCHEMAS, USER_SCHEMA, UserAttribute};
-use super::error::{ScimError, ScimType};
+use super::error::{Result, ScimError, ScimType};
 use super::filter::{comparisons, element_filter};
 
 /// What a path leads to.
@@ -23,7 +23,7 @@ pub enum Target {
 const READ_ONLY: [&str; 4] = ["id", "schemas", "meta", "groups"];
 
 /// Reads a path of PATCH. What is malformed is `invalidPath`, and so is what no client writes.
-pub fn target(path: &str) -> Result<Target, ScimError> {
+pub fn target(path: &str) -> Result<Target> {
     let path = path.trim();
     if let Some(schema) = SCHEMAS
         .into_iter()
@@ -45,7 +45,7 @@ pub fn target(path: &str) -> Result<Target, ScimError> {
     }
 }
 
-fn filtered(attribute: UserAttribute, filter: &str) -> Result<Target, ScimError> {
+fn filtered(attribute: UserAttribute, filter: &str) -> Result<Target> {
     let filter = element_filter(filter)?;
     Ok(match filter.value {
         _ if filter.is_of_another => Target::NotKept,
@@ -54,7 +54,7 @@ fn filtered(attribute: UserAttribute, filter: &str) -> Result<Target, ScimError>
     })
 }
 
-fn unfiltered(path: &str) -> Result<Target, ScimError> {
+fn unfiltered(path: &str) -> Result<Target> {
     if let Some(attribute) = attribute_at(path) {
         return Ok(Target::Attribute(attribute));
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::attribute::UserAttribute;
 use super::attribute_path::attribute_at;
-use super::error::{ScimError, ScimType};
+use super::error::{Result, ScimError, ScimType};
 use crate::statements::scim_users::UserFilter;
 
 /// Whether it asks for something that a few users have at most.
@@ -19,7 +19,7 @@ pub fn names_somebody(filter: &UserFilter) -> bool {
     names.into_iter().any(Option::is_some)
 }
 
-pub fn parse(text: &str) -> Result<UserFilter, ScimError> {
+pub fn parse(text: &str) -> Result<UserFilter> {
     let mut filter = UserFilter::default();
     for comparison in comparisons(text)? {
         add(&mut filter, comparison)?;
@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<UserFilter, ScimError> {
     Ok(filter)
 }
 
-fn add(filter: &mut UserFilter, comparison: AttributeComparison) -> Result<(), ScimError> {
+fn add(filter: &mut UserFilter, comparison: AttributeComparison) -> Result {
     let AttributeComparison { path, value } = comparison;
     if path.eq_ignore_ascii_case("id") {
         return set(&mut filter.id, value.into_text()?);
@@ -43,7 +43,7 @@ fn add(filter: &mut UserFilter, comparison: AttributeComparison) -> Result<(), S
 }
 
 /// An attribute that is named twice would need a third answer beside "this" and "any".
-fn set<T: PartialEq>(place: &mut Option<T>, value: T) -> Result<(), ScimError> {
+fn set<T: PartialEq>(place: &mut Option<T>, value: T) -> Result {
     if place.as_ref().is_some_and(|before| *before != value) {
         return Err(refused());
     }
@@ -66,7 +66,7 @@ pub enum Literal {
 }
 
 impl Literal {
-    fn into_text(self) -> Result<String, ScimError> {
+    fn into_text(self) -> Result<String> {
         match self {
             Literal::Text(text) if !text.contains('\0') => Ok(text),
             Literal::Text(_) | Literal::Flag(_) => Err(refused()),
@@ -74,7 +74,7 @@ impl Literal {
     }
 
     /// Entra sends `"False"`.
-    fn into_flag(self) -> Result<bool, ScimError> {
+    fn into_flag(self) -> Result<bool> {
         match self {
             Literal::Flag(flag) => Ok(flag),
             Literal::Text(text) => text.to_ascii_lowercase().parse().map_err(|_| refused()),
@@ -83,7 +83,7 @@ impl Literal {
 }
 
 /// Reads comparisons that `and` joins; anything else is `invalidFilter`.
-pub fn comparisons(text: &str) -> Result<Vec<AttributeComparison>, ScimError> {
+pub fn comparisons(text: &str) -> Result<Vec<AttributeComparison>> {
     let mut reader = FilterReader { rest: text };
     let mut found = vec![reader.comparison()?];
     while !reader.is_at_end() {
@@ -104,7 +104,7 @@ pub struct ElementFilter {
     pub is_of_another: bool,
 }
 
-pub fn element_filter(filter: &str) -> Result<ElementFilter, ScimError> {
+pub fn element_filter(filter: &str) -> Result<ElementFilter> {
     let mut wanted = ElementFilter::default();
     for AttributeComparison { path, value } in comparisons(filter)? {
         if path.eq_ignore_ascii_case("value") {
@@ -145,7 +145,7 @@ impl<'a> FilterReader<'a> {
         self.take(end)
     }
 
-    fn comparison(&mut self) -> Result<AttributeComparison, ScimError> {
+    fn comparison(&mut self) -> Result<AttributeComparison> {
         let mut path = self.word().to_owned();
         if let Some(inside) = self.brackets()? {
             let wanted = element_filter(inside)?.value;
@@ -168,7 +168,7 @@ impl<'a> FilterReader<'a> {
     }
 
     /// What stands between brackets, where one opens here. A bracket within a text closes nothing.
-    fn brackets(&mut self) -> Result<Option<&'a str>, ScimError> {
+    fn brackets(&mut self) -> Result<Option<&'a str>> {
         let Some(inside) = self.rest.strip_prefix('[') else {
             return Ok(None);
         };
@@ -188,7 +188,7 @@ impl<'a> FilterReader<'a> {
     }
 
     /// A text as JSON writes it, `true` or `false`.
-    fn literal(&mut self) -> Result<Literal, ScimError> {
+    fn literal(&mut self) -> Result<Literal> {
         self.rest = self.rest.trim_start();
         let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<Value>();
         let value = values.next().and_then(Result::ok);

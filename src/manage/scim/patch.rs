@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::attribute::{Shape, UserAttribute, UserAttributes, elements, member, value_of};
 use super::attribute_path::{Target, target};
-use super::error::{ScimError, ScimType};
+use super::error::{Result, ScimError, ScimType};
 
 /// The message that a body of PATCH is.
 pub const PATCH_SCHEMA: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
@@ -19,7 +19,7 @@ enum Operation {
 }
 
 /// The attributes after all operations of the body.
-pub fn patched(before: &UserAttributes, body: &Value) -> Result<UserAttributes, ScimError> {
+pub fn patched(before: &UserAttributes, body: &Value) -> Result<UserAttributes> {
     let operations = member(body, "Operations").and_then(Value::as_array);
     let Some(operations) = operations.filter(|operations| !operations.is_empty()) else {
         return Err(invalid_syntax(
@@ -54,7 +54,7 @@ struct Change<'a> {
     operation: Operation,
 }
 
-fn apply(attributes: &mut UserAttributes, described: &Value) -> Result<(), ScimError> {
+fn apply(attributes: &mut UserAttributes, described: &Value) -> Result {
     let name = member(described, "op").and_then(Value::as_str);
     let operation = match name.unwrap_or_default().to_ascii_lowercase().as_str() {
         "add" => Operation::Add,
@@ -77,7 +77,7 @@ fn apply(attributes: &mut UserAttributes, described: &Value) -> Result<(), ScimE
 impl Change<'_> {
     /// Without a path the value is an object. Its keys are names of attributes, or paths: Entra
     /// sends these. What is not kept is ignored.
-    fn members(&mut self, below: &str, value: &Value) -> Result<(), ScimError> {
+    fn members(&mut self, below: &str, value: &Value) -> Result {
         if self.operation == Operation::Remove {
             let rule = "remove needs a path";
             return Err(ScimError::bad_request(ScimType::NoTarget, rule));
@@ -93,7 +93,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn at(&mut self, found: Target, value: &Value) -> Result<(), ScimError> {
+    fn at(&mut self, found: Target, value: &Value) -> Result {
         match found {
             Target::NotKept => Ok(()),
             Target::Attribute(attribute) => self.attribute(attribute, value),
@@ -112,7 +112,7 @@ impl Change<'_> {
         }
     }
 
-    fn attribute(&mut self, attribute: UserAttribute, value: &Value) -> Result<(), ScimError> {
+    fn attribute(&mut self, attribute: UserAttribute, value: &Value) -> Result {
         let sent = attribute.read(value)?;
         let before = self.attributes.get(&attribute);
         let after = match (self.operation, attribute.shape()) {
@@ -136,12 +136,7 @@ impl Change<'_> {
     }
 
     /// The element with that value becomes another, or goes.
-    fn element(
-        &mut self,
-        attribute: UserAttribute,
-        element: &str,
-        value: &Value,
-    ) -> Result<(), ScimError> {
+    fn element(&mut self, attribute: UserAttribute, element: &str, value: &Value) -> Result {
         let wanted = attribute.read_element(&Value::from(element))?;
         let wanted = wanted.unwrap_or_default();
         let before = self.attributes.get(&attribute);
@@ -165,11 +160,7 @@ impl Change<'_> {
     }
 }
 
-fn put(
-    attributes: &mut UserAttributes,
-    attribute: UserAttribute,
-    after: Option<Value>,
-) -> Result<(), ScimError> {
+fn put(attributes: &mut UserAttributes, attribute: UserAttribute, after: Option<Value>) -> Result {
     match after {
         Some(value) => {
             // Whoever has too many, by a document or by a provider, may lose some.

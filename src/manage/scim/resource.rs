@@ -5,20 +5,22 @@ use serde_json::{Map, Value, json};
 use super::attribute::{
     CLAIMS, Shape, USER_SCHEMA, UserAttribute, UserAttributes, elements, member,
 };
-use super::error::{ScimError, ScimType};
+use super::error::{Result, ScimError, ScimType};
 use super::projection::Projection;
 use crate::statements::scim_users::ScimUser;
-use gatepost_protocol::registration::user::{check_claim, check_username};
+use gatepost_protocol::registration::user::{check_claim, check_username, valid_until};
 use gatepost_protocol::registration::{timestamp, verified_address};
 use gatepost_protocol::token::claims::PREFERRED_USERNAME;
 use gatepost_protocol::words::identifiers::{Subject, TenantName};
+use gatepost_protocol::words::instant::Instant;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::UserRow;
 
 const PHONE_VERIFIED: &str = "phone_number_verified";
 
 /// Reads a resource that POST or PUT sent. What is not kept is ignored.
-pub fn read(body: &Value) -> Result<UserAttributes, ScimError> {
+pub fn read(body: &Value) -> Result<UserAttributes> {
     if !body.is_object() {
         let rule = "the body must be an object";
         return Err(ScimError::bad_request(ScimType::InvalidSyntax, rule));
@@ -45,7 +47,7 @@ fn names_user(schema: &Value) -> bool {
 }
 
 /// What a resource has for an attribute.
-fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>, ScimError> {
+fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>> {
     let schema = attribute.schema();
     let within = if schema == USER_SCHEMA {
         Some(body)
@@ -63,7 +65,7 @@ fn sent_value(attribute: UserAttribute, body: &Value) -> Result<Option<&Value>, 
     }
 }
 
-fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&Value>, ScimError> {
+fn object_of(attribute: UserAttribute, value: Option<&Value>) -> Result<Option<&Value>> {
     match value {
         Some(value) if value.is_object() => Ok(Some(value)),
         None | Some(Value::Null) => Ok(None),
@@ -96,6 +98,8 @@ pub fn attributes(user: &ScimUser) -> UserAttributes {
     for (attribute, text) in texts {
         attributes.extend(text.map(|text| (attribute, Value::from(text))));
     }
+    let until = row.valid_until.map(timestamp::format);
+    attributes.extend(until.map(|text| (UserAttribute::ValidUntil, Value::from(text))));
     attributes.insert(UserAttribute::Active, Value::from(row.enabled));
     attributes
 }
@@ -146,13 +150,15 @@ fn meta(user: &ScimUser, location: &str) -> Value {
 }
 
 /// The attributes after PUT sent these, in this body. Where it sends the same address and says
-/// nothing of its verification, that stays. So do the roles where it says nothing of them: somebody
-/// else may have given them.
+/// nothing of its verification, that stays. So do the roles and the end where it says nothing of
+/// them: somebody else may have given them.
 pub fn replaced_by(user: &ScimUser, sent: &UserAttributes, body: &Value) -> UserAttributes {
     let mut before = attributes(user);
     let mut wanted = sent.clone();
-    if member(body, "roles").is_none() {
-        wanted.extend(before.remove_entry(&UserAttribute::Roles));
+    for attribute in [UserAttribute::Roles, UserAttribute::ValidUntil] {
+        if let Ok(None) = sent_value(attribute, body) {
+            wanted.extend(before.remove_entry(&attribute));
+        }
     }
     let verified = before.get(&UserAttribute::EmailVerified);
     if let Some(verified) = verified
@@ -166,7 +172,7 @@ pub fn replaced_by(user: &ScimUser, sent: &UserAttributes, body: &Value) -> User
 }
 
 /// The user with these attributes instead. What is not kept as an attribute stays.
-pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, ScimError> {
+pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser> {
     let before = &user.row;
     let tenant = text(wanted, UserAttribute::Tenant);
     if tenant.is_some() && tenant != before.tenant.as_ref().map(TenantName::as_str) {
@@ -175,7 +181,7 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, 
     }
     let username = changed_username(user, wanted)?;
     let mut claims = claims(&attributes(user), &before.claims, wanted)?;
-    let preferred = claims.get(PREFERRED_USERNAME).and_then(Value::as_str);
+    let preferred = claims.text(PREFERRED_USERNAME);
     // Imports once wrote the user name there.
     if username != before.username && preferred == before.username.as_deref() {
         claims.remove(PREFERRED_USERNAME);
@@ -184,11 +190,16 @@ pub fn changed_to(user: &ScimUser, wanted: &UserAttributes) -> Result<ScimUser, 
     changed.external_id = text(wanted, UserAttribute::ExternalId).map(str::to_owned);
     changed.row.username = username;
     changed.row.enabled = flag(wanted, UserAttribute::Active).unwrap_or(before.enabled);
+    // To the second alone it is told what it was.
+    if text(wanted, UserAttribute::ValidUntil) != text(&attributes(user), UserAttribute::ValidUntil)
+    {
+        changed.row.valid_until = end(wanted)?;
+    }
     changed.row.claims = claims;
     Ok(changed)
 }
 
-fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>, ScimError> {
+fn changed_username(user: &ScimUser, wanted: &UserAttributes) -> Result<Option<String>> {
     match text(wanted, UserAttribute::UserName) {
         Some(name) if name == shown_username(user) => Ok(user.row.username.clone()),
         Some(name) => checked_username(name).map(Some),
@@ -240,7 +251,7 @@ fn is_verified(user: &UserRow) -> bool {
 }
 
 /// A new user with these attributes.
-pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow, ScimError> {
+pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow> {
     let Some(username) = text(wanted, UserAttribute::UserName) else {
         return Err(UserAttribute::UserName.invalid("is required"));
     };
@@ -250,6 +261,8 @@ pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow, ScimEr
         tenant: text(wanted, UserAttribute::Tenant).map(TenantName::new),
         password_hash: None,
         enabled: flag(wanted, UserAttribute::Active).unwrap_or(true),
+        valid_until: end(wanted)?,
+        has_ended: false,
         claims: claims(&UserAttributes::new(), &Map::new(), wanted)?,
         epoch: 0,
         factors: 0,
@@ -257,12 +270,18 @@ pub fn new_user(sub: Subject, wanted: &UserAttributes) -> Result<UserRow, ScimEr
     })
 }
 
+fn end(wanted: &UserAttributes) -> Result<Option<Instant>> {
+    let end = text(wanted, UserAttribute::ValidUntil).map(valid_until);
+    end.transpose()
+        .map_err(|rule| UserAttribute::ValidUntil.invalid(rule))
+}
+
 /// The claims of a user who had `before`, after what is new in `wanted`.
 fn claims(
     attributes: &UserAttributes,
     before: &Map<String, Value>,
     wanted: &UserAttributes,
-) -> Result<Map<String, Value>, ScimError> {
+) -> Result<Map<String, Value>> {
     let mut claims = before.clone();
     if !wanted.contains_key(&UserAttribute::EmailVerified) {
         claims.remove("email_verified");
@@ -312,7 +331,7 @@ fn claim_shown(attribute: UserAttribute, claim: Option<&Value>) -> Option<Value>
     }
 }
 
-fn checked_username(name: &str) -> Result<String, ScimError> {
+fn checked_username(name: &str) -> Result<String> {
     check_username(name).map_err(|rule| UserAttribute::UserName.invalid(rule))?;
     Ok(name.to_owned())
 }

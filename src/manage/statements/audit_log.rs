@@ -7,7 +7,7 @@ use postgres::Row;
 use gatepost_protocol::audit::audit_chain::AuditRow;
 use gatepost_protocol::words::instant::Instant;
 use gatepost_store::audit_events::stored;
-use gatepost_store::{Store, StoreError, bind, read};
+use gatepost_store::{Result, Store, bind, read};
 
 use super::admin_people::AdminReach;
 
@@ -115,7 +115,7 @@ pub fn list(
     search: AuditSearch<'_>,
     asked: EventsAsked<'_>,
     most: i64,
-) -> Result<Vec<SeenEvent>, StoreError> {
+) -> Result<Vec<SeenEvent>> {
     store.survey(|client| {
         let mut rows = Vec::new();
         for look in LOOKS {
@@ -146,6 +146,6 @@ pub fn list(
     })
 }
 
-fn seen(row: &Row) -> Result<SeenEvent, StoreError> {
+fn seen(row: &Row) -> Result<SeenEvent> {
     read!(row, SeenEvent { person, administrator, admin, client; row: stored(row)?.0 })
 }

@@ -4,7 +4,7 @@
 use postgres::Row;
 
 use gatepost_protocol::words::identifiers::Subject;
-use gatepost_store::{Store, StoreError, bind, column, read};
+use gatepost_store::{Result, Store, bind, column, read};
 
 use super::admin_people::AdminReach;
 
@@ -19,8 +19,8 @@ pub struct PeopleAsked<'a> {
     pub typed: &'a str,
     /// One of these.
     pub roles: Option<&'a [&'a str]>,
-    /// `enabled`, `invited`, `disabled` or `no-second-factor`; `locked` is for the caller to look
-    /// up.
+    /// `enabled`, `invited`, `disabled`, `no-second-factor` or `not-signed-in` (for 90 days);
+    /// `locked` is for the caller to look up.
     pub state: &'a str,
 }
 
@@ -33,16 +33,16 @@ pub struct LookedAt {
     pub is_cut: bool,
 }
 
-fn looked_at(row: &Row) -> Result<LookedAt, StoreError> {
+fn looked_at(row: &Row) -> Result<LookedAt> {
     read!(row, LookedAt { sub, is_asked_for, is_cut; })
 }
 
-/// Where a page begins or ends: at the person of that subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeopleCursor<'a> {
-    /// An empty text: from the first person on.
-    Behind(&'a str),
-    Before(&'a str),
+/// Where a page begins: behind a person, or before them with `is_backward`, the nearest first.
+#[derive(Clone, Copy, Debug)]
+pub struct PeopleCursor<'a> {
+    /// The person's subject; empty for those from the first person on.
+    pub sub: &'a str,
+    pub is_backward: bool,
 }
 
 // Of each tenant its own part of the index `users_by_name`. Without the person whose subject the
@@ -86,17 +86,12 @@ pub fn everybody(
     cursor: PeopleCursor<'_>,
     state: &str,
     most: i64,
-) -> Result<Vec<LookedAt>, StoreError> {
-    match cursor {
-        PeopleCursor::Behind(cursor) => {
-            let bound = bind!(EVERYBODY_BEHIND, reach, cursor, state, most);
-            store.list(bound, looked_at)
-        }
-        PeopleCursor::Before(cursor) => {
-            let bound = bind!(EVERYBODY_BEFORE, reach, cursor, state, most);
-            store.list(bound, looked_at)
-        }
+) -> Result<Vec<LookedAt>> {
+    let mut bound = bind!(EVERYBODY_BEHIND, reach, cursor = cursor.sub, state, most);
+    if cursor.is_backward {
+        bound.sql = EVERYBODY_BEFORE;
     }
+    store.list(bound, looked_at)
 }
 
 // Whoever has the rarest of the words is asked for the others. chr(1114111)
@@ -148,7 +143,7 @@ ORDER BY {name key}, u.sub";
 
 /// The people of these tenants who have one of the roles and a word that begins so for each word
 /// that was typed; or whose subject was typed.
-pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<Vec<LookedAt>, StoreError> {
+pub fn find(store: &Store, asked: PeopleAsked<'_>) -> Result<Vec<LookedAt>> {
     let bound = bind!(
         FIND,
         ..asked {
@@ -198,35 +193,21 @@ pub fn members(
     asked: PeopleAsked<'_>,
     cursor: PeopleCursor<'_>,
     most: i64,
-) -> Result<Vec<LookedAt>, StoreError> {
-    match cursor {
-        PeopleCursor::Behind(cursor) => {
-            let bound = bind!(
-                MEMBERS_BEHIND,
-                ..asked {
-                    tenants,
-                    roles,
-                    state
-                },
-                cursor,
-                most
-            );
-            store.list(bound, looked_at)
-        }
-        PeopleCursor::Before(cursor) => {
-            let bound = bind!(
-                MEMBERS_BEFORE,
-                ..asked {
-                    tenants,
-                    roles,
-                    state
-                },
-                cursor,
-                most
-            );
-            store.list(bound, looked_at)
-        }
+) -> Result<Vec<LookedAt>> {
+    let mut bound = bind!(
+        MEMBERS_BEHIND,
+        ..asked {
+            tenants,
+            roles,
+            state
+        },
+        cursor = cursor.sub,
+        most
+    );
+    if cursor.is_backward {
+        bound.sql = MEMBERS_BEFORE;
     }
+    store.list(bound, looked_at)
 }
 
 const COUNT_MEMBERS: &str = "
@@ -239,7 +220,7 @@ CROSS JOIN LATERAL (
 ) AS m";
 
 /// How many people have one of the roles; more than `most` may be told as any number above it.
-pub fn count_members(store: &Store, asked: PeopleAsked<'_>, most: i64) -> Result<i64, StoreError> {
+pub fn count_members(store: &Store, asked: PeopleAsked<'_>, most: i64) -> Result<i64> {
     column(
         &store.one(bind!(COUNT_MEMBERS, ..asked { tenants, roles }, most))?,
         "people",
@@ -256,6 +237,6 @@ SELECT count(*) AS people FROM (
 ) AS c";
 
 /// How many people there are within reach, up to `most`.
-pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64, StoreError> {
+pub fn count(store: &Store, reach: AdminReach<'_>, most: i64) -> Result<i64> {
     column(&store.one(bind!(COUNT, reach, most))?, "people")
 }

@@ -7,7 +7,7 @@ use gatepost_protocol::words::identifiers::{ClientId, Subject};
 use gatepost_protocol::words::instant::Day;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{Store, StoreError, bind, column, read};
+use gatepost_store::{Result, Store, bind, column, read};
 
 use super::admin_people::{ActingAdmin, AdminReach};
 
@@ -52,11 +52,7 @@ FROM listed l WHERE l.place > 0 AND l.name IS NOT NULL ORDER BY l.place";
 
 /// The roles behind a name, a [`PAGE`] of them: the registered ones, those of the setting, and
 /// those that people have.
-pub fn list(
-    store: &Store,
-    acting: ActingAdmin<'_>,
-    after: &str,
-) -> Result<Vec<ListedRole>, StoreError> {
+pub fn list(store: &Store, acting: ActingAdmin<'_>, after: &str) -> Result<Vec<ListedRole>> {
     let bound = bind!(LIST, ..acting { reach, given_roles }, after);
     store.list(bound, |row| read!(row, ListedRole { name, people; }))
 }
@@ -106,7 +102,7 @@ pub fn opened(
     tenants: AdminReach<'_>,
     roles: &[&str],
     language: &str,
-) -> Result<Vec<Opened>, StoreError> {
+) -> Result<Vec<Opened>> {
     let bound = bind!(OPENED, sub, tenants, roles, language);
     store.list(
         bound,
@@ -143,7 +139,7 @@ pub fn take(
     subs: &[Subject],
     versions: &[&str],
     events: &[AuditEvent<'_>],
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let bound = bind!(
         TAKE,
         ..acting {
@@ -180,7 +176,7 @@ pub fn hold(
     writer: &mut RegistryWriter<'_>,
     acting: ActingAdmin<'_>,
     role: &str,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<String>> {
     let bound = bind!(
         HOLD,
         ..acting {
@@ -201,7 +197,7 @@ pub fn can_be_given(
     store: &Store,
     acting: ActingAdmin<'_>,
     roles: &(impl ToSql + Sync),
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let bound = bind!(
         CAN_BE_GIVEN,
         ..acting {

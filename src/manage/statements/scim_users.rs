@@ -12,7 +12,7 @@ use gatepost_protocol::words::instant::Instant;
 use gatepost_protocol::words::secret::SecretText;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users::{self, CurrentUser, UserRow};
-use gatepost_store::{Store, StoreError, bind, column, read, tenant_text};
+use gatepost_store::{Result, Store, StoreError, bind, column, read, tenant_text};
 
 /// A user as stored, and what SCIM alone asks of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,15 +40,11 @@ pub struct UserFilter {
 pub type Reach<'a> = &'a [&'a str];
 
 const FIND_SCIM: &str = "
-SELECT u.*, u.xmin::text AS version FROM users u
+SELECT u.*, {has ended}, u.xmin::text AS version FROM users u
 WHERE u.sub = :sub::text AND u.tenant = ANY(:reach::text[])";
 
 /// One user, within reach.
-pub fn find(
-    store: &Store,
-    reach: Reach<'_>,
-    sub: &Subject,
-) -> Result<Option<ScimUser>, StoreError> {
+pub fn find(store: &Store, reach: Reach<'_>, sub: &Subject) -> Result<Option<ScimUser>> {
     store.find(bind!(FIND_SCIM, sub, reach), scim_user)
 }
 
@@ -71,7 +67,7 @@ WITH found AS (
       AND (left(lower(normalize(a.claims->>'email', NFKC)), 254)) COLLATE \"C\"
           = left(lower(normalize(:email::text, NFKC)), 254)
 )
-SELECT u.*, u.xmin::text AS version
+SELECT u.*, {has ended}, u.xmin::text AS version
 FROM found f JOIN users u ON u.sub = f.sub
 WHERE u.tenant = ANY(:reach::text[])
   AND (:id::text IS NULL OR u.sub = :id::text)
@@ -89,7 +85,7 @@ pub fn look_up(
     reach: Reach<'_>,
     filter: &UserFilter,
     most: i64,
-) -> Result<Vec<ScimUser>, StoreError> {
+) -> Result<Vec<ScimUser>> {
     let bound = bind!(
         LOOK_UP,
         ..filter {
@@ -108,12 +104,12 @@ pub fn look_up(
 const COUNT: &str = "SELECT count(*) AS users FROM users u WHERE u.tenant = ANY(:reach::text[])";
 
 /// How many users are within reach.
-pub fn count(store: &Store, reach: Reach<'_>) -> Result<i64, StoreError> {
+pub fn count(store: &Store, reach: Reach<'_>) -> Result<i64> {
     column(&store.one(bind!(COUNT, reach))?, "users")
 }
 
 const PAGE: &str = "
-SELECT u.*, u.xmin::text AS version FROM users u
+SELECT u.*, {has ended}, u.xmin::text AS version FROM users u
 WHERE u.tenant = ANY(:reach::text[]) AND (u.tenant, u.sub) > (:tenant::text, :sub::text)
 ORDER BY u.tenant, u.sub OFFSET :skipped::int8 LIMIT :most::int8";
 
@@ -131,7 +127,7 @@ pub fn page(
     reach: Reach<'_>,
     start: &PageStart,
     most: i64,
-) -> Result<Vec<ScimUser>, StoreError> {
+) -> Result<Vec<ScimUser>> {
     let bound = bind!(
         PAGE,
         ..start {
@@ -152,17 +148,19 @@ WITH keys AS (
     FROM (VALUES (:username::text, true), (:address::text, false)) AS n (name, is_alone)
     WHERE n.name IS NOT NULL
 ), {names taken}, added AS (
-    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims,
-                       external_id)
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, valid_until,
+                       claims, external_id)
     SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
-           :password_hash::text, :enabled::bool, :claims::jsonb, :external_id::text
+           :password_hash::text, :enabled::bool, :valid_until::timestamptz, :claims::jsonb,
+           :external_id::text
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
       AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
       AND NOT EXISTS (SELECT FROM users n
                       WHERE n.sub = :username::text AND n.username IS NULL
                         AND n.tenant = :tenant::text)
       AND {names are free}
-    RETURNING *, xmin::text AS version
+    RETURNING *, (valid_until <= clock_timestamp()) IS TRUE AS has_ended,
+              xmin::text AS version
 ), {audited added}, added.*, i.epoch AS installation_epoch, 0::int8 AS consent_epoch
 FROM added CROSS JOIN installation i";
 
@@ -174,13 +172,14 @@ pub fn insert(
     new: &UserRow,
     external_id: Option<&str>,
     events: &[AuditEvent<'_>],
-) -> Result<(ScimUser, CurrentUser), StoreError> {
+) -> Result<(ScimUser, CurrentUser)> {
     let bound = bind!(
         INSERT_SCIM,
         ..new {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         external_id,
         tenant = tenant_text(new.tenant.as_ref()),
@@ -210,7 +209,7 @@ pub fn with_sharing<'a>(
     store: &Store,
     user: &UserRow,
     event: AuditEvent<'a>,
-) -> Result<Vec<AuditEvent<'a>>, StoreError> {
+) -> Result<Vec<AuditEvent<'a>>> {
     let Some(address) = verified_address(&user.claims) else {
         return Ok(vec![event]);
     };
@@ -223,11 +222,7 @@ pub fn with_sharing<'a>(
 }
 
 /// Somebody else of the tenant whose address counts, and reads like this.
-pub fn find_sharing(
-    store: &Store,
-    user: &UserRow,
-    address: &str,
-) -> Result<Option<Subject>, StoreError> {
+pub fn find_sharing(store: &Store, user: &UserRow, address: &str) -> Result<Option<Subject>> {
     let tenant = tenant_text(user.tenant.as_ref());
     let bound = bind!(SHARING, ..user { sub }, tenant, address);
     store.find(bound, |row| column(row, "sub"))
@@ -254,7 +249,8 @@ WITH keys AS (
 ), changed AS (
     UPDATE users u
     SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)),
-        enabled = :enabled::bool, claims = :claims::jsonb, external_id = :external_id::text,
+        enabled = :enabled::bool, valid_until = :valid_until::timestamptz,
+        claims = :claims::jsonb, external_id = :external_id::text,
         password_hash = coalesce(:password_hash::text, u.password_hash),
         updated_at = clock_timestamp(),
         epoch = CASE WHEN (b.enabled AND NOT :enabled::bool) OR :password_hash::text IS NOT NULL
@@ -276,14 +272,15 @@ pub fn update(
     user: &ScimUser,
     password_hash: Option<&SecretText>,
     events: &[AuditEvent<'_>],
-) -> Result<Option<ScimUser>, StoreError> {
+) -> Result<Option<ScimUser>> {
     let row = &user.row;
     let bound = bind!(
         UPDATE_SCIM,
         ..row {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         ..user {
             version,
@@ -326,10 +323,10 @@ pub fn remove(
     sub: &Subject,
     version: Option<&str>,
     audit: &AuditEvent<'_>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     store.change(bind!(REMOVE_SCIM, sub, reach, version), audit)
 }
 
-fn scim_user(row: &Row) -> Result<ScimUser, StoreError> {
+fn scim_user(row: &Row) -> Result<ScimUser> {
     read!(row, ScimUser { external_id, created_at, updated_at, version; row: users::user(row)? })
 }

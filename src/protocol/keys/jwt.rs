@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256, Sha512};
 use crate::words::claim_shape::optional;
 use crate::words::client::{AccessTokenTyp, SigningAlgorithm};
 use crate::words::identifiers::KeyThumbprint;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 
 /// The `typ` of an ID token. An access token may have it, too, where its client is registered so.
 /// The two differ by `client_id`: every access token has it, and no ID token.
@@ -149,10 +149,7 @@ impl PublicKey {
     pub fn from_jwk(jwk: &Value) -> Option<PublicKey> {
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk.get(name)?.as_str()?).ok();
         let coordinate = |name: &str| <[u8; 32]>::try_from(bytes(name)?).ok();
-        match (
-            jwk.get("kty")?.as_str()?,
-            jwk.get("crv").and_then(Value::as_str),
-        ) {
+        match (jwk.get("kty")?.as_str()?, jwk.text("crv")) {
             ("RSA", None) => Some(PublicKey::Rsa {
                 n: bytes("n")?,
                 e: bytes("e")?,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::keys::jwt::PublicKey;
 use crate::words::client::SigningAlgorithm;
 use crate::words::json::JsonObject;
+use crate::words::rule::RuleKept;
 
 /// A set with more is a mistake.
 const MOST_KEYS: usize = 100;
@@ -136,7 +137,7 @@ fn is_for_algorithm(jwk: &JsonObject, algorithm: SigningAlgorithm) -> Result<boo
 /// Refuses weak keys. RSA below 2048 bits can be broken by those who can pay (NIST SP 800-131A), an
 /// exponent of 1 signs nothing, and a point that is not on its curve is not a key (RFC 7518
 /// §6.2.1).
-fn check_strength(key: &PublicKey) -> Result<(), &'static str> {
+fn check_strength(key: &PublicKey) -> RuleKept {
     let (n, e) = match key {
         PublicKey::Rsa { n, e } => (n, e),
         PublicKey::P256 { x, y } => {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 
 /// Letters an hour that somebody at one source may ask for.
@@ -12,6 +12,8 @@ pub const MOST_OF_SOURCE: u32 = 10;
 pub const MOST_OF_ADDRESS: u32 = 3;
 /// Notices an hour about one account; and letters an hour that it asks for to confirm an address.
 pub const MOST_OF_ACCOUNT: u32 = 10;
+/// Letters a day to one person about sign-ins from new browsers.
+pub const MOST_NEW_BROWSERS: u32 = 3;
 /// Letters an hour that a sign-up link sends for each account that it can still make.
 const LETTERS_PER_USE: u32 = 3;
 /// Letters an hour that a sign-up link may send, however few accounts it can still make.
@@ -106,7 +108,7 @@ pub fn verified_address(claims: &JsonObject) -> Option<&str> {
 
 /// The address in the claims of a user, whoever wrote it there.
 pub fn stored_address(claims: &JsonObject) -> Option<&str> {
-    claims.get("email").and_then(Value::as_str)
+    claims.text("email")
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Signing in: passwords, links by which a user sets one, second factors and passkeys; the line of
-//! those who wait for a password to be checked; the hashes of other programs, and
-//! their forms; the CBOR of passkeys.
+//! those who wait for a password to be checked; the hashes of other programs; the CBOR of passkeys.
 
 pub mod cbor;
-pub mod hash_form;
 pub mod imported_hash;
 pub mod letters;
 pub mod line;

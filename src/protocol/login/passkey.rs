@@ -17,7 +17,7 @@ use super::cbor::{Item, read};
 use crate::keys::jwt::PublicKey;
 use crate::keys::key_set;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::Reason;
 
 /// COSE algorithms that are asked for, in this order: EdDSA, ES256, RS256.
@@ -85,7 +85,7 @@ pub fn challenge(
 ) -> Result<Vec<u8>, Reason> {
     let data: JsonObject =
         serde_json::from_slice(client_data).map_err(|_| Reason::PasskeyMalformed)?;
-    let text = |name: &str| data.get(name).and_then(Value::as_str);
+    let text = |name: &str| data.text(name);
     let is_framed = data
         .get("crossOrigin")
         .is_some_and(|value| *value != Value::Bool(false))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 
 /// In bytes.
@@ -77,7 +77,7 @@ named! {
 /// The verified e-mail address of a user, as failures are counted by it. `None` where it has other
 /// than ASCII characters: what Postgres makes of those is not known here.
 pub fn address_key(claims: &JsonObject) -> Option<String> {
-    let address = claims.get("email").and_then(Value::as_str)?;
+    let address = claims.text("email")?;
     let is_verified = claims.get("email_verified") == Some(&Value::Bool(true));
     (is_verified && address.is_ascii()).then(|| address.to_ascii_lowercase())
 }

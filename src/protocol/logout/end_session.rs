@@ -14,7 +14,7 @@ use crate::authorize::authorize_response::with_query;
 use crate::words::client::Client;
 use crate::words::identifiers::{self, ClientId, Sid, Subject};
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;
 use crate::words::redirect_uri::RedirectTarget;
@@ -135,7 +135,7 @@ pub struct UpstreamReturn {
 
 /// The client that an ID token was made for, and its claims about the sign-in.
 fn read_claims(claims: &JsonObject) -> Option<(ClientId, HintedSignIn)> {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let text = |name: &str| claims.text(name);
     let hinted = HintedSignIn {
         subject: Subject::new(text("sub")?),
         sid: text("sid").map(Sid::new),

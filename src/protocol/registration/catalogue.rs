@@ -19,6 +19,7 @@ use crate::words::catalogue::{
 };
 use crate::words::client::{GrantType, SigningAlgorithm};
 use crate::words::identifiers::TenantName;
+use crate::words::rule::RuleKept;
 use crate::words::scope::ScopeKind;
 
 key_table! {
@@ -148,7 +149,7 @@ fn new_name(source: &str, name: &Value, check: Check) -> Result<String, String> 
     Ok(name.to_owned())
 }
 
-fn description(text: &str) -> Result<(), &'static str> {
+fn description(text: &str) -> RuleKept {
     let acceptable = text.chars().count() <= 1_000 && !text.chars().any(is_invisible);
     require(
         acceptable,
@@ -167,13 +168,13 @@ pub fn read_extension_grant(walker: &mut Walker<'_>) -> SqlGrant {
     }
 }
 
-fn grant_name(name: &str) -> Result<(), &'static str> {
+fn grant_name(name: &str) -> RuleKept {
     let is_built_in = GrantType::BUILT_IN.contains(&GrantType::from_name(name));
     require(!is_built_in, "is the name of a built-in grant")?;
     token_name(name)
 }
 
-fn qualified_function(text: &str) -> Result<(), &'static str> {
+fn qualified_function(text: &str) -> RuleKept {
     match text.split_once('.') {
         Some((schema, function)) if is_identifier(schema) && is_identifier(function) => Ok(()),
         Some(_) | None => Err("must be a schema and a function, as legacy.redeem_key"),
@@ -248,7 +249,7 @@ fn algorithms(walker: &mut Walker<'_>) -> BTreeSet<SigningAlgorithm> {
     algs
 }
 
-fn algorithm(name: &str) -> Result<(), &'static str> {
+fn algorithm(name: &str) -> RuleKept {
     SigningAlgorithm::from_others(name)
         .map(drop)
         .ok_or("must be one of RS256, ES256, EdDSA, Ed25519")

@@ -26,6 +26,7 @@ use crate::words::legacy_flow::LEGACY_UNTIL;
 use crate::words::named::Named;
 use crate::words::redirect_uri;
 use crate::words::response_type::ResponseType;
+use crate::words::rule::RuleKept;
 use crate::words::scope::ScopeSet;
 use crate::words::strength::Strength;
 use crate::words::web_url::{WebUrl, check_host_name};
@@ -361,7 +362,7 @@ fn legacy_until(walker: &mut Walker<'_>) -> Option<Day> {
     timestamp::parse_day(&last)
 }
 
-fn calendar_day(text: &str) -> Result<(), &'static str> {
+fn calendar_day(text: &str) -> RuleKept {
     let day = timestamp::parse_day(text);
     day.map(drop).ok_or("must be a day as 2027-01-31")
 }
@@ -406,11 +407,11 @@ fn redirect_uri(authentication: ClientAuthenticationMethod) -> Check {
     }
 }
 
-pub fn of_public_client(uri: &str) -> Result<(), &'static str> {
+pub fn of_public_client(uri: &str) -> RuleKept {
     redirect_uri::check_registered(uri, true)
 }
 
-pub fn of_confidential_client(uri: &str) -> Result<(), &'static str> {
+pub fn of_confidential_client(uri: &str) -> RuleKept {
     redirect_uri::check_registered(uri, false)
 }
 
@@ -525,7 +526,7 @@ key_table! {
 }
 
 /// Compared as a whole: a star would be a star.
-fn whole_subject(text: &str) -> Result<(), &'static str> {
+fn whole_subject(text: &str) -> RuleKept {
     if text.contains('*') {
         return Err("must not have *: it is compared as a whole; register one entry a subject");
     }
@@ -595,17 +596,17 @@ fn scope_there(walker: &mut Walker<'_>) -> ScopeSet {
     walker.scopes("scope").unwrap_or_default()
 }
 
-fn response_type(text: &str) -> Result<(), &'static str> {
+fn response_type(text: &str) -> RuleKept {
     let rule = "must be code, id_token and token in any combination, separated by spaces";
     ResponseType::parse(text).map(drop).ok_or(rule)
 }
 
-fn web_url(text: &str) -> Result<(), &'static str> {
+fn web_url(text: &str) -> RuleKept {
     WebUrl::parse(text).map(drop)
 }
 
 /// Also on this machine: that is what the standard says of it (OpenID Connect Registration §2).
-fn https_url(text: &str) -> Result<(), &'static str> {
+fn https_url(text: &str) -> RuleKept {
     WebUrl::parse(text)?
         .https
         .then_some(())
@@ -613,7 +614,7 @@ fn https_url(text: &str) -> Result<(), &'static str> {
 }
 
 /// An origin as browsers send it (RFC 6454 §6.2).
-fn origin(text: &str) -> Result<(), &'static str> {
+fn origin(text: &str) -> RuleKept {
     let url = WebUrl::parse(text)?;
     protected_url(text)?;
     if url.origin != text || url.port == Some(if url.https { 443 } else { 80 }) {

@@ -13,7 +13,7 @@ use crate::registration::problem::Contradiction;
 use crate::registration::profile;
 use crate::registration::walker::Walker;
 use crate::words::client::{Client, ClientAuthenticationMethod, ClientLinks, GrantType};
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::Reason;
 use crate::words::redirect_uri::check_registered;
 use crate::words::response_type::ResponseType;
@@ -111,10 +111,9 @@ pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Re
     let own = WebUrl::parse(client_id).map_err(|_| Reason::MalformedMetadataDocument)?;
     let members = document
         .as_object()
-        .filter(|members| members.get("client_id").and_then(Value::as_str) == Some(client_id));
+        .filter(|members| members.text("client_id") == Some(client_id));
     let members = members.ok_or(Reason::MalformedMetadataDocument)?;
-    let listed = members.get("redirect_uris").and_then(Value::as_array);
-    let listed = listed.map(Vec::as_slice).unwrap_or_default();
+    let listed = members.items("redirect_uris");
     if listed.len() > MOST_REDIRECT_URIS {
         return Err(Reason::MalformedMetadataDocument);
     }
@@ -142,7 +141,7 @@ pub fn read(registered: &Client, document: &Value) -> Result<DescribedClient, Re
         redirect_uris,
         ..registered.clone()
     };
-    if let Some(name) = members.get("client_name").and_then(Value::as_str)
+    if let Some(name) = members.text("client_name")
         && is_name(name)
     {
         client.client_name = name.into();
@@ -166,7 +165,7 @@ fn is_method(registered: &Client, method: Option<&Value>) -> bool {
 /// A secret that everybody can read, or a private key.
 fn has_secret(document: &Value) -> bool {
     let secret = ["client_secret", "client_secret_expires_at"];
-    let keys = document.pointer("/jwks/keys").and_then(Value::as_array);
+    let keys = document.get("jwks").map(|jwks| jwks.items("keys"));
     secret.iter().any(|member| document.get(member).is_some())
         || keys.is_some_and(|keys| keys.iter().any(is_private))
 }
@@ -220,8 +219,7 @@ fn left_out(document: &Value, client: &Client) -> Vec<String> {
             left_out.push(key.clone());
         }
     }
-    let listed = document.get("redirect_uris").and_then(Value::as_array);
-    for uri in listed.into_iter().flatten() {
+    for uri in document.items("redirect_uris") {
         if !client.redirect_uris.iter().any(|kept| uri == kept) {
             left_out.push(format!("the redirect URI {uri}"));
         }

@@ -2,6 +2,7 @@
 
 use crate::registration::problem::shown;
 use crate::token::claims::is_reserved;
+use crate::words::rule::RuleKept;
 use crate::words::scope::ScopeSet;
 
 /// The scope of whoever may apply documents over HTTP.
@@ -26,13 +27,13 @@ pub const STANDARD_SCOPES: [&str; 6] = [
 pub const MEMBERSHIP_SCOPES: [&str; 2] = ["roles", "groups"];
 
 /// A rule as a sentence without subject: "must be ..."; the walker puts the member before it.
-pub fn require(holds: bool, rule: &'static str) -> Result<(), &'static str> {
+pub fn require(holds: bool, rule: &'static str) -> RuleKept {
     if holds { Ok(()) } else { Err(rule) }
 }
 
 /// Names of clients (RFC 6749 appendix A.1), at most 200 characters. Text has them in quotes, and a
 /// space at an end would not be seen.
-pub fn client_id(name: &str) -> Result<(), &'static str> {
+pub fn client_id(name: &str) -> RuleKept {
     let fits = token_name(&name.replace(' ', "-")).is_ok() && name.trim() == name;
     require(
         fits,
@@ -42,7 +43,7 @@ pub fn client_id(name: &str) -> Result<(), &'static str> {
 }
 
 /// Names of resources and scopes: the characters of a scope token (RFC 6749 §3.3), at most 200.
-pub fn token_name(name: &str) -> Result<(), &'static str> {
+pub fn token_name(name: &str) -> RuleKept {
     let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     let fits = (1..=200).contains(&name.len()) && name.bytes().all(allowed);
     require(
@@ -52,14 +53,14 @@ pub fn token_name(name: &str) -> Result<(), &'static str> {
 }
 
 /// Names of scopes, as `scope` has them.
-pub(super) fn scope_names(text: &str) -> Result<(), &'static str> {
+pub(super) fn scope_names(text: &str) -> RuleKept {
     ScopeSet::parse(text)
         .map(drop)
         .ok_or("must be scope names separated by spaces")
 }
 
 /// Names of tenants and identity providers, which stand in `acr_values` and in paths.
-pub fn plain_name(name: &str) -> Result<(), &'static str> {
+pub fn plain_name(name: &str) -> RuleKept {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let begins_well = name
         .bytes()
@@ -72,7 +73,7 @@ pub fn plain_name(name: &str) -> Result<(), &'static str> {
     )
 }
 
-pub(super) fn claim_name(name: &str) -> Result<(), &'static str> {
+pub(super) fn claim_name(name: &str) -> RuleKept {
     let fits = (1..=200).contains(&name.len()) && name.as_bytes().iter().all(u8::is_ascii_graphic);
     require(
         fits,
@@ -81,7 +82,7 @@ pub(super) fn claim_name(name: &str) -> Result<(), &'static str> {
 }
 
 /// A claim's name in what a scope or resource releases: `sub` may be listed, as it is always there.
-pub(super) fn released_claim(name: &str) -> Result<(), &'static str> {
+pub(super) fn released_claim(name: &str) -> RuleKept {
     if name == "sub" {
         Ok(())
     } else {
@@ -89,7 +90,7 @@ pub(super) fn released_claim(name: &str) -> Result<(), &'static str> {
     }
 }
 
-pub fn own_claim(name: &str) -> Result<(), &'static str> {
+pub fn own_claim(name: &str) -> RuleKept {
     if is_reserved(name) {
         return Err("is a reserved claim: the token's own, not to be overwritten");
     }
@@ -97,7 +98,7 @@ pub fn own_claim(name: &str) -> Result<(), &'static str> {
 }
 
 /// What people read: one line.
-pub fn display_text(text: &str) -> Result<(), &'static str> {
+pub fn display_text(text: &str) -> RuleKept {
     let fits = text.chars().count() <= 200 && !text.chars().any(is_invisible);
     require(
         fits,

@@ -13,6 +13,7 @@ use crate::registration::key_table::key_table;
 use crate::words::claim_shape::listed;
 use crate::words::identifiers::TenantName;
 use crate::words::identity_provider::{IdentityProvider, ProviderKind};
+use crate::words::rule::RuleKept;
 use crate::words::scope::ScopeSet;
 use crate::words::session::LOCAL;
 use crate::words::web_url::WebUrl;
@@ -230,7 +231,7 @@ fn kind(walker: &mut Walker<'_>) -> ProviderKind {
 }
 
 /// Only upstream can say that a value was verified, and only of its own claim.
-fn target(theirs: &str, ours: &str) -> Result<(), &'static str> {
+fn target(theirs: &str, ours: &str) -> RuleKept {
     match ours {
         "email_verified" | "phone_number_verified" if theirs != ours => {
             Err("can only come from the claim of that name")
@@ -247,12 +248,12 @@ fn is_acr(text: &str) -> bool {
 /// The values in the standards. A misspelt one would never match.
 const PROMPT_VALUES: [&str; 5] = ["none", "login", "consent", "select_account", "create"];
 
-fn prompt_value(text: &str) -> Result<(), &'static str> {
+fn prompt_value(text: &str) -> RuleKept {
     let rule = "must be one of none, login, consent, select_account, create";
     require(PROMPT_VALUES.contains(&text), rule)
 }
 
-fn provider_name(name: &str) -> Result<(), &'static str> {
+fn provider_name(name: &str) -> RuleKept {
     if name == LOCAL {
         Err("must not be local: that is the password login")
     } else {
@@ -261,7 +262,7 @@ fn provider_name(name: &str) -> Result<(), &'static str> {
 }
 
 /// A URL whose traffic cannot be read or altered on the way.
-pub(super) fn protected_url(text: &str) -> Result<(), &'static str> {
+pub(super) fn protected_url(text: &str) -> RuleKept {
     match WebUrl::parse(text) {
         Ok(url) if url.is_protected() => Ok(()),
         Ok(_) => Err("must be https; plain http is for 127.0.0.1, [::1] and localhost only"),
@@ -271,7 +272,7 @@ pub(super) fn protected_url(text: &str) -> Result<(), &'static str> {
 
 /// An issuer: it has no query (OpenID Connect Discovery §3). It cannot be a template either, as a
 /// URL has no braces.
-pub(super) fn issuer(text: &str) -> Result<(), &'static str> {
+pub(super) fn issuer(text: &str) -> RuleKept {
     protected_url(text)?;
     if text.contains('?') {
         return Err("must not have a query");
@@ -286,7 +287,7 @@ pub(super) fn issuer(text: &str) -> Result<(), &'static str> {
 
 /// A name that users can change or give up is not a subject, however it is spelt: its next owner
 /// would own the account.
-fn subject_claim(name: &str) -> Result<(), &'static str> {
+fn subject_claim(name: &str) -> RuleKept {
     let letters: String = name
         .to_lowercase()
         .chars()
@@ -303,7 +304,7 @@ fn subject_claim(name: &str) -> Result<(), &'static str> {
     }
 }
 
-fn present(text: &str) -> Result<(), &'static str> {
+fn present(text: &str) -> RuleKept {
     require(
         (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control),
         "must be 1 to 200 characters",

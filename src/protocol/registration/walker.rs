@@ -14,13 +14,14 @@ use crate::registration::problem::{DocumentProblem, MOST_MISTAKES, shown};
 use crate::registration::timestamp;
 use crate::words::json::JsonObject;
 use crate::words::named::Named;
+use crate::words::rule::RuleKept;
 use crate::words::scope::{LocalizedText, ScopeSet, is_language_tag};
 
 /// For how many unknown keys of an object the nearest known one is looked for, which takes a while.
 const MOST_HINTS: usize = 100;
 
 /// A rule for a text: `Err` says what it must be.
-pub type Check = fn(&str) -> Result<(), &'static str>;
+pub type Check = fn(&str) -> RuleKept;
 
 pub struct Walker<'a> {
     path: String,

@@ -11,7 +11,7 @@ use crate::keys::key_set::{KeyChoice, KeySet};
 use crate::words::client::SigningAlgorithm;
 use crate::words::identifiers::ClientId;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 use crate::words::parameters::{self, Parameters};
 use crate::words::reason::Reason;
@@ -159,7 +159,7 @@ pub fn judge(
 
 /// A text that is not empty.
 fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
-    let text = claims.get(name).and_then(Value::as_str);
+    let text = claims.text(name);
     text.filter(|text| !text.is_empty())
 }
 
@@ -170,7 +170,7 @@ pub fn judge_for_fapi2(
     issuer: &str,
     now: Instant,
 ) -> Result<(), AssertionProblem> {
-    if claims.get("aud").and_then(Value::as_str) != Some(issuer) {
+    if claims.text("aud") != Some(issuer) {
         return Err(AssertionProblem::Audience);
     }
     for name in ["iat", "nbf"] {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::assertion::numeric_date;
@@ -17,7 +16,7 @@ use crate::keys::key_set;
 use crate::words::client::SigningAlgorithm;
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::{Reason, TokenErrorCode};
 
 /// In metadata and challenges.
@@ -210,13 +209,13 @@ fn is_unreserved(byte: u8) -> bool {
 }
 
 pub fn text<'a>(claims: &'a JsonObject, name: &str) -> Option<&'a str> {
-    claims.get(name).and_then(Value::as_str)
+    claims.text(name)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::words::samples::DPOP_PROOF;

@@ -21,7 +21,7 @@ use crate::words::catalogue::{AssertionIssuer, Catalogue};
 use crate::words::client::{Client, GrantType, IdJagEntry, allows_role};
 use crate::words::identifiers::KeyThumbprint;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::{
     Reason, TokenError, TokenErrorCode, invalid_grant, invalid_request, invalid_scope,
     invalid_target, unauthorized_client,
@@ -36,7 +36,7 @@ const ID_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
 pub const GRANT_PROFILE: &str = "urn:ietf:params:oauth:grant-profile:id-jag";
 /// `token_type` of an answer with an ID-JAG: it opens nothing by itself (RFC 8693 §2.2.1).
 pub const NOT_APPLICABLE: &str = "N_A";
-pub const LIFETIME: Duration = Duration::from_secs(300);
+const LIFETIME: Duration = Duration::from_secs(300);
 
 /// Judges an ID-JAG beyond what is asked of any assertion, and proposes what it may give here. Its
 /// signature is verified after this, before anything is issued.
@@ -48,7 +48,7 @@ pub fn propose(
     proved: Option<KeyThumbprint>,
 ) -> Result<Proposal, TokenError> {
     let claims = jws.unverified_claims().unwrap_or_default();
-    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let text = |name: &str| claims.text(name);
     // The access token is bound to the same key, as every token is that a proof asks for.
     let proved = proved.map(|key| json!({"jkt": key.to_text()}));
     if claims.contains_key("cnf") && claims.get("cnf") != proved.as_ref() {
@@ -188,6 +188,11 @@ pub fn judge<'a>(
 }
 
 impl IdJagGrant<'_> {
+    /// How long it is good that is given out now: not beyond the end of the person.
+    pub fn lifetime(&self, now: Instant) -> Duration {
+        self.user.at_most(LIFETIME, now)
+    }
+
     /// The claims to sign. Whoever redeems the ID-JAG must hold the key that was `proved` here.
     pub fn claims(
         &self,
@@ -209,7 +214,7 @@ impl IdJagGrant<'_> {
             ("aud", json!(self.entry.audience)),
             ("jti", json!(jti)),
             ("iat", json!(now.seconds())),
-            ("exp", json!(now.plus(LIFETIME).seconds())),
+            ("exp", json!(now.plus(self.lifetime(now)).seconds())),
             ("client_id", json!(self.entry.client_id)),
             ("resource", json!(self.resource)),
             ("scope", json!(self.scope.to_string())),

@@ -12,6 +12,7 @@ use super::token_request::ExtensionRequest;
 use crate::words::acr_values::tenant_stands;
 use crate::words::catalogue::Catalogue;
 use crate::words::client::Client;
+use crate::words::json::Members;
 use crate::words::reason::{
     Reason, TokenError, invalid_request, invalid_scope, invalid_target, unauthorized_client,
 };
@@ -77,13 +78,7 @@ struct Rights<'a>(&'a Value);
 
 impl<'a> Rights<'a> {
     fn lists(self, key: &str, name: &str) -> bool {
-        let listed = self
-            .0
-            .get(key)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        listed.iter().any(|item| item.as_str() == Some(name))
+        self.0.texts(key).any(|listed| listed == name)
     }
 
     /// Issued to a client whose tokens may be exchanged, or meant for a resource that this client

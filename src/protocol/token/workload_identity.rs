@@ -4,12 +4,10 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::token::assertion::{SKEW, numeric_date, single};
 use crate::words::client::WorkloadIdentity;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::reason::Reason;
 
 /// Characters of an issuer or a subject. Dots stand for what is cut off.
@@ -31,7 +29,7 @@ pub fn registered<'a>(
 
 /// The claims of a token that are others than the entry has.
 pub fn differing<'a>(entry: &'a WorkloadIdentity, claims: &JsonObject) -> Vec<&'a str> {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let text = |name: &str| claims.text(name);
     let mut names = Vec::new();
     if entry.issuer.is_some() && text("iss") != entry.issuer.as_deref() {
         names.push("iss");
@@ -53,7 +51,7 @@ pub fn nearest<'a>(
     entries: &'a [WorkloadIdentity],
     claims: &JsonObject,
 ) -> Option<(usize, &'a WorkloadIdentity)> {
-    let issuer = claims.get("iss").and_then(Value::as_str);
+    let issuer = claims.text("iss");
     let distance = |(_, entry): &(usize, &WorkloadIdentity)| {
         let count = differing(entry, claims).len();
         (count > 0, entry.issuer.as_deref() != issuer, count)
@@ -67,7 +65,7 @@ pub fn whose(claims: &JsonObject) -> String {
 }
 
 fn shown(claims: &JsonObject, name: &str) -> String {
-    let text = claims.get(name).and_then(Value::as_str).unwrap_or("none");
+    let text = claims.text(name).unwrap_or("none");
     match text.char_indices().nth(LONGEST_SHOWN) {
         Some((end, _)) => format!("{}...", text.split_at(end).0),
         None => text.to_owned(),
@@ -124,7 +122,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::words::samples::NOW;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{UpstreamProblem, shown};
 use crate::registration::names::display_text;
 use crate::words::identity_provider::IdentityProvider;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::parameters::{self, Parameters};
 use crate::words::secret::SecretText;
 
@@ -201,7 +201,7 @@ fn bearer_tokens(members: &JsonObject) -> Result<UpstreamTokens, UpstreamProblem
 
 /// A text that is not empty.
 fn text<'a>(members: &'a JsonObject, name: &str) -> Option<&'a str> {
-    let text = members.get(name).and_then(Value::as_str);
+    let text = members.text(name);
     text.filter(|text| !text.is_empty())
 }
 

@@ -11,7 +11,7 @@ use super::is_identifier;
 use crate::token::claims::is_reserved;
 use crate::words::claim_shape::{PROFILE, listed, shaped};
 use crate::words::identity_provider::{IdentityProvider, ProviderKind};
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::strength::Strength;
 
 /// The longest value that is taken over, in bytes of JSON. A longer one is left out.
@@ -112,7 +112,7 @@ pub fn are_wanting(provider: &IdentityProvider, id_token: &JsonObject) -> bool {
 /// does so always.
 pub fn with_booleans(mut claims: JsonObject) -> JsonObject {
     for (flag, _) in VERIFIED {
-        let said = match claims.get(flag).and_then(Value::as_str) {
+        let said = match claims.text(flag) {
             Some("true") => true,
             Some("false") => false,
             Some(_) | None => continue,

@@ -10,7 +10,7 @@ use crate::logout::end_session::EVENT;
 use crate::token::assertion::{is_type, numeric_date};
 use crate::words::client::SigningAlgorithm;
 use crate::words::instant::Instant;
-use crate::words::json::JsonObject;
+use crate::words::json::{JsonObject, Members};
 use crate::words::named::named;
 use crate::words::secret::SecretText;
 
@@ -82,7 +82,7 @@ pub fn judge(
 ) -> Result<IdTokenFacts, TokenProblem> {
     check_parties(claims, expected.issuer, expected.client_id)?;
     check_times(claims, now)?;
-    if claims.get("nonce").and_then(Value::as_str) != Some(expected.nonce) {
+    if claims.text("nonce") != Some(expected.nonce) {
         return Err(TokenProblem::Nonce);
     }
     if !is_of_access_token(claims, expected) {
@@ -97,7 +97,7 @@ pub fn judge(
     Ok(IdTokenFacts {
         subject,
         auth_time,
-        acr: claims.get("acr").and_then(Value::as_str).map(str::to_owned),
+        acr: claims.text("acr").map(str::to_owned),
         amr: methods(claims),
         sid: identifier(claims, "sid"),
     })
@@ -110,7 +110,7 @@ pub fn check_parties(
     issuer: &str,
     client_id: &str,
 ) -> Result<(), TokenProblem> {
-    if claims.get("iss").and_then(Value::as_str) != Some(issuer) {
+    if claims.text("iss") != Some(issuer) {
         return Err(TokenProblem::Issuer);
     }
     let audiences = audiences(claims).unwrap_or_default();

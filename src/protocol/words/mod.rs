@@ -20,6 +20,7 @@ pub mod place;
 pub mod reason;
 pub mod redirect_uri;
 pub mod response_type;
+pub mod rule;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
 pub mod scope;

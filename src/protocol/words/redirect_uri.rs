@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::client::Client;
 use crate::words::parameters;
+use crate::words::rule::RuleKept;
 
 /// Schemes that are never a redirect target: they run code, read files or start other programs.
 const FORBIDDEN_SCHEMES: [&str; 16] = [
@@ -100,7 +101,7 @@ impl RedirectTarget {
 }
 
 /// Checks a URI that is to be registered. The error names the rule that it breaks.
-pub fn check_registered(uri: &str, public_client: bool) -> Result<(), &'static str> {
+pub fn check_registered(uri: &str, public_client: bool) -> RuleKept {
     check_characters(uri)?;
     let parts = split(uri).ok_or("must be an absolute URI whose scheme is in lower case")?;
     match parts.scheme {
@@ -222,7 +223,7 @@ fn is_port(port: &str) -> bool {
         && port.parse::<u16>().is_ok()
 }
 
-fn check_characters(uri: &str) -> Result<(), &'static str> {
+fn check_characters(uri: &str) -> RuleKept {
     if uri.len() > parameters::REDIRECT_URI {
         return Err("must be at most 2000 characters long");
     }
@@ -262,7 +263,7 @@ fn check_web<'a>(parts: &Parts<'a>) -> Result<&'a str, &'static str> {
     Ok(host)
 }
 
-fn check_loopback(host: &str) -> Result<(), &'static str> {
+fn check_loopback(host: &str) -> RuleKept {
     if LOOPBACK_HOSTS.contains(&host) {
         Ok(())
     } else {
@@ -270,7 +271,7 @@ fn check_loopback(host: &str) -> Result<(), &'static str> {
     }
 }
 
-fn check_custom(parts: &Parts<'_>) -> Result<(), &'static str> {
+fn check_custom(parts: &Parts<'_>) -> RuleKept {
     // Otherwise `localhost:8080` would pass as the scheme `localhost`.
     if parts.authority.is_none() && !parts.rest.starts_with('/') {
         return Err("a custom scheme must be followed by :/");
@@ -278,7 +279,7 @@ fn check_custom(parts: &Parts<'_>) -> Result<(), &'static str> {
     check_rest(parts)
 }
 
-fn check_rest(parts: &Parts<'_>) -> Result<(), &'static str> {
+fn check_rest(parts: &Parts<'_>) -> RuleKept {
     if parts
         .authority
         .is_some_and(|authority| authority.contains('@'))

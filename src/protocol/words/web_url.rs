@@ -3,6 +3,7 @@
 
 use crate::words::client::Client;
 use crate::words::redirect_uri::{is_spelt_as_browsers_do, origin_of};
+use crate::words::rule::RuleKept;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebUrl<'a> {
@@ -57,7 +58,7 @@ impl<'a> WebUrl<'a> {
 
 /// Checks the address of a metadata document, which is also the client's name
 /// (draft-ietf-oauth-client-id-metadata-document §3). The error names the rule that it breaks.
-pub fn check_document_url(text: &str) -> Result<(), &'static str> {
+pub fn check_document_url(text: &str) -> RuleKept {
     let url = WebUrl::parse(text)?;
     if !url.https {
         return Err("must begin with https://");
@@ -80,14 +81,14 @@ fn is_dots(segment: &str) -> bool {
 }
 
 /// Checks the name of a host, without a port.
-pub fn check_host_name(text: &str) -> Result<(), &'static str> {
+pub fn check_host_name(text: &str) -> RuleKept {
     match WebUrl::parse(&format!("https://{text}")) {
         Ok(url) if url.host == text => Ok(()),
         Ok(_) | Err(_) => Err("must be the name of a host alone, as app.example.com"),
     }
 }
 
-fn check_characters(text: &str) -> Result<(), &'static str> {
+fn check_characters(text: &str) -> RuleKept {
     if text.chars().count() > 2_000 {
         return Err("must be at most 2000 characters");
     }
@@ -135,7 +136,7 @@ fn split_authority(authority: &str) -> Result<(&str, Option<u16>), &'static str>
     }
 }
 
-fn check_host(host: &str) -> Result<(), &'static str> {
+fn check_host(host: &str) -> RuleKept {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
     let is_name = !host.starts_with('.') && !host.contains("..") && host.bytes().all(allowed);

@@ -7,7 +7,7 @@ use postgres::Row;
 use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::instant::Day;
 use gatepost_store::clients::{ClientRow, clients};
-use gatepost_store::{Store, StoreError, bind, column};
+use gatepost_store::{Result, Store, bind, column};
 
 /// More grants of a client are not counted.
 pub const MOST_GRANTS: i64 = 10_000;
@@ -43,7 +43,7 @@ pub fn list(
     client_id: Option<&ClientId>,
     after: &str,
     limit: i64,
-) -> Result<Vec<UsedClient>, StoreError> {
+) -> Result<Vec<UsedClient>> {
     let bound = bind!(LIST_APPLICATIONS, reach, client_id, after, limit);
     let rows = store.rows(bound)?;
     let used: BTreeMap<ClientId, Option<Day>> =
@@ -58,7 +58,7 @@ pub fn list(
     Ok(found)
 }
 
-fn use_of(row: &Row) -> Result<(ClientId, Option<Day>), StoreError> {
+fn use_of(row: &Row) -> Result<(ClientId, Option<Day>)> {
     Ok((column(row, "client_id")?, column(row, "used_on")?))
 }
 
@@ -75,11 +75,7 @@ SELECT count(*) AS grants FROM (
 
 /// How many grants of people within reach have neither run out nor been revoked; at most one more
 /// than [`MOST_GRANTS`].
-pub fn count_grants(
-    store: &Store,
-    reach: &[&str],
-    client_id: &ClientId,
-) -> Result<i64, StoreError> {
+pub fn count_grants(store: &Store, reach: &[&str], client_id: &ClientId) -> Result<i64> {
     let bound = bind!(COUNT_GRANTS, client_id, reach, limit = MOST_GRANTS + 1);
     store.survey(|client| {
         let row = client.query_one(&bound.text(), bound.values)?;

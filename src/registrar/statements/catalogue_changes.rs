@@ -7,7 +7,7 @@ use gatepost_protocol::registration::ObjectKind;
 use gatepost_protocol::words::secret::SecretBytes;
 use gatepost_store::catalogue::CatalogueRow;
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{StoreError, bind, column};
+use gatepost_store::{Result, bind, column};
 
 const UPSERT_ENTRY: &str = "
 INSERT INTO catalogue_entries (kind, name, document, sealed_secret)
@@ -24,10 +24,7 @@ SET document = excluded.document, updated_at = clock_timestamp()";
 
 /// Registers an entry or replaces it; its `secrets` are not touched, nor its sealed secret
 /// where there is no other.
-pub fn upsert_entry(
-    writer: &mut RegistryWriter<'_>,
-    entry: &CatalogueRow,
-) -> Result<(), StoreError> {
+pub fn upsert_entry(writer: &mut RegistryWriter<'_>, entry: &CatalogueRow) -> Result {
     if entry.kind == ObjectKind::Role {
         let bound = bind!(
             UPSERT_ROLE,
@@ -61,7 +58,7 @@ pub fn remove_entry(
     writer: &mut RegistryWriter<'_>,
     kind: ObjectKind,
     name: &str,
-) -> Result<Option<Value>, StoreError> {
+) -> Result<Option<Value>> {
     let removed = writer.query(bind!(REMOVE_ENTRY, kind = kind.as_str(), name))?;
     removed
         .first()
@@ -73,11 +70,7 @@ const ERASE_ENTRY_SECRET: &str = "
 UPDATE catalogue_entries SET sealed_secret = NULL, updated_at = clock_timestamp()
 WHERE kind = :kind::text AND name = :name::text";
 
-pub fn erase_entry_secret(
-    writer: &mut RegistryWriter<'_>,
-    kind: ObjectKind,
-    name: &str,
-) -> Result<(), StoreError> {
+pub fn erase_entry_secret(writer: &mut RegistryWriter<'_>, kind: ObjectKind, name: &str) -> Result {
     let bound = bind!(ERASE_ENTRY_SECRET, kind = kind.as_str(), name);
     writer.execute(bound).map(drop)
 }

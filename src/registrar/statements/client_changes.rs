@@ -9,7 +9,7 @@ use gatepost_protocol::words::identifiers::ClientId;
 use gatepost_protocol::words::redirect_uri::origin_of;
 use gatepost_store::clients::SecretRow;
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{Bound, StoreError, bind, column};
+use gatepost_store::{Bound, Result, bind, column};
 
 const UPSERT_CLIENTS: &str = "
 WITH put AS MATERIALIZED (
@@ -32,7 +32,7 @@ SELECT client_id FROM clients JOIN put USING (client_id) WHERE clients.enabled A
 pub fn upsert_clients(
     writer: &mut RegistryWriter<'_>,
     clients: &[(&ClientId, &Value, bool)],
-) -> Result<(), StoreError> {
+) -> Result {
     let mut client_ids = Vec::new();
     let mut metadata = Vec::new();
     let mut enabled = Vec::new();
@@ -69,7 +69,7 @@ DELETE FROM clients WHERE client_id = ANY(:client_ids::text[]) RETURNING client_
 pub fn remove_clients(
     writer: &mut RegistryWriter<'_>,
     clients: &[ClientId],
-) -> Result<BTreeMap<ClientId, Value>, StoreError> {
+) -> Result<BTreeMap<ClientId, Value>> {
     let mut removed = BTreeMap::new();
     for row in writer.query(bind!(REMOVE_CLIENTS, client_ids = clients))? {
         let metadata = column::<Json<Value>>(&row, "metadata")?.0;
@@ -100,7 +100,7 @@ pub fn put_secrets(
     writer: &mut RegistryWriter<'_>,
     of_clients: bool,
     secrets: &[(&str, SecretRow)],
-) -> Result<(), StoreError> {
+) -> Result {
     let mut owners = Vec::new();
     let mut ids = Vec::new();
     let mut digests = Vec::new();
@@ -142,7 +142,7 @@ pub fn remove_secrets(
     writer: &mut RegistryWriter<'_>,
     of_clients: bool,
     secrets: &[(&str, [u8; 16])],
-) -> Result<(), StoreError> {
+) -> Result {
     let mut owners = Vec::new();
     let mut ids = Vec::new();
     for (owner, id) in secrets {

@@ -3,7 +3,7 @@
 use gatepost_protocol::words::identifiers::{Sid, Subject};
 use gatepost_registration::user::{Identity, Owners};
 use gatepost_store::registry_writer::RegistryReader;
-use gatepost_store::{Store, StoreError, bind, column, read};
+use gatepost_store::{Result, Store, bind, column, read};
 
 const OWNERS: &str = "
 SELECT l.issuer, l.upstream_subject, l.sub FROM linked_identities l
@@ -18,7 +18,7 @@ pub fn identities(
     reader: &mut RegistryReader<'_>,
     subs: &[&Subject],
     given: &[&Identity],
-) -> Result<Owners, StoreError> {
+) -> Result<Owners> {
     let mut issuers = Vec::new();
     let mut subjects = Vec::new();
     for identity in given {
@@ -55,7 +55,7 @@ WHERE s.sub = ANY (:subs::text[])
 
 /// Sessions of these users that began through an identity while it was unlinked, and have not
 /// ended.
-pub fn stray_sessions(store: &Store, subs: &[Subject]) -> Result<Vec<StraySession>, StoreError> {
+pub fn stray_sessions(store: &Store, subs: &[Subject]) -> Result<Vec<StraySession>> {
     store.list(bind!(STRAY_SESSIONS, subs), |row| {
         let identity = Identity {
             issuer: column(row, "upstream_issuer")?,

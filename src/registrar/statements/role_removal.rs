@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_store::registry_writer::RegistryWriter;
-use gatepost_store::{Store, StoreError, bind, column, read};
+use gatepost_store::{Result, Store, bind, column, read};
 
 const CLIENTS_THAT_ASK: &str = "
 SELECT client_id FROM clients
@@ -15,10 +15,7 @@ WHERE jsonb_path_exists(metadata, '$.**.allowed_roles[*] ? (@ == $role)',
 ORDER BY client_id";
 
 /// The `client_id`s that name the role in `allowed_roles`.
-pub fn clients_that_ask(
-    writer: &mut RegistryWriter<'_>,
-    role: &str,
-) -> Result<Vec<String>, StoreError> {
+pub fn clients_that_ask(writer: &mut RegistryWriter<'_>, role: &str) -> Result<Vec<String>> {
     let bound = bind!(CLIENTS_THAT_ASK, role);
     writer.reader.list(bound, |row| column(row, "client_id"))
 }
@@ -29,7 +26,7 @@ SELECT count(*) AS members
 FROM (SELECT '' AS name UNION ALL SELECT name FROM catalogue_entries WHERE kind = 'tenant') AS t
 JOIN role_members m ON m.tenant = t.name AND m.role = :role::text";
 
-pub fn count_members(store: &Store, role: &str) -> Result<i64, StoreError> {
+pub fn count_members(store: &Store, role: &str) -> Result<i64> {
     column(&store.one(bind!(MEMBERS, role))?, "members")
 }
 
@@ -60,15 +57,12 @@ FROM batch b WHERE u.sub = b.sub
 RETURNING u.sub, b.before, u.claims -> 'role' AS after";
 
 /// Takes the role from 500 people who have it, or fewer; from nobody, once nobody has it.
-pub fn take_from_some(
-    writer: &mut RegistryWriter<'_>,
-    role: &str,
-) -> Result<Vec<FormerMember>, StoreError> {
+pub fn take_from_some(writer: &mut RegistryWriter<'_>, role: &str) -> Result<Vec<FormerMember>> {
     let rows = writer.query(bind!(TAKE_FROM_SOME, role))?;
     rows.iter().map(former_member).collect()
 }
 
-fn former_member(row: &Row) -> Result<FormerMember, StoreError> {
+fn former_member(row: &Row) -> Result<FormerMember> {
     let before = column::<Json<Value>>(row, "before")?.0;
     let after = column::<Option<Json<Value>>>(row, "after")?.map(|Json(after)| after);
     read!(row, FormerMember { sub; before, after })

@@ -12,10 +12,10 @@ use gatepost_registration::user::UserEntry;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::registry_writer::{RegistryReader, RegistryWriter};
 use gatepost_store::users::{self, UserRow};
-use gatepost_store::{Bound, Store, StoreError, bind, column, read, tenant_text};
+use gatepost_store::{Bound, Result, Store, StoreError, bind, column, read, tenant_text};
 
 /// A user as they stand within the change.
-pub fn user(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<UserRow>, StoreError> {
+pub fn user(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<UserRow>> {
     let rows = reader.read(bind!(users::FIND, sub))?;
     rows.first().map(users::user).transpose()
 }
@@ -36,11 +36,11 @@ WITH described AS (
     FROM unnest(:subs::text[], :tenants::text[], :usernames::text[])
       WITH ORDINALITY AS d (sub, tenant, username, ordinal)
 ), named AS (
-    SELECT d.index, true AS by_name, u.*
+    SELECT d.index, true AS by_name, u.*, {has ended}
     FROM described d JOIN users u ON u.tenant = d.of_tenant AND u.username_key = d.key
     FOR NO KEY UPDATE OF u
 ), identified AS (
-    SELECT d.index, false AS by_name, u.*
+    SELECT d.index, false AS by_name, u.*, {has ended}
     FROM described d JOIN users u ON u.sub = d.given
     FOR NO KEY UPDATE OF u
 )
@@ -51,7 +51,7 @@ SELECT * FROM named UNION ALL SELECT * FROM identified";
 pub fn find_users(
     reader: &mut RegistryReader<'_>,
     described: &[UserEntry],
-) -> Result<Vec<FoundUser>, StoreError> {
+) -> Result<Vec<FoundUser>> {
     let mut subs = Vec::new();
     let mut tenants = Vec::new();
     let mut usernames = Vec::new();
@@ -69,15 +69,15 @@ pub fn find_users(
     rows.iter().map(found).collect()
 }
 
-fn found(row: &Row) -> Result<FoundUser, StoreError> {
+fn found(row: &Row) -> Result<FoundUser> {
     let index = usize::try_from(column::<i64>(row, "index")?).unwrap_or(usize::MAX);
     read!(row, FoundUser { by_name; index, user: users::user(row)? })
 }
 
-const ALL_USERS: &str = "SELECT u.* FROM users u ORDER BY u.sub";
+const ALL_USERS: &str = "SELECT u.*, {has ended} FROM users u ORDER BY u.sub";
 
 /// Everybody, by subject.
-pub fn users(reader: &mut RegistryReader<'_>) -> Result<Vec<UserRow>, StoreError> {
+pub fn users(reader: &mut RegistryReader<'_>) -> Result<Vec<UserRow>> {
     reader.list(bind!(ALL_USERS), users::user)
 }
 
@@ -88,7 +88,7 @@ const REMOVED_SUBJECTS: &str =
 pub fn removed_subjects(
     reader: &mut RegistryReader<'_>,
     subjects: &[&str],
-) -> Result<BTreeSet<Subject>, StoreError> {
+) -> Result<BTreeSet<Subject>> {
     let bound = bind!(REMOVED_SUBJECTS, subs = subjects);
     reader.list(bound, |row| column(row, "sub"))
 }
@@ -101,7 +101,7 @@ WHERE s.sub = ANY(:names::text[])";
 pub fn subjects_among(
     reader: &mut RegistryReader<'_>,
     names: &[&str],
-) -> Result<BTreeSet<Subject>, StoreError> {
+) -> Result<BTreeSet<Subject>> {
     reader.list(bind!(SUBJECTS_AMONG, names), |row| column(row, "sub"))
 }
 
@@ -112,40 +112,36 @@ const TENANTS_OF_OTHERS: &str =
 pub fn tenants_of_others(
     reader: &mut RegistryReader<'_>,
     subjects: &[&str],
-) -> Result<BTreeSet<String>, StoreError> {
+) -> Result<BTreeSet<String>> {
     let bound = bind!(TENANTS_OF_OTHERS, subs = subjects);
     reader.list(bound, |row| column(row, "tenant"))
 }
 
 /// Another user of the tenant who has the same verified address.
-pub fn find_sharing(
-    reader: &mut RegistryReader<'_>,
-    sub: &Subject,
-) -> Result<Option<Subject>, StoreError> {
+pub fn find_sharing(reader: &mut RegistryReader<'_>, sub: &Subject) -> Result<Option<Subject>> {
     let rows = reader.read(bind!(users::FIND_SHARING, sub))?;
     rows.first().map(|row| column(row, "sub")).transpose()
 }
 
 const INSERT: &str = "
 WITH added AS (
-    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, claims)
+    INSERT INTO users (sub, tenant, username, username_key, password_hash, enabled, valid_until,
+                       claims)
     SELECT :sub::text, :tenant::text, :username::text, lower(normalize(:username::text, NFKC)),
-           :password_hash::text, :enabled::bool, :claims::jsonb
+           :password_hash::text, :enabled::bool, :valid_until::timestamptz, :claims::jsonb
     WHERE NOT EXISTS (SELECT FROM removed_subjects r WHERE r.sub = :sub::text)
       AND NOT EXISTS (SELECT FROM clients c WHERE c.client_id = :sub::text)
     RETURNING sub
 ), {audited added} FROM added";
 
-fn insert_by(
-    new: &UserRow,
-    write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>, StoreError>,
-) -> Result<(), StoreError> {
+fn insert_by(new: &UserRow, write: impl FnOnce(Bound<'_>) -> Result<Vec<Row>>) -> Result {
     let added = write(bind!(
         INSERT,
         ..new {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         tenant = tenant_text(new.tenant.as_ref()),
         password_hash = new.password_hash.as_ref().map(SecretText::expose),
@@ -159,7 +155,7 @@ fn insert_by(
 
 /// Adds a user. `Taken` when subject or name are somebody's, the subject once was, or is a client's
 /// name.
-pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result<(), StoreError> {
+pub fn insert(store: &Store, new: &UserRow, audit: &AuditEvent<'_>) -> Result {
     insert_by(new, |bound| store.write_audited(bound, audit))
 }
 
@@ -168,7 +164,7 @@ pub fn insert_user(
     writer: &mut RegistryWriter<'_>,
     new: &UserRow,
     audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+) -> Result {
     insert_by(new, |bound| writer.audited(bound, slice::from_ref(audit)))
 }
 
@@ -178,7 +174,8 @@ WITH before AS (
 )
 UPDATE users
 SET username = :username::text, username_key = lower(normalize(:username::text, NFKC)),
-    tenant = :tenant::text, enabled = :enabled::bool, claims = :claims::jsonb,
+    tenant = :tenant::text, enabled = :enabled::bool, valid_until = :valid_until::timestamptz,
+    claims = :claims::jsonb,
     password_hash = coalesce(:password_hash::text, password_hash), updated_at = clock_timestamp(),
     epoch = CASE WHEN (enabled AND NOT :enabled::bool) OR tenant IS DISTINCT FROM :tenant::text
                       OR coalesce(:password_hash::text <> password_hash,
@@ -189,13 +186,14 @@ RETURNING users.epoch <> before.epoch AS revoked";
 
 /// Changes a user to this; `false` when there is none. No password leaves the present one.
 /// Disabling, another password and another tenant end what was signed in before.
-pub fn update_user(writer: &mut RegistryWriter<'_>, user: &UserRow) -> Result<bool, StoreError> {
+pub fn update_user(writer: &mut RegistryWriter<'_>, user: &UserRow) -> Result<bool> {
     let changed = writer.query(bind!(
         UPDATE_USER,
         ..user {
             sub,
             username,
-            enabled
+            enabled,
+            valid_until
         },
         tenant = tenant_text(user.tenant.as_ref()),
         claims = Json(&user.claims),
@@ -221,7 +219,7 @@ INSERT INTO removed_subjects (sub) SELECT sub FROM removed ON CONFLICT DO NOTHIN
 
 /// Removes a user with their consents; the subject is never given again. `false` when there was
 /// none.
-pub fn remove_user(writer: &mut RegistryWriter<'_>, sub: &Subject) -> Result<bool, StoreError> {
+pub fn remove_user(writer: &mut RegistryWriter<'_>, sub: &Subject) -> Result<bool> {
     Ok(writer.execute(bind!(REMOVE_USER, sub))? > 0)
 }
 
@@ -240,7 +238,7 @@ pub fn add_app(
     sub: &Subject,
     sealed: &[u8],
     audit: &AuditEvent<'_>,
-) -> Result<(), StoreError> {
+) -> Result {
     let bound = bind!(ADD_APP, sub, secret = sealed);
     writer.audited(bound, slice::from_ref(audit)).map(drop)
 }

@@ -26,10 +26,12 @@ use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::token::client_secret::SecretDigest;
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::instant::Day;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::legacy_flow::FlowUse;
 use gatepost_protocol::words::secret::SecretText;
 
 pub use removal::Pruning;
+pub use warnings::UNLESS_ASKED;
 
 #[derive(Clone, Debug, Default)]
 pub struct RegisteredObjects {
@@ -407,9 +409,7 @@ fn allowed_roles(document: &str) -> Vec<String> {
         return Vec::new();
     }
     let document = parse_own(document);
-    let roles = document.get("allowed_roles").and_then(Value::as_array);
-    let names = roles.into_iter().flatten().filter_map(Value::as_str);
-    names.map(str::to_owned).collect()
+    document.texts("allowed_roles").map(str::to_owned).collect()
 }
 
 fn entry_change<'d>(

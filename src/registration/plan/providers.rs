@@ -10,7 +10,7 @@ use gatepost_protocol::registration::provider;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identity_provider::{IdentityProvider, ProviderKind};
 
-pub(super) fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
+pub fn check(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
     let Comparison {
         document,
         given,

@@ -34,7 +34,7 @@ impl Pruning {
     }
 
     /// Whether something registered under that name stays.
-    pub(super) fn keeps(&self, kind: ObjectKind, name: &str) -> bool {
+    pub fn keeps(&self, kind: ObjectKind, name: &str) -> bool {
         self.0.get(&kind).is_none_or(|names| names.contains(name))
     }
 }
@@ -46,7 +46,7 @@ fn name(kind: ObjectKind, item: &Value) -> Option<String> {
 
 /// Everything that is removed, in an order that leaves nothing in use without what it needs. Notes
 /// what is still needed.
-pub(super) fn removals<'d>(
+pub fn removals<'d>(
     comparison: &'d Comparison,
     problems: &mut Vec<DocumentProblem>,
 ) -> Vec<PlannedChange<'d>> {

@@ -8,12 +8,13 @@ use super::{Comparison, FieldChange, PlanStep, PlannedChange, RegisteredUser, Se
 use crate::user::{Credential, Identity, UserEntry};
 use gatepost_protocol::registration::kind::ObjectKind;
 use gatepost_protocol::registration::problem::{DocumentProblem, shown};
+use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::words::identifiers::Subject;
 
 /// What happens to each user of the document. `None` for a user who is registered just so. Notes
 /// names and subjects that somebody else has.
-pub(super) fn changes<'d>(
+pub fn changes<'d>(
     comparison: &'d Comparison,
     problems: &mut Vec<DocumentProblem>,
 ) -> Vec<Option<PlannedChange<'d>>> {
@@ -166,7 +167,7 @@ fn issuer(kind: ObjectKind, document: &str) -> Option<String> {
 
 /// Notes users whose subject is a client's name, and clients whose name is a user's subject. In a
 /// client's own token its name is the `sub`, and resources recognise such tokens by that.
-pub(super) fn keep_apart(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
+pub fn keep_apart(comparison: &Comparison, problems: &mut Vec<DocumentProblem>) {
     let Comparison {
         document,
         registered,
@@ -245,7 +246,7 @@ fn has_own_hash(user: &UserEntry, own_hash: &str) -> bool {
     }
 }
 
-pub(super) fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<FieldChange> {
+pub fn fields(before: Option<&UserEntry>, after: &UserEntry) -> Vec<FieldChange> {
     let with_links = after.identities.is_some();
     let before = before.map(|user| form(user, with_links));
     super::compare_fields(before.unwrap_or_default(), form(after, with_links), "")
@@ -257,6 +258,9 @@ fn form(user: &UserEntry, with_links: bool) -> Value {
     let mut tell = |key: &str, value| form.insert(String::from(key), value);
     tell("enabled", json!(user.enabled));
     tell("claims", json!(user.claims));
+    if let Some(end) = user.valid_until {
+        tell("valid_until", json!(timestamp::format(end)));
+    }
     if let Some(username) = &user.username {
         tell("username", json!(username));
     }

@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::{Comparison, PlanStep, PlannedChange, allowed_roles};
 use crate::contested_claims::{ContestedClaim, contested_claims};
 use crate::document::DocumentEntry;
-use crate::released_claims::{IN_ID_TOKEN, UNLESS_ASKED};
 use crate::user::UserEntry;
 use gatepost_protocol::registration::administration::roles_of;
 use gatepost_protocol::registration::catalogue::{identity_scope, resource_scope};
@@ -21,15 +18,23 @@ use gatepost_protocol::registration::timestamp::format_day;
 use gatepost_protocol::registration::walker::parse_own;
 use gatepost_protocol::token::claims::built_in_catalogue;
 use gatepost_protocol::words::catalogue::Catalogue;
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::legacy_flow::{FlowUse, LEGACY_UNTIL};
 use gatepost_protocol::words::response_type::ResponseType;
 use gatepost_protocol::words::scope::ScopeSet;
+
+/// The key by which an ID token has the claims of scopes.
+const IN_ID_TOKEN: &str = "always_include_user_claims_in_id_token";
+
+/// What those need who read the ID token alone.
+pub const UNLESS_ASKED: &str = "software that does not ask UserInfo needs \
+                                \"always_include_user_claims_in_id_token\": true";
 
 /// Clients whose names one line has.
 const MOST_NAMED: usize = 10;
 
 /// Of clients and users that are added or changed, in the order of the changes.
-pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
+pub fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut without_names = Vec::new();
     for change in changes {
@@ -59,7 +64,9 @@ pub(super) fn warnings(comparison: &Comparison, changes: &[PlannedChange<'_>]) -
             without_names.push(shown(&entry.name));
         }
     }
-    warnings.extend(of_id_tokens(&without_names));
+    if !without_names.is_empty() {
+        warnings.push(of_clients(&without_names, UNLESS_ASKED));
+    }
     warnings.extend(of_roles(&unregistered_roles(comparison, changes)));
     warnings.extend(of_contested_claims(comparison));
     warnings
@@ -83,7 +90,7 @@ fn may_write(client: &str) -> bool {
         return false;
     }
     let client = parse_own(client);
-    let scope = client.get("scope").and_then(Value::as_str);
+    let scope = client.text("scope");
     let mut names = scope.unwrap_or_default().split(' ');
     names.any(|name| name == REGISTRATION_WRITE)
 }
@@ -107,10 +114,6 @@ fn has_no_name_in_id_token(client: &str) -> bool {
 }
 
 /// One line for all these clients.
-fn of_id_tokens(clients: &[String]) -> Option<String> {
-    (!clients.is_empty()).then(|| of_clients(clients, UNLESS_ASKED))
-}
-
 fn of_clients(clients: &[String], told: &str) -> String {
     match clients.split_at_checked(MOST_NAMED) {
         Some((named, more)) if !more.is_empty() => {
@@ -136,7 +139,7 @@ fn of_contested_claims(comparison: &Comparison) -> Vec<String> {
             continue;
         }
         let client = parse_own(&entry.document);
-        let scope = client.get("scope").and_then(Value::as_str);
+        let scope = client.text("scope");
         let scope = scope.and_then(ScopeSet::parse).unwrap_or_default();
         for contested in contested_claims(&scope, &catalogue) {
             let of_this = clients.entry(contested).or_default();

@@ -12,7 +12,7 @@ use gatepost_protocol::words::reason::{Reason, TokenError, TokenErrorCode};
 use gatepost_store::StoreError;
 
 /// What a request needs; or why it failed.
-pub type Result<T, E = Failure> = core::result::Result<T, E>;
+pub type Result<T = (), E = Failure> = core::result::Result<T, E>;
 
 /// What a handler returns instead of a response. `dispatch` makes a page or a JSON object of it,
 /// and the log line.

@@ -1,11 +1,9 @@
 //! ID tokens of ours that come back, as hints.
 
-use serde_json::Value;
-
 use super::App;
 use crate::registry::Snapshot;
 use gatepost_protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::secret::SecretText;
 
 /// The claims of an ID token that one of our keys signed and that names us as issuer; `None` for
@@ -17,6 +15,5 @@ pub fn claims(app: &App, snapshot: &Snapshot, hint: &SecretText) -> Option<JsonO
     let claims = is_ours.then(|| jws.unverified_claims()).flatten()?;
     // An access token may share the typ of an id_token: what has a `client_id` is one.
     let is_id_token = !claims.contains_key("client_id");
-    (is_id_token && claims.get("iss").and_then(Value::as_str) == Some(app.issuer()))
-        .then_some(claims)
+    (is_id_token && claims.text("iss") == Some(app.issuer())).then_some(claims)
 }

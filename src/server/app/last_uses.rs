@@ -13,7 +13,7 @@ use gatepost_store::mutex::Mutex;
 use gatepost_store::{applications, flow_uses};
 
 #[derive(Debug, Default)]
-pub(super) struct LastUses(Mutex<NotedUses>);
+pub struct LastUses(Mutex<NotedUses>);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Used {

@@ -15,7 +15,7 @@ use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::GrantType;
 
 #[derive(Debug)]
-pub(super) struct Rendered {
+pub struct Rendered {
     registry_version: i64,
     kids: Vec<String>,
     discovery: Arc<[u8]>,

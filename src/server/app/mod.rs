@@ -293,7 +293,7 @@ impl App {
     }
 
     /// Refuses when the database has not confirmed the registry for too long.
-    pub fn require_fresh_registry(&self) -> Result<()> {
+    pub fn require_fresh_registry(&self) -> Result {
         if self.registry.age() > OLDEST_REGISTRY {
             Err(Failure::Busy)
         } else {

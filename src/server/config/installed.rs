@@ -9,11 +9,11 @@ use super::ConfigError;
 
 const DIRECTORY: &str = "/etc/gatepost";
 /// The file that the set-up makes, and the unit reads.
-pub(super) const FILE: &str = "/etc/gatepost/env";
+pub const FILE: &str = "/etc/gatepost/env";
 
 /// The file, if it is there. Whoever could change it could have root send secrets to a database of
 /// theirs, so it counts only where root alone can.
-pub(super) fn find() -> Result<Option<&'static Path>, ConfigError> {
+pub fn find() -> Result<Option<&'static Path>, ConfigError> {
     match is_roots_alone() {
         Ok(false) => Err(ConfigError::new(
             FILE,

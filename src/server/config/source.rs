@@ -17,10 +17,10 @@ pub struct Source {
     /// The file that was read.
     pub file: Option<PathBuf>,
     /// What became of the file of the installation, for whom a setting is missing.
-    pub(super) of_installed: Option<String>,
+    pub of_installed: Option<String>,
     /// `$CREDENTIALS_DIRECTORY`, where systemd puts credentials.
-    pub(super) credentials_directory: Option<PathBuf>,
-    pub(super) cores: u32,
+    pub credentials_directory: Option<PathBuf>,
+    pub cores: u32,
 }
 
 impl Source {
@@ -187,7 +187,7 @@ pub fn environment_secret(name: &str) -> Option<SecretText> {
 /// is) or in double quotes (where `\"` and `\\` stand for `"` and `\`). systemd reads the same file
 /// for the service: what it would take otherwise is refused. The error names the line, never its
 /// text: it may hold a secret.
-pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
+pub fn parse(text: &str) -> (Vec<(String, String)>, Vec<Problem>) {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut problems = Vec::new();
     for (index, line) in text.lines().enumerate() {

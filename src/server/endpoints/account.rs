@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{answers, notices};
 use crate::app::App;
-use crate::app::failure::{Failure, Stopped};
+use crate::app::failure::{Result, Stopped};
 use crate::app::letters::AccountChange;
 use crate::endpoints::cookies::SessionHandle;
 use crate::endpoints::current_session::CurrentSession;
@@ -48,7 +48,7 @@ struct Change<'a> {
 }
 
 /// Shows the page, or takes one of its forms.
-pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request) -> Result<Response> {
     let purpose = SealedPurpose::Account(own_page::visit(request)?);
     let current_session = CurrentSession::find(app, request)?;
     own_page::to_signed_in(
@@ -69,7 +69,7 @@ pub fn handle(app: &App, request: &Request) -> Result<Response, Failure> {
     )
 }
 
-fn take(context: InSession<'_>) -> Result<Response, Failure> {
+fn take(context: InSession<'_>) -> Result<Response> {
     let form = forms::read_post(context.app, context.request)?;
     let decision = form.single("decision")?;
     let change = Change {
@@ -143,7 +143,7 @@ fn with_form<T>(context: InSession<'_>, draw: impl FnOnce(PageForm<'_>) -> T) ->
 impl<'a> Change<'a> {
     /// Sends them to sign in first, within the tenant of the session. A user with a password signs
     /// in by it. Whoever asked for a page that adds a factor gets it after that.
-    fn sign_in_anew(&self) -> Result<Response, Failure> {
+    fn sign_in_anew(&self) -> Result<Response> {
         let InSession {
             app,
             transaction,
@@ -166,22 +166,22 @@ impl<'a> Change<'a> {
         own_page::to_sign_in(app, purpose)
     }
 
-    fn parameter(&self, name: &str, most: usize) -> Result<&'a str, Failure> {
+    fn parameter(&self, name: &str, most: usize) -> Result<&'a str> {
         let value = self.form.bounded(name, most)?;
         value.ok_or_else(unknown_action)
     }
 
-    fn answer(&self, outcome: Outcome<'_>) -> Result<Response, Failure> {
+    fn answer(&self, outcome: Outcome<'_>) -> Result<Response> {
         draw(self.context, 200, Some(outcome))
     }
 
     /// Says what was not done.
-    fn problem(&self, problem: AccountProblem) -> Result<Response, Failure> {
+    fn problem(&self, problem: AccountProblem) -> Result<Response> {
         self.answer(Outcome::Problem(problem))
     }
 
     /// The same, and why to the log.
-    fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response, Failure> {
+    fn refuse(&self, problem: AccountProblem, reason: Reason) -> Result<Response> {
         let page = self.problem(problem)?;
         Ok(answers::noted(page, reason))
     }
@@ -196,7 +196,7 @@ impl<'a> Change<'a> {
 }
 
 /// What this person allowed, with one entry for each application.
-fn allowances(app: &App, current_session: &CurrentSession) -> Result<Vec<Allowance>, Failure> {
+fn allowances(app: &App, current_session: &CurrentSession) -> Result<Vec<Allowance>> {
     let (now, sub) = (app.now(), &current_session.user.sub);
     let mut found = Vec::new();
     for (client_id, row) in consents::list_of_user(&app.store, sub)? {
@@ -218,11 +218,7 @@ fn allowances(app: &App, current_session: &CurrentSession) -> Result<Vec<Allowan
 }
 
 /// The page, as everything is stored now.
-fn draw(
-    context: InSession<'_>,
-    status: u16,
-    outcome: Option<Outcome<'_>>,
-) -> Result<Response, Failure> {
+fn draw(context: InSession<'_>, status: u16, outcome: Option<Outcome<'_>>) -> Result<Response> {
     let InSession {
         app,
         current_session,
@@ -268,14 +264,14 @@ fn draw(
 }
 
 /// The page, in the session as it is stored now.
-pub fn draw_again(context: InSession<'_>, outcome: Outcome<'_>) -> Result<Response, Failure> {
+pub fn draw_again(context: InSession<'_>, outcome: Outcome<'_>) -> Result<Response> {
     let current_session = context.current_session.read_again(context.app)?;
     let current_session = current_session.as_ref().unwrap_or(context.current_session);
     draw(context.within(current_session), 200, Some(outcome))
 }
 
 /// Ends one session of this person. A session of somebody else is not found.
-fn end_session(change: Change<'_>) -> Result<Response, Failure> {
+fn end_session(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         current_session,
@@ -301,7 +297,7 @@ fn end_session(change: Change<'_>) -> Result<Response, Failure> {
     })
 }
 
-fn end_others(change: Change<'_>) -> Result<Response, Failure> {
+fn end_others(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         current_session,
@@ -314,7 +310,7 @@ fn end_others(change: Change<'_>) -> Result<Response, Failure> {
 }
 
 /// Takes back what an application was allowed, remembered or not, and whatever it still holds.
-fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
+fn withdraw(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         current_session,
@@ -337,7 +333,7 @@ fn withdraw(change: Change<'_>) -> Result<Response, Failure> {
     ))
 }
 
-fn nothing_to_withdraw(change: Change<'_>, client_id: &ClientId) -> Result<Response, Failure> {
+fn nothing_to_withdraw(change: Change<'_>, client_id: &ClientId) -> Result<Response> {
     let InSession {
         app,
         current_session,
@@ -351,7 +347,7 @@ fn nothing_to_withdraw(change: Change<'_>, client_id: &ClientId) -> Result<Respo
 
 /// Changes the password, ends everything else of this person, and keeps this session under a new
 /// handle. The present one is asked for, and counts as any other attempt to sign in.
-fn change_password(change: Change<'_>) -> Result<Response, Failure> {
+fn change_password(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         request,
@@ -459,7 +455,7 @@ pub struct TypedPassword<'a> {
 }
 
 impl<'a> TypedPassword<'a> {
-    pub fn of(form: &'a Parameters) -> Result<TypedPassword<'a>, Failure> {
+    pub fn of(form: &'a Parameters) -> Result<TypedPassword<'a>> {
         Ok(TypedPassword {
             new: form.single("new_password")?.unwrap_or_default(),
             again: form.single("new_password_again")?.unwrap_or_default(),

@@ -67,7 +67,7 @@ fn allow(context: InSession<'_>, form: &Parameters) -> Result<Taken> {
 
 /// Remembers what the user allowed. What they allowed before stays allowed, unless it has lapsed,
 /// is asked about now, or is withdrawn meanwhile.
-fn remember(context: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result<()> {
+fn remember(context: InSession<'_>, client: &Client, granted: &ScopeSet) -> Result {
     let InSession {
         app,
         transaction,

@@ -15,7 +15,7 @@ use gatepost_protocol::words::reason::{Reason, TokenErrorCode};
 use gatepost_protocol::words::secret::{SecretBytes, SecretText};
 
 /// Requires `application/x-www-form-urlencoded`, with or without parameters; `status` otherwise.
-pub fn require_form(request: &Request, status: u16) -> Result<()> {
+pub fn require_form(request: &Request, status: u16) -> Result {
     let media_type = request.media_type();
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         return Ok(());
@@ -28,7 +28,7 @@ pub fn require_form(request: &Request, status: u16) -> Result<()> {
 }
 
 /// Parameters in the URL end up in logs: refused even where the body has them too.
-pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result<()> {
+pub fn refuse_parameters_in_query(request: &Request, known: &[&str]) -> Result {
     let query = request.query_parameters()?;
     if known_parameter_in_query(query, known) {
         Err(Failure::bad_request(Reason::ParameterInQuery))
@@ -48,7 +48,7 @@ const PRESENTED_TOKEN_PARAMETERS: [&str; 6] = [
 ];
 
 /// The same for an endpoint that takes a token.
-pub fn refuse_presented_token_in_query(request: &Request) -> Result<()> {
+pub fn refuse_presented_token_in_query(request: &Request) -> Result {
     refuse_parameters_in_query(request, &PRESENTED_TOKEN_PARAMETERS)
 }
 
@@ -76,6 +76,8 @@ named! {
         SignUp = "sign up",
         /// `/join`, where it makes the account.
         Join = "join",
+        /// Behind a link by which somebody says that a sign-in was not theirs.
+        NotMe = "not me",
         /// Behind a link that confirms an address.
         NewAddress = "new address",
         /// Behind a link to set a password.

@@ -75,6 +75,25 @@ pub fn is_harmless(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(fits)
 }
 
+/// The trace that a request says it is part of, in the form of version 00 and no other (W3C Trace
+/// Context, section 3.2): `00-TRACE-PARENT-FLAGS`.
+pub fn traceparent(headers: &Headers) -> Option<&str> {
+    let mut sent = headers.all("traceparent");
+    let (value, None) = (sent.next()?, sent.next()) else {
+        return None;
+    };
+    let is_hex = |part: &str, length| {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        part.len() == length && part.bytes().all(is_digit)
+    };
+    let is_id = |part, length| is_hex(part, length) && part.bytes().any(|byte| byte != b'0');
+    let parts: Vec<&str> = value.split('-').collect();
+    let ["00", trace, parent, flags] = parts[..] else {
+        return None;
+    };
+    (is_id(trace, 32) && is_id(parent, 16) && is_hex(flags, 2)).then_some(value)
+}
+
 pub fn source_of(request: &tiny_http::Request, trusted_proxies: &[Cidr]) -> IpAddr {
     let peer = request.remote_addr().map(|address| address.ip());
     source(

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use gatepost_store::mutex::Mutex;
 
 #[derive(Debug)]
-pub(super) struct Places {
+pub struct Places {
     most: usize,
     taken: Mutex<Taken>,
     /// Notified when a place was given back or taken, so that another request may be the next.
@@ -41,7 +41,7 @@ struct Waiting {
 
 /// A place; given back when dropped, also when the holder panics.
 #[derive(Debug)]
-pub(super) struct Taker<'a> {
+pub struct Taker<'a> {
     places: &'a Places,
     server: String,
     /// Whether an answer did not come in time; `None` before the first request.
@@ -49,7 +49,7 @@ pub(super) struct Taker<'a> {
 }
 
 impl Places {
-    pub(super) fn new(most: usize) -> Places {
+    pub fn new(most: usize) -> Places {
         Places {
             most: most.max(1),
             taken: Mutex::default(),
@@ -57,17 +57,17 @@ impl Places {
         }
     }
 
-    pub(super) fn free(&self) -> usize {
+    pub fn free(&self) -> usize {
         self.most.saturating_sub(self.taken.lock().together)
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    pub fn waiting(&self) -> usize {
         self.taken.lock().line.len()
     }
 
     /// A place to wait for that server, if there is one within `patience`. Where the server is slow
     /// or too many wait already, there must be one at once.
-    pub(super) fn take(&self, server: &str, patience: Duration) -> Option<Taker<'_>> {
+    pub fn take(&self, server: &str, patience: Duration) -> Option<Taker<'_>> {
         let deadline = Instant::now() + patience;
         let mut taken = self.taken.lock();
         let number = taken.stand_in_line(server);
@@ -153,7 +153,7 @@ fn share(most: usize) -> usize {
 impl Taker<'_> {
     /// The outcome of a request: an answer, or none in time. It counts when the place is given
     /// back.
-    pub(super) fn note(&self, is_slow: bool) {
+    pub fn note(&self, is_slow: bool) {
         self.was_slow
             .set(Some(is_slow || self.was_slow.get().unwrap_or_default()));
     }

@@ -28,7 +28,7 @@ use gatepost_protocol::words::tls_words::tls_words;
 use gatepost_store::named_thread;
 
 /// From the first packet to the last byte of the answer.
-pub(super) const WHOLE: Duration = Duration::from_secs(5);
+pub const WHOLE: Duration = Duration::from_secs(5);
 /// How much time may pass before the first request of a deadline is sent.
 const MOMENT: Duration = Duration::from_millis(50);
 const MOST_BYTES: usize = 1_024 * 1_024;
@@ -51,11 +51,11 @@ impl Deadline {
 /// A request to send. `Debug` shows neither header values nor the body.
 #[derive(Debug)]
 pub struct OutboundRequest<'a> {
-    pub(super) url: &'a str,
+    pub url: &'a str,
     method: Method,
     headers: Vec<(&'static str, SecretText)>,
     body: SecretText,
-    pub(super) within: Duration,
+    pub within: Duration,
     most_bytes: usize,
 }
 
@@ -164,7 +164,7 @@ impl<'a> OutboundRequest<'a> {
         OutboundRequest { most_bytes, ..self }
     }
 
-    pub(super) fn run(&self, agent: &Agent) -> Result<OutboundAnswer, OutboundError> {
+    pub fn run(&self, agent: &Agent) -> Result<OutboundAnswer, OutboundError> {
         self.exchange(agent).map_err(unsuccessful)
     }
 
@@ -337,10 +337,10 @@ const MOST_ADDRESSES: usize = 16;
 /// Finds addresses, and drops those that are neither in the open internet nor in one of these
 /// blocks.
 #[derive(Debug)]
-pub(super) struct CheckedResolver(pub(super) Vec<Cidr>);
+pub struct CheckedResolver(pub Vec<Cidr>);
 
 #[derive(Debug)]
-pub(super) struct AddressRefused;
+pub struct AddressRefused;
 
 impl fmt::Display for AddressRefused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -407,7 +407,7 @@ fn look_up(host: String, port: u16, within: Duration) -> Result<Vec<SocketAddr>,
 }
 
 /// TLS 1.2 and 1.3 on aws-lc-rs, always verifying chain and name.
-pub(super) fn tls_config(ca_file: Option<&Path>) -> Result<TlsConfig, String> {
+pub fn tls_config(ca_file: Option<&Path>) -> Result<TlsConfig, String> {
     let authorities = authorities(ca_file)?;
     if authorities.is_empty() {
         log::warn!(

@@ -3,9 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::pages::frame::{
-    Chrome, PageForm, about, button_to, document, document_with, help, problem_notice,
-};
+use crate::pages::frame::{Chrome, PageForm, about, button_to, headed, help, problem_notice};
 
 /// Why no letter was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +51,8 @@ pub fn page(
     )
 }
 
-/// Asks where a letter shall go. The hint gives way to a problem.
-pub(super) fn asking_page(
+/// Asks where a letter shall go, or something else. The hint gives way to a problem.
+pub fn asking_page(
     chrome: Chrome<'_>,
     title: &str,
     hint: &str,
@@ -62,7 +60,6 @@ pub(super) fn asking_page(
     form: &Markup,
 ) -> Markup {
     let card = html! {
-        h1 { (title) }
         @match problem {
             Some(problem) => (problem_notice(chrome.texts, &html! { p { (problem) } })),
             None => p { (hint) },
@@ -70,25 +67,19 @@ pub(super) fn asking_page(
         (form)
         (help(chrome))
     };
-    document_with(chrome, problem.is_some(), title, card)
+    headed(chrome, problem.is_some(), title, &card)
 }
 
 /// The same for everybody, whatever was typed. `back` is the sign-in page.
 pub fn sent_page(chrome: Chrome<'_>, sentence: &str, back: Option<&str>) -> Markup {
     let texts = chrome.texts;
-    document(
-        chrome,
-        texts.letter_sent_title,
-        html! {
-            h1 { (texts.letter_sent_title) }
-            p { (sentence) }
-            p .hint { (texts.letter_sent_advice) }
-            @if let Some(back) = back {
-                (button_to(back, texts.to_sign_in_page))
-            }
-            (help(chrome))
-        },
-    )
+    let card = html! {
+        p { (sentence) }
+        p .hint { (texts.letter_sent_advice) }
+        @if let Some(back) = back { (button_to(back, texts.to_sign_in_page)) }
+        (help(chrome))
+    };
+    headed(chrome, false, texts.letter_sent_title, &card)
 }
 
 /// Asks whether to take another address. The form posts `form_token`; saying no is a link.
@@ -99,32 +90,31 @@ pub fn address_page(
     account: &str,
 ) -> Markup {
     let texts = chrome.texts;
-    document(
-        chrome,
-        texts.confirm_address_title,
-        html! {
-            h1 { (texts.confirm_address_title) }
-            p { (about(texts.confirm_address, address)) }
-            (form.of(&html! {
-                div .actions {
-                    button .primary type="submit" { (texts.confirm_address_now) }
-                    a .button href=(account) { (texts.cancel) }
-                }
-            }))
-        },
-    )
+    let card = html! {
+        p { (about(texts.confirm_address, address)) }
+        (form.of(&html! {
+            div .actions {
+                button .primary type="submit" { (texts.confirm_address_now) }
+                a .button href=(account) { (texts.cancel) }
+            }
+        }))
+    };
+    headed(chrome, false, texts.confirm_address_title, &card)
+}
+
+/// To somebody whose account is disabled now.
+pub fn disabled_page(chrome: Chrome<'_>) -> Markup {
+    let texts = chrome.texts;
+    let title = texts.not_me_disabled_title;
+    asking_page(chrome, title, texts.not_me_disabled, None, &html! {})
 }
 
 /// To somebody who is not signed in. `sign_in` is the sign-in page.
 pub fn sign_in_to_confirm_page(chrome: Chrome<'_>, sign_in: &str) -> Markup {
     let texts = chrome.texts;
-    document(
-        chrome,
-        texts.confirm_address_title,
-        html! {
-            h1 { (texts.confirm_address_title) }
-            p { (texts.sign_in_to_confirm) }
-            div .actions { a .button .primary href=(sign_in) { (texts.sign_in) } }
-        },
-    )
+    let card = html! {
+        p { (texts.sign_in_to_confirm) }
+        div .actions { a .button .primary href=(sign_in) { (texts.sign_in) } }
+    };
+    headed(chrome, false, texts.confirm_address_title, &card)
 }

@@ -31,7 +31,7 @@ use gatepost_store::mutex::Mutex;
 use gatepost_store::signing_keys::SigningKeyRow;
 use gatepost_store::{Result, StoreError};
 
-pub(super) fn client(
+pub fn client(
     row: ClientRow,
     defaults: &ClientDefaults,
     sealer: &Sealer,
@@ -71,7 +71,7 @@ pub fn open(row: &SecretRow, sealer: &Sealer) -> Option<SecretDigest> {
 }
 
 /// What each resource proves itself with.
-pub(super) fn resource_secrets(
+pub fn resource_secrets(
     rows: &CatalogueRows,
     sealer: &Sealer,
 ) -> BTreeMap<String, Vec<SecretDigest>> {
@@ -86,7 +86,7 @@ pub(super) fn resource_secrets(
 }
 
 /// Our client secret at each identity provider; `None` for one that does not open.
-pub(super) fn provider_secrets(
+pub fn provider_secrets(
     rows: &CatalogueRows,
     sealer: &Sealer,
 ) -> BTreeMap<String, Option<SecretText>> {
@@ -159,7 +159,7 @@ fn put<T>(
     map: &mut BTreeMap<String, T>,
     row: CatalogueRow,
     read: impl FnOnce(&mut Walker<'_>) -> T,
-) -> Result<()> {
+) -> Result {
     let kind = row.kind.as_str();
     let object = registration::stored(&row.document, kind, read)
         .map_err(|problems| corrupt(kind, &row.name, &problems))?;
@@ -222,7 +222,7 @@ struct HeldClient {
 
 /// What the cache says of a client.
 #[derive(Debug)]
-pub(super) enum Cached {
+pub enum Cached {
     /// Nothing at this version: the database knows.
     Missing,
     /// What the registry has; `None` where no such client is registered.
@@ -239,14 +239,14 @@ struct Clients {
 /// Clients within so many bytes. Where those are full, the one goes that came first, unless it was
 /// asked for since its last turn: then it stays for another.
 #[derive(Debug)]
-pub(super) struct ClientCache(usize, Mutex<Clients>);
+pub struct ClientCache(usize, Mutex<Clients>);
 
 impl ClientCache {
-    pub(super) fn new(most: usize) -> ClientCache {
+    pub fn new(most: usize) -> ClientCache {
         ClientCache(most, Mutex::default())
     }
 
-    pub(super) fn find(&self, client_id: &ClientId, version: i64) -> Cached {
+    pub fn find(&self, client_id: &ClientId, version: i64) -> Cached {
         match self.held().by_name.get_mut(client_id) {
             Some(held) if held.version == version => {
                 held.was_asked_for = true;
@@ -256,7 +256,7 @@ impl ClientCache {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.held().turns.len()
     }
 
@@ -265,7 +265,7 @@ impl ClientCache {
     }
 
     /// `length` is that of the registration as text. How many bytes a client takes was measured.
-    pub(super) fn keep(
+    pub fn keep(
         &self,
         client_id: &ClientId,
         version: i64,
@@ -323,11 +323,7 @@ pub struct KeyRing(Vec<Key>);
 impl KeyRing {
     /// Unwraps the private keys. One that signs or is announced and does not unwrap is `Refused`:
     /// with it gone, starting would silently sign with something else.
-    pub(super) fn unwrap_all(
-        rows: Vec<SigningKeyRow>,
-        sealer: &Sealer,
-        now: Instant,
-    ) -> Result<KeyRing> {
+    pub fn unwrap_all(rows: Vec<SigningKeyRow>, sealer: &Sealer, now: Instant) -> Result<KeyRing> {
         // One that can sign may have to, whatever its time.
         let mut keys = Vec::new();
         for row in rows {

@@ -227,7 +227,7 @@ impl Registry {
 
     /// Asks the database for its version and clock, and reads anew what has changed. Called once a
     /// second.
-    pub fn refresh(&self) -> Result<()> {
+    pub fn refresh(&self) -> Result {
         let outcome = self.read_anew();
         let trouble = match &outcome {
             Ok(()) => Trouble::Silence,

@@ -10,17 +10,17 @@ use crate::dispatch::route::Route;
 use crate::metrics::Metrics;
 
 /// What handlers are given: the house, once it is open.
-pub(super) struct House {
+pub struct House {
     routes: &'static [&'static [Route]],
-    pub(super) config: Arc<Config>,
-    pub(super) metrics: Metrics,
-    pub(super) app: OnceLock<App>,
+    pub config: Arc<Config>,
+    pub metrics: Metrics,
+    pub app: OnceLock<App>,
     /// Whether `app` is there: for the server, which knows nothing of it.
-    pub(super) is_open: Arc<AtomicBool>,
+    pub is_open: Arc<AtomicBool>,
 }
 
 impl House {
-    pub(super) fn of(config: Config, routes: &'static [&'static [Route]]) -> House {
+    pub fn of(config: Config, routes: &'static [&'static [Route]]) -> House {
         House {
             routes,
             config: Arc::new(config),
@@ -30,7 +30,7 @@ impl House {
         }
     }
 
-    pub(super) fn serving(&self) -> Serving<'_> {
+    pub fn serving(&self) -> Serving<'_> {
         Serving {
             routes: self.routes,
             config: &self.config,

@@ -521,7 +521,7 @@ fn write_until_it_blocks(writer: &mut impl Write, rest: &mut &[u8]) -> io::Resul
 }
 
 /// Keeps the worker alive after a panic. The panic hook has logged the place.
-pub(super) fn contained<T>(serve: impl FnOnce() -> T) -> Option<T> {
+pub fn contained<T>(serve: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(serve)).ok()
 }
 

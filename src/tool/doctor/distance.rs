@@ -14,7 +14,7 @@ const TRIPS: u32 = 4;
 /// in two trips, prepares three statements, and looks up the type `audit_events[]` in five trips.
 const TRIPS_ON_A_NEW_CONNECTION: u32 = 14;
 
-pub(super) fn judged(round_trip: Duration) -> Finding {
+pub fn judged(round_trip: Duration) -> Finding {
     let taken = format!("database: a round trip takes {} ms", round_trip.as_millis());
     if round_trip < FAR {
         return Finding::fine(taken);

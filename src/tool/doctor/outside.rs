@@ -10,6 +10,7 @@ use crate::healthcheck;
 use crate::output::{CommandResult, Failure};
 use gatepost_protocol::discovery::{CONFIGURATION_PATH, TOKEN_PATH, USERINFO_PATH};
 use gatepost_protocol::words::forwarded::{Cidr, is_trusted, source};
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::web_url::WebUrl;
 use gatepost_registration::finding::Finding;
 use gatepost_server::config::{Config, ListenAddress};
@@ -42,7 +43,7 @@ struct Visitor<'a> {
     outbound: Outbound,
 }
 
-pub(super) fn examine(
+pub fn examine(
     config: &Config,
     inside: Option<Inside>,
     findings: &mut Vec<Finding>,
@@ -239,10 +240,7 @@ impl Visitor<'_> {
         let told = self
             .arrived(HEALTH, &mut nonces, &claims)
             .unwrap_or_default();
-        let seen = told
-            .get("source")
-            .and_then(Value::as_str)
-            .and_then(|source| source.parse().ok());
+        let seen = told.text("source").and_then(|source| source.parse().ok());
         let Some(seen) = seen.filter(|_| told.get("lengths").is_some()) else {
             let causes =
                 "another GATEPOST_SECRET_FILE, another version, or an answer of the proxy itself";
@@ -341,30 +339,23 @@ fn all<'a>(answer: &'a OutboundAnswer, name: &str) -> Vec<&'a str> {
 
 /// Of the lines of that name which arrived.
 fn lengths(told: &Value, name: &str) -> Vec<u64> {
-    let lines = told
-        .get("lengths")
-        .and_then(|lengths| lengths.get(name))
-        .and_then(Value::as_array);
-    lines
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_u64)
-        .collect()
+    let lengths = told.member("lengths").unwrap_or(&Value::Null);
+    let lines = lengths.items(name).iter();
+    lines.filter_map(Value::as_u64).collect()
 }
 
 /// Judges what the server process saw of the false header fields.
 fn judge_source(told: &Value, seen: IpAddr, config: &Config, findings: &mut Vec<Finding>) {
-    let fields = texts(told, "x_forwarded_for");
-    let schemes = texts(told, "x_forwarded_proto");
-    let entries: Vec<&str> = fields
-        .iter()
+    let fields = || told.texts("x_forwarded_for");
+    let mut schemes = told.texts("x_forwarded_proto");
+    let entries: Vec<&str> = fields()
         .flat_map(|field| field.split(','))
         .map(str::trim)
         .collect();
     let is_chosen = entries.last() == Some(&CLAIMED);
     let is_added = entries.contains(&CLAIMED);
-    let is_doubted = distrusts_this_machine(config)
-        || source(None, fields.into_iter(), &config.trusted_proxies) != seen;
+    let is_doubted =
+        distrusts_this_machine(config) || source(None, fields(), &config.trusted_proxies) != seen;
     judge!(findings, "proxy", {
         entries.is_empty()
             => broken "every visitor seems to come from {seen}: have it set X-Forwarded-For to the \
@@ -377,16 +368,10 @@ fn judge_source(told: &Value, seen: IpAddr, config: &Config, findings: &mut Vec<
         !entries.is_empty() && !is_added && is_doubted
             => broken "Gatepost does not believe it, so every visitor seems to come from {seen}: \
                        see GATEPOST_TRUSTED_PROXIES",
-        schemes.iter().any(|scheme| scheme.contains("gopher"))
+        schemes.any(|scheme| scheme.contains("gopher"))
             => weak "it passes on the X-Forwarded-Proto of a visitor (Gatepost does not read it): \
                      have it drop that",
     } else "it sends the address of the visitor, here {seen}, and drops what visitors send");
-}
-
-fn texts<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
-    let texts = told.get(name).and_then(Value::as_array);
-    let texts = texts.into_iter().flatten();
-    texts.filter_map(Value::as_str).collect()
 }
 
 /// Where Gatepost listens for this machine alone, the proxy is on it, and may have the address that

@@ -22,7 +22,7 @@ use gatepost_server::endpoints::token::client_authentication::{
 };
 
 /// Judges it as the endpoints do.
-pub(super) fn judge(app: &App, assertion: &OwnAssertion) -> Finding {
+pub fn judge(app: &App, assertion: &OwnAssertion) -> Finding {
     let OwnAssertion { described, jws } = assertion;
     let client = &described.client;
     let claims = jws.unverified_claims().unwrap_or_default();

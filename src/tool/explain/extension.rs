@@ -16,7 +16,7 @@ use gatepost_protocol::token::token_exchange::{self, ExchangeCircumstances, chec
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint};
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
@@ -32,7 +32,7 @@ use gatepost_store::tokens;
 const LONGEST_TOLD: usize = 200;
 
 /// A request of such a grant, as far as it can be judged without doing it.
-pub(super) fn request(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Judged {
+pub fn request(app: &App, sender: ProvenSender<'_>, request: &ExtensionRequest) -> Judged {
     let is_of = |grant: GrantType| request.grant_type == grant.as_str();
     if id_jag::is_asked(request) {
         return issued_id_jag(app, sender.client, request);
@@ -175,7 +175,7 @@ fn assertion(
 }
 
 /// An ID-JAG that came without the request it is for.
-pub(super) fn id_jag_alone(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
+pub fn id_jag_alone(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
     let mut explained = if app.registry.snapshot().keys.verifies(jws) {
         of_ours(app, &jws.unverified_claims().unwrap_or_default()).into()
     } else {
@@ -189,7 +189,7 @@ pub(super) fn id_jag_alone(app: &App, jws: &UnverifiedJws, text: &str) -> Judged
 /// It is judged as if the client that it names sent it, with the key that it names.
 fn of_another(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
     let claims = jws.unverified_claims().unwrap_or_default();
-    let client_id = claims.get("client_id").and_then(Value::as_str);
+    let client_id = claims.text("client_id");
     let client_id = client_id.unwrap_or_default();
     let Some(registered) = app.registry.client(&ClientId::new(client_id))? else {
         let detail = format!("no such client: {}", cut(client_id));
@@ -210,7 +210,7 @@ fn of_another(app: &App, jws: &UnverifiedJws, text: &str) -> Judged {
 
 /// We signed it, so we wrote these claims.
 fn of_ours(app: &App, claims: &JsonObject) -> Finding {
-    let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
+    let text = |name: &str| claims.text(name).unwrap_or_default();
     let whom = format!(
         "we gave it to a client for {} at {}",
         text("resource"),
@@ -229,22 +229,22 @@ fn of_ours(app: &App, claims: &JsonObject) -> Finding {
 }
 
 /// Whether a JWT says that it is an ID-JAG.
-pub(super) fn is_id_jag(jws: &UnverifiedJws) -> bool {
+pub fn is_id_jag(jws: &UnverifiedJws) -> bool {
     jws.typ
         .as_deref()
         .is_some_and(|typ| is_type(typ, ID_JAG_TYP))
 }
 
 /// Whose a JWT says that it is, and of what kind.
-pub(super) fn named(jws: &UnverifiedJws) -> String {
+pub fn named(jws: &UnverifiedJws) -> String {
     let claims = jws.unverified_claims().unwrap_or_default();
-    let issuer = claims.get("iss").and_then(Value::as_str);
+    let issuer = claims.text("iss");
     let issuer = issuer.map_or_else(|| String::from("none"), cut);
     let typ = jws.typ.as_deref().map_or_else(|| String::from("none"), cut);
     format!("its iss is {issuer}, its typ {typ}")
 }
 
-pub(super) fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     let told: String = text.chars().take(LONGEST_TOLD).collect();
     told.escape_debug().to_string()
 }

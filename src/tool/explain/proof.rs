@@ -21,13 +21,13 @@ const OLDEST_NONCE: i64 = 86_400 / NONCE_SECONDS;
 
 /// What was found, with the key that was proved.
 #[derive(Default)]
-pub(super) struct ExaminedProof {
+pub struct ExaminedProof {
     pub explained: Explained,
     pub key: Option<KeyThumbprint>,
 }
 
 /// A proof that came without the request it is for: it is judged for the request it names.
-pub(super) fn alone(app: &App, shown: &str) -> Explained {
+pub fn alone(app: &App, shown: &str) -> Explained {
     let mut explained = examine(app, &[shown], None, None).explained;
     explained.tell("kind", "DPoP proof");
     explained
@@ -35,7 +35,7 @@ pub(super) fn alone(app: &App, shown: &str) -> Explained {
 
 /// Judges the proof of a request, from the lines of its header. Whether it was used before only the
 /// serving processes know. Without an `address` any below the base URL will do.
-pub(super) fn examine(
+pub fn examine(
     app: &App,
     lines: &[&str],
     address: Option<&str>,
@@ -144,7 +144,7 @@ fn lacking(claims: &JsonObject) -> String {
 
 /// Whether a JWT is meant as a proof: it says so; or it brings its key along and names a
 /// request.
-pub(super) fn is_meant(jws: &UnverifiedJws) -> bool {
+pub fn is_meant(jws: &UnverifiedJws) -> bool {
     let claims = jws.unverified_claims().unwrap_or_default();
     let names_request = claims.contains_key("htm") && claims.contains_key("htu");
     is_one(jws) || (names_request && jws.embedded_key().is_some())

@@ -1,7 +1,5 @@
 //! Which rule of the token endpoint a request breaks, and what is wrong with a token.
 
-use serde_json::Value;
-
 use super::client_assertion;
 use super::extension;
 use super::proof;
@@ -23,7 +21,7 @@ use gatepost_protocol::token::token_request::{
 };
 use gatepost_protocol::words::client::{Client, GrantType};
 use gatepost_protocol::words::identifiers::{ClientId, KeyThumbprint, Subject, in_text};
-use gatepost_protocol::words::json::JsonObject;
+use gatepost_protocol::words::json::{JsonObject, Members};
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_protocol::words::scope::ScopeSet;
@@ -42,7 +40,7 @@ use gatepost_server::http::Headers;
 use gatepost_store::{Result, grants, tokens, users};
 
 /// A request as it is sent: headers, if any, and the form as the last line.
-pub(super) fn request(app: &App, text: &str) -> Judged {
+pub fn request(app: &App, text: &str) -> Judged {
     let (headers, form) = text.rsplit_once('\n').unwrap_or(("", text));
     let fields = headers.lines().filter_map(|line| line.split_once(':'));
     let headers = Headers::of(fields.map(|(name, value)| (name.trim_start(), value.trim())));
@@ -134,13 +132,13 @@ fn about_client(client: &Client) -> Explained {
 
 /// Who sent a request, with the key of its proof.
 #[derive(Clone, Copy)]
-pub(super) struct ProvenSender<'a> {
+pub struct ProvenSender<'a> {
     pub client: &'a Client,
     pub key: Option<KeyThumbprint>,
 }
 
 /// What it asks for, as far as that can be judged without doing it.
-pub(super) fn grant(app: &App, sender: ProvenSender<'_>, parameters: &Parameters) -> Judged {
+pub fn grant(app: &App, sender: ProvenSender<'_>, parameters: &Parameters) -> Judged {
     let snapshot = app.registry.snapshot();
     let catalogue = &snapshot.catalogue;
     let named = with_registered_names(parameters, catalogue);
@@ -175,7 +173,7 @@ fn left_out(what: &str) -> Explained {
 }
 
 /// Any token of ours, or an authorization code.
-pub(super) fn token(app: &App, text: &SecretText) -> Judged {
+pub fn token(app: &App, text: &SecretText) -> Judged {
     if text.expose().starts_with(CODE_PREFIX) {
         let code = opened(app, text).ok_or(Reason::UnknownCode)?;
         return code_alone(app, &code);
@@ -223,7 +221,7 @@ fn unopened(app: &App, text: &SecretText) -> Judged {
 
 /// An ID token: whether its client may still send it as a hint.
 fn id_token(app: &App, claims: &JsonObject) -> Judged {
-    let audience = claims.get("aud").and_then(Value::as_str);
+    let audience = claims.text("aud");
     let audience = audience.unwrap_or_default();
     let client = app.registry.client(&ClientId::new(audience))?;
     let client = client.ok_or_else(|| refusal(Reason::UnknownClient, audience))?;

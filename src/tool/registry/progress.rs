@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// For people at a terminal only. Dropped, it leaves nothing behind.
-pub(super) struct Progress {
+pub struct Progress {
     total: usize,
     done: usize,
     shown_at: Option<Instant>,
@@ -12,7 +12,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn of(total: usize) -> Progress {
+    pub fn of(total: usize) -> Progress {
         Progress {
             total,
             done: 0,
@@ -21,7 +21,7 @@ impl Progress {
         }
     }
 
-    pub(super) fn advance(&mut self, steps: usize) {
+    pub fn advance(&mut self, steps: usize) {
         self.done += steps;
         let is_due = self
             .shown_at

@@ -17,7 +17,7 @@ const PAGE_ROWS: usize = 5_000;
 
 /// Passes on every row by day, chain and place, for the verification: all as of one moment, since
 /// what comes meanwhile would show without what it follows.
-pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result<()> {
+pub fn read_through(store: &Store, mut visit: impl FnMut(StoredEvent)) -> Result {
     store.administer(|client| {
         let of_one_moment = client
             .build_transaction()

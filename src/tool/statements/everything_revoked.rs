@@ -17,7 +17,7 @@ INSERT INTO audit_events SELECT a.* FROM revoked, unnest(:events::audit_events[]
 RETURNING ARRAY[hash] AS audited";
 
 /// Ends everything at once. Clients are called by [`call_all_revoked`].
-pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result<()> {
+pub fn revoke_everything(store: &Store, audit: &AuditEvent<'_>) -> Result {
     store
         .write_audited(bind!(REVOKE_EVERYTHING), audit)
         .map(drop)
@@ -42,7 +42,7 @@ SELECT day, sid, client_id FROM piece ORDER BY day DESC, sid DESC, client_id DES
 
 /// Has the clients called of all sessions that ended when everything was revoked. When it is
 /// interrupted, the next run finds those that were left.
-pub fn call_all_revoked(store: &Store) -> Result<()> {
+pub fn call_all_revoked(store: &Store) -> Result {
     let mut after_day = Day(i32::MIN);
     let mut after_sid = String::new();
     let mut after_client = String::new();

@@ -26,6 +26,8 @@ LATERAL (VALUES
     (true, 'ok',
      format('Postgres %s answers role %s', current_setting('server_version'), current_user)),
     (current_setting('server_version_num')::int4 < 140000, 'fails', 'Postgres must be 14 or newer'),
+    (current_setting('server_version_num')::int4 >= 190000, 'weak',
+     'Gatepost was tried over Postgres 14 to 18, and this one is newer'),
     (current_setting('server_encoding') <> 'UTF8', 'fails',
      format('%s is in %s: create it with ENCODING ''UTF8'' TEMPLATE template0',
             current_database(), current_setting('server_encoding'))),
@@ -128,7 +130,7 @@ fn no_transaction() -> StoreError {
 
 /// Refuses a pooler that gives a connection's statements to another one of Postgres, where they
 /// were not prepared. It shows only while that one is in use, so others are kept in use meanwhile.
-pub fn keeps_statements(store: &Store) -> Result<()> {
+pub fn keeps_statements(store: &Store) -> Result {
     store.administer(|client| {
         for _ in 0..3 {
             let prepared = client.prepare("SELECT 1")?;

@@ -28,7 +28,7 @@ const RENAME: &str = "UPDATE installation SET issuer = :issuer::text";
 
 /// Makes this the database of another issuer. Everything sealed must be sealed anew in the same
 /// transaction.
-pub fn rename_issuer(writer: &mut RegistryWriter<'_>, issuer: &str) -> Result<()> {
+pub fn rename_issuer(writer: &mut RegistryWriter<'_>, issuer: &str) -> Result {
     writer.execute(bind!(RENAME, issuer)).map(drop)
 }
 
@@ -37,6 +37,6 @@ INSERT INTO lowering (lowered) VALUES ({lowered})
 ON CONFLICT (only_row) DO UPDATE SET lowered = excluded.lowered";
 
 /// From then on this database counts as the one that the keys of user names were made in.
-pub fn keep_lowered(writer: &mut RegistryWriter<'_>) -> Result<()> {
+pub fn keep_lowered(writer: &mut RegistryWriter<'_>) -> Result {
     writer.execute(bind!(KEEP_LOWERED)).map(drop)
 }

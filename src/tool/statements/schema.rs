@@ -107,7 +107,7 @@ pub fn migrate_watched(store: &Store, client: &mut Client) -> Result<Vec<&'stati
 fn apply_by(
     client: &mut Client,
     migrations: &[Migration],
-    commit: impl Fn(Transaction<'_>) -> Result<()>,
+    commit: impl Fn(Transaction<'_>) -> Result,
 ) -> Result<Vec<&'static str>> {
     alone(client, |client| {
         // The look is taken back: a level that fails leaves nothing.
@@ -133,7 +133,7 @@ fn apply_by(
 }
 
 /// Tells Postgres how small the small tables are, so that it plans for that.
-pub fn analyze(client: &mut Client) -> Result<()> {
+pub fn analyze(client: &mut Client) -> Result {
     Ok(client.batch_execute(ANALYZE)?)
 }
 
@@ -162,7 +162,7 @@ pub fn alone<T, E: From<StoreError>>(
 
 /// Makes an index beside those who read and write, however long that takes. What an interrupted run
 /// left is dropped first; what it finished stays.
-fn make_index(client: &mut Client, statement: &str) -> Result<()> {
+fn make_index(client: &mut Client, statement: &str) -> Result {
     client.batch_execute("SET statement_timeout = 0; SET lock_timeout = 0")?;
     for row in client.query(INDEXES, &[&statement])? {
         let name: String = column(&row, "name")?;
@@ -179,8 +179,8 @@ fn make_index(client: &mut Client, statement: &str) -> Result<()> {
 fn fill(
     client: &mut Client,
     statement: &str,
-    commit: impl Fn(Transaction<'_>) -> Result<()>,
-) -> Result<()> {
+    commit: impl Fn(Transaction<'_>) -> Result,
+) -> Result {
     let mut last = Some(String::new());
     while let Some(done) = last {
         let mut transaction = client.transaction()?;
@@ -226,7 +226,7 @@ fn undone(error: StoreError) -> StoreError {
     ))
 }
 
-fn record(transaction: &mut Transaction<'_>, migration: &Migration) -> Result<()> {
+fn record(transaction: &mut Transaction<'_>, migration: &Migration) -> Result {
     let compatible_from = compatible_from(migration.sql).ok_or_else(|| {
         StoreError::Refused(format!(
             "{} does not begin with -- compatible_from: N",
@@ -368,7 +368,7 @@ fn missing<'a>(
 
 /// User names are told apart by `lower(normalize(.., NFKC))`, which a C or Turkish locale would do
 /// differently.
-fn check_fitness(transaction: &mut Transaction<'_>) -> Result<()> {
+fn check_fitness(transaction: &mut Transaction<'_>) -> Result {
     if column(&transaction.query_one(ENCODING, &[])?, "fit")?
         && column(&transaction.query_one(FITNESS, &[])?, "fit")?
     {

@@ -42,10 +42,7 @@ pub fn reseal(store: &Store, resealed: &[ResealedFactor]) -> Result<u64> {
 }
 
 /// Seals a factor anew. A change that finds it replaced fails as a whole.
-pub fn reseal_authenticator(
-    writer: &mut RegistryWriter<'_>,
-    resealed: &ResealedFactor,
-) -> Result<()> {
+pub fn reseal_authenticator(writer: &mut RegistryWriter<'_>, resealed: &ResealedFactor) -> Result {
     match with_reseal(slice::from_ref(resealed), |bound| writer.execute(bound))? {
         0 => Err(StoreError::Conflict(String::from(
             "a second factor was replaced meanwhile: try again",
@@ -75,7 +72,7 @@ pub fn drop_authenticator(
     writer: &mut RegistryWriter<'_>,
     sub: &Subject,
     factor: &Authenticator,
-) -> Result<()> {
+) -> Result {
     let bound = bind!(
         DROP,
         sub,

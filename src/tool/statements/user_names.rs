@@ -7,7 +7,7 @@ use gatepost_store::users::{self, UserRow};
 use gatepost_store::{Result, bind, read, tenant_text};
 
 const FIND_USER_BY_NAME: &str = "
-SELECT u.* FROM users u
+SELECT u.*, {has ended} FROM users u
 WHERE u.tenant = :tenant::text
   AND (u.username_key = lower(normalize(:username::text, NFKC))
        OR (u.username IS NULL AND u.sub = :username::text))
@@ -66,6 +66,6 @@ pub fn key_names(writer: &mut RegistryWriter<'_>) -> Result<u64> {
 
 /// Makes the indexes of users anew, among them that of addresses, which keeps them in small
 /// letters. Nobody can use them meanwhile.
-pub fn index_users(writer: &mut RegistryWriter<'_>) -> Result<()> {
+pub fn index_users(writer: &mut RegistryWriter<'_>) -> Result {
     writer.reader.run("REINDEX TABLE users")
 }

@@ -4,14 +4,14 @@ use super::{Administrator, EXPLAIN, way_back};
 use crate::endpoints::not_found;
 use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_server::app::App;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::Result;
 use gatepost_server::endpoints::current_session::CurrentSession;
 use gatepost_server::endpoints::forms;
 use gatepost_server::endpoints::transaction::own_page;
 use gatepost_server::http::{Method, Request, Response};
 
 /// Answers below `/admin/`. `page` is what follows that.
-pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Failure> {
+pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response> {
     let administration = app.config.administration.as_ref().ok_or_else(not_found)?;
     let current_session = CurrentSession::find(app, request)?;
     let reach = match &current_session {
@@ -54,7 +54,7 @@ pub fn handle(app: &App, request: &Request, page: &str) -> Result<Response, Fail
     })
 }
 
-fn purpose(request: &Request, page: &str) -> Result<SealedPurpose, Failure> {
+fn purpose(request: &Request, page: &str) -> Result<SealedPurpose> {
     Ok(SealedPurpose::Admin {
         page: way_back(page, request.query_parameters()?),
         tenant: own_page::asked(request, "tenant")?,
@@ -63,7 +63,7 @@ fn purpose(request: &Request, page: &str) -> Result<SealedPurpose, Failure> {
     })
 }
 
-fn answer(administrator: &Administrator<'_>) -> Result<Response, Failure> {
+fn answer(administrator: &Administrator<'_>) -> Result<Response> {
     match administrator.page {
         "" | "people" => administrator.find_people(),
         "invite" => administrator.invite(),

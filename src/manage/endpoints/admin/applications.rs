@@ -9,14 +9,14 @@ use gatepost_protocol::words::parameters;
 use gatepost_registrar::examined_client::ExaminedClient;
 use gatepost_registrar::statements::applications::{self, UsedClient};
 use gatepost_server::app::App;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::Result;
 use gatepost_server::http::Response;
 
 /// Applications of one page.
 const MOST: usize = 100;
 
 impl Administrator<'_> {
-    pub(super) fn list_applications(&self) -> Result<Response, Failure> {
+    pub(super) fn list_applications(&self) -> Result<Response> {
         let app = self.context.app;
         let query = self.query()?;
         let after = query.bounded("after", parameters::CLIENT_ID)?;
@@ -37,7 +37,7 @@ impl Administrator<'_> {
     }
 
     /// `name` is the client's, as it stands in the path.
-    pub(super) fn show_application(&self, name: &str) -> Result<Response, Failure> {
+    pub(super) fn show_application(&self, name: &str) -> Result<Response> {
         let app = self.context.app;
         let client_id = ClientId::new(decoded(name)?);
         // The database is not asked about made-up names.

@@ -9,14 +9,14 @@ use gatepost_protocol::registration::timestamp;
 use gatepost_protocol::words::instant::{Day, Instant};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::Result;
 use gatepost_server::http::Response;
 
 /// How many events one page shows.
 const MOST: usize = 50;
 
 impl Administrator<'_> {
-    pub(super) fn show_audit_log(&self) -> Result<Response, Failure> {
+    pub(super) fn show_audit_log(&self) -> Result<Response> {
         let query = self.query()?;
         let now = self.context.app.now();
         let asked = |name, most| Ok::<_, Reason>(query.bounded(name, most)?.unwrap_or_default());
@@ -30,7 +30,7 @@ impl Administrator<'_> {
         let mut days = first_day..now.day();
         if !search.day.is_empty() {
             let day = timestamp::parse_day(search.day);
-            let day = day.ok_or_else(|| Failure::bad_request(Reason::NoSuchDay))?;
+            let day = day.ok_or(Reason::NoSuchDay)?;
             days = day..day;
         }
         let since = days.start.start();
@@ -42,7 +42,7 @@ impl Administrator<'_> {
         };
         if let Some(text) = query.bounded("before", parameters::OTHER)? {
             let place = place(text);
-            let place = place.ok_or_else(|| Failure::bad_request(Reason::UnknownPageAction))?;
+            let place = place.ok_or(Reason::UnknownPageAction)?;
             if (since..end).contains(&place.at) {
                 before = place;
             }

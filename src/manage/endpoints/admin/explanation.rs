@@ -3,11 +3,11 @@
 use super::Administrator;
 use crate::pages::admin::explanation::explain_page;
 use gatepost_registrar::explanation::explain;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::Result;
 use gatepost_server::http::Response;
 
 impl Administrator<'_> {
-    pub(super) fn explain_refusal(&self) -> Result<Response, Failure> {
+    pub(super) fn explain_refusal(&self) -> Result<Response> {
         let sent = match self.form {
             Some(form) => form,
             None => self.query()?,

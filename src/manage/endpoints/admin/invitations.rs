@@ -27,7 +27,7 @@ use gatepost_protocol::words::identifiers::{Subject, TenantName};
 use gatepost_protocol::words::parameters;
 use gatepost_protocol::words::reason::Reason;
 use gatepost_server::app::App;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::endpoints::cookies::SessionHandle;
 use gatepost_server::endpoints::forms::{self, Form};
 use gatepost_server::http::{Request, Response};
@@ -72,7 +72,7 @@ pub fn takes_long_body(app: &App, request: &Request) -> bool {
 
 impl Administrator<'_> {
     /// Shows the form for one person, or takes it.
-    pub(super) fn invite(&self) -> Result<Response, Failure> {
+    pub(super) fn invite(&self) -> Result<Response> {
         let undone = self.undone.map(InviteProblem::Undone);
         let Some(form) = self.form else {
             return Ok(self.draw_invitation(&Newcomer::default(), "", undone));
@@ -153,7 +153,7 @@ impl Administrator<'_> {
     }
 
     /// The tenant that somebody is invited to; what was asked for counts where there is a choice.
-    fn tenant_of(&self, asked: &str) -> Result<Option<TenantName>, Failure> {
+    fn tenant_of(&self, asked: &str) -> Result<Option<TenantName>> {
         let tenant = match self.reach {
             [only] => only,
             _ => asked,
@@ -167,12 +167,23 @@ impl Administrator<'_> {
     fn new_person(&self, batch: &str, asked_tenant: &str, newcomer: &Newcomer) -> NewPerson {
         let mut claims = Map::new();
         newcomer.details.write(&mut claims);
-        let said = json!([self.sub(), batch, asked_tenant, newcomer.username, claims]).to_string();
+        let until = &newcomer.details.until;
+        let said = json!([
+            self.sub(),
+            batch,
+            asked_tenant,
+            newcomer.username,
+            claims,
+            until
+        ]);
+        let said = said.to_string();
         let tokens = &self.context.app.vault.form_tokens;
         let tag = tokens.tag(&[b"invited people", said.as_bytes()]);
         NewPerson {
             sub: Subject::of_random(tag.first_chunk().copied().unwrap_or_default()),
             username: newcomer.username.clone(),
+            // It was looked at before.
+            valid_until: newcomer.details.valid_until().unwrap_or_default(),
             claims,
         }
     }
@@ -184,7 +195,7 @@ impl Administrator<'_> {
         tenant: Option<&TenantName>,
         new: &[NewPerson],
         held: Option<InviteProblem>,
-    ) -> Result<Adding, Failure> {
+    ) -> Result<Adding> {
         let store = self.store();
         let by_letter = self.invitation().by_letter;
         let events = new.iter().map(|new| {
@@ -221,7 +232,7 @@ impl Administrator<'_> {
     }
 
     /// Shows the form for pasted lines, or takes it.
-    pub(super) fn invite_several(&self) -> Result<Response, Failure> {
+    pub(super) fn invite_several(&self) -> Result<Response> {
         let texts = self.texts();
         let new_batch = new_batch();
         let mut pasted = Pasted {
@@ -281,7 +292,7 @@ impl Administrator<'_> {
     }
 
     /// Says who was invited, and passes their links on.
-    fn welcome(&self, added: &Added) -> Result<Response, Failure> {
+    fn welcome(&self, added: &Added) -> Result<Response> {
         let mut invited = Vec::new();
         for person in &added.people {
             let mut one = InvitedPerson {
@@ -304,14 +315,14 @@ impl Administrator<'_> {
 
     /// Whether somebody who was invited is to get a link. Of who was invited before, nobody may
     /// have seen one: who has not come yet gets another.
-    fn gets_link(&self, person: &Person, is_again: bool) -> Result<bool, Failure> {
+    fn gets_link(&self, person: &Person, is_again: bool) -> Result<bool> {
         let by_letter = self.invitation().by_letter;
         Ok(person.is_new() && (!is_again || self.notes_link(person, by_letter)?))
     }
 
     /// Tells the audit log of a link that is made for a person, where the administrator may act on
     /// them.
-    pub(super) fn notes_link(&self, person: &Person, by_letter: bool) -> Result<bool, Failure> {
+    pub(super) fn notes_link(&self, person: &Person, by_letter: bool) -> Result<bool> {
         let sub = &person.found.user.sub;
         let event = self.event("link_made", sub, json!({"mail": by_letter}));
         let acting = self.acting(&person.version);

@@ -9,14 +9,14 @@ use gatepost_protocol::login::mail_link::INVITATION_LIFETIME;
 use gatepost_protocol::login::password_link::LinkOrigin;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::reason::Reason;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::endpoints::letters;
 use gatepost_server::endpoints::links::to_pass_on;
 use gatepost_server::endpoints::notices;
 use gatepost_server::http::Response;
 
 /// How a link gets to a person.
-pub(super) enum LinkWay {
+pub enum LinkWay {
     Letter(MailAddress),
     /// Shown to the administrator, once.
     Shown,
@@ -44,7 +44,7 @@ impl Administrator<'_> {
     }
 
     /// Passes a link on, and shows the page of the person, which says how.
-    pub(super) fn pass_link_on(&self, person: &Person, way: &LinkWay) -> Result<Response, Failure> {
+    pub(super) fn pass_link_on(&self, person: &Person, way: &LinkWay) -> Result<Response> {
         let around = self.around();
         let told = match way {
             LinkWay::Letter(to) => {
@@ -62,7 +62,7 @@ impl Administrator<'_> {
     }
 
     /// Leaves the letter to the lane. `false` where there were too many.
-    pub(super) fn leave_letter(&self, person: &Person, to: &MailAddress) -> Result<bool, Failure> {
+    pub(super) fn leave_letter(&self, person: &Person, to: &MailAddress) -> Result<bool> {
         let context = self.context;
         let language = context.chrome().texts.language;
         let origin = LinkOrigin::ByAdministrator(self.sub().clone());

@@ -8,9 +8,10 @@ use crate::statements::admin_people::Person;
 use crate::statements::people_list::{self, LookedAt, PeopleAsked, PeopleCursor};
 use gatepost_protocol::words::identifiers::Subject;
 use gatepost_protocol::words::parameters;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::Result;
 use gatepost_server::endpoints::transaction::InSession;
 use gatepost_server::http::Response;
+use gatepost_store::user_ends::TOLD_BEFORE;
 
 /// How many people a page shows.
 const PAGE: usize = 25;
@@ -31,7 +32,7 @@ struct Part {
 
 impl Administrator<'_> {
     /// Lists everybody, or those with the words, the role and the state that were asked for.
-    pub(super) fn find_people(&self) -> Result<Response, Failure> {
+    pub(super) fn find_people(&self) -> Result<Response> {
         let text = |name| self.asked_for(name);
         let role = [text("role")?];
         let asked = PeopleAsked {
@@ -49,22 +50,21 @@ impl Administrator<'_> {
     }
 
     /// What the query has of that name; an empty text where it has none.
-    pub(super) fn asked_for(&self, name: &str) -> Result<&str, Failure> {
+    pub(super) fn asked_for(&self, name: &str) -> Result<&str> {
         let text = self.query()?.bounded(name, parameters::USERNAME)?;
         Ok(text.unwrap_or_default())
     }
 
     /// The people who were asked for, from where the query says on.
-    pub(super) fn list_people<'b>(
-        &'b self,
-        asked: PeopleAsked<'b>,
-    ) -> Result<PeoplePage<'b>, Failure> {
+    pub(super) fn list_people<'b>(&'b self, asked: PeopleAsked<'b>) -> Result<PeoplePage<'b>> {
         let before = self.asked_for("before")?;
-        let cursor = if before.is_empty() {
-            PeopleCursor::Behind(self.asked_for("after")?)
+        let is_backward = !before.is_empty();
+        let sub = if is_backward {
+            before
         } else {
-            PeopleCursor::Before(before)
+            self.asked_for("after")?
         };
+        let cursor = PeopleCursor { sub, is_backward };
         let _permit = self.survey()?;
         let Part {
             mut subs,
@@ -76,25 +76,18 @@ impl Administrator<'_> {
             subs.truncate(PAGE);
             further = subs.last().cloned();
         }
-        let is_backward = matches!(cursor, PeopleCursor::Before(_));
-        if is_backward {
-            subs.reverse();
-        }
-        let is_first = cursor == PeopleCursor::Behind("");
-        let mut first = subs.first().filter(|_| !is_first).cloned();
-        if subs.is_empty()
-            && !is_first
-            && let PeopleCursor::Behind(sub) = cursor
-        {
-            // Those of the page are gone: somebody took the role from them.
-            first = Some(Subject::new(sub));
-        }
         let (next, previous) = if is_backward {
+            subs.reverse();
             (subs.last().cloned(), further)
+        } else if sub.is_empty() {
+            (further, None)
         } else {
-            (further, first)
+            // Those of the page may be gone: somebody took the role from them.
+            let first = subs.first().cloned();
+            (further, Some(first.unwrap_or(Subject::new(sub))))
         };
         let people = self.people(&subs, asked.roles)?;
+        let now = self.context.app.now();
         Ok(PeoplePage {
             page: self.page,
             asked,
@@ -102,6 +95,7 @@ impl Administrator<'_> {
             has_ticks: false,
             locked_out: self.locked_out(&people)?,
             people,
+            soon: now..now.plus(TOLD_BEFORE),
             count,
             is_cut: is_cut && next.is_none(),
             next,
@@ -112,7 +106,7 @@ impl Administrator<'_> {
     }
 
     /// Those of them whom too many wrong passwords keep from signing in.
-    fn locked_out(&self, people: &[Person]) -> Result<BTreeSet<Subject>, Failure> {
+    fn locked_out(&self, people: &[Person]) -> Result<BTreeSet<Subject>> {
         let InSession { app, request, .. } = self.context;
         let found = Vec::from_iter(people.iter().map(|person| &person.found));
         let wrong = wrong_passwords::look_up(app, &found, request.source)?;
@@ -122,7 +116,7 @@ impl Administrator<'_> {
     }
 
     /// Members of roles are sorted by their names while they can all be counted.
-    fn part(&self, asked: PeopleAsked<'_>, cursor: PeopleCursor<'_>) -> Result<Part, Failure> {
+    fn part(&self, asked: PeopleAsked<'_>, cursor: PeopleCursor<'_>) -> Result<Part> {
         let store = self.store();
         let most = MOST_COUNTED + 1;
         // Of those in a state nobody knows how many there are.
@@ -153,7 +147,7 @@ impl Administrator<'_> {
         asked: PeopleAsked<'_>,
         cursor: PeopleCursor<'_>,
         count: Option<i64>,
-    ) -> Result<Part, Failure> {
+    ) -> Result<Part> {
         let most = if asked.state.is_empty() {
             MOST_OF_PAGE
         } else {
@@ -174,26 +168,18 @@ impl Administrator<'_> {
     }
 
     /// Of those who were found, all of whom are known.
-    fn part_of_found(
-        &self,
-        asked: PeopleAsked<'_>,
-        cursor: PeopleCursor<'_>,
-    ) -> Result<Part, Failure> {
+    fn part_of_found(&self, asked: PeopleAsked<'_>, cursor: PeopleCursor<'_>) -> Result<Part> {
         let looked = people_list::find(self.store(), asked)?;
         let is_cut = looked.iter().any(|one| one.is_cut);
         let mut subs = self.those_asked_for(looked, asked.state)?;
         let count = i64::try_from(subs.len()).unwrap_or(i64::MAX);
         let is_known = !is_cut || count > MOST_COUNTED;
-        let place = |sub: &str| subs.iter().position(|one| one.as_str() == sub);
-        match cursor {
-            PeopleCursor::Behind(sub) => {
-                let begin = place(sub).map_or(0, |place| place + 1);
-                subs.drain(..begin);
-            }
-            PeopleCursor::Before(sub) => {
-                subs.truncate(place(sub).unwrap_or_default());
-                subs.reverse();
-            }
+        let place = subs.iter().position(|one| one.as_str() == cursor.sub);
+        if cursor.is_backward {
+            subs.truncate(place.unwrap_or_default());
+            subs.reverse();
+        } else {
+            subs.drain(..place.map_or(0, |place| place + 1));
         }
         Ok(Part {
             subs,
@@ -204,7 +190,7 @@ impl Administrator<'_> {
     }
 
     /// Those who are what was asked for. Who is locked out no statement of a list knows.
-    fn those_asked_for(&self, looked: Vec<LookedAt>, state: &str) -> Result<Vec<Subject>, Failure> {
+    fn those_asked_for(&self, looked: Vec<LookedAt>, state: &str) -> Result<Vec<Subject>> {
         let asked_for = looked.into_iter().filter(|one| one.is_asked_for);
         let mut subs = Vec::from_iter(asked_for.map(|one| one.sub));
         if state == LOCKED {

@@ -23,7 +23,7 @@ use gatepost_protocol::words::identifiers::{Sid, Subject};
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::app::letters::AccountChange;
 use gatepost_server::endpoints::answers;
 use gatepost_server::endpoints::letters;
@@ -54,7 +54,7 @@ struct Deed<'a> {
 
 impl Administrator<'_> {
     /// Shows the page of a person, or takes one of its forms. `id` is the subject, as it was sent.
-    pub(super) fn handle_person(&self, id: &str) -> Result<Response, Failure> {
+    pub(super) fn handle_person(&self, id: &str) -> Result<Response> {
         let subject = Subject::new(decoded(id)?);
         let form = self.form.filter(|_| self.undone.is_none());
         let found = self.people(slice::from_ref(&subject), None)?.pop();
@@ -88,12 +88,12 @@ impl Administrator<'_> {
     }
 
     /// Whoever is out of reach is not there.
-    pub(super) fn found_person(&self, subject: &Subject) -> Result<Person, Failure> {
+    pub(super) fn found_person(&self, subject: &Subject) -> Result<Person> {
         let person = self.people(slice::from_ref(subject), None)?.pop();
         person.ok_or_else(not_found)
     }
 
-    fn wrong_passwords(&self, person: &Person) -> Result<WrongPasswords, Failure> {
+    fn wrong_passwords(&self, person: &Person) -> Result<WrongPasswords> {
         let InSession { app, request, .. } = self.context;
         let told = wrong_passwords::look_up(app, &[&person.found], request.source)?;
         Ok(told.first().copied().unwrap_or_default())
@@ -105,7 +105,7 @@ impl Administrator<'_> {
         person: &Person,
         told: Option<&Told>,
         typed: Option<&PersonDetails>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response> {
         let InSession {
             app,
             transaction,
@@ -137,7 +137,7 @@ impl Administrator<'_> {
 }
 
 impl Deed<'_> {
-    fn take(&self) -> Result<Response, Failure> {
+    fn take(&self) -> Result<Response> {
         if !self.person.may_be_changed {
             return self.refuse(self.texts.changed_meanwhile, Reason::PersonOfOthers);
         }
@@ -161,14 +161,14 @@ impl Deed<'_> {
     }
 
     /// Says what was not done. What was typed to be saved stays in the form.
-    fn not_done(&self, person: &Person, sentence: &str) -> Result<Response, Failure> {
+    fn not_done(&self, person: &Person, sentence: &str) -> Result<Response> {
         let told = Err(html! { (sentence) });
         let typed = Some(&self.typed).filter(|_| self.decision == "save");
         self.administrator.draw_person(person, Some(&told), typed)
     }
 
     /// The same, and why to the log.
-    fn refuse(&self, sentence: &str, reason: Reason) -> Result<Response, Failure> {
+    fn refuse(&self, sentence: &str, reason: Reason) -> Result<Response> {
         Ok(answers::noted(
             self.not_done(self.person, sentence)?,
             reason,
@@ -177,7 +177,7 @@ impl Deed<'_> {
 
     /// The page, as everything is stored now. What was done before is confirmed. That, or that
     /// somebody else was faster, is told only where it holds for good.
-    fn after(&self, done: bool) -> Result<Response, Failure> {
+    fn after(&self, done: bool) -> Result<Response> {
         let administrator = self.administrator;
         if !done {
             administrator.store().confirm()?;
@@ -200,13 +200,13 @@ impl Deed<'_> {
     }
 
     /// Whether somebody did before what the form asks for.
-    fn was_done(&self, person: &Person) -> Result<bool, Failure> {
+    fn was_done(&self, person: &Person) -> Result<bool> {
         let user = &person.found.user;
         let administrator = self.administrator;
         Ok(match self.decision {
             "enable" => user.enabled,
             "disable" => !user.enabled,
-            "save" => self.typed == PersonDetails::stored(&user.claims),
+            "save" => self.typed == PersonDetails::stored(user),
             "let_try" => administrator
                 .wrong_passwords(person)?
                 .locked_until
@@ -221,7 +221,7 @@ impl Deed<'_> {
     }
 
     /// The session that the form names.
-    fn sid(&self) -> Result<Sid, Failure> {
+    fn sid(&self) -> Result<Sid> {
         let sent = self.form.bounded("session", parameters::OTHER)?;
         Ok(Sid::new(sent.unwrap_or_default()))
     }
@@ -237,7 +237,7 @@ impl Deed<'_> {
         user: &UserRow,
         event: &str,
         detail: Value,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response> {
         let event = self.administrator.event(event, &user.sub, detail);
         let change = PersonChange {
             user,
@@ -249,7 +249,7 @@ impl Deed<'_> {
         self.after(done)
     }
 
-    fn set_enabled(&self, enabled: bool) -> Result<Response, Failure> {
+    fn set_enabled(&self, enabled: bool) -> Result<Response> {
         if self.user.enabled == enabled {
             return self.after(false);
         }
@@ -261,7 +261,7 @@ impl Deed<'_> {
         self.change(!enabled, false, &user, "user_changed", detail)
     }
 
-    fn remove_factors(&self) -> Result<Response, Failure> {
+    fn remove_factors(&self) -> Result<Response> {
         let detail = json!({"factor": "all"});
         let response = self.change(true, true, self.user, "factor_removed", detail)?;
         if response.note.reason.is_none() {
@@ -278,7 +278,7 @@ impl Deed<'_> {
         notices::send_by_administrator(context.app, &presentation, self.user, change, by);
     }
 
-    fn end_session(&self) -> Result<Response, Failure> {
+    fn end_session(&self) -> Result<Response> {
         let administrator = self.administrator;
         let sid = self.sid()?;
         let Some(day) = sid.day() else {
@@ -295,7 +295,7 @@ impl Deed<'_> {
     }
 
     /// A link for a new password. The second factors stay.
-    fn reset(&self) -> Result<Response, Failure> {
+    fn reset(&self) -> Result<Response> {
         let administrator = self.administrator;
         let Some(way) = administrator.link_way(self.person) else {
             return self.refuse(self.texts.no_confirmed_address, Reason::NoConfirmedAddress);
@@ -308,25 +308,33 @@ impl Deed<'_> {
         }
     }
 
-    /// Name, address and roles.
-    fn save(&self) -> Result<Response, Failure> {
+    /// Name, address, end and roles.
+    fn save(&self) -> Result<Response> {
         let administrator = self.administrator;
         let typed = &self.typed;
         if administrator.lost_role(&typed.roles).is_some() {
             return self.not_done(self.person, self.texts.role_gone);
         }
         let before = self.user;
-        let had = PersonDetails::stored(&before.claims);
+        let had = PersonDetails::stored(before);
         let has_new_address = typed.address != had.address;
         let mut user = before.clone();
         if has_new_address && let Some(problem) = self.set_address(&mut user, &had.address)? {
             return self.not_done(self.person, problem);
+        }
+        let has_new_end = self.form.was_sent("until") && typed.until != had.until;
+        if has_new_end {
+            let Ok(end) = typed.valid_until() else {
+                return self.not_done(self.person, self.texts.until_unfit);
+            };
+            user.valid_until = end;
         }
         typed.write(&mut user.claims);
         let compared = [
             ("name", typed.name != had.name),
             ("email", has_new_address),
             ("role", typed.roles != had.roles),
+            ("valid_until", has_new_end),
             ("username", user.username != before.username),
         ];
         let changed = compared.into_iter().filter(|(_, is_another)| *is_another);
@@ -353,11 +361,7 @@ impl Deed<'_> {
 
     /// Makes the user ready for the address that was typed. It becomes their user name, too, where
     /// that was the address before. Answers what is wrong with it.
-    fn set_address(
-        &self,
-        user: &mut UserRow,
-        before: &str,
-    ) -> Result<Option<&'static str>, Failure> {
+    fn set_address(&self, user: &mut UserRow, before: &str) -> Result<Option<&'static str>> {
         let texts = self.texts;
         let address = self.typed.address.as_str();
         if !address.is_empty() && MailAddress::parse(address).is_err() {
@@ -392,7 +396,7 @@ impl Deed<'_> {
     }
 
     /// Has their wrong passwords until now count no more.
-    fn let_try(&self) -> Result<Response, Failure> {
+    fn let_try(&self) -> Result<Response> {
         let administrator = self.administrator;
         let InSession { app, request, .. } = administrator.context;
         let found = &self.person.found;

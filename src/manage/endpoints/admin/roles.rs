@@ -18,13 +18,13 @@ use gatepost_protocol::words::parameters::{self, Parameters};
 use gatepost_protocol::words::reason::Reason;
 use gatepost_registrar::role_removal::{take_role, unregister};
 use gatepost_registrar::statements::role_removal::clients_that_ask;
-use gatepost_server::app::failure::Failure;
+use gatepost_server::app::failure::{Failure, Result};
 use gatepost_server::http::Response;
 use gatepost_server::pages::frame::{PageForm, about, done};
 use gatepost_store::audit_events::EventAuthor;
 
 impl Administrator<'_> {
-    pub(super) fn list_roles(&self, told: Option<&Told>) -> Result<Response, Failure> {
+    pub(super) fn list_roles(&self, told: Option<&Told>) -> Result<Response> {
         let after = self.query()?.bounded("after", parameters::CLIENT_ID)?;
         let _permit = self.survey()?;
         let listed = roles::list(self.store(), self.acting(""), after.unwrap_or_default())?;
@@ -33,7 +33,7 @@ impl Administrator<'_> {
     }
 
     /// Shows the page of a role, or takes one of its forms. `name` stands as it was sent.
-    pub(super) fn handle_role(&self, name: &str) -> Result<Response, Failure> {
+    pub(super) fn handle_role(&self, name: &str) -> Result<Response> {
         let role = &*decoded(name)?;
         let told = match (self.undone, self.form) {
             (Some(sentence), _) => Some(Err(html! { (sentence) })),
@@ -80,7 +80,7 @@ impl Administrator<'_> {
     }
 
     /// Takes it from all who were ticked, or from nobody.
-    fn take_role(&self, role: &str, form: &Parameters) -> Result<Told, Failure> {
+    fn take_role(&self, role: &str, form: &Parameters) -> Result<Told> {
         let texts = self.texts();
         let ticked: BTreeSet<&str> = form.all("person").collect();
         if ticked.is_empty() {
@@ -91,7 +91,7 @@ impl Administrator<'_> {
         let people = self.people(&subs, None)?;
         let events = people.iter().map(|person| {
             let user = &person.found.user;
-            let had = PersonDetails::stored(&user.claims).roles;
+            let had = PersonDetails::stored(user).roles;
             let kept = Vec::from_iter(had.iter().filter(|had| *had != role));
             let detail = json!({"changed": ["role"], "old": {"role": had}, "new": {"role": kept}});
             self.event("user_changed", &user.sub, detail)
@@ -107,7 +107,7 @@ impl Administrator<'_> {
     }
 
     /// In one transaction: where it cannot go, it stands with all of its people.
-    fn delete_role(&self, role: &str) -> Result<Told, Failure> {
+    fn delete_role(&self, role: &str) -> Result<Told> {
         let texts = self.texts();
         self.store().change_registry(|writer| {
             for hindrance in roles::hold(writer, self.acting(""), role)? {
@@ -138,7 +138,7 @@ impl Administrator<'_> {
     }
 
     /// What applications are called.
-    fn application_names(&self, client_ids: &[String]) -> Result<String, Failure> {
+    fn application_names(&self, client_ids: &[String]) -> Result<String> {
         let chrome = self.context.chrome();
         let mut names = Vec::new();
         for client_id in client_ids {

@@ -25,7 +25,7 @@ const USUAL_USERS: i64 = 100;
 const MOST_LOOKED_AT: i64 = 2_000;
 const CURSOR: &str = "gps_";
 
-pub(super) struct ListRequest<'a> {
+pub struct ListRequest<'a> {
     asked: &'a ScimRequest<'a>,
     filter: UserFilter,
     /// From 1.
@@ -46,7 +46,7 @@ struct Cursor {
 }
 
 impl<'a> ListRequest<'a> {
-    pub(super) fn read(asked: &'a ScimRequest<'a>) -> Result<ListRequest<'a>, ScimRefusal> {
+    pub fn read(asked: &'a ScimRequest<'a>) -> Result<ListRequest<'a>, ScimRefusal> {
         let query = asked.query()?;
         let filter = match single(query, "filter")? {
             Some(text) => filter::parse(text)?,
@@ -90,7 +90,7 @@ impl<'a> ListRequest<'a> {
         }
     }
 
-    pub(super) fn answer(&self) -> Result<Response, ScimRefusal> {
+    pub fn answer(&self) -> Result<Response, ScimRefusal> {
         // Lists are long reads, and sign-ins need the connections.
         let permit = self.asked.app.scim_lists.take(Duration::ZERO);
         let _permit = permit.ok_or(Failure::Busy)?;

@@ -416,10 +416,7 @@ fn of_admin() -> ScimError {
     ScimError::plain(403, "Of an administrator only active is written here.")
 }
 
-pub(super) fn single<'a>(
-    query: &'a Parameters,
-    name: &str,
-) -> Result<Option<&'a str>, ScimRefusal> {
+pub fn single<'a>(query: &'a Parameters, name: &str) -> Result<Option<&'a str>, ScimRefusal> {
     query
         .single(name)
         .map_err(|reason| ScimRefusal::Failed(Failure::from(reason)))

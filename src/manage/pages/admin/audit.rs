@@ -11,6 +11,7 @@ use crate::pages::admin::{AdminChrome, choice, typed_field};
 use crate::statements::audit_log::{AuditSearch, SeenEvent};
 use crate::statements::hourly_counts::HourlyCounts;
 use gatepost_protocol::audit::audit_chain::{AuditRow, EVENTS};
+use gatepost_protocol::words::json::Members;
 use gatepost_server::pages::frame::button_to;
 use gatepost_server::pages::moment::at;
 use gatepost_server::pages::texts::Template;
@@ -88,7 +89,7 @@ fn search_fields(around: AdminChrome<'_>, search: AuditSearch<'_>) -> Markup {
 fn one(around: AdminChrome<'_>, event: &SeenEvent) -> Markup {
     let row = &event.row;
     let detail: Value = serde_json::from_str(&row.detail).unwrap_or_default();
-    let reason = detail.get("reason").and_then(Value::as_str);
+    let reason = detail.text("reason");
     let others = [&row.sub, &row.client_id, &row.source, &row.request_id];
     html! {
         p { (sentence(around, event, &detail)) }

@@ -19,15 +19,14 @@ const HEIGHT: i64 = 128;
 const WIDTH: usize = 4;
 
 /// `hours` are those that are over of seven days.
-pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
-    let counted = || hours.iter().filter_map(|hour| hour.counts.as_deref());
-    let most_in = counted().map(|counts| counts.iter().take(1).sum()).max();
-    let most_failed = counted()
-        .map(|counts| counts.iter().skip(1).take(1).sum())
-        .max();
-    let most_further = counted().map(|counts| counts.iter().skip(2).sum()).max();
-    let [most_in, most_failed, most_further] =
-        [most_in, most_failed, most_further].map(Option::unwrap_or_default);
+pub fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> Markup {
+    let mut most = [0; 3];
+    for drawn in hours.iter().filter_map(drawn) {
+        for (most, count) in most.iter_mut().zip(drawn) {
+            *most = count.max(*most);
+        }
+    }
+    let [most_in, most_failed, most_further] = most;
     let most = |name, most: i64| word(around, name).replace("{n}", &most.to_string());
     let midnights = hours.iter().filter(|hour| hour.hour % 24 == 0);
     html! {
@@ -37,11 +36,11 @@ pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> M
                 viewBox={ "0 0 " (7 * 24 * WIDTH) " " (HEIGHT) } {
                 @for (place, hour) in hours.iter().enumerate() {
                     @let bar = |class, y, height| bar(class, place, y, height);
-                    @if let Some([signed_in, failed, further @ ..]) = hour.counts.as_deref() {
-                        @let up = scaled(*signed_in, most_in, LINE);
-                        @let down = scaled(*failed, most_failed, FAILED);
+                    @if let Some([signed_in, failed, further]) = drawn(hour) {
+                        @let up = scaled(signed_in, most_in, LINE);
+                        @let down = scaled(failed, most_failed, FAILED);
                         @let room = HEIGHT - LINE - FAILED;
-                        @let apart = scaled(further.iter().sum(), most_further, room);
+                        @let apart = scaled(further, most_further, room);
                         (bar("in", LINE - up, up))
                         (bar("failed", LINE, down))
                         (bar("further", HEIGHT - apart, apart))
@@ -77,6 +76,14 @@ pub(super) fn week_picture(around: AdminChrome<'_>, hours: &[HourlyCounts]) -> M
             }
         }
     }
+}
+
+/// Sign-ins, failed attempts, and all else that was refused in an hour that is known.
+fn drawn(hour: &HourlyCounts) -> Option<[i64; 3]> {
+    let [signed_in, failed, further @ ..] = hour.counts.as_deref()? else {
+        return None;
+    };
+    Some([*signed_in, *failed, further.iter().sum()])
 }
 
 /// So much of the room as `n` is of `most`; what is there can be seen.

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::pages::admin::{AdminChrome, page_of};
 use crate::statements::audit_log::SeenEvent;
+use gatepost_protocol::words::json::Members;
 
 /// What can be asked for in words, and the events that each stands for. `administrators` and
 /// `everything` are asked for otherwise.
@@ -24,7 +25,7 @@ pub(super) fn word(around: AdminChrome<'_>, name: &str) -> &'static str {
 
 /// An event as a sentence, with links to whom and what it names.
 pub(super) fn sentence(around: AdminChrome<'_>, event: &SeenEvent, detail: &Value) -> Markup {
-    let by = detail.get("by").and_then(Value::as_str).unwrap_or_default();
+    let by = detail.text("by").unwrap_or_default();
     let name = sentence_name(&event.row.event, detail);
     let lines = around.chrome.texts.language.events();
     let of_whom = text(lines, &format!("{name}/{by}"));

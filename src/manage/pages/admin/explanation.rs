@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::pages::admin::AdminChrome;
 use crate::pages::admin::applications::told;
+use gatepost_protocol::words::json::Members;
 use gatepost_registrar::explanation::Explained;
 use gatepost_server::pages::frame::{PageForm, session_changed, submit};
 
@@ -45,7 +46,7 @@ fn compared(around: AdminChrome<'_>, name: &str, member: &Value) -> Markup {
         dl .facts {
             @for (label, key) in both {
                 dt { (label) }
-                dd { bdi { (member.get(key).and_then(Value::as_str).unwrap_or_default()) } }
+                dd { bdi { (member.text(key).unwrap_or_default()) } }
             }
         }
     }

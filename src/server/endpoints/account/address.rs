@@ -2,7 +2,7 @@
 //! the link of the letter leads (`links/address.rs`).
 
 use super::Change;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::Errand;
 use crate::endpoints::notices;
 use crate::endpoints::transaction::{InSession, unknown_action};
@@ -19,7 +19,7 @@ use gatepost_protocol::words::secret::SecretText;
 pub const PAGE: &str = "/account/address";
 
 /// Sends a letter to the address that they typed.
-pub(super) fn ask_for(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn ask_for(change: Change<'_>) -> Result<Response> {
     if change.context.app.letters.from().is_none() {
         return Err(unknown_action());
     }

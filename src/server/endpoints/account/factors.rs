@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Change, draw_again, with_form};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::current_session::CurrentSession;
@@ -34,7 +34,7 @@ pub(super) fn may_change(context: InSession<'_>) -> bool {
 }
 
 /// Says that their passkey must be shown first.
-pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn refuse_without_passkey(change: Change<'_>) -> Result<Response> {
     change.refuse(AccountProblem::PasskeyNeeded, Reason::PasskeyNeeded)
 }
 
@@ -49,7 +49,7 @@ pub(super) fn go_on(
     context: InSession<'_>,
     asked_for: Option<&str>,
     outcome: Outcome<'_>,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let change = Change {
         context,
         form: &Parameters::default(),
@@ -62,7 +62,7 @@ pub(super) fn go_on(
 }
 
 /// Shows what an app needs, or takes its code.
-pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn add_app_here(change: Change<'_>) -> Result<Response> {
     let Change { context, form } = change;
     let before = form.single("app")?;
     // Codes open nothing beside a passkey, for who has no password.
@@ -88,7 +88,7 @@ pub(super) fn add_app_here(change: Change<'_>) -> Result<Response, Failure> {
 }
 
 /// Shows what makes a passkey, or takes it.
-pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response> {
     let Change { context, form } = change;
     if !context.current_session.may_add_factors(context.app) {
         return refuse_factor(change);
@@ -108,7 +108,7 @@ pub(super) fn add_passkey_here(change: Change<'_>) -> Result<Response, Failure> 
     })
 }
 
-fn refuse_factor(change: Change<'_>) -> Result<Response, Failure> {
+fn refuse_factor(change: Change<'_>) -> Result<Response> {
     change.refuse(AccountProblem::FactorImpossible, Reason::FactorImpossible)
 }
 
@@ -116,8 +116,8 @@ fn refuse_factor(change: Change<'_>) -> Result<Response, Failure> {
 fn after(
     change: Change<'_>,
     added: Option<Added>,
-    page: impl FnOnce(Option<FactorProblem>) -> Result<Response, Failure>,
-) -> Result<Response, Failure> {
+    page: impl FnOnce(Option<FactorProblem>) -> Result<Response>,
+) -> Result<Response> {
     match added {
         None => page(None),
         Some(Added::Problem(problem)) => page(Some(problem)),
@@ -151,7 +151,7 @@ pub(super) fn recovery_codes_token(app: &App, current_session: &CurrentSession) 
 /// Makes recovery codes anew, while the factors are those that the form was drawn with. Of two
 /// posts at once one makes codes, and the other shows none: a second set would make the first
 /// worthless, and the person may have kept either.
-pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response> {
     let Change { context, form } = change;
     let InSession {
         app,
@@ -186,13 +186,13 @@ pub(super) fn make_recovery_codes(change: Change<'_>) -> Result<Response, Failur
     Ok(recovery_page(context, &codes.texts))
 }
 
-fn factors_changed(context: InSession<'_>) -> Result<Response, Failure> {
+fn factors_changed(context: InSession<'_>) -> Result<Response> {
     let response = draw_again(context, Outcome::Problem(AccountProblem::FactorsChanged))?;
     Ok(answers::noted(response, Reason::FactorImpossible))
 }
 
 /// `false` where the factors are not as they were.
-fn add(context: InSession<'_>, codes: &RecoveryCodes) -> Result<bool, Failure> {
+fn add(context: InSession<'_>, codes: &RecoveryCodes) -> Result<bool> {
     let InSession {
         app,
         current_session,
@@ -221,7 +221,7 @@ fn add(context: InSession<'_>, codes: &RecoveryCodes) -> Result<bool, Failure> {
 }
 
 /// Removes a factor, and ends everything else of this person.
-pub(super) fn remove(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn remove(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         current_session,

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Change, draw};
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies;
@@ -64,7 +64,7 @@ pub(super) fn identities(
     app: &App,
     snapshot: &Snapshot,
     current_session: &CurrentSession,
-) -> Result<Vec<LinkedIdentity>, Failure> {
+) -> Result<Vec<LinkedIdentity>> {
     let mut own = linked_identities::of_user(&app.store, &current_session.user.sub)?;
     own.retain(|identity| {
         identity.provider.is_some() || provider_of(&snapshot.catalogue, &identity.issuer).is_some()
@@ -114,7 +114,7 @@ pub(super) fn linkable<'a>(
 }
 
 /// Goes upstream; or to a sign-in first, where the last one is too long ago.
-pub(super) fn begin(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn begin(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         request,
@@ -142,7 +142,7 @@ fn not_arrived(
     context: InSession<'_>,
     provider: &str,
     problem: &UpstreamProblem,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let reason = problem.reason();
     let concerned = Concerned::Provider(provider);
     context.app.note_failure(
@@ -171,7 +171,7 @@ fn not_arrived(
 
 /// Somebody is back from upstream, to link: asks, in the session that left. Another user may have
 /// signed in since.
-pub fn come_back(back: &Back<'_>, sid: &Sid) -> Result<Response, Failure> {
+pub fn come_back(back: &Back<'_>, sid: &Sid) -> Result<Response> {
     let Back { app, request, .. } = *back;
     app.require_fresh_registry()?;
     let current_session = CurrentSession::find(app, request)?
@@ -199,7 +199,7 @@ fn ask(
     context: InSession<'_>,
     provider: &IdentityProvider,
     identity: &UpstreamIdentity,
-) -> Result<Response, Failure> {
+) -> Result<Response> {
     let app = context.app;
     let subject = &identity.facts.subject;
     let owner = linked_identities::find_user(&app.store, provider.authority(), subject, None)?;
@@ -262,7 +262,7 @@ fn draw_question(
 
 /// The person said yes: links the identity that the form holds under seal. The form must be of this
 /// session, and the offer must still stand.
-pub(super) fn confirm(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn confirm(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         current_session,
@@ -369,7 +369,7 @@ pub(super) fn form_name(app: &App, snapshot: &Snapshot, identity: &LinkedIdentit
 }
 
 /// Takes one of this person's identities from them, unless nothing would be left to sign in with.
-pub(super) fn unlink(change: Change<'_>) -> Result<Response, Failure> {
+pub(super) fn unlink(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         current_session,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Change, draw_again};
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::endpoints::forms;
 use crate::endpoints::transaction::InSession;
 use crate::http::Response;
@@ -11,7 +11,7 @@ use crate::pages::account::{AccountProblem, Outcome};
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users;
 
-pub(super) fn change(change: Change<'_>) -> Result<Response, Failure> {
+pub fn change(change: Change<'_>) -> Result<Response> {
     let InSession {
         app,
         current_session,

@@ -23,7 +23,7 @@ use gatepost_protocol::login::mail_link::AddressLink;
 use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::users;
 
-pub(super) use crate::endpoints::account::address::PAGE;
+pub use crate::endpoints::account::address::PAGE;
 
 impl Link for AddressLink {
     type Target = ();

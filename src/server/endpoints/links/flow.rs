@@ -27,7 +27,7 @@ use gatepost_protocol::words::secret::SecretBytes;
 pub const ACCOUNT: &str = "/account/link";
 
 /// What differs between links by what they are for.
-pub(super) trait Link {
+pub trait Link {
     /// Whom or what it is for, as stored now.
     type Target;
     /// Where it leads.
@@ -43,18 +43,18 @@ pub(super) trait Link {
 }
 
 /// A request with a link.
-pub(super) struct LinkRequest<'a> {
+pub struct LinkRequest<'a> {
     /// With the link under seal in its address.
-    pub(super) page: TiedPage<'a>,
+    pub page: TiedPage<'a>,
     /// Whether the link was sealed just now.
-    pub(super) is_first: bool,
+    pub is_first: bool,
     /// Whether its form is no longer good.
-    pub(super) is_late: bool,
+    pub is_late: bool,
 }
 
 impl LinkRequest<'_> {
     /// `tied`: the name of the browser that the form is good in.
-    pub(super) fn meet<L: Link>(&self, tied: Option<&str>, link: &L) -> Result<Response> {
+    pub fn meet<L: Link>(&self, tied: Option<&str>, link: &L) -> Result<Response> {
         let page = &self.page;
         let name = name_of(&page.browser.value);
         let is_tied = tied.is_none_or(|tied| tied == name && !self.is_late);
@@ -76,24 +76,24 @@ impl LinkRequest<'_> {
     }
 }
 
-pub(super) fn name_of(browser: &SecretBytes) -> String {
+pub fn name_of(browser: &SecretBytes) -> String {
     identifiers::encode(&Sha256::digest(browser.expose()))
 }
 
 /// On to the form with what is new under seal.
-pub(super) fn on_to_form(page: &TiedPage<'_>, purpose: SealedPurpose) -> Response {
+pub fn on_to_form(page: &TiedPage<'_>, purpose: SealedPurpose) -> Response {
     let sealed = transaction::seal(page.app, purpose).sealed;
     let address = transaction::page_address(page.app, page.path, &sealed);
     answers::see_other(page.presentation.in_its_language(address))
 }
 
-pub(super) fn over(presentation: Presentation<'_>) -> Response {
+pub fn over(presentation: Presentation<'_>) -> Response {
     answers::error_page(&presentation, Problem::LinkOver, Reason::LinkOver)
 }
 
 /// Says that the link cannot be used any more. Whoever sends its form may have used it by that a
 /// moment ago.
-pub(super) fn is_over(page: &TiedPage<'_>) -> Result<Response> {
+pub fn is_over(page: &TiedPage<'_>) -> Result<Response> {
     if page.is_post() {
         page.app.store.confirm()?;
     }

@@ -19,10 +19,10 @@ use gatepost_protocol::sealed_request::SealedPurpose;
 use gatepost_protocol::words::strength::Strength;
 use gatepost_store::users::CurrentUser;
 
-pub(super) struct LetterLink {
-    pub(super) link: MailLink,
+pub struct LetterLink {
+    pub link: MailLink,
     /// Whether a second factor was shown in this browser.
-    pub(super) factor_shown: bool,
+    pub factor_shown: bool,
 }
 
 impl Link for LetterLink {

@@ -56,7 +56,7 @@ impl Link for PasswordLink {
 
 /// The user of a link, if whoever made it could make it now, and it stands for what they are now:
 /// with these factors, under this epoch of the installation.
-pub(super) fn user_of<Wish>(
+pub fn user_of<Wish>(
     app: &App,
     user: &LinkUser,
     origin: &LinkOrigin<Wish>,
@@ -66,7 +66,7 @@ pub(super) fn user_of<Wish>(
         return Ok(None);
     };
     let is_over = match origin {
-        LinkOrigin::Plain | LinkOrigin::With(_) => false,
+        LinkOrigin::Plain | LinkOrigin::With(_) | LinkOrigin::NewBrowser => false,
         LinkOrigin::ByAdministrator(maker) => !app.may_look_after(maker, &found.user)?,
         LinkOrigin::ByProgram => app.is_administrator(&found.user.claims),
     };
@@ -77,7 +77,7 @@ pub(super) fn user_of<Wish>(
 
 /// The recovery codes that a link has just shown, as a file, if the form asks for that. The link is
 /// over by then.
-pub(super) fn saved_codes(page: &TiedPage<'_>) -> Result<Option<Response>> {
+pub fn saved_codes(page: &TiedPage<'_>) -> Result<Option<Response>> {
     if !page.is_post() {
         return Ok(None);
     }
@@ -89,17 +89,17 @@ pub(super) fn saved_codes(page: &TiedPage<'_>) -> Result<Option<Response>> {
 }
 
 /// The form that sets a password.
-pub(super) struct PasswordForm<'a> {
-    pub(super) page: &'a TiedPage<'a>,
-    pub(super) found: CurrentUser,
+pub struct PasswordForm<'a> {
+    pub page: &'a TiedPage<'a>,
+    pub found: CurrentUser,
     /// Whether the user also sets up an app that shows codes.
-    pub(super) enrols: bool,
+    pub enrols: bool,
     /// Whose link a letter brought, as the address is theirs: what it was sent for.
-    pub(super) letter: Option<&'a LinkOrigin<OnTheWay>>,
+    pub letter: Option<&'a LinkOrigin<OnTheWay>>,
 }
 
 impl PasswordForm<'_> {
-    pub(super) fn answer(&self) -> Result<Response> {
+    pub fn answer(&self) -> Result<Response> {
         if self.page.is_post() {
             self.take()
         } else {
@@ -242,11 +242,7 @@ impl PasswordForm<'_> {
 }
 
 /// Where they sign in within that tenant, whoever is signed in in this browser.
-pub(super) fn sign_in(
-    page: &TiedPage<'_>,
-    tenant: Option<&TenantName>,
-    done: DoneByLink<'_>,
-) -> String {
+pub fn sign_in(page: &TiedPage<'_>, tenant: Option<&TenantName>, done: DoneByLink<'_>) -> String {
     let visit = Visit {
         tenant: tenant.map(ToString::to_string),
         ui_locales: None,

@@ -16,9 +16,9 @@ use gatepost_protocol::login::sign_up::SignUpId;
 use gatepost_protocol::words::mail_address::MailAddress;
 use gatepost_protocol::words::reason::Reason;
 
-pub(super) const PAGE: &str = "/join";
+pub const PAGE: &str = "/join";
 
-pub(super) struct SignUp(pub(super) SignUpId);
+pub struct SignUp(pub SignUpId);
 
 impl Link for SignUp {
     type Target = ();

@@ -12,7 +12,7 @@ use super::webauthn::{
 };
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::{Failure, Result, Stopped};
+use crate::app::failure::{Result, Stopped};
 use crate::app::letters::AccountChange;
 use crate::endpoints::answers;
 use crate::endpoints::cookies::SessionHandle;
@@ -306,7 +306,7 @@ impl RecoveryCodes {
     }
 
     /// The codes that were just shown, as a file. They are stored nowhere.
-    pub fn save(app: &App, form: &Parameters) -> Result<Response, Failure> {
+    pub fn save(app: &App, form: &Parameters) -> Result<Response> {
         let sealed = form.bounded("codes", parameters::HANDLE)?;
         let open = |text| app.vault.second_factors.open_text(CODES, text);
         let codes: Vec<String> = sealed.and_then(open).ok_or_else(unknown_action)?;
@@ -379,7 +379,7 @@ pub fn passkey_page(
     is_required: bool,
     problem: Option<FactorProblem>,
 ) -> Result<Response> {
-    let party = party(context.app).ok_or_else(|| Failure::bad_request(Reason::FactorImpossible))?;
+    let party = party(context.app).ok_or(Reason::FactorImpossible)?;
     let user = &context.current_session.user;
     let known = authenticators::list(&context.app.store, &user.sub, false)?;
     let maker = PasskeyMaker {

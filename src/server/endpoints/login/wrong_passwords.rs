@@ -85,7 +85,7 @@ impl Buckets {
     }
 
     /// Counts a wrong password.
-    pub(super) fn count_failure(&self, app: &App) -> Result<()> {
+    pub(super) fn count_failure(&self, app: &App) -> Result {
         let account = FailureBucket {
             bucket: self.account,
             window: HOUR,
@@ -95,7 +95,7 @@ impl Buckets {
         self.record(app, &counted)
     }
 
-    fn record(&self, app: &App, counted: &[FailureBucket]) -> Result<()> {
+    fn record(&self, app: &App, counted: &[FailureBucket]) -> Result {
         let of = AccountFailures {
             counted,
             source: self.source,
@@ -169,7 +169,7 @@ pub fn counted_wrong(app: &App, found: &CurrentUser, source: IpAddr) -> Vec<[u8;
 }
 
 /// Forgets the wrong passwords of somebody from the source that their new password comes from.
-pub fn forget_of_source(app: &App, found: &CurrentUser, source: IpAddr) -> Result<()> {
+pub fn forget_of_source(app: &App, found: &CurrentUser, source: IpAddr) -> Result {
     let all = of_user(app, found, source);
     let forgotten: Vec<_> = all
         .iter()

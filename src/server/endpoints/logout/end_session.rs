@@ -162,7 +162,7 @@ impl<'a> SignOut<'a> {
         Ok(cookies::remove_session(&app.config, self.leave(&ended)))
     }
 
-    fn end(&self, session: &Session, detail: Value) -> Result<()> {
+    fn end(&self, session: &Session, detail: Value) -> Result {
         let event = AuditEvent {
             event: "signed_out",
             client_id: self.asked.client_id.as_ref(),
@@ -178,7 +178,7 @@ impl<'a> SignOut<'a> {
     /// themselves, server to server. Nothing ends by the token's `sub` alone: its user may have
     /// other sessions, which the client has no token of. An end that is found is confirmed, as in
     /// [`SignOut::end_what_is_dead`].
-    fn end_hinted(&self) -> Result<()> {
+    fn end_hinted(&self) -> Result {
         if let Some(hinted) = &self.asked.hinted
             && let Some(sid) = &hinted.sid
             && let Some(session) = sessions::find_of_user(&self.app.store, sid, &hinted.subject)?
@@ -192,7 +192,7 @@ impl<'a> SignOut<'a> {
     /// The end of this browser's session may have reached no standby, and after a failover the
     /// session could live again. So it is ended anew, or its end confirmed, before the page says
     /// so.
-    fn end_what_is_dead(&self) -> Result<()> {
+    fn end_what_is_dead(&self) -> Result {
         let app = self.app;
         if let Some(handle) = SessionHandle::of(&app.config, self.request)
             && let Some(found) = sessions::find(&app.store, handle.day, &handle.hash(), None)?

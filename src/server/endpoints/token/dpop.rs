@@ -121,7 +121,7 @@ fn check(
     judged: &Result<DpopProof, Reason>,
     client: &Client,
     now: Instant,
-) -> Result<()> {
+) -> Result {
     let checked = match judged {
         Ok(proof) => check_nonce(app, proof, client, now),
         Err(reason) => Err(*reason),
@@ -200,7 +200,7 @@ pub fn with_nonce(app: &App, client: &Client, response: Response, now: Instant) 
 }
 
 /// Refuses a form without a proof, where the client is registered to send one always.
-pub fn require(sender: &Sender) -> Result<()> {
+pub fn require(sender: &Sender) -> Result {
     let client = &sender.client.client;
     if client.requires_dpop && sender.proof.is_none() {
         let refusal = Failure::bad_request(Reason::ProofMissing);
@@ -217,7 +217,7 @@ pub fn require_holder(
     sent: &SentToken,
     token: &AccessToken,
     refused: impl Fn(BearerFailure) -> Failure,
-) -> Result<()> {
+) -> Result {
     let Some(key) = key_to_prove(sent, token).map_err(&refused)? else {
         return Ok(());
     };

@@ -126,12 +126,7 @@ pub fn revoke_presented(app: &App, request: &Request) -> Result<Response> {
     Ok(response)
 }
 
-fn revoke(
-    app: &App,
-    request: &Request,
-    client_id: &ClientId,
-    parameters: &Parameters,
-) -> Result<()> {
+fn revoke(app: &App, request: &Request, client_id: &ClientId, parameters: &Parameters) -> Result {
     let revoked = match open(app, &presented_token(parameters)?) {
         Some(PresentedToken::Refresh(handle)) => revoke_grant(app, request, client_id, handle),
         Some(PresentedToken::Access(token)) if token.client_id == *client_id => {

@@ -14,7 +14,7 @@ use super::departure::{self, Flow};
 use super::provider;
 use crate::app::App;
 use crate::app::audit_keeping::Concerned;
-use crate::app::failure::Failure;
+use crate::app::failure::{Failure, Result};
 use crate::endpoints::answers::{self, Presentation};
 use crate::endpoints::forms::require_form;
 use crate::endpoints::login::{EXTERNAL_SIGN_IN_FAILED as FAILED, as_someone_else};
@@ -97,7 +97,7 @@ impl<'a> Back<'a> {
     }
 
     /// The code is spent: this round trip is over, whatever the answer.
-    pub fn end(&self, answer: Result<Response, Failure>) -> Result<Response, Failure> {
+    pub fn end(&self, answer: Result<Response>) -> Result<Response> {
         let config = &self.app.config;
         match answer {
             Ok(response) => Ok(departure::end(config, response, self.flow)),
@@ -135,11 +135,7 @@ impl<'a> Back<'a> {
     }
 
     /// Lets them in, as the user whom the provider vouches for.
-    pub fn take(
-        &self,
-        context: RequestContext<'_>,
-        identified: &Identified<'_>,
-    ) -> Result<Taken, Failure> {
+    pub fn take(&self, context: RequestContext<'_>, identified: &Identified<'_>) -> Result<Taken> {
         let Identified { provider, identity } = identified;
         let entry = Entry {
             app: context.app,
@@ -154,7 +150,7 @@ impl<'a> Back<'a> {
 
 /// Takes the answer that a provider posts, and sends the browser to the same address with it. A
 /// post from another site has no `Lax` cookie; the GET that follows has.
-pub fn take_post(app: &App, request: &Request, provider: &str) -> Result<Response, Failure> {
+pub fn take_post(app: &App, request: &Request, provider: &str) -> Result<Response> {
     let snapshot = app.registry.snapshot();
     if !provider::registered(&snapshot, provider).is_some_and(|found| found.posts_answer) {
         let code = TokenErrorCode::InvalidRequest;
@@ -234,7 +230,7 @@ enum AccountFound {
 
 impl Entry<'_> {
     /// Lets somebody in whom the provider vouches for, by that way.
-    fn enter(&self, trip: &RoundTrip) -> Result<Taken, Failure> {
+    fn enter(&self, trip: &RoundTrip) -> Result<Taken> {
         self.log_left_out_claims();
         let claims = possible_claims(&self.identity.claims);
         let mut accepted = self.find_or_provision(&claims);
@@ -476,6 +472,8 @@ fn new_user(tenant: Option<&TenantName>, claims: Map<String, Value>) -> UserRow 
         tenant: tenant.cloned(),
         password_hash: None,
         enabled: true,
+        valid_until: None,
+        has_ended: false,
         claims,
         epoch: 0,
         factors: 0,

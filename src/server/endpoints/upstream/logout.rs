@@ -52,7 +52,7 @@ pub fn handle(app: &App, request: &Request, provider: &str) -> Result<Response> 
         .header("Pragma", "no-cache"))
 }
 
-fn refuse_too_many(app: &App, request: &Request) -> Result<()> {
+fn refuse_too_many(app: &App, request: &Request) -> Result {
     let source = Source::of(request.source);
     let Some(retry_after) = app.logout_token_failures.wait(&source, 1, app.now()) else {
         return Ok(());
@@ -69,7 +69,7 @@ fn take_logout_token(
     request: &Request,
     provider: &IdentityProvider,
     token: &str,
-) -> Result<()> {
+) -> Result {
     let notice = read(app, provider, token).map_err(|problem| match problem {
         UpstreamProblem::NotBelieved(cause) => refused(app, request, Some(provider), &cause),
         UpstreamProblem::Cancelled | UpstreamProblem::LoginRequired => {

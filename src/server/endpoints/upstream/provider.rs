@@ -21,6 +21,7 @@ use gatepost_protocol::upstream::metadata::{self, SecretTransport, UpstreamMetad
 use gatepost_protocol::upstream::round_trip::RoundTrip;
 use gatepost_protocol::upstream::{UpstreamIdentity, UpstreamProblem, external_url};
 use gatepost_protocol::words::identity_provider::{IdentityProvider, ProviderKind};
+use gatepost_protocol::words::json::Members;
 use gatepost_protocol::words::parameters::Parameters;
 use gatepost_protocol::words::secret::SecretText;
 
@@ -36,7 +37,7 @@ pub(crate) struct Connection<'a> {
     deadline: Deadline,
 }
 
-pub(super) fn registered<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a IdentityProvider> {
+pub fn registered<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a IdentityProvider> {
     let found = snapshot.catalogue.identity_providers.get(name)?;
     found.enabled.then_some(found)
 }
@@ -306,7 +307,7 @@ impl Exchange<'_> {
         };
         let said = self.user_info(endpoint)?;
         // Of anybody else it must not be used (OpenID Connect Core §5.3.2).
-        if said.get("sub").and_then(Value::as_str) != Some(subject) {
+        if said.text("sub") != Some(subject) {
             let cause = "the userinfo endpoint's answer is about another sub than the ID token";
             return Err(UpstreamProblem::not_believed(cause));
         }

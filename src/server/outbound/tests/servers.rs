@@ -14,13 +14,13 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// Answers every request alike, for as long as the tests run.
-pub(super) struct Server {
+pub struct Server {
     port: u16,
     connections: Arc<AtomicU32>,
 }
 
 impl Server {
-    pub(super) fn plain(status: &str, headers: &str, body: &str) -> Server {
+    pub fn plain(status: &str, headers: &str, body: &str) -> Server {
         let answer = format!(
             "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}",
             body.len()
@@ -29,7 +29,7 @@ impl Server {
     }
 
     /// Says `sealed` over TLS.
-    pub(super) fn tls(certificate: &Path) -> Server {
+    pub fn tls(certificate: &Path) -> Server {
         let chain = CertificateDer::pem_file_iter(certificate)
             .unwrap()
             .map(Result::unwrap)
@@ -66,11 +66,11 @@ impl Server {
         Server { port, connections }
     }
 
-    pub(super) fn url(&self, scheme: &str, host: &str) -> String {
+    pub fn url(&self, scheme: &str, host: &str) -> String {
         format!("{scheme}://{host}:{}/", self.port)
     }
 
-    pub(super) fn connections(&self) -> u32 {
+    pub fn connections(&self) -> u32 {
         self.connections.load(Ordering::Relaxed)
     }
 }
@@ -83,7 +83,7 @@ fn answer_with(stream: &mut (impl Read + Write), answer: &str) {
 }
 
 /// A certificate authority in a directory of its own.
-pub(super) struct Authority {
+pub struct Authority {
     directory: PathBuf,
     file: PathBuf,
 }
@@ -91,7 +91,7 @@ pub(super) struct Authority {
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl Authority {
-    pub(super) fn new() -> Authority {
+    pub fn new() -> Authority {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let directory = env::temp_dir().join(format!("gatepost-ca-{}-{number}", process::id()));
         fs::create_dir_all(&directory).unwrap();
@@ -111,12 +111,12 @@ impl Authority {
         authority
     }
 
-    pub(super) fn file(&self) -> &Path {
+    pub fn file(&self) -> &Path {
         &self.file
     }
 
     /// A certificate for these names; its key lies beside it.
-    pub(super) fn certificate(&self, names: &str) -> PathBuf {
+    pub fn certificate(&self, names: &str) -> PathBuf {
         let key = self.file.with_extension("key");
         let alternative = format!("subjectAltName={names}");
         let issuer = [

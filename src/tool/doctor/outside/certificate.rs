@@ -54,7 +54,7 @@ pub fn days_left(
 }
 
 /// Connects to the first address of the host that takes a connection.
-pub(super) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+pub fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut tried = (host, port)
         .to_socket_addrs()?
         .map(|address| TcpStream::connect_timeout(&address, STEP));

@@ -62,7 +62,7 @@ struct Seen {
     unrenewed: Faults,
 }
 
-pub(super) fn judge(
+pub fn judge(
     visitor: &Visitor<'_>,
     nonces: &mut Nonces,
     proving: &Proving,

@@ -22,13 +22,9 @@ pub fn handle(
     context: GrantContext<'_>,
     request: &AuthorizationCodeRequest,
 ) -> Result<TokenResponse> {
-    let GrantContext {
-        app,
-        client,
-        snapshot,
-        now,
-        ..
-    } = context;
+    let app = context.app;
+    let client = &context.client.client;
+    let catalogue = &context.snapshot.catalogue;
     let code = opened(app, &request.code);
     let mut code = code.ok_or_else(|| invalid_grant(Reason::UnknownCode))?;
     code.grant.confirmation = context.refresh_key();
@@ -40,9 +36,9 @@ pub fn handle(
         &code,
         request,
         context.key(),
-        &client.client,
-        &snapshot.catalogue,
-        now,
+        client,
+        catalogue,
+        context.now,
     );
     match verdict {
         CodeVerdict::Redeem => {}
@@ -59,7 +55,7 @@ pub fn handle(
         CodeVerdict::Reject(reason) => return Err(invalid_grant(reason)),
     }
     // Before the code is used up: a request for a resource that it cannot get leaves the code good.
-    let narrowed = match grant.narrowed(&request.resources, &snapshot.catalogue, app.issuer()) {
+    let narrowed = match grant.narrowed(&request.resources, catalogue, app.issuer()) {
         Ok(narrowed) => narrowed,
         Err(error) => {
             // A code that was used before is a replay, whatever else is wrong with the request.

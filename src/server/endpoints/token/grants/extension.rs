@@ -147,7 +147,7 @@ fn handler(context: GrantContext<'_>, request: &ExtensionRequest) -> ExtensionHa
     found.map_or(call_function, |grant| grant.handle)
 }
 
-fn wait_or_go_on(context: GrantContext<'_>) -> Result<()> {
+fn wait_or_go_on(context: GrantContext<'_>) -> Result {
     let wait = context
         .app
         .extension_failures
@@ -247,7 +247,7 @@ fn issue_granted(
     issue.tokens(narrowed, additions)
 }
 
-fn enter(context: GrantContext<'_>, grant: &Grant, request: &ExtensionRequest) -> Result<()> {
+fn enter(context: GrantContext<'_>, grant: &Grant, request: &ExtensionRequest) -> Result {
     let event = AuditEvent {
         event: "grant_begun",
         detail: json!({"grant_type": request.grant_type}),

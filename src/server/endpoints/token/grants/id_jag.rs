@@ -9,9 +9,7 @@ use crate::app::App;
 use crate::app::failure::{Failure, Result};
 use gatepost_protocol::keys::jwt::{ID_TOKEN_TYP, UnverifiedJws};
 use gatepost_protocol::token::access_token::AccessToken;
-use gatepost_protocol::token::id_jag::{
-    ID_JAG_TYPE, LIFETIME, NOT_APPLICABLE, as_access_token, judge, read,
-};
+use gatepost_protocol::token::id_jag::{ID_JAG_TYPE, NOT_APPLICABLE, as_access_token, judge, read};
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::token_request::ExtensionRequest;
 use gatepost_protocol::words::client::Client;
@@ -22,22 +20,17 @@ use gatepost_store::tokens;
 /// Reads what the ID token stands on, judges that, and notes the ID-JAG before it is given out. A
 /// revocation that comes after the read comes after the ID-JAG.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<TokenResponse> {
-    let GrantContext {
-        app,
-        client,
-        snapshot,
-        now,
-        ..
-    } = context;
+    let app = context.app;
     if context.request.headers.first("origin").is_some() {
         return Err(Failure::bad_request(Reason::IdJagForBrowser));
     }
-    let client = &client.client;
+    let client = &context.client.client;
     let unfit = || invalid_request(Reason::InvalidSubjectToken);
     let token = id_token(app, client, read(request, client)?).ok_or_else(unfit)?;
     let found = tokens::find(&app.store, &token)?;
     let user = found.user.as_ref();
-    let catalogue = &snapshot.catalogue;
+    let catalogue = &context.snapshot.catalogue;
+    let now = context.now;
     let granted = judge(request, &token, user, &found.facts, client, catalogue, now)?;
     let id_jag = issue::id_jag(context, &granted)?;
     let detail = json!({
@@ -58,7 +51,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<T
     Ok(TokenResponse {
         access_token: id_jag,
         token_type: NOT_APPLICABLE,
-        expires_in: LIFETIME.as_secs(),
+        expires_in: granted.lifetime(now).as_secs(),
         id_token: None,
         refresh_token: None,
         scope: granted.scope,

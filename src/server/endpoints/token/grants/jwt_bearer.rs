@@ -18,18 +18,13 @@ use gatepost_store::users::{self, CurrentUser};
 
 /// Verifies the assertion, takes it, and proposes the user it speaks of.
 pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<GrantAnswer> {
-    let GrantContext {
-        app,
-        client,
-        snapshot,
-        now,
-        ..
-    } = context;
+    let app = context.app;
+    let client = context.client;
     // Before the assertion is used up: it is good for one use.
     let shown = shown(
         request,
         &client.client,
-        &snapshot.catalogue,
+        &context.snapshot.catalogue,
         app.config.id_jag,
         context.key(),
     );
@@ -45,7 +40,7 @@ pub fn handle(context: GrantContext<'_>, request: &ExtensionRequest) -> Result<G
     let audiences = app.grant_audiences(issuer);
     let expected = ExpectedAssertion::of_issuer(&issuer.issuer, &audiences);
     let spent = match KeySource::of(&issuer.jwks, &issuer.jwks_uri) {
-        Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, now),
+        Some(keys) => app.spend_assertion(&jws, keys, &algs, expected, context.now),
         None => Err(Stopped::Refused(AssertionProblem::Key)),
     };
     let assertion = match spent {

@@ -12,7 +12,7 @@
 
 use super::{GrantContext, invalid_grant, issue};
 use crate::app::App;
-use crate::app::failure::Failure;
+use crate::app::failure::Result;
 use crate::keys::random;
 use gatepost_protocol::token::id_token::TokenResponse;
 use gatepost_protocol::token::refresh_token::{
@@ -25,10 +25,7 @@ use gatepost_store::audit_events::AuditEvent;
 use gatepost_store::grants::{self, NewRefresh, Refreshed};
 
 /// Answers a refresh token with new tokens.
-pub fn handle(
-    context: GrantContext<'_>,
-    request: &RefreshTokenRequest,
-) -> Result<TokenResponse, Failure> {
+pub fn handle(context: GrantContext<'_>, request: &RefreshTokenRequest) -> Result<TokenResponse> {
     let GrantContext {
         app,
         client,

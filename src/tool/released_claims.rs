@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::contested_claims::contested_claims;
-use crate::finding::Finding;
 use gatepost_protocol::token::audience::resources_behind;
 use gatepost_protocol::token::claims::{
     ClaimSources, PREFERRED_USERNAME, identity_claims, resource_claims,
@@ -12,13 +10,9 @@ use gatepost_protocol::token::claims::{
 use gatepost_protocol::words::catalogue::Catalogue;
 use gatepost_protocol::words::client::Client;
 use gatepost_protocol::words::scope::OPENID;
-
-/// The key by which an ID token has the claims of scopes.
-pub const IN_ID_TOKEN: &str = "always_include_user_claims_in_id_token";
-
-/// What those need who read the ID token alone.
-pub const UNLESS_ASKED: &str = "software that does not ask UserInfo needs \
-                                \"always_include_user_claims_in_id_token\": true";
+use gatepost_registration::contested_claims::contested_claims;
+use gatepost_registration::finding::Finding;
+use gatepost_registration::plan::UNLESS_ASKED;
 
 /// A line for each place, if the client asks for the whole scope that it is registered for.
 pub fn released_claims(client: &Client, catalogue: &Catalogue) -> Vec<Finding> {

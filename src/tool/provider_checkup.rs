@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::finding::Finding;
 use gatepost_protocol::keys::key_set::KeySet;
 use gatepost_protocol::upstream::metadata::{UpstreamMetadata, address};
 use gatepost_protocol::upstream::round_trip::PromptValues;
 use gatepost_protocol::words::client::SigningAlgorithm;
 use gatepost_protocol::words::identity_provider::IdentityProvider;
+use gatepost_registration::finding::Finding;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretStanding {
@@ -283,10 +283,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::finding::Verdict;
     use gatepost_protocol::registration::provider;
     use gatepost_protocol::upstream::metadata::read;
     use gatepost_protocol::words::samples::{self, changed};
+    use gatepost_registration::finding::Verdict;
 
     const ISSUER: &str = "https://login.example.com/realms/corp";
 
