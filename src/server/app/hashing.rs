@@ -80,7 +80,10 @@ impl Hashing {
         let mut line = self.line.lock();
         let number = line.enter(account, origin);
         if !line.has_turn(number) {
+            // Nobody waits while a thread is started.
+            drop(line);
             worker::stand_up();
+            line = self.line.lock();
         }
         while !line.has_turn(number) {
             let left = deadline.saturating_duration_since(Instant::now());
